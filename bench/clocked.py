@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..engine.basics.option import Opening
 from ..engine.runs.executors import Advance, Executor, Finish, Say, Workers
 from ..engine.runs.part import EncodedPart
-from ..engine.runs.stage import Choices, ModelOptions, Stage
+from ..engine.runs.stage import Choices, Stage
 
 BUSY = "seconds of deciding"
 """The count of a part by which a clocked stage says how long its decision took."""
@@ -28,7 +29,7 @@ class Clocked:
     moved: int = 0  # bytes of the parts
 
     @contextmanager
-    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
+    def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
         started = time.perf_counter()
         with self.inner.start(stage, options, say) as workers:
             self.opening += time.perf_counter() - started

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..engine.basics.choices import Precision
+from ..engine.basics.option import Opening
 from ..engine.experiments.negation.runs import SelectionRun
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.device import CPU, Device
@@ -22,7 +23,6 @@ from ..engine.runs.executors import ThisProcess
 from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.masked_stages import PatternDeciders
 from ..engine.runs.progress import Reporter
-from ..engine.runs.stage import ModelOptions
 from .shapes import MINI, prepare
 from .systems.mask.own import AUDIT_SHARE
 from .workload import Sentences, candidates, main_job
@@ -81,7 +81,7 @@ class _Decided(Selection):
     models: Models  # stand for the opened models; nothing but their deciders is asked
     decider: Decider  # decides the selecting pattern
 
-    def open(self, options: ModelOptions) -> PatternDeciders:  # noqa: ARG002
+    def open(self, options: Opening) -> PatternDeciders:  # noqa: ARG002
         return PatternDeciders(self.models, Precision.FP32, {self.patterns.selecting.name: self.decider})
 
     def describe(self, model: PatternDeciders) -> Mapping[str, Any]:  # noqa: ARG002

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from ..engine.basics.choices import Precision
+from ..engine.basics.option import Opening
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Sentences, Settings
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.inference.exported import ExportedModel
@@ -24,7 +25,7 @@ from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.masked_stages import PatternDeciders
 from ..engine.runs.progress import Reporter
 from ..engine.runs.ray import Ray
-from ..engine.runs.stage import Advance, ModelOptions, PartResult
+from ..engine.runs.stage import Advance, PartResult
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern_files import load_patterns
 from ..engine.views import Column, Table
@@ -123,7 +124,7 @@ def _planned(exported: ExportedModel, pairs: int, pairs_per_part: int) -> Clocke
 
 def _run(stage: ClockedSelection, folder: Path, name: str, workers: int, executor: Executor) -> Run:
     clocked = Clocked(executor)
-    options = ModelOptions(precision=Precision.FP32)
+    options = Opening(precision=Precision.FP32)
     run_stage(stage, folder, Execution(clocked, options, reporter=Reporter(silent=True)))
     return summary(clocked, name, workers, sum(stage.sizes))
 

@@ -17,7 +17,7 @@ from transformers import PretrainedConfig
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.basics.errors import InputError
-from ..engine.library.verdict import Finding, Verdict
+from ..engine.library.model import Finding, Verdict
 from . import needs
 from .checkpoint import (
     ONLY_PICKLED,

@@ -32,12 +32,12 @@ BESIDE = {
 }
 # What needs an exporter or a benchmark imports it in a function, once it is asked for.
 MAY_ASK_BESIDE = (
-    "negengine.engine.library.load",
+    "negengine.engine.library.model",
     "negengine.engine.cli.benchmark",
     "negengine.engine.cli.train_commands",
     "negengine.engine.results.verification.reference",
 )
-# What imports by a name in a string, such as "negengine.engine.library.load:export", from a room below.
+# What imports by a name in a string, such as "negengine.engine.library.model:export", from a room below.
 MAY_NAME_LATER = ("library.registry", "library.run", "experiments.cues.entry")
 NAMED = re.compile(r"(negengine\.[\w.]+):\w+")
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}

@@ -77,7 +77,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {by_spelling[near[0]]!r}? " if near else ""
 
 
-def check_number(option: str, value: int | None, least: int, most: int) -> None:
+def check_number(option: str, value: float | None, least: int, most: int) -> None:
     """Raise InputError for a number that is too small or too large; None passes. `option` is such as `--seed`."""
     if value is not None and not least <= value <= most:
         given = str(value) if abs(value) < 10**20 else "of more than 20 digits"  # Python refuses to print thousands

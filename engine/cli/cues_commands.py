@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..basics.choices import Precision
 from ..basics.errors import InputError
-from .run_command import Setup, flag, run_command
+from ..basics.option import Opening, flag, options_of
+from .run_command import Setup, run_command
 
 if TYPE_CHECKING:
     from ..library.shown import Shown
@@ -49,10 +49,10 @@ def _refuse_run_options(setup: Setup) -> None:
         "--output": setup.output,
         "--shard": setup.shard,
         **{flag(name): value for name, value in setup.elsewhere.items()},
-        "--batch-tokens": setup.batch_tokens,
-        "--threads": setup.threads,
-        "--device": None if setup.device == "auto" else setup.device,
-        "--precision": None if setup.precision == Precision.AUTO else setup.precision,
+        **{
+            field.flag: None if setup.opened[name] == field.default else setup.opened[name]
+            for name, field in options_of(Opening).items()
+        },
     }
     for option, value in given.items():
         if value is not None:

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..experiments.experiment import Experiment, options_of
+from ..basics.option import options_of
+from ..experiments.experiment import Experiment
 from . import options
-from .run_command import Setup, flag, run_command
+from .run_command import Setup, run_command
 
 
 def experiment_command(experiment: type[Experiment]) -> Any:
@@ -19,7 +20,7 @@ def experiment_command(experiment: type[Experiment]) -> Any:
         only_planned = values.pop("plan", False)
         own = {name: field.from_command(values.pop(name)) for name, field in fields.items()}
         if experiment.goes_on_from:
-            return experiment.function()(**values, **own, **setup.opening, **setup.run)
+            return experiment.function()(**values, **own, **vars(setup.opening), **setup.run)
         opened = setup.model(values["model"], experiment.task)
         if only_planned:
             return experiment(**own).plan(opened, setup.run)
@@ -37,16 +38,7 @@ def experiment_command(experiment: type[Experiment]) -> Any:
         moved = "The folder of the run's model, if it was moved (default: where it was)."
         model, first = Annotated[str | None, typer.Option(metavar="DIR", help=moved)], {"default": None}
     parameters.append(kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=model, **first))
-    for name, field in fields.items():
-        own = field.option
-        how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
-        if field.required:
-            told, default = typer.Argument(**how), {}
-        else:
-            told, default = typer.Option(flag(name), **how), {"default": field.shown_default}
-        parameters.append(
-            kind(name, kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[field.command_type, told], **default)
-        )
+    parameters += options.parameters(experiment)
     if experiment.has_plan:
         told = typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
         parameters.append(kind("plan", kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[bool, told], default=False))

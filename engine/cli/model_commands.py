@@ -37,8 +37,8 @@ def export(
     Example: negengine export roberta-base
     """
     from ..inference.exported import read_manifest
-    from ..library.load import check_export
-    from ..library.load import export as run_export
+    from ..library.model import check_export
+    from ..library.model import export as run_export
 
     if check:
         verdict = check_export(model, output, task=task, revision=revision, allow_pickle=allow_pickle)
@@ -72,13 +72,14 @@ def predict(
 
     Example: negengine predict mini "Jessica is a dancer. She is happy to [MASK]."
     """
+    from ..basics.option import Opening
     from ..library.model import find_model
 
-    opening = find_model(model, device=device).opening()  # while the imports below take their time
+    opened = find_model(model, Opening(device)).begun()  # while the imports below take their time
     from ..library.predict import Predictions
     from ..library.predict import predict as run_predict
 
-    return Predictions(run_predict(opening, texts, top=top))
+    return Predictions(run_predict(opened, texts, top=top))
 
 
 def doctor(as_json: options.Json = False) -> None:

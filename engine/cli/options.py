@@ -1,12 +1,32 @@
 """Options that several commands share: one name, one meaning, one help line."""
 
+import inspect
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..basics.choices import Precision, output_formats
+from ..basics.choices import output_formats
+from ..basics.option import OptionField, options_of
+
+
+def parameter(field: OptionField) -> inspect.Parameter:
+    """An option as Typer reads it; one without a default is an argument."""
+    own = field.option
+    how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
+    told = typer.Argument(**how) if field.required else typer.Option(field.flag, **how)
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=inspect.Parameter.empty if field.required else field.shown_default,
+        annotation=Annotated[field.command_type, told],
+    )
+
+
+def parameters(declared: Any) -> list[inspect.Parameter]:
+    """All options of a dataclass."""
+    return [parameter(field) for field in options_of(declared).values()]
 
 
 def complete_models(incomplete: str) -> list[str]:
@@ -30,18 +50,6 @@ RunFolder = Annotated[
     typer.Option("--output", "-o", metavar="DIR", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE)."),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:INDEX.")]
-Devices = Annotated[
-    str,
-    typer.Option(
-        "--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:INDEX; several share the work: cuda:0,cuda:1."
-    ),
-]
-PrecisionOption = Annotated[
-    Precision,
-    typer.Option(
-        "--precision", help="mixed: a low-precision model where that is safe, else fp32; auto: the faster of the two."
-    ),
-]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed for all random choices.")]
 Lexicon = Annotated[
     str | None,
@@ -59,15 +67,6 @@ Shard = Annotated[
         help="Run the I-th of N shards (default: the whole run); `merge` puts them together. auto, or "
         "auto:FIRST-LAST: as the job array says.",
     ),
-]
-BatchTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--batch-tokens", min=16, metavar="N", help="Largest number of tokens in a batch (default: by the device)."
-    ),
-]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, metavar="N", help="CPU threads (default: one for each core).")
 ]
 Ray = Annotated[
     str | None,

@@ -169,7 +169,7 @@ def show_sentences(
 
     Example: negengine show runs/mini --pattern CpTn --failed
     """
-    from ..library.open import open_run
+    from ..library.finished import open_run
     from ..library.sentences import drawn
     from ..results.report.chosen_sentences import FOR_PEOPLE, OPTIONS, Examples, Filter, check_name, chosen, write
     from ..views.formats import find_format
@@ -337,11 +337,11 @@ def merge(
     Example: negengine merge runs/mini-1-of-2 runs/mini-2-of-2 -o runs/mini
     """
     if not status:
-        from ..library.open import merge as run_merge
+        from ..library.finished import merge as run_merge
 
         print_result(run_merge(shards, output), form, as_json)
         return
-    from ..library.shards import shards_status
+    from ..library.finished import shards_status
 
     found = shards_status(shards)
     print_result(found, form, as_json)
@@ -368,7 +368,7 @@ def suite(
     if plan:
         print_result(plan_suite(file, **setup.run), form, as_json, verbose=setup.verbose)
         return
-    found = run_suite(file, **setup.opening, **setup.run)
+    found = run_suite(file, **vars(setup.opening), **setup.run)
     print_result(found, form, as_json, verbose=setup.verbose)
     if not found.is_finished:
         raise typer.Exit(INCOMPLETE)

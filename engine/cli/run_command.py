@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..basics.choices import TABLE, Precision
+from ..basics.choices import TABLE
+from ..basics.option import Opening, flag
 from ..basics.paths import shell_command
 from . import options
 from .console import document, say, show
@@ -56,12 +57,12 @@ EXECUTORS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """The values of the options that all run commands share; `elsewhere` has those of `EXECUTORS`."""
+    """The values of the options that all run commands share.
 
-    device: str
-    precision: str
-    batch_tokens: int | None
-    threads: int | None
+    `opened` has those of `Opening`, and `elsewhere` those of `EXECUTORS`.
+    """
+
+    opened: Mapping[str, Any]
     shard: str | None
     output: Path | None
     verbose: bool
@@ -70,24 +71,21 @@ class Setup:
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setup":
         common = {name: values.pop(name) for name in _COMMON}
-        _called.append(setup := cls(elsewhere={name: common.pop(name) for name in _ELSEWHERE}, **common))
+        opened, elsewhere = ({name: common.pop(name) for name in names} for names in (_OPENING, _ELSEWHERE))
+        _called.append(setup := cls(opened, elsewhere=elsewhere, **common))
         return setup
 
     def model(self, reference: str, task: str | None = None) -> "Model":
         """The model of the run. Wrong devices are refused first."""
         from ..library.model import find_model
 
-        return find_model(reference, task=task, **self.opening)
+        return find_model(reference, self.opening, task=task)
 
     @property
-    def opening(self) -> dict[str, Any]:
-        """Keyword arguments of `find_model` and `score`: how models are opened."""
-        return {
-            "device": self.device if self.executor is None else "cpu",  # the workers' devices are the cluster's
-            "precision": self.precision,
-            "batch_tokens": self.batch_tokens,
-            "threads": self.threads,
-        }
+    def opening(self) -> Opening:
+        """How models are opened."""
+        here = {} if self.executor is None else {"device": "cpu"}  # the workers' devices are the cluster's
+        return Opening(**{**self.opened, **here})
 
     @property
     def run(self) -> "RunOptions":
@@ -114,7 +112,7 @@ class Setup:
         for name, option in EXECUTORS.items():
             given = {own: self.elsewhere[own] for own in option.more if self.elsewhere[own] is not None}
             if self.elsewhere[name] is not None:
-                found = load(option.executor)(self.elsewhere[name], device=self.device, **given)
+                found = load(option.executor)(self.elsewhere[name], device=self.opened["device"], **given)
             elif given:
                 own, value = next(iter(given.items()))
                 told = f"{flag(own)} {value:g}: this option belongs to {flag(name)}"
@@ -122,21 +120,14 @@ class Setup:
         return found
 
 
-def flag(name: str) -> str:
-    """The option of an argument: `--cpus-per-worker` of `cpus_per_worker`."""
-    return f"--{name.replace('_', '-')}"
-
-
 _ELSEWHERE = {
     name: annotation
     for first, option in EXECUTORS.items()
     for name, annotation in {first: option.annotation, **option.more}.items()
 }
+_OPENING = {own.name: (own.annotation, own.default) for own in options.parameters(Opening)}
 _COMMON: dict[str, tuple[Any, Any]] = {
-    "device": (options.Devices, "auto"),
-    "precision": (options.PrecisionOption, Precision.AUTO),
-    "batch_tokens": (options.BatchTokens, None),
-    "threads": (options.Threads, None),
+    **_OPENING,
     "shard": (options.Shard, None),
     **{name: (annotation, None) for name, annotation in _ELSEWHERE.items()},
     "output": (options.RunFolder, None),

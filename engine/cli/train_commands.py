@@ -65,7 +65,7 @@ class TrainingOptions:
     ] = False
     device: Annotated[str, _option("--device", metavar="DEVICE", help="auto, cpu or cuda.")] = "auto"
     precision: Annotated[Precision, typer.Option("--precision", help=_MIXED)] = Precision.AUTO
-    threads: options.Threads = None
+    threads: Annotated[int | None, _whole("threads", "CPU threads (default: one for each core).")] = None
     verbose: options.Verbose = False
     progress: bool = True
     command: str | None = None

@@ -13,19 +13,17 @@ and the settings in a suite. `Clozes` and `Asked` (in `ask`) bring the stage and
 a stage and a class of results of its own.
 """
 
-import dataclasses
 import inspect
-import typing
 from abc import ABC
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, Unpack
 
 from ..basics.choices import Task
 from ..basics.errors import InputError
+from ..basics.option import Option as Option  # noqa: PLC0414 - an experiment imports it from here
+from ..basics.option import OptionField, check_options, options_of
 from ..inference.exported import ExportedModel
 from ..library.call import recorded
 from ..library.model import Model, ModelLike, open_model
@@ -36,22 +34,6 @@ from ..runs.stage import Stage
 from ..text.bundled import bundled_lexicons
 from ..views import Section
 from .finished_run import run_probe
-
-
-@dataclass(frozen=True)
-class Option:
-    """How a person gives the value of a field: the annotation of a field holds one."""
-
-    help: str  # a sentence for the command line and for the docstring
-    metavar: str | None = None  # what stands for the value on the command line
-    kind: Any = None  # the type on the command line, where it is another one than in Python: `list[Corpus]`
-    is_file: bool = False  # whether the value names files or folders, whose digests are recorded
-    words: Sequence[str] = ()  # what such a value can be instead, such as the name of a bundled file
-    minimum: float | None = None
-    maximum: float | None = None
-    shown: str | None = None  # the default on the command line, where a text stands for the value
-    read: Callable[[Any], Any] | None = None  # from the text on the command line to the value
-
 
 PAIRS = Option("Use a random sample of N [NAME, PROF] pairs (default: all).", metavar="N", minimum=1)
 SEED = Option("Seed for all random choices.", metavar="N", minimum=0)
@@ -85,6 +67,9 @@ class Experiment(ABC):
     goes_on_from: ClassVar[str] = ""  # what a run holds that it goes on from, such as a selection
     has_plan: ClassVar[bool] = False  # whether `plan` says what a run would do
     results: ClassVar[type[Run]]  # the class that reads a finished run
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def call(self, model: ModelLike, **options: Unpack[RunOptions]) -> Run | ShardRun:
         """What the function of the library does; its parameters stand before the fields of the experiment.
@@ -139,58 +124,9 @@ class Experiment(ABC):
         return [Section("Results", tables=run.tables(), notes=run.remarks())]
 
 
-@dataclass(frozen=True)
-class OptionField:
-    """A field of an experiment that a person gives."""
-
-    name: str
-    type: Any  # in Python
-    option: Option
-    default: Any  # `dataclasses.MISSING` if it must be given
-
-    @property
-    def required(self) -> bool:
-        return self.default is dataclasses.MISSING
-
-    def default_or(self, missing: Any) -> Any:
-        return missing if self.required else self.default
-
-    def from_command(self, value: Any) -> Any:
-        if value is None:
-            return self.default_or(None)
-        return value if self.option.read is None else self.option.read(value)
-
-    @property
-    def shown_default(self) -> Any:
-        """None where the help says in words what it is."""
-        if self.option.shown is not None:
-            return self.option.shown
-        return self.default if isinstance(self.default, str | int | float) else None
-
-    @property
-    def command_type(self) -> Any:
-        """Without what only Python can give."""
-        kind = self.option.kind or self.type
-        return kind | None if not self.required and self.shown_default is None else kind
-
-
-@cache
-def options_of(experiment: type[Experiment]) -> dict[str, OptionField]:
-    """The options of an experiment by name: the fields with an `Option`."""
-    hints = typing.get_type_hints(experiment, include_extras=True)
-    found = {}
-    for field in dataclasses.fields(cast("Any", experiment)):
-        own = [one for one in getattr(hints[field.name], "__metadata__", ()) if isinstance(one, Option)]
-        if own:
-            found[field.name] = OptionField(field.name, hints[field.name].__origin__, own[0], field.default)
-    return found
-
-
 _TOLD = {
     "run": "A finished {}, or its folder.",
     "model": "From `load`, or the folder or name of an exported model{}.",
-    "device": "As for `load`, like the next three; used if the model has to be found.",
-    **dict.fromkeys(("precision", "batch_tokens", "threads"), "As for `load`."),
 }
 
 
@@ -202,10 +138,11 @@ def _docstring(experiment: type[Experiment], first: Sequence[str], fields: dict[
         told["run"] = told["run"].format(source)
     told["model"] = told["model"].format("; the run's own by default" if source else "")
     for name, field in fields.items():
-        kind = field.option.kind
-        words = ", ".join(str(member.value) for one in _flat(kind) if _is_enum(one) for member in one)
+        words = ", ".join(str(member.value) for member in field.choices or ())
         told[name] = f"{field.option.help}{f' One of {words}.' if words else ''}"
-    told["**options"] = "See `RunOptions`."
+    told["**options"] = (
+        "See `RunOptions`, and `OpeningOptions` where no model is given." if source else "See `RunOptions`."
+    )
     arguments = "\n".join(f"    {name}: {text}" for name, text in told.items())
     return (
         f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nArgs:\n{arguments}\n\n"
@@ -213,11 +150,3 @@ def _docstring(experiment: type[Experiment], first: Sequence[str], fields: dict[
         "Raises:\n    InputError: An option or a file is wrong, the run folder belongs to another run, or the disk is "
         "full."
     )
-
-
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Enum)
-
-
-def _flat(annotation: Any) -> list[Any]:
-    return [annotation, *(one for own in typing.get_args(annotation) for one in _flat(own))]

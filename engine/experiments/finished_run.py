@@ -86,7 +86,7 @@ def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, opti
         InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
     """
     if not stage.calibrates:
-        refuse_mixed(stage.name, model.precision)
+        refuse_mixed(stage.name, model.opening.precision)
     folder = run_folder(model, options, stage.name)
     run_stage(stage, folder, execution(model, options))
     return open_results(results, folder, model, shard_of(options))

@@ -14,15 +14,15 @@ from typing import Any, Self, TypeVar
 import polars as pl
 
 from ..basics.errors import InputError
+from ..basics.option import Opening
 from ..basics.printable import counted
 from ..inference.model import LanguageModel
 from ..library.model import Model
-from ..library.options import RunOptions, opening_of, run_folder, shard_of
+from ..library.options import RunOptions, run_folder, shard_of
 from ..library.recount import Recount
 from ..library.shown import Shown
 from ..runs.masked_stages import ReferenceStage
 from ..runs.shard import Shard
-from ..runs.stage import ModelOptions
 from ..statistics import LIBRARIES
 from ..text.table_rows import Rows
 from ..text.user_table import Table as UserTable
@@ -225,7 +225,7 @@ class TableStage(ReferenceStage[Prepared]):
     def read_some(self, model: LanguageModel, part: Prepared) -> int:
         """Let the model read a few sentences of a part; returns the number of their tokens."""
 
-    def plan(self, options: ModelOptions, devices: int, folder: Path, shard: Shard) -> TablePlan:
+    def plan(self, options: Opening, devices: int, folder: Path, shard: Shard) -> TablePlan:
         """Count what a run would do, and estimate its time from a few sentences.
 
         Raises:
@@ -267,4 +267,4 @@ class TableExperiment(Experiment):
     def plan(self, model: Model, options: RunOptions) -> TablePlan:
         stage: TableStage[Any] = self.stage(model.exported)  # type: ignore[assignment]
         folder, shard = run_folder(model, options, stage.name), shard_of(options)
-        return stage.plan(opening_of(model), len(model.devices), folder, shard)
+        return stage.plan(model.opening, len(model.devices), folder, shard)

@@ -11,6 +11,7 @@ digests of folders stand in the identity of the stage.
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -73,10 +74,8 @@ def of_model(model: Model) -> dict[str, Any]:
     return {
         "folder": without_home(model.exported.folder.resolve()),
         "task": model.exported.task,
+        **asdict(model.opening),
         "device": ",".join(map(str, model.devices)),
-        "precision": str(model.precision),
-        "batch_tokens": model.batch_tokens,
-        "threads": model.threads,
     }
 
 

@@ -1,16 +1,23 @@
-"""A model and how it is opened: `ng.load` returns it, and every run function takes it."""
+"""A model and how it is opened: `ng.load` returns it, exported on first use, and every run function takes it."""
 
+import sys
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Unpack
 
-from ..basics.choices import LANGUAGE_MODELS, Precision
-from ..basics.errors import InputError, check_number, choice
+from ..basics.choices import LANGUAGE_MODELS
+from ..basics.errors import InputError
+from ..basics.option import Opening, OpeningOptions
+from ..basics.reading import is_file
 from ..inference.causal import open_language_model
 from ..inference.device import Device, choose_devices
-from ..inference.exported import ExportedModel, NotExportedError, load_exported
+from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported
 from ..inference.model import LanguageModel
+from ..runs.progress import Reporter
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,17 +27,13 @@ class Model:
     Attributes:
         exported: The export: its folder, name, digests.
         devices: Where it runs; several share the work, one process for each.
-        precision: `auto`, `fp32` or `mixed`.
-        batch_tokens: Largest number of tokens in a batch; None for the device's usual number.
-        threads: CPU threads, each of which runs its own batches; None means one for each core.
-        ahead: The fp32 model that a thread opens (see `opening`); None if it is opened when it is used first.
+        opening: How it is opened.
+        ahead: The fp32 model that a thread opens (see `begun`); None if it is opened when it is used first.
     """
 
     exported: ExportedModel
     devices: tuple[Device, ...]
-    precision: Precision = Precision.AUTO
-    batch_tokens: int | None = None
-    threads: int | None = None
+    opening: Opening
     ahead: Future[LanguageModel] | None = None
 
     @property
@@ -43,7 +46,7 @@ class Model:
         """The fp32 model, opened once and kept, for uses outside of runs, such as `predict`."""
         return self._open() if self.ahead is None else self.ahead.result()
 
-    def opening(self) -> "Model":
+    def begun(self) -> "Model":
         """The same model for a few sentences: a thread opens the fp32 model while the caller does something else.
 
         On the CPU it takes the graph with matrix products. That one opens in two thirds of the time of the graph with
@@ -55,13 +58,11 @@ class Model:
         return replace(self, ahead=ahead)
 
     def _open(self, graph: Path | None = None) -> LanguageModel:
-        return open_language_model(
-            self.exported, self.devices[0], batch_tokens=self.batch_tokens, threads=self.threads, graph=graph
-        )
+        return open_language_model(self.exported, self.devices[0], graph=graph, **self.opening.session)
 
     def __repr__(self) -> str:
         devices = ", ".join(str(device) for device in self.devices)
-        return f"Model({self.name!r} on {devices}, precision {self.precision})"
+        return f"Model({self.name!r} on {devices}, precision {self.opening.precision})"
 
 
 @dataclass(frozen=True)
@@ -70,60 +71,35 @@ class ModelReference:
 
     reference: str  # as for `find_model`; or a hub id, with `@REVISION` if one is meant, or a checkpoint's folder
     folder: Path | None = None  # where its export is or goes; None for the usual folder
-    device: str = "auto"
-    precision: str = "auto"
-    batch_tokens: int | None = None
-    threads: int | None = None
+    opening: Opening = Opening()  # noqa: RUF009 - frozen
 
     def open(self, task: str | None) -> Model:
         """Find the model; it is exported on first use."""
-
-        def find(place: str | Path) -> Model:
-            return find_model(
-                place,
-                task=task,
-                device=self.device,
-                precision=self.precision,
-                batch_tokens=self.batch_tokens,
-                threads=self.threads,
-            )
-
         try:
-            return find(self.folder or self.reference)
+            return find_model(self.folder or self.reference, self.opening, task=task)
         except NotExportedError:
-            from .load import export  # it is built on this module
-
-            return find(export(self.reference, self.folder, task=task))
+            return find_model(export(self.reference, self.folder, task=task), self.opening, task=task)
 
 
 ModelLike = Model | ModelReference | str | Path
 
 
-def find_model(
-    reference: Model | str | Path,
-    *,
-    task: str | None = None,
-    device: str = "auto",
-    precision: str = "auto",
-    batch_tokens: int | None = None,
-    threads: int | None = None,
-) -> Model:
+def find_model(reference: Model | str | Path, opening: Opening | None = None, *, task: str | None = None) -> Model:
     """Find a model that is exported already: by its folder or its name under `models/`; a `Model` is returned as it is.
 
     Without a task, either kind of language model is found.
 
     Raises:
-        InputError: The model, a device or the precision does not exist, or a number is too large.
+        InputError: The model or a device does not exist.
     """
     if isinstance(reference, Model):
         if reference.exported.task not in ([task] if task else LANGUAGE_MODELS):
             needed = task or " or ".join(LANGUAGE_MODELS)
             raise InputError(f"{reference.name} is a {reference.exported.task} model; {needed} is needed")
         return reference
-    devices, kind = check_opening(device, precision)
-    check_number("--batch-tokens", batch_tokens, 1, 2**20)
-    check_number("--threads", threads, 1, 1_024)
-    return Model(load_exported(reference, task=task), devices, kind, batch_tokens, threads)
+    own = opening or Opening()
+    devices = choose_devices(own.device)
+    return Model(load_exported(reference, task=task), devices, own)
 
 
 def open_model(reference: ModelLike, *, task: str | None = None) -> Model:
@@ -133,10 +109,137 @@ def open_model(reference: ModelLike, *, task: str | None = None) -> Model:
     return (reference if isinstance(reference, ModelReference) else ModelReference(str(reference))).open(task)
 
 
-def check_opening(device: str, precision: str) -> tuple[tuple[Device, ...], Precision]:
-    """Read the names of devices and of a precision.
+def load(
+    reference: Model | str | Path = "mini",
+    *,
+    task: str | None = None,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    progress: bool = True,
+    **opening: Unpack[OpeningOptions],
+) -> Model:
+    """Find a model. A hub id, a checkpoint or `mini` that is not exported yet is exported first.
+
+    Args:
+        reference: An exported folder, its name under `models/`, a hub id, a checkpoint's folder, or `mini`.
+        task: a `Task`, such as `fill-mask` or `text-generation` (a causal model). By default an export has the
+            task that the checkpoint's architecture says, and either kind of language model is found.
+        revision: Branch, tag or commit on the hub, for an export.
+        allow_pickle: Whether an export may read pickled weights, which can run code.
+        progress: Whether to show the steps of an export.
+        **opening: See `OpeningOptions`: `device`, `precision`, `batch_tokens` and `threads`.
+
+    Returns:
+        The model. Its graph is opened when it is used first.
 
     Raises:
-        InputError: One of them does not exist.
+        InputError: The model does not exist or cannot be exported, or the device or the precision does not exist.
     """
-    return choose_devices(device), choice(Precision, "--precision", precision)
+    own = opening_of(opening)
+    if not isinstance(reference, Model) and not is_exported(reference):
+        reference = export(str(reference), task=task, revision=revision, allow_pickle=allow_pickle, progress=progress)
+    return find_model(reference, own, task=task)
+
+
+def opening_of(options: OpeningOptions) -> Opening:
+    """The keyword arguments as one value; devices that do not exist are refused, before anything is exported."""
+    own = Opening(**options)  # type: ignore[arg-type]  # a precision by its name
+    choose_devices(own.device)
+    return own
+
+
+def is_exported(reference: str | Path) -> bool:
+    """Whether a folder, or the folder of this name under `models/`, holds an exported model."""
+    return any(is_file(path / MANIFEST) for path in (Path(reference), Path("models") / reference))
+
+
+def export(
+    reference: str = "mini",
+    output: str | Path | None = None,
+    *,
+    task: str | None = None,
+    bos: bool = False,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    force: bool = False,
+    progress: bool = True,
+) -> Path:
+    """Export a checkpoint to ONNX, and return the folder, `models/NAME` by default; `load` does this if it is needed.
+
+    `reference` and `task` are as for `load`. With `bos`, a causal model begins every text with its BOS token, though
+    its tokenizer does not. Pickled weights, which `allow_pickle` reads, can run code. `force` builds again what has not
+    changed.
+
+    Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
+    """
+    say = Reporter(silent=not progress).say
+    if "torch" not in sys.modules:
+        say("loading PyTorch and transformers, which takes some seconds")
+    with _needs_packages(reference):
+        from ...export.build import build
+    folder = None if output is None else Path(output)
+    return build(
+        reference, folder, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force, say=say
+    )
+
+
+def check_export(
+    reference: str,
+    output: str | Path | None = None,
+    *,
+    task: str | None = None,
+    revision: str | None = None,
+    allow_pickle: bool = False,
+) -> "Verdict":
+    """Say whether a checkpoint can be exported, and why not, without building.
+
+    Raises InputError if packages that an export needs are missing, or there is no such checkpoint.
+    """
+    with _needs_packages(reference):
+        from ...export.check import check
+    folder = None if output is None else Path(output)
+    return check(reference, folder, task=task, revision=revision, allow_pickle=allow_pickle)
+
+
+@contextmanager
+def _needs_packages(reference: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("negengine"):
+            raise
+        raise InputError(
+            f"{reference} is not exported, and export needs {error.name}: run `pip install 'negengine[export]'`, then "
+            f"`negengine export {reference}`"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at before an export."""
+
+    what: str  # its name, such as `tokenizer`
+    said: str  # what was found, or why it stands against an export
+    possible: bool = True  # whether an export is possible as far as this goes
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of `negengine export --check`: whether a checkpoint can be exported."""
+
+    name: str  # what the model is called
+    task: str  # what it would be exported for
+    findings: tuple[Finding, ...]  # in the order in which an export would meet them
+
+    @property
+    def possible(self) -> bool:
+        return all(finding.possible for finding in self.findings)
+
+    def lines(self) -> list[str]:
+        width = max(len(finding.what) for finding in self.findings)
+        rows = [f"  {item.what:{width}}  {'' if item.possible else 'no: '}{item.said}" for item in self.findings]
+        return [f"{self.name} {'can' if self.possible else 'cannot'} be exported for {self.task}", *rows]
+
+    def document(self) -> dict[str, Any]:
+        findings = [asdict(finding) for finding in self.findings]
+        return {"model": self.name, "task": self.task, "possible": self.possible, "findings": findings}

@@ -3,8 +3,9 @@
 import sys
 import time
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
+from ..basics.option import Opening, OpeningOptions, options_of
 from ..basics.paths import shell_command
 from ..runs.divided import refuse_other_division
 from ..runs.executors import Executor, ThisProcess
@@ -13,9 +14,8 @@ from ..runs.processes import Processes
 from ..runs.progress import Reporter
 from ..runs.session import PYTHON, Session
 from ..runs.shard import Shard, changed_command, find_shard, is_automatic, is_guessed
-from ..runs.stage import ModelOptions
 from .call import of_export, of_model
-from .model import Model
+from .model import Model, opening_of
 
 RUNS = Path("runs")
 
@@ -46,6 +46,17 @@ class RunOptions(TypedDict, total=False):
     started: float
 
 
+class AllOptions(RunOptions, OpeningOptions, total=False):
+    """Keyword arguments of functions that run and also find their models: `score` and `suite`."""
+
+
+def divided(options: AllOptions) -> tuple[Opening, RunOptions]:
+    """How models are opened, and the run options. Raises InputError if a device does not exist."""
+    names = options_of(Opening)
+    opening = opening_of(cast("OpeningOptions", {name: value for name, value in options.items() if name in names}))
+    return opening, cast("RunOptions", {name: value for name, value in options.items() if name not in names})
+
+
 def execution(model: Model, options: RunOptions) -> Execution:
     """Where and how a run function works.
 
@@ -58,7 +69,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
         made_with["device"] = str(device)
     return Execution(
         executor=executor,
-        options=opening_of(model),
+        options=model.opening,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
         session=Session(
@@ -72,11 +83,6 @@ def execution(model: Model, options: RunOptions) -> Execution:
 def executor_of(model: Model) -> Executor:
     """Where a model's parts run by default: in this process for one device; in one process for each of several."""
     return ThisProcess(model.devices[0]) if len(model.devices) == 1 else Processes(model.devices)
-
-
-def opening_of(model: Model) -> ModelOptions:
-    """How sessions of a model are opened, on its first device."""
-    return ModelOptions(model.devices[0], model.precision, model.batch_tokens, model.threads)
 
 
 def shard_of(options: RunOptions) -> Shard:

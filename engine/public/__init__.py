@@ -32,10 +32,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.experiments.negation.runs import ScoresRun, SelectionRun
     from .engine.experiments.nli.nli import nli
     from .engine.experiments.probe.probe import probe
-    from .engine.library.load import load
-    from .engine.library.model import Model
-    from .engine.library.open import merge
-    from .engine.library.open import open_run as open  # noqa: A004 - the library's `open`
+    from .engine.library.finished import merge
+    from .engine.library.finished import open_run as open  # noqa: A004 - the library's `open`
+    from .engine.library.model import Model, load
     from .engine.library.predict import predict
     from .engine.library.run import Run
     from .engine.results.comparison.compare import Comparison, compare

@@ -18,12 +18,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
+from ..basics.option import Opening
 from ..inference import tally
 from ..inference.device import CPU, Device, cpu_threads
 from ..inference.machine import hardware
 from ..inference.tally import Tally
 from .part import EncodedPart
-from .stage import Choices, ModelOptions, PartResult, Stage
+from .stage import Choices, PartResult, Stage
 
 Finish = Callable[[int, EncodedPart], None]
 Advance = Callable[[int, int], None]
@@ -47,7 +48,7 @@ class Workers(Protocol):
 class Executor(Protocol):
     """Where parts are decided."""
 
-    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> AbstractContextManager[Workers]:
+    def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> AbstractContextManager[Workers]:
         """Open the stage's model where the parts will be decided, and close it at the end.
 
         Raises InputError if it cannot be opened there, and RuntimeError with the traceback of a worker that failed.
@@ -61,8 +62,8 @@ class ThisProcess:
     device: Device
 
     @contextmanager
-    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
-        model = stage.open(replace(options, device=self.device))
+    def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
+        model = stage.open(replace(options, device=str(self.device)))
         description = stage.describe(model)
         say(opened(description))
         tally.take()  # what ran before in this process does not belong to this stage

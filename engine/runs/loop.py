@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..basics.option import Opening
 from ..basics.printable import counted
 from ..inference.precision import widened
 from ..inference.session import give_back_freed_memory
@@ -24,7 +25,7 @@ from .part import EncodedPart
 from .progress import Reporter
 from .session import Session, used_models
 from .shard import Shard
-from .stage import ModelOptions, Stage
+from .stage import Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Execution:
     """How a stage runs: the executor, model options, the shard, and messages."""
 
     executor: Executor  # where parts are decided
-    options: ModelOptions = field(default_factory=ModelOptions)  # how models are opened; the executor sets the device
+    options: Opening = field(default_factory=Opening)  # how models are opened; the executor sets the device
     shard: Shard = field(default_factory=Shard)  # the share of the parts to do
     reporter: Reporter = field(default_factory=Reporter)  # Shows the progress of the run
     # what the run's record says about this process, such as the command line

@@ -12,12 +12,14 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from ..basics.choices import Precision
 from ..basics.errors import InputError
+from ..basics.option import Opening
 from ..inference.causal import open_language_model
+from ..inference.device import choose_device
 from ..inference.exported import ExportedModel
 from ..inference.mixed import SENTENCES, Method
 from ..inference.model import Decider, LanguageModel, OpenedModel
 from ..inference.precision import ModelPair, Workload, choose_precisions, open_decider, open_pair
-from .stage import LOW_PRECISION_SHA256, Model, ModelOptions, Stage, changed
+from .stage import LOW_PRECISION_SHA256, Model, Stage, changed
 
 Opened = TypeVar("Opened", bound=OpenedModel)
 Deciding = TypeVar("Deciding")
@@ -72,14 +74,13 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
     def workloads(self) -> Sequence[Workload]:
         """The sentences of each pattern that the whole run will decide."""
 
-    def open(self, options: ModelOptions) -> Deciders[Opened, Deciding]:
+    def open(self, options: Opening) -> Deciders[Opened, Deciding]:
         models = open_pair(
             self.method.opening,
             self.exported,
-            options.device,
+            choose_device(options.device),
             options.precision,
-            batch_tokens=options.batch_tokens,
-            threads=options.threads,
+            **options.session,
         )
         return Deciders(models, options.precision)
 
@@ -127,14 +128,9 @@ class DecidingStage(MixedStage[LanguageModel, Decider, Prepared]):
 class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
     """A stage whose results need all logits of the reference model."""
 
-    def open(self, options: ModelOptions) -> LanguageModel:
+    def open(self, options: Opening) -> LanguageModel:
         refuse_mixed(self.name, options.precision)
-        return open_language_model(
-            self.exported,
-            options.device,
-            batch_tokens=options.batch_tokens,
-            threads=options.threads,
-        )
+        return open_language_model(self.exported, choose_device(options.device), **options.session)
 
     def describe(self, model: LanguageModel) -> Mapping[str, Any]:
         return {**description(self.exported, model), "precision": str(Precision.FP32)}

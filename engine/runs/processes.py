@@ -24,12 +24,13 @@ from dataclasses import dataclass, replace
 from typing import IO, Any, TextIO, cast
 
 from ..basics.errors import InputError
+from ..basics.option import Opening
 from ..inference import tally
 from ..inference.device import Device, threads_each
 from ..inference.tally import Tally
 from .executors import Advance, Finish, Say, Workers, opened, overlap, worker
 from .part import EncodedPart
-from .stage import Choices, ModelOptions, PartResult, Stage
+from .stage import Choices, PartResult, Stage
 from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
@@ -48,10 +49,10 @@ class Processes:
     devices: tuple[Device, ...]
 
     @contextmanager
-    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
+    def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
         threads = threads_each(self.devices, options.threads)
         orders = [
-            pickle.dumps((stage, replace(options, device=device, threads=own)))
+            pickle.dumps((stage, replace(options, device=str(device), threads=own)))
             for device, own in zip(self.devices, threads, strict=True)
         ]
         inbox: _Inbox = queue.SimpleQueue()

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..basics.errors import InputError, check_number, first_line
+from ..basics.option import Opening
 from ..basics.printable import counted
 from ..inference.device import cpu_threads
 from .executors import Say, Workers
-from .stage import ModelOptions, Stage
+from .stage import Stage
 
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
 _SECONDS_TO_ANSWER = 5.0
@@ -77,7 +78,7 @@ class Ray:
             raise InputError(f"--device {self.device}: this contradicts --gpus-per-worker {self.gpus_per_worker:g}")
 
     @contextmanager
-    def start(self, stage: Stage[Any, Any], options: ModelOptions, say: Say) -> Iterator[Workers]:
+    def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
         with connected(self.address) as ray:
             from .ray_pool import opened_pool  # noqa: PLC0415 - it needs Ray
 

@@ -28,6 +28,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from ..basics.atomic import make_folder, sha256, write_atomically
 from ..basics.errors import InputError
+from ..basics.option import Opening
 from ..basics.reading import file_sha256, is_file, is_folder
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
@@ -37,7 +38,7 @@ from ..inference.machine import machine
 from .executors import Advance, Finish, Say, Workers, opened, worker
 from .part import EncodedPart
 from .ray import Patience, Resources
-from .stage import Choices, ModelOptions, Stage
+from .stage import Choices, Stage
 
 _IN_FLIGHT = 2  # parts of a worker
 _TRIES = 4  # of Ray, for a call whose worker dies
@@ -97,7 +98,7 @@ class Worker:
                 found = {name: file.found(self._pieces and self._pieces[name], ray.get) for name, file in files.items()}
                 device, threads = Device("cuda") if self._plan.gpus else CPU, self._plan.threads
                 stage = stage.with_files(found)
-                model = stage.open(replace(options, device=device, threads=threads))
+                model = stage.open(replace(options, device=str(device), threads=threads))
                 described = {**stage.describe(model), **worker(device, threads), "machine": machine()}
                 self._opened = stage, model, described
                 tally.take()
@@ -196,7 +197,7 @@ def _write(pieces: Sequence[Any], get: Callable[[Any], Any], path: Path) -> None
 @contextmanager
 def opened_pool(
     stage: Stage[Any, Any],
-    options: ModelOptions,
+    options: Opening,
     plans: Sequence[Resources],
     say: Say,
     copy_files: bool,

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import polars as pl
 
-from ..basics.choices import Precision
-from ..inference.device import CPU, Device
+from ..basics.option import Opening
 
 Model = TypeVar("Model")
 Prepared = TypeVar("Prepared")
@@ -24,16 +23,6 @@ Files = Mapping[str, Result]
 Advance = Callable[[int, int], None]
 LOW_PRECISION_SHA256 = "low_precision_sha256"
 """The key of a recorded choice with the digest of the low-precision model."""
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """How a model is opened."""
-
-    device: Device = CPU  # where it runs
-    precision: Precision = Precision.AUTO  # what was asked for
-    batch_tokens: int | None = None  # Largest number of tokens in a batch; None for the device's usual number
-    threads: int | None = None  # CPU threads, each of which runs its own batches; None means one for each core
 
 
 @dataclass(frozen=True)
@@ -127,7 +116,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         return self
 
     @abstractmethod
-    def open(self, options: ModelOptions) -> Model:
+    def open(self, options: Opening) -> Model:
         """Open the model in the process that will decide; raises InputError if the device cannot run it."""
 
     def describe(self, model: Model) -> Mapping[str, Any]:  # noqa: ARG002 - part of the interface

@@ -22,7 +22,7 @@ from ...engine.cli.train_commands import TrainingOptions
 from ...engine.experiments.items import ORIGINAL
 from ...engine.experiments.nli.nli import NliRun, nli
 from ...engine.experiments.nli.nli_pairs import SOURCES, Source
-from ...engine.library.load import export
+from ...engine.library.model import export
 from ...engine.runs.progress import Reporter
 from ..tasks import TEXT_CLASSIFICATION
 from ..trace import optimum_config

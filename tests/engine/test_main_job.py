@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Coreference, Precision
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.score import Scoring, read_selected
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import CPU
@@ -21,7 +22,6 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern_files import load_patterns
 from small_stages import InterruptedAfter
@@ -37,7 +37,7 @@ PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
 def execute(stage, folder, *, executor=None, shard=None, earlier=None, **options):
     execution = Execution(
         executor or ThisProcess(CPU),
-        ModelOptions(**{"precision": Precision.FP32, **options}),
+        Opening(**{"precision": Precision.FP32, **options}),
         shard or Shard(),
         Reporter(silent=True),
     )

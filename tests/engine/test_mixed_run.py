@@ -20,6 +20,7 @@ import pytest
 from fake_models import CALIBRATION, FakeScoring, FakeSelection
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.runs import ScoresRun
 from negengine.engine.experiments.negation.score import Scoring, read_selected
 from negengine.engine.experiments.negation.sections import replacements
@@ -33,7 +34,6 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
 from small_stages import InterruptedAfter, results
@@ -50,7 +50,7 @@ PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
 
 
 def execute(stage, folder, *, executor=None, shard=None, precision=Precision.MIXED, earlier=None, threads=None):
-    options = ModelOptions(precision=precision, threads=threads)
+    options = Opening(precision=precision, threads=threads)
     execution = Execution(executor or ThisProcess(CPU), options, shard or Shard(), Reporter(silent=True))
     run_stage(stage, folder, execution, earlier=earlier)
     return folder
@@ -385,5 +385,5 @@ def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(min
     assert other.low_precision_sha256("int8") != mini.low_precision_sha256("int8")
     assert other.low_precision_sha256("fp16") == mini.low_precision_sha256("fp16")
     with pytest.raises(InputError, match="this run was started with another int8 model than"):
-        replace(plan, exported=other).use(plan.open(ModelOptions(precision=Precision.MIXED)), {"CpTp": choice})
+        replace(plan, exported=other).use(plan.open(Opening(precision=Precision.MIXED)), {"CpTp": choice})
     execute(plan, tmp_path)

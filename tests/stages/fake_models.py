@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.inference.batches import ignored
@@ -16,7 +17,6 @@ from negengine.engine.inference.mixed import Calibration
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models, Workload, choose_precisions
 from negengine.engine.runs.masked_stages import PatternDeciders
-from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon
 
 LEXICON = Lexicon(
@@ -80,7 +80,7 @@ class _Fake(FakeModels):
 
     speed: ClassVar[float] = 3.0  # how many times as fast as fp32 the low-precision model is on this processor
 
-    def open(self, options: ModelOptions) -> PatternDeciders:
+    def open(self, options: Opening) -> PatternDeciders:
         low = partial(HashDecider, low_precision=True) if options.precision is not Precision.FP32 else None
         return PatternDeciders(Models(HashDecider(), low), options.precision)  # type: ignore[arg-type]
 
@@ -104,7 +104,7 @@ class FakeSelection(_Fake, Selection):
 class NeverSelection(_Fake, Selection):
     """A selection with a model that repeats nothing."""
 
-    def open(self, options: ModelOptions) -> PatternDeciders:
+    def open(self, options: Opening) -> PatternDeciders:
         return PatternDeciders(Models(NeverDecider()), options.precision)  # type: ignore[arg-type]
 
 

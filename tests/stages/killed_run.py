@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from negengine.engine.basics.option import Opening
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.part import EncodedPart
 from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.stage import ModelOptions
 
 
 def main(job: Path, parts: int) -> None:
@@ -31,7 +31,7 @@ def main(job: Path, parts: int) -> None:
     RunFolder.write_part = write_part  # type: ignore[method-assign]
     content: tuple[Any, ...] = pickle.loads(job.read_bytes())  # noqa: S301 - the test wrote it
     stage, folder, precision, earlier = content
-    execution = Execution(ThisProcess(CPU), ModelOptions(precision=precision), reporter=Reporter(silent=True))
+    execution = Execution(ThisProcess(CPU), Opening(precision=precision), reporter=Reporter(silent=True))
     run_stage(stage, folder, execution, earlier=earlier)
 
 

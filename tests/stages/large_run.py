@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 from fake_models import FakeScoring, FakeSelection
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.score import read_selected
 from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
-from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
 
@@ -25,7 +25,7 @@ def make(model: str, folder: Path) -> None:
     exported = load_exported(model)
     settings = Settings(lazy=True)
     selection = FakeSelection.plan(exported, load_lexicon(), load_patterns(), settings)
-    work = Execution(ThisProcess(CPU), ModelOptions())
+    work = Execution(ThisProcess(CPU), Opening())
     run_stage(selection, folder, work)
     run_stage(FakeScoring.plan(read_selected(folder), exported), folder, work, earlier={"select": folder})
 

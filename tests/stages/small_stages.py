@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import polars as pl
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.inference import tally
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart
-from negengine.engine.runs.stage import Files, FinishedParts, ModelOptions, PartResult, Stage
+from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Stage
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0, "pairs": None}
 PARTS = 3
@@ -88,7 +89,7 @@ class Squares(Stage[dict[str, Any], int]):
         if self.fault == "check":
             raise InputError("the sentence is too long")
 
-    def open(self, options: ModelOptions) -> dict[str, Any]:
+    def open(self, options: Opening) -> dict[str, Any]:
         if self.fault == "open":
             raise InputError(f"{options.device} has no memory")
         return {"device": str(options.device), "threads": options.threads}
@@ -170,7 +171,7 @@ class Margins(Stage[float, None]):
     def sizes(self) -> Sequence[int]:
         return [1] * len(self.asks)
 
-    def open(self, options: ModelOptions) -> float:
+    def open(self, options: Opening) -> float:
         return 0.0
 
     def calibrate(self, model: float, say: Any) -> dict[str, Any]:
@@ -197,7 +198,7 @@ class InterruptedAfter(ThisProcess):
         object.__setattr__(self, "left", [parts])
 
     @contextmanager
-    def start(self, stage: Any, options: ModelOptions, say: Any) -> Any:
+    def start(self, stage: Any, options: Opening, say: Any) -> Any:
         with super().start(stage, options, say) as workers:
             yield _Interrupted(workers, self.left)  # type: ignore[attr-defined]
 
@@ -222,7 +223,7 @@ class Batched(Squares):
 
     name: ClassVar[str] = "batched"
 
-    def open(self, options: ModelOptions) -> dict[str, Any]:
+    def open(self, options: Opening) -> dict[str, Any]:
         return {**super().open(options), "batch tokens": options.batch_tokens}
 
     def decide(self, model: Any, number: int, prepared: int | None, advance: Any) -> PartResult:

@@ -198,13 +198,13 @@ def import_everything(*, with_export: bool) -> None:
     os.environ.update(faults.ONE_THREAD)
     import negengine.engine.cli.main
     import negengine.engine.experiments.negation.negation
-    import negengine.engine.library.open
+    import negengine.engine.library.finished
     import onnxruntime
     import polars as pl
     from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
     from scipy import special, stats
 
-    _ = negengine.engine.cli.main, negengine.engine.library.open, onnxruntime, pl, special, stats
+    _ = negengine.engine.cli.main, negengine.engine.library.finished, onnxruntime, pl, special, stats
     negation = negengine.engine.experiments.negation.negation
     negation.Selection.plan = functools.partial(negation.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
     negation.Scoring.plan = functools.partial(negation.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]

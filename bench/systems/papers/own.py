@@ -7,11 +7,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from ....engine.basics.choices import Precision, Task
+from ....engine.basics.option import Opening
+from ....engine.inference.device import choose_device
 from ....engine.inference.exported import load_exported
 from ....engine.runs.executors import ThisProcess
 from ....engine.runs.loop import Execution, run_stage
 from ....engine.runs.progress import Reporter
-from ....engine.runs.stage import ModelOptions, Stage
+from ....engine.runs.stage import Stage
 from ...opened import with_open_model
 from ..system import Choice, Place, System
 from . import OURS
@@ -35,7 +37,7 @@ class OwnRun(System[Any]):
 
     def open(self, place: Place) -> None:
         self.exported = load_exported(place.exported, task=self.task)
-        self.options = ModelOptions(place.device, self._precision, threads=place.threads)
+        self.options = Opening(str(place.device), self._precision, threads=place.threads)
         self.model = self.any_stage().open(self.options)
 
     @abstractmethod
@@ -50,4 +52,4 @@ class OwnRun(System[Any]):
 
     @property
     def execution(self) -> Execution:
-        return Execution(ThisProcess(self.options.device), self.options, reporter=Reporter(silent=True))
+        return Execution(ThisProcess(choose_device(self.options.device)), self.options, reporter=Reporter(silent=True))

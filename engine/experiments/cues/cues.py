@@ -16,6 +16,8 @@ import polars as pl
 
 from ...basics.choices import Precision, Task
 from ...basics.errors import InputError
+from ...basics.option import Opening
+from ...inference.device import choose_device
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.call import recorded
@@ -25,7 +27,7 @@ from ...library.recount import Recount
 from ...library.run import Run, ShardRun
 from ...runs.masked_stages import ExportedStage, description, refuse_mixed
 from ...runs.record import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, ModelOptions, PartResult, changed
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...views import Table
 from ..finished_run import SummaryRun, run_probe
 from ..items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
@@ -118,10 +120,10 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         """All lines were read when the texts were scanned."""
         say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
 
-    def open(self, options: ModelOptions) -> CueDetector:
+    def open(self, options: Opening) -> CueDetector:
         """An `InputError` if mixed precision is asked for."""
         refuse_mixed(self.name, options.precision)
-        return CueDetector(self.exported, options.device, batch_tokens=options.batch_tokens, threads=options.threads)
+        return CueDetector(self.exported, choose_device(options.device), **options.session)
 
     def describe(self, model: CueDetector) -> Mapping[str, Any]:
         return {**description(self.exported, model.model), "precision": str(Precision.FP32)}

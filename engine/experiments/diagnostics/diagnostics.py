@@ -37,12 +37,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import polars as pl
 
-from ...basics.errors import check_number
 from ...inference.free_text import MASK
 from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
 from ...library.sentences import CORRECT
-from ...text.keys import checked_seed
 from ...views import Column, Section, Table
 from ..ask import Answers, Asked, Question
 from ..data_sets.sources import find
@@ -251,12 +249,8 @@ class Diagnostics(Asked[Item]):
     dataset: Annotated[
         str | Sequence[str], Option("Data set to run (default: all); may be repeated.", kind=list[Dataset])
     ] = ()
-    draws: Annotated[int, Option("Number of shuffles of each context.", metavar="N", minimum=1)] = 3
+    draws: Annotated[int, Option("Number of shuffles of each context.", metavar="N", minimum=1, maximum=1_000)] = 3
     seed: Annotated[int, SEED] = 0
-
-    def __post_init__(self) -> None:
-        check_number("--draws", self.draws, 1, 1_000)
-        checked_seed(self.seed)
 
     @cached_property
     def read(self) -> Rows:

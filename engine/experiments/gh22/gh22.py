@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import polars as pl
 
 from ...basics.choices import Precision
-from ...basics.errors import InputError, choice
+from ...basics.errors import InputError
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
@@ -159,14 +159,13 @@ class Gh22(Experiment):
     seed: Annotated[int, SEED] = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_ranks(self.ranks)
-        self.variants  # noqa: B018 - refuses an unknown one
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
         """The pattern sets, each once."""
-        wanted = [self.variant] if isinstance(self.variant, str) else self.variant
-        return tuple(dict.fromkeys(choice(Variant, "--variant", str(word)) for word in wanted or Variant))
+        return tuple(Variant(word) for word in self.variant or Variant)
 
     def stage(self, exported: ExportedModel) -> Acts:
         """The first stage, which chooses the ACTs."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Annotated, Unpack
 
 from ...inference.exported import ExportedModel
-from ...library.model import Model, ModelLike, check_opening, find_model
-from ...library.options import RunOptions, execution, folder_of, run_folder, shard_of
+from ...library.model import Model, ModelLike, find_model
+from ...library.options import AllOptions, RunOptions, divided, execution, folder_of, run_folder, shard_of
 from ...library.run import ShardRun, open_results
 from ...runs.loop import run_stage
 from ...text.bundled import bundled_lexicons, bundled_patterns
@@ -85,15 +85,11 @@ class Score(Experiment):
         run: SelectionRun | str | Path,
         *,
         model: ModelLike | None = None,
-        device: str = "auto",
-        precision: str = "auto",
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-        **options: Unpack[RunOptions],
+        **options: Unpack[AllOptions],
     ) -> ScoresRun | ShardRun:
         """The scores go into the selection's folder by default, those of a shard into one beside it."""
-        check_opening(device, precision)
-        shard = shard_of(options)
+        opening, shared = divided(options)
+        shard = shard_of(shared)
         source = run.folder if isinstance(run, SelectionRun) else Path(run)
         selected = read_selected(source)
         given = model or (run.model if isinstance(run, SelectionRun) else None)
@@ -102,13 +98,11 @@ class Score(Experiment):
             selected.refuse_other_model(opened.exported)
         else:
             exported = selected.exported(None if given is None else str(given))
-            opened = find_model(
-                exported.folder, device=device, precision=precision, batch_tokens=batch_tokens, threads=threads
-            )
+            opened = find_model(exported.folder, opening)
         beside = source.resolve().with_name(f"{source.resolve().name}-score")
-        folder = folder_of(options, source if shard.is_whole else beside)
+        folder = folder_of(shared, source if shard.is_whole else beside)
         stage = Scoring.plan(selected, opened.exported)
-        run_stage(stage, folder, execution(opened, options), earlier={Selection.name: source})
+        run_stage(stage, folder, execution(opened, shared), earlier={Selection.name: source})
         return open_results(ScoresRun, folder, opened, shard)
 
     sections = staticmethod(scored)

@@ -23,7 +23,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.choices import Coreference, VerbConvention
-from ...basics.errors import InputError, check_number, choice
+from ...basics.errors import InputError
+from ...basics.option import check_options
 from ...basics.printable import counted
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, refuse_too_long
@@ -36,7 +37,6 @@ from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result
 from ...text.composition import Composer, composer
-from ...text.keys import checked_seed
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
@@ -72,7 +72,7 @@ class Settings:
 
     pairs: Annotated[int | None, PAIRS] = None
     max_verbs: Annotated[
-        int, Option("Largest number of verbs that are kept for each pair.", metavar="N", minimum=1)
+        int, Option("Largest number of verbs that are kept for each pair.", metavar="N", minimum=1, maximum=10**6)
     ] = 20
     coreference: Annotated[str, Option("Whom the target sentence is about.", kind=Coreference)] = Coreference.PRONOUN
     verbs: Annotated[
@@ -89,10 +89,7 @@ class Settings:
     seed: Annotated[int, SEED] = 0
 
     def __post_init__(self) -> None:
-        checked_seed(self.seed)
-        check_number("--max-verbs", self.max_verbs, 1, 10**6)
-        choice(Coreference, "--coreference", self.coreference)
-        choice(VerbConvention, "--verbs", self.verbs)
+        check_options(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,12 +149,12 @@ class Nli(Experiment):
     ] = None
 
     def __post_init__(self) -> None:
-        self.sources, self.dev_sets  # noqa: B018 - refuse an unknown one
+        super().__post_init__()
+        self.dev_sets  # noqa: B018 - refuses an unknown one
 
     @cached_property
     def sources(self) -> list[Source]:
-        wanted = [self.source] if isinstance(self.source, str) else self.source
-        return [choice(Source, "--source", str(name)) for name in wanted or SOURCES]
+        return [Source(name) for name in self.source or SOURCES]
 
     @cached_property
     def dev_sets(self) -> dict[str, Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from ...basics.errors import InputError
-from ...library.open import open_run
+from ...library.finished import open_run
 from ...library.run import Run
 from ...runs.record import differences
 from .estimates import MODEL

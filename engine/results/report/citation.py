@@ -23,7 +23,7 @@ import yaml
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...experiments.data_sets.sources import sources
-from ...library.open import open_run
+from ...library.finished import open_run
 from ...library.registry import Probe, probe_of
 from ...library.run import Run
 from ...runs.record import StageRecord, read_run

@@ -13,12 +13,14 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError, did_you_mean
+from ...basics.option import Opening, options_of
 from ...basics.paths import with_home
 from ...basics.printable import counted
 from ...basics.reading import exists, file_sha256, is_file
+from ...inference.device import choose_devices
 from ...inference.exported import load_exported
 from ...library.call import ELSEWHERE, IN_MEMORY
-from ...library.model import Model, check_opening
+from ...library.model import Model
 from ...library.registry import library_function
 from ...library.shown import Shown
 from ...runs.record import StageRecord, differences, read_run
@@ -220,8 +222,8 @@ def _model(
         raise InputError(f"{source} needs the model {wanted}: {error}; if it has moved, give --model") from None
     if exported.sha256 != digest:
         raise InputError(f"{folder} is another model (sha256 {exported.sha256}); {source} needs {wanted}: give --model")
-    devices, precision = check_opening(device or str(recorded["device"]), str(recorded["precision"]))
-    return Model(exported, devices, precision, recorded["batch_tokens"], recorded["threads"])
+    opening = Opening(**{name: recorded[name] for name in options_of(Opening)} | ({"device": device} if device else {}))
+    return Model(exported, choose_devices(opening.device), opening)
 
 
 def compare_stage(old: StageRecord, new: StageRecord, first: Path, second: Path) -> list[FileDifference]:

@@ -30,12 +30,12 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ...basics.choices import Precision
 from ...basics.errors import InputError, did_you_mean
+from ...basics.option import Opening
 from ...basics.paths import is_file_name, is_model_name
 from ...inference.exported import MODELS
 from ...text.toml_file import TomlFile
-from .suite_settings import check_settings, functions
+from .suite_settings import check_opening, check_settings, functions
 
 _MODELS, _PROBES = "model", "probe"
 _KEYS = ("name", "run", _MODELS, _PROBES)
@@ -53,15 +53,6 @@ _Whole = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
 
 
 Named = TypeVar("Named", "SuiteModel", "SuiteProbe")
-
-
-class Opening(msgspec.Struct, forbid_unknown_fields=True):
-    """The table `[run]`: how all models are opened."""
-
-    device: str = "auto"
-    precision: Precision = Precision.AUTO
-    batch_tokens: _Whole | None = None
-    threads: _Whole | None = None
 
 
 @dataclass(frozen=True)
@@ -125,15 +116,12 @@ class SuiteFile:
 
 
 def _opening(file: TomlFile) -> Opening:
+    """The table `[run]`: how all models are opened."""
     table = file.document.get("run", {})
-    try:
-        return msgspec.convert(table, Opening)
-    except msgspec.ValidationError as error:
-        key = re.search(r"`\$\.(\w+)|unknown field `(\w+)`", str(error))
-        word = (key[1] or key[2]) if key else ""
-        raise InputError(
-            f"{file.line_in('run', word)}: [run]: {str(error).replace(' - at `$', ' in `[run]')}"
-        ) from None
+    if not isinstance(table, dict):
+        raise InputError(f"{file.line('run')}: run is a table: write [run]")
+    check_opening(table, lambda key: file.line_in("run", key or ""))
+    return Opening(**table)
 
 
 def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:

@@ -10,7 +10,7 @@ from typing import Any
 from ...basics.errors import InputError
 from ...inference.exported import load_exported
 from ...library.call import recorded_arguments
-from ...library.open import open_run
+from ...library.finished import open_run
 from ...library.registry import library_function
 from ...library.run import Run
 from ...runs.lock import holder

@@ -9,16 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
-import msgspec
 import polars as pl
 
 from ...basics.atomic import json_bytes, make_folder, write_bytes
 from ...basics.errors import InputError, first_line
+from ...basics.option import Opening
 from ...basics.paths import without_home_inside
 from ...basics.printable import counted
-from ...library.model import ModelReference, check_opening
-from ...library.open import open_run
-from ...library.options import RUNS, RunOptions, explicit, shard_of
+from ...library.finished import open_run
+from ...library.model import ModelReference
+from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
 from ...library.registry import library_function
 from ...library.run import Run
 from ...library.shown import Shown
@@ -27,7 +27,7 @@ from ...runs.progress import Reporter
 from ...runs.shard import Shard
 from ...views import Column, Table
 from ..report.report import needs_libraries
-from .suite_file import Opening, SuiteFile
+from .suite_file import SuiteFile
 from .suite_members import DONE, Member, State, begun_last, finished_run, members_of, state_of
 from .suite_settings import chain, goes_on, settings_of
 from .suite_table import FinishedMember, model_tables, suite_table
@@ -191,12 +191,7 @@ def _is_told(column: pl.Series) -> bool:
 
 def suite(
     file: str | Path,
-    *,
-    device: str = "auto",
-    precision: str = "auto",
-    batch_tokens: int | None = None,
-    threads: int | None = None,
-    **options: Unpack[RunOptions],
+    **options: Unpack[AllOptions],
 ) -> SuiteRun:
     """Run models × probes × settings from a TOML file; see the page on suites in the documentation.
 
@@ -205,20 +200,16 @@ def suite(
 
     Args:
         file: The suite file.
-        device: As for `load`; `auto` takes what the file says.
-        precision: As for `load`; `auto` takes what the file says.
-        batch_tokens: As for `load`.
-        threads: As for `load`.
-        **options: See `RunOptions`. `output` is the folder of the suite, `runs/NAME-OF-THE-FILE` by default. A shard
-            I/N is every N-th run: many jobs can share a suite. The same call without a shard makes table and report.
+        **options: See `RunOptions`, and `OpeningOptions`: what is not given is taken from the file. `output` is the
+            folder of the suite, `runs/NAME-OF-THE-FILE` by default. A shard I/N is every N-th run: many jobs can share
+            a suite. The same call without a shard makes table and report.
 
     Raises:
         InputError: The file is wrong, or the folder cannot be written. What a single member lacks is told at the end.
     """
-    check_opening(device, precision)
-    found = _Suite.read(file, options)
-    given = {"device": device, "precision": precision, "batch_tokens": batch_tokens, "threads": threads}
-    return found.run(_opening(found.file.opening, given), options)
+    given, shared = divided(options)
+    found = _Suite.read(file, shared)
+    return found.run(_opening(found.file.opening, given), shared)
 
 
 def plan_suite(file: str | Path, **options: Unpack[RunOptions]) -> SuitePlan:
@@ -244,7 +235,7 @@ class _Suite:
             raise InputError(f"{file}: no probe is for any of its models")
         return cls(content, folder, shard, [members[number] for number in shard.parts(len(members))])
 
-    def run(self, opening: Mapping[str, Any], options: RunOptions) -> SuiteRun:
+    def run(self, opening: Opening, options: RunOptions) -> SuiteRun:
         """Run the members that are not finished, then make the table and the report."""
         reporter = Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True))
         make_folder(self.folder)
@@ -312,9 +303,9 @@ class _Suite:
         write_bytes(self.folder / RECORD.format(self.shard.suffix), json_bytes(content))
 
 
-def _run_member(member: Member, opening: Mapping[str, Any], options: RunOptions) -> State:
+def _run_member(member: Member, opening: Opening, options: RunOptions) -> State:
     """Run a member's functions one after the other: one that goes on from a run gets the run before it."""
-    model = ModelReference(member.model.reference, member.model.folder, **opening)
+    model = ModelReference(member.model.reference, member.model.folder, opening)
     shared: dict[str, Any] = {key: value for key, value in options.items() if key not in {"shard", "started", "call"}}
     shared["output"] = member.folder
     if "command" in shared:
@@ -332,10 +323,9 @@ def _opened(member: Member) -> Run:
     return finished_run(member) or open_run(member.folder)
 
 
-def _opening(file: Opening, given: Mapping[str, Any]) -> dict[str, Any]:
+def _opening(file: Opening, given: Opening) -> Opening:
     """How models are opened: as the call says, else as the file says."""
-    said = msgspec.to_builtins(file)
-    return {key: said[key] if value in {"auto", None} else value for key, value in given.items()}
+    return Opening(**{key: vars(file)[key] if value in {"auto", None} else value for key, value in vars(given).items()})
 
 
 def _told(error: Exception) -> str:

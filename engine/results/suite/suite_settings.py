@@ -8,14 +8,13 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from ...basics.errors import InputError, did_you_mean
-from ...experiments.experiment import options_of
+from ...basics.option import Opening, OptionField, options_of
 from ...library.registry import find_command, library_function, load, probes
 
 _OPENED_ELSEWHERE = {"device", "precision", "batch_tokens", "threads", "model", "run"}
@@ -52,17 +51,27 @@ def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[
 
     `settings` has values as TOML has them; `where` gives the file and line of a setting, or of the table for None.
     """
-    known = {key: setting for name in chain(function) for key, setting in _settings(name)}
-    for key, value in settings.items():
+    _check(function, {key: setting for name in chain(function) for key, setting in _settings(name)}, settings, where)
+
+
+def check_opening(table: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
+    """As `check_settings`, for the table of a suite that says how models are opened."""
+    _check("[run]", {key: _setting(field.type, field) for key, field in options_of(Opening).items()}, table, where)
+
+
+def _check(
+    what: str, known: Mapping[str, "_Setting"], given: Mapping[str, Any], where: Callable[[str | None], str]
+) -> None:
+    for key, value in given.items():
         if key not in known:
             near = did_you_mean(key, known)
             listed = ", ".join(known) or "none"
-            raise InputError(f"{where(key)}: {function} has no setting {key!r}; {near}Its settings are {listed}")
+            raise InputError(f"{where(key)}: {what} has no setting {key!r}; {near}Its settings are {listed}")
         if wrong := known[key].fault(value):
             raise InputError(f"{where(key)}: {key} is {wrong}")
     for key, setting in known.items():
-        if setting.is_needed and key not in settings:
-            raise InputError(f"{where(None)}: {function} needs a setting {key!r}")
+        if setting.is_needed and key not in given:
+            raise InputError(f"{where(None)}: {what} needs a setting {key!r}")
 
 
 @dataclass(frozen=True)
@@ -90,30 +99,15 @@ def _settings(function: str) -> Iterator[tuple[str, _Setting]]:
     own, command = library_function(function), find_command(function)
     hints = get_type_hints(own)
     declared = options_of(load(command.experiment)) if command and command.experiment else {}
-    options = inspect.signature(load(command.function)).parameters if command and command.function else {}
     for key, parameter in inspect.signature(own).parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD or key in _OPENED_ELSEWHERE:
-            continue
-        if key in declared:
-            told = declared[key].option
-            option, bounds = declared[key].command_type, [msgspec.Meta(ge=told.minimum, le=told.maximum)]
-        else:
-            option = options[key].annotation if key in options else None
-            bounds = [
-                msgspec.Meta(ge=least, le=most)
-                for told in getattr(option, "__metadata__", ())
-                if (least := getattr(told, "min", None), most := getattr(told, "max", None)) != (None, None)
-            ]
-        words = [str(member.value) for kind in _enums(option) for member in kind]
-        kind = _kind(hints.get(key, Any), words, bounds[0] if bounds else msgspec.Meta())
-        yield key, _Setting(kind, words, parameter.default is inspect.Parameter.empty)
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and key not in _OPENED_ELSEWHERE:
+            yield key, _setting(hints.get(key, Any), declared.get(key), parameter.default is inspect.Parameter.empty)
 
 
-def _enums(annotation: Any) -> Iterator[type[Enum]]:
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _enums(inner)
+def _setting(hint: Any, field: OptionField | None, is_needed: bool = False) -> _Setting:
+    words = [] if field is None or field.choices is None else [str(member.value) for member in field.choices]
+    bounds = msgspec.Meta() if field is None else msgspec.Meta(ge=field.option.minimum, le=field.option.maximum)
+    return _Setting(_kind(hint, words, bounds), words, is_needed)
 
 
 def _kind(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Any:
@@ -126,7 +120,7 @@ def _kind(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Any:
         return types.GenericAlias(dict, (str, _kind(inner[1], words, bounds)))
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return types.GenericAlias(list, _kind(inner[0], words, bounds))
-    if hint in {str, Path}:
+    if hint in {str, Path} or (words and isinstance(hint, type) and issubclass(hint, str)):
         return Literal[tuple(words)] if words else Annotated[str, msgspec.Meta(min_length=1)]
     if hint in {int, float}:
         return Annotated[hint, bounds]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import negengine as ng
 import pytest
-from negengine.engine.library import load as loading
+from negengine.engine.library import model as loading
 
 
 @pytest.fixture

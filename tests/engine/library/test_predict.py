@@ -3,7 +3,6 @@
 import negengine as ng
 import pytest
 from negengine.engine.inference.exported import GRAPH
-from negengine.engine.library.model import find_model
 
 TEXTS = ["She is happy to [MASK].", "He is a [MASK]."]
 
@@ -27,7 +26,7 @@ def test_a_text_that_cannot_be_asked_is_refused_before_the_model_is_opened(mini,
 
 
 def test_a_model_that_a_thread_opens_predicts_the_same_tokens(mini):
-    opening = find_model(mini.folder, device="cpu").opening()
+    opening = ng.load(mini.folder, device="cpu").begun()
     at_once = ng.predict(ng.load(mini.folder, device="cpu"), TEXTS, top=3)
     ahead = ng.predict(opening, TEXTS, top=3)
     assert ahead["token"].to_list() == at_once["token"].to_list()
@@ -35,7 +34,7 @@ def test_a_model_that_a_thread_opens_predicts_the_same_tokens(mini):
 
 
 def test_a_thread_opens_the_graph_that_opens_fastest(mini):
-    assert find_model(mini.folder, device="cpu").opening().reference.graph.name == GRAPH
+    assert ng.load(mini.folder, device="cpu").begun().reference.graph.name == GRAPH
 
 
 def test_a_model_that_does_not_open_in_a_thread_is_refused_when_it_is_used(mini, monkeypatch):
@@ -43,6 +42,6 @@ def test_a_model_that_does_not_open_in_a_thread_is_refused_when_it_is_used(mini,
         raise ValueError("not a graph")
 
     monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
-    opening = find_model(mini.folder, device="cpu").opening()
+    opening = ng.load(mini.folder, device="cpu").begun()
     with pytest.raises(ng.InputError, match="not a graph"):
         ng.predict(opening, TEXTS)

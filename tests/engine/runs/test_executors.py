@@ -7,15 +7,16 @@ import threading
 
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess, opened, overlap
-from negengine.engine.runs.stage import Choices, ModelOptions
+from negengine.engine.runs.stage import Choices
 from small_stages import Squares
 
 
 def decide(stage, numbers, say=lambda _: None):
     finished, told = {}, []
-    with ThisProcess(CPU).start(stage, ModelOptions(threads=3), say) as workers:
+    with ThisProcess(CPU).start(stage, Opening(threads=3), say) as workers:
         workers.run(numbers, Choices(), finished.__setitem__, lambda *done: told.append(done))
         return workers, finished, told
 
@@ -41,7 +42,7 @@ def test_a_model_that_does_not_open_is_told():
 
 def test_this_process_chooses():
     said = []
-    with ThisProcess(CPU).start(Squares(), ModelOptions(), lambda _: None) as workers:
+    with ThisProcess(CPU).start(Squares(), Opening(), lambda _: None) as workers:
         assert workers.choose(said.append).calibration["Cn"]["bound"] == 0.5
     assert said == ["calibrated"]
 

@@ -10,6 +10,7 @@ import sys
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, import_ahead, run_stage
@@ -20,7 +21,6 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import ModelOptions
 from small_stages import Batched, InterruptedAfter, Margins, Squares, results
 
 
@@ -248,7 +248,7 @@ def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path, e
     for given, batches in ((128, {128}), (None, {0})):
         folder = tmp_path / str(given)
         with pytest.raises(KeyboardInterrupt):
-            run(Batched(), folder, executor=InterruptedAfter(2), options=ModelOptions(batch_tokens=given))
+            run(Batched(), folder, executor=InterruptedAfter(2), options=Opening(batch_tokens=given))
         assert record(folder, Batched.name).batch_tokens == given
         run(Batched(), folder, executor=executor)
         assert computed_with(folder) == batches
@@ -258,13 +258,13 @@ def test_another_size_of_batches_can_be_given_to_a_resumed_run(tmp_path):
     """Those that it began with may not fit the memory of this device."""
     with pytest.raises(KeyboardInterrupt):
         run(Batched(), tmp_path, executor=InterruptedAfter(2))
-    run(Batched(), tmp_path, options=ModelOptions(batch_tokens=96))
+    run(Batched(), tmp_path, options=Opening(batch_tokens=96))
     assert computed_with(tmp_path) == {0, 96}
 
 
 def test_shards_that_ran_in_different_batches_are_merged_and_say_so(tmp_path):
     shards = [
-        run(Batched(), tmp_path / str(number), shard=Shard(number, 3), options=ModelOptions(batch_tokens=given))
+        run(Batched(), tmp_path / str(number), shard=Shard(number, 3), options=Opening(batch_tokens=given))
         for number, given in enumerate([256, None, 256], 1)
     ]
     said = []

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.inference.device import CPU, threads_each
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
-from negengine.engine.runs.stage import Choices, ModelOptions
+from negengine.engine.runs.stage import Choices
 from small_stages import Squares, Unreadable, results
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
@@ -51,7 +52,7 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
 @pytest.fixture(scope="module", params=[1, 3])
 def pool(request):
     """Opened processes, for many runs."""
-    with Processes((CPU,) * request.param).start(Squares(parts=100), ModelOptions(), lambda _: None) as workers:
+    with Processes((CPU,) * request.param).start(Squares(parts=100), Opening(), lambda _: None) as workers:
         yield workers
 
 

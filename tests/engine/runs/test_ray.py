@@ -16,6 +16,7 @@ from asked_stages import lama_stage
 from fake_models import LEXICON, FakeSelection
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU
@@ -24,7 +25,7 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.ray import Patience, Ray
 from negengine.engine.runs.record import read_run
-from negengine.engine.runs.stage import Choices, ModelOptions
+from negengine.engine.runs.stage import Choices
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
 from small_stages import Counted, Squares, results
@@ -59,7 +60,7 @@ def cluster(tmp_path_factory):
 
 def run(stage, folder, executor, reporter=None, options=None):
     reporter = reporter or Reporter(silent=True)
-    run_stage(stage, folder, Execution(executor, options or ModelOptions(), reporter=reporter))
+    run_stage(stage, folder, Execution(executor, options or Opening(), reporter=reporter))
     return folder
 
 
@@ -95,7 +96,7 @@ def test_two_nodes_give_the_bytes_of_one_process(cluster, tmp_path):
 
 def test_progress_counts_every_part_once(cluster, tmp_path):
     finished, told = [], []
-    with Ray().start(Squares(parts=PARTS), ModelOptions(), lambda _: None) as workers:
+    with Ray().start(Squares(parts=PARTS), Opening(), lambda _: None) as workers:
         for numbers in ([5], range(PARTS), []):
             finished.clear()
             told.clear()
@@ -108,7 +109,7 @@ def test_mixed_precision_gives_the_bytes_of_one_process(cluster, mini, tmp_path)
     """Audits ask for wider margins on the way, and the parts are decided again with them."""
     lexicon = replace(LEXICON, verbs=load_lexicon().verbs[:120])
     stage = FakeSelection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=3), candidates_per_part=90)
-    options = ModelOptions(precision=Precision.MIXED)
+    options = Opening(precision=Precision.MIXED)
     one = run(stage, tmp_path / "one", ThisProcess(CPU), options=options)
     assert results(run(stage, tmp_path / "ray", Ray(), options=options)) == results(one)
     assert sum(stage.counts["disagreements"] for stage in read_run(one).stages.values()) > 0

@@ -1,6 +1,7 @@
 """A small lexicon, and a whole run of the bundled model over it."""
 
 import pytest
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
@@ -9,7 +10,6 @@ from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 
 RANKS = (1, 50, 100)
@@ -25,7 +25,7 @@ def execution(*, shard="1/1", executor=None):
     """One thread: other numbers of threads make other batches, which change the last digits of logits."""
     return Execution(
         executor or ThisProcess(CPU),
-        ModelOptions(threads=1),
+        Opening(threads=1),
         shard=Shard.parse(shard),
         reporter=Reporter(silent=True),
     )

@@ -8,7 +8,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import Gh22Run, gh22, run_both
 from negengine.engine.experiments.gh22.repetitions import Repetitions
-from negengine.engine.library.open import open_run
+from negengine.engine.library.finished import open_run
 from negengine.engine.library.run import ShardRun
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite

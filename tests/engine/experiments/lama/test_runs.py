@@ -2,6 +2,7 @@
 
 import json
 
+import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.choices import output_formats
@@ -110,7 +111,7 @@ def test_wrong_options_are_one_line(model, data, tmp_path, options, message):
 
 def test_mixed_precision_is_refused_before_anything_else(mini, data, tmp_path):
     with pytest.raises(InputError, match="--precision mixed: lama reports ranks and probabilities"):
-        lama(find_model(mini.folder, precision="mixed"), data=data, output=tmp_path / "run")
+        lama(ng.load(mini.folder, precision="mixed"), data=data, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

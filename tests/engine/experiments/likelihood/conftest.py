@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from negengine.engine.basics.option import Opening
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.library.model import find_model
 from transformers import AutoModelForMaskedLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
@@ -17,7 +18,7 @@ SENTENCES = (
 @pytest.fixture(scope="session")
 def model(mini):
     """The bundled model."""
-    return find_model(mini.folder, device="cpu")
+    return find_model(mini.folder, Opening("cpu"))
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +45,7 @@ def causal_model(once, causal_checkpoint):
         build(str(causal_checkpoint), folder, task="text-generation")
 
     return find_model(
-        load_exported(once("likelihood-gpt2-export", export), task="text-generation").folder, device="cpu"
+        load_exported(once("likelihood-gpt2-export", export), task="text-generation").folder, Opening("cpu")
     )
 
 

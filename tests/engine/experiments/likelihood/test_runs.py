@@ -9,7 +9,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
 from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods
-from negengine.engine.library.open import merge
+from negengine.engine.library.finished import merge
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce

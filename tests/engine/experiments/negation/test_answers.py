@@ -11,6 +11,7 @@ from fake_models import LEXICON, FakeScoring, FakeSelection
 from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE, kept_answers
 from negengine.engine.experiments.negation.score import Scoring, distinct, read_selected
 from negengine.engine.experiments.negation.select import Selection, Settings
@@ -21,7 +22,7 @@ from negengine.engine.runs.masked_stages import DecidingStage
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import ModelOptions, changed
+from negengine.engine.runs.stage import changed
 from negengine.engine.text.pattern_files import load_patterns
 
 
@@ -40,7 +41,7 @@ class Deaf(Taking):
 
 
 def execute(stage, folder, *, precision=Precision.FP32, shard=None, earlier=None):
-    work = Execution(ThisProcess(CPU), ModelOptions(precision=precision), shard or Shard(), Reporter(silent=True))
+    work = Execution(ThisProcess(CPU), Opening(precision=precision), shard or Shard(), Reporter(silent=True))
     run_stage(stage, folder, work, earlier=earlier)
     return folder
 
@@ -154,7 +155,7 @@ def test_numbers_of_the_low_precision_model_are_taken_with_their_mark(mini, sele
     stage = plan(mini, selection())
     inexact = pl.col("expected_logprob") - 0.1  # the decisions alone are exact
     stage = keeping(stage, [inexact, pl.lit("int8").cast(pl.Categorical).alias("precision")])
-    model = stage.open(ModelOptions(precision=Precision.MIXED))
+    model = stage.open(Opening(precision=Precision.MIXED))
     assert stage.known(model, lambda _: None)["CpTp"]["taken_from"] == "select"
     own = stage._taken(stage.triplets[0], {"answers_sha256": stage.selected.record.files[ANSWERS_FILE]}, slice(3))
     assert own["precision"].to_list() == ["int8"] * 3
@@ -164,13 +165,13 @@ def test_numbers_of_the_low_precision_model_are_taken_with_their_mark(mini, sele
 def test_a_wrong_decision_of_the_low_precision_model_is_noticed(mini, selection):
     """The fake one errs, and the audit of so few sentences does not see it."""
     stage, said = plan(mini, selection(Precision.MIXED)), []
-    assert stage.known(stage.open(ModelOptions(precision=Precision.MIXED)), said.append) == {}
+    assert stage.known(stage.open(Opening(precision=Precision.MIXED)), said.append) == {}
     assert said[0].startswith("CpTp: this machine decides otherwise about a verb than the selection has kept, so all")
 
 
 def test_a_short_run_in_auto_does_not_take_numbers_of_the_low_precision_model(mini, selection):
     stage = plan(mini, selection(Precision.MIXED))
-    model = stage.open(ModelOptions(precision=Precision.AUTO))
+    model = stage.open(Opening(precision=Precision.AUTO))
     assert stage.known(model, pytest.fail) == {}
 
 

@@ -15,6 +15,7 @@ import torch
 from fake_models import FakeScoring, FakeSelection
 from negengine.engine.basics.choices import Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.plan import plan_of
 from negengine.engine.experiments.negation.runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.score import Scoring, read_selected
@@ -30,7 +31,6 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.token_ids import Bucket, TokenSequences
@@ -57,7 +57,7 @@ SMALL_PARTS = {"candidates_per_part": 12, "pairs_per_lazy_part": 3}
 
 
 def execute(stage, folder, *, executor=None, shard=None, earlier=None, precision=Precision.FP32):
-    options = ModelOptions(precision=precision)
+    options = Opening(precision=precision)
     execution = Execution(executor or ThisProcess(CPU), options, shard or Shard(), Reporter(silent=True))
     run_stage(stage, folder, execution, earlier=earlier)
     return folder

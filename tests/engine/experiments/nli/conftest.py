@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.basics.choices import Task
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.nli.nli import NliRun
 from negengine.engine.experiments.nli.nli_judgements import Judgements
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, map_head, read_sets
@@ -16,7 +17,6 @@ from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import ModelOptions
 from negengine.export.build import build
 from transformers import BertConfig, BertForSequenceClassification
 from word_tokenizer import UNMASKED, labelled, word_tokenizer
@@ -106,7 +106,7 @@ def judgements(exported, data, sources=("RTE", "SNLI")):
 def execution(*, shard="1/1", executor=None, batch_tokens=100):
     return Execution(
         executor or ThisProcess(CPU),
-        ModelOptions(batch_tokens=batch_tokens, threads=1),
+        Opening(batch_tokens=batch_tokens, threads=1),
         shard=Shard.parse(shard),
         reporter=Reporter(silent=True),
     )

@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 from documented import documented
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.nli.nli import NliRun, nli
+from negengine.engine.library.finished import open_run
 from negengine.engine.library.model import find_model
-from negengine.engine.library.open import open_run
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
@@ -75,7 +76,7 @@ def test_wrong_labels_are_refused_before_data_are_read(classifiers, tmp_path):
 
 def test_mixed_precision_gives_the_labels_of_fp32_and_its_report_says_so(classifiers, library_run, data, tmp_path):
     """From the export's own int8 graph, audit and record included."""
-    model = find_model(classifiers["two-way"][1].folder, task="text-classification", precision="mixed")
+    model = find_model(classifiers["two-way"][1].folder, Opening(precision="mixed"), task="text-classification")
     mixed = nli(model, data=data, source="RTE", max_length=LONGEST, output=tmp_path / "run")
     changing = ("probability", "precision")
     assert mixed.items.drop(changing).equals(library_run.items.filter(condition="new").drop(changing))

@@ -3,19 +3,19 @@
 import negengine as ng
 import pytest
 from fake_models import LEXICON, FakeScoring, FakeSelection
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.score import read_selected
 from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.stage import ModelOptions
 from negengine.engine.text.pattern_files import load_patterns
 
 
 def make(mini, folder, lexicon=LEXICON, name="", **settings):
     """A scored run, as if by a model of another name."""
-    work = Execution(ThisProcess(CPU), ModelOptions(), reporter=Reporter(silent=True))
+    work = Execution(ThisProcess(CPU), Opening(), reporter=Reporter(silent=True))
     selection = FakeSelection.plan(mini, lexicon, load_patterns(), Settings(**settings))
     run_stage(selection, folder, work)
     run_stage(FakeScoring.plan(read_selected(folder), mini), folder, work, earlier={"select": folder})
