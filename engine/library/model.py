@@ -17,7 +17,6 @@ from ..inference.causal import open_language_model
 from ..inference.device import Device, choose_devices
 from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported
 from ..inference.model import LanguageModel
-from ..runs.progress import Reporter
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +171,8 @@ def export(
 
     Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
+    from ..runs.progress import Reporter
+
     say = Reporter(silent=not progress).say
     if "torch" not in sys.modules:
         say("loading PyTorch and transformers, which takes some seconds")

@@ -5,6 +5,7 @@ import json
 import pytest
 import typer
 from negengine.engine.basics.errors import InputError
+from negengine.engine.cli.experiment_command import experiment_command
 from negengine.engine.experiments.gh22.gh22 import Gh22
 from typer.testing import CliRunner
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 @pytest.fixture(scope="module")
 def run():
     app = typer.Typer()
-    app.command()(Gh22.command())
+    app.command()(experiment_command(Gh22))
 
     def invoke(*arguments):
         return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})

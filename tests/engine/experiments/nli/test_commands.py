@@ -5,6 +5,7 @@ import json
 import pytest
 import typer
 from negengine.engine.basics.errors import InputError
+from negengine.engine.cli.experiment_command import experiment_command
 from negengine.engine.experiments.nli.nli import Nli
 from typer.testing import CliRunner
 
@@ -14,7 +15,7 @@ from .conftest import LONGEST
 @pytest.fixture(scope="module")
 def run():
     app = typer.Typer()
-    app.command()(Nli.command())
+    app.command()(experiment_command(Nli))
     app.callback()(lambda: None)  # one command of a group, so that its name is given
 
     def invoke(*arguments):
