@@ -48,6 +48,10 @@ def results(folder: Path) -> dict[str, bytes]:
     return {str(path): (folder / path).read_bytes() for path in kept}
 
 
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def work(folder: Path, **options: Any) -> Path:
     """What a run does: the missing parts, then the final files."""
     with hold(folder, **options) as run:

@@ -21,7 +21,7 @@ from negengine.engine.runs.divided import (
 )
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
-from small_stages import hold, part, work
+from small_stages import everything, hold, part, work
 
 STAGES = {"select"}
 COMMAND = "negengine select mini --shard auto --pairs 9"
@@ -57,10 +57,6 @@ def found(*folders):
 
 def states(run):
     return {str(one.shard): str(one.state) for one in run.shards}
-
-
-def everything(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_all_shards_are_finished(tmp_path):

@@ -21,30 +21,17 @@ def decide(stage, numbers, say=lambda _: None):
         return workers, finished, told
 
 
-def test_this_process_decides_the_parts_that_it_is_given():
-    workers, finished, told = decide(Squares(), [3, 1])
+def test_this_process_opens_chooses_and_decides_the_parts_that_it_is_given():
+    said = []
+    workers, finished, told = decide(Squares(), [3, 1], said.append)
     assert sorted(finished) == [1, 3]
     assert told == [(4, 4), (2, 2)]
     assert [own | {"hardware": ""} for own in workers.descriptions] == [{"device": "cpu", "threads": 3, "hardware": ""}]
-
-
-def test_the_opened_model_is_told():
-    said = []
-    decide(Squares(), [], said.append)
-    assert said == ["device cpu, threads 3"]
+    assert workers.choose(said.append).calibration["Cn"]["bound"] == 0.5
+    assert said == ["device cpu, threads 3", "calibrated"]
     assert opened({}) == ""
-
-
-def test_a_model_that_does_not_open_is_told():
     with pytest.raises(InputError, match="cpu has no memory"):
         decide(Squares(fault="open"), [0])
-
-
-def test_this_process_chooses():
-    said = []
-    with ThisProcess(CPU).start(Squares(), Opening(), lambda _: None) as workers:
-        assert workers.choose(said.append).calibration["Cn"]["bound"] == 0.5
-    assert said == ["calibrated"]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7])

@@ -26,17 +26,17 @@ from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, PartResult
 from sealed_documents import reseal
-from small_stages import IDENTITY, PARTS, hold, part, publish, results, rows, work
-
-
-def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+from small_stages import IDENTITY, PARTS, everything, hold, part, publish, results, rows, work
 
 
 @pytest.fixture
 def whole(tmp_path) -> dict[str, bytes]:
     """The results of a run that nothing disturbed."""
     return results(work(tmp_path / "undisturbed"))
+
+
+def stage_of(folder):
+    return read_run(folder).stages["select"]
 
 
 # ---------------------------------------------------------------- a run
@@ -48,16 +48,13 @@ def test_layout(tmp_path):
     assert sorted(results(tmp_path / "run")) == [*parts, "select.done.json", "selection.json", "triplets.parquet"]
 
 
-def test_final_rows_come_in_the_order_of_the_parts(tmp_path):
+def test_rows_come_in_the_order_of_the_parts_and_counts_are_summed(tmp_path):
     with hold(tmp_path / "run") as run:
         for number in (2, 0, 1):
             run.write_part(number, part(number))
         run.finish(publish)
+        assert finished_stage(tmp_path / "run", "select").finished  # on disk at once
     assert pl.read_parquet(tmp_path / "run" / "triplets.parquet").equals(pl.concat(map(rows, range(PARTS))))
-
-
-def test_counts_are_summed_over_the_parts(tmp_path):
-    work(tmp_path / "run")
     summed = {"tested": 10 + 11 + 12, "rows": 2 + 3 + 4}
     assert json.loads((tmp_path / "run" / "selection.json").read_text()) == summed
     assert finished_stage(tmp_path / "run", "select").counts == summed
@@ -73,14 +70,14 @@ def test_a_part_done_otherwise_makes_the_stage_unfinished(tmp_path):
     assert pl.read_parquet(tmp_path / "run" / "triplets.parquet").equals(pl.concat([rows(0), rows(2), rows(2)]))
 
 
-def test_run_json_tells_what_made_it(tmp_path):
-    work(tmp_path / "run", metadata={"model folder": "models/mini"}, session=Session(shard="1/1"))
-    record = read_run(tmp_path / "run").stages["select"]
-    assert record.identity == IDENTITY
-    assert record.metadata == {"model folder": "models/mini"}
-    assert record.finished
-    assert [session.shard for session in record.sessions] == ["1/1"]
-    assert None not in {record.sessions[0].started, record.sessions[0].seconds, record.sessions[0].negengine}
+def test_run_json_tells_what_made_it_and_the_newest_metadata_are_kept(tmp_path):
+    for place, told in (("there", "there"), ("here", "here"), (None, "here")):
+        work(tmp_path / "run", metadata={"model folder": place} if place else None, session=Session(shard="1/1"))
+        record = stage_of(tmp_path / "run")
+        assert (record.identity, record.metadata, record.finished) == (IDENTITY, {"model folder": told}, True)
+    (session,) = record.sessions
+    assert (session.shard, session.parts) == ("1/1", 3)
+    assert None not in {session.started, session.seconds, session.negengine}
 
 
 def test_nothing_is_flushed_that_a_part_does_not_need(tmp_path, monkeypatch):
@@ -127,36 +124,15 @@ def test_a_stage_whose_marker_is_damaged_is_finished_again(tmp_path, whole, dama
     assert results(tmp_path / "run") == whole
 
 
-def test_seconds_are_counted_from_the_start_of_the_command(tmp_path, monkeypatch):
-    """Not from the first part: composing sentences and loading the model take their time before."""
-    from negengine.engine.runs import session
-
-    monkeypatch.setattr(session.time, "monotonic", lambda: 1_000.0)
-    with hold(tmp_path / "run", started=400.0) as run:
-        run.write_part(0, part(0))
-    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds == 600.0
-
-
-def test_the_newest_metadata_are_kept(tmp_path):
-    work(tmp_path / "run", metadata={"model folder": "there"})
-    work(tmp_path / "run", metadata={"model folder": "here"})
-    assert read_run(tmp_path / "run").stages["select"].metadata == {"model folder": "here"}
-
-
-def test_running_a_finished_run_again_changes_nothing(tmp_path):
+def test_a_finished_run_is_not_changed_and_stays_finished_without_its_parts(tmp_path):
     work(tmp_path / "run")
     before = everything(tmp_path / "run")
     work(tmp_path / "run")
     assert everything(tmp_path / "run") == before
-
-
-def test_a_finished_run_stays_finished_without_its_parts(tmp_path):
-    work(tmp_path / "run")
     for path in (tmp_path / "run" / "parts" / "select").iterdir():
         path.unlink()
     with hold(tmp_path / "run") as run:
-        assert run.is_finished
-        assert run.missing_parts == []
+        assert (run.is_finished, run.missing_parts) == (True, [])
     finished_stage(tmp_path / "run", "select")
 
 
@@ -181,52 +157,31 @@ def test_a_stage_that_did_nothing_claims_nothing(tmp_path):
     work(tmp_path / "run", identity={"seed": 1})
 
 
-def test_a_calibration_survives_the_process_bit_by_bit(tmp_path):
+def test_choices_are_on_disk_at_once_and_survive_the_process_bit_by_bit(tmp_path):
     calibration = {"CpTp": {"precision": "mixed", "bound": 0.1 + 0.2, "never": (3, 5)}}
+    read = {"CpTp": {"precision": "mixed", "bound": 0.1 + 0.2, "never": [3, 5]}}
     with hold(tmp_path / "run") as run:
-        run.set_choices(Choices(calibration))
+        assert run.choices is None
+        run.set_choices(Choices(calibration, 128))
+        found = stage_of(tmp_path / "run")
+        assert (found.calibration, found.batch_tokens, len(found.sessions)) == (read, 128, 1)
     with hold(tmp_path / "run") as run:
-        assert run.record.calibration == {"CpTp": {"precision": "mixed", "bound": 0.1 + 0.2, "never": [3, 5]}}
-
-
-def interrupt_after_part_1(folder):
-    with hold(folder) as run:
-        run.write_part(1, part(1))
-        raise KeyboardInterrupt
+        assert run.choices == Choices(read, 128)
 
 
 def test_an_error_in_the_middle_leaves_a_run_that_resumes(tmp_path, whole):
+    def interrupt():
+        with hold(tmp_path / "run") as run:
+            run.write_part(1, part(1))
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        interrupt_after_part_1(tmp_path / "run")
-    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds is not None
-    with hold(tmp_path / "run") as run:
+        interrupt()
+    assert stage_of(tmp_path / "run").sessions[0].seconds is not None
+    with hold(tmp_path / "run") as run:  # the lock is given back, too
         assert run.missing_parts == [0, 2]
     work(tmp_path / "run")
     assert results(tmp_path / "run") == whole
-
-
-# ---------------------------------------------------------------- what is on disk before the process ends
-
-
-def stage_of(folder):
-    return read_run(folder).stages["select"]
-
-
-def test_what_was_chosen_is_on_disk_at_once(tmp_path):
-    with hold(tmp_path / "run") as run:
-        run.set_choices(Choices({"Cp": {"precision": "fp32"}}, 128))
-        found = stage_of(tmp_path / "run")
-        assert (found.calibration, found.batch_tokens) == ({"Cp": {"precision": "fp32"}}, 128)
-        assert len(found.sessions) == 1
-        assert run.choices == Choices({"Cp": {"precision": "fp32"}}, 128)
-
-
-def test_a_finished_stage_is_on_disk_at_once(tmp_path):
-    with hold(tmp_path / "run") as run:
-        for number in run.missing_parts:
-            run.write_part(number, part(number))
-        run.finish(publish)
-        assert finished_stage(tmp_path / "run", "select").finished
 
 
 def test_a_stage_is_unfinished_on_disk_before_a_part_of_it_is_replaced(tmp_path, monkeypatch):
@@ -251,43 +206,6 @@ def test_a_process_that_only_finishes_has_a_session(tmp_path):
     with hold(folder) as run:
         run.finish(publish)
     assert [session.parts for session in stage_of(folder).sessions] == [2, 1, 0]
-
-
-def test_a_session_lasts_until_its_process_leaves_the_folder(tmp_path, monkeypatch):
-    from negengine.engine.runs import session
-
-    now = [1_000.0]
-    monkeypatch.setattr(session.time, "monotonic", lambda: now[0])
-    with hold(tmp_path / "run") as run:
-        now[0] += 5
-        run.write_part(0, part(0))
-        assert stage_of(tmp_path / "run").sessions[0].seconds == 5.0
-        now[0] += 60
-    assert stage_of(tmp_path / "run").sessions[0].seconds == 65.0
-
-
-def test_a_session_that_fails_tells_why_and_when(tmp_path, monkeypatch):
-    from negengine.engine.runs import session
-
-    now = [1_000.0]
-    monkeypatch.setattr(session.time, "monotonic", lambda: now[0])
-
-    def fail():
-        with hold(tmp_path / "run") as run:
-            run.write_part(0, part(0))
-            now[0] += 7
-            raise InputError("no space left")
-
-    with pytest.raises(InputError, match=r"^no space left$"):
-        fail()
-    (found,) = stage_of(tmp_path / "run").sessions
-    assert (found.failed, found.seconds) == ("no space left", 7.0)
-
-
-def test_metadata_stay_where_a_process_has_none(tmp_path):
-    work(tmp_path / "run", metadata={"model folder": "there"})
-    work(tmp_path / "run")
-    assert stage_of(tmp_path / "run").metadata == {"model folder": "there"}
 
 
 def test_what_is_left_of_an_unfinished_part_is_removed_when_the_folder_is_held(tmp_path):
@@ -344,12 +262,6 @@ def test_the_same_rows_give_the_same_bytes(cuts, n):
     bounds = [0, *sorted(min(cut, n) for cut in cuts), n]
     pieces = [frame[start:stop] for start, stop in itertools.pairwise(bounds)]
     assert parquet_bytes(pl.concat(pieces, rechunk=False)) == parquet_bytes(frame)
-
-
-def test_many_rows_give_the_same_bytes():
-    n = 300_000
-    frame = pl.DataFrame({"verb": [f"verb {i % 997}" for i in range(n)], "repeated": [i % 3 == 0 for i in range(n)]})
-    assert parquet_bytes(frame) == parquet_bytes(pl.concat([frame[:100_001], frame[100_001:]], rechunk=False))
 
 
 # ---------------------------------------------------------------- killed
@@ -467,28 +379,16 @@ def test_an_error_of_the_disk_is_told_and_leaves_no_temporary_file(tmp_path, mon
         assert run.missing_parts == [0, 1, 2]
 
 
-def test_a_full_disk_is_one_line_that_tells_the_folder_and_what_is_free(tmp_path):
-    (tmp_path / "file").write_text("old")
-    with pytest.raises(InputError, match=rf"{tmp_path}: no space left to write file \([\d,.]+ MB free\)") as caught:
-        write_atomically(tmp_path / "file", lambda _: _write_on_full_disk())
-    assert "\n" not in str(caught.value)
-    assert everything(tmp_path) == {"file": b"old"}
-
-
-def _write_on_full_disk():
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    Path("/dev/full").write_bytes(b"x")
-
-
-def test_a_disk_full_in_the_middle_of_a_file_leaves_no_temporary_file(tmp_path):
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_what_stops_in_the_middle_of_a_file_leaves_the_old_one_and_no_temporary_file(tmp_path, error):
     def write(path):
         path.write_bytes(b"the first half")
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
-    with pytest.raises(InputError, match="no space left"):
+    write_bytes(tmp_path / "file", b"old")
+    with pytest.raises((InputError, KeyboardInterrupt)):
         write_atomically(tmp_path / "file", write)
-    assert everything(tmp_path) == {}
+    assert everything(tmp_path) == {"file": b"old"}
 
 
 def test_a_run_goes_on_once_there_is_room_again(tmp_path, monkeypatch, whole):
@@ -509,17 +409,6 @@ def test_a_run_goes_on_once_there_is_room_again(tmp_path, monkeypatch, whole):
             work(tmp_path / "run")
     work(tmp_path / "run")
     assert results(tmp_path / "run") == whole
-
-
-def test_an_interrupt_in_the_middle_of_a_file_leaves_the_old_one_and_no_temporary_file(tmp_path):
-    def write(path):
-        path.write_bytes(b"half")
-        raise KeyboardInterrupt
-
-    write_bytes(tmp_path / "file", b"old")
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(tmp_path / "file", write)
-    assert everything(tmp_path) == {"file": b"old"}
 
 
 # ---------------------------------------------------------------- damage
@@ -639,25 +528,21 @@ def test_another_identity_is_refused_key_by_key_and_nothing_changes(tmp_path):
     assert results(tmp_path / "run") == before
 
 
-def test_a_run_of_another_identity_does_not_even_get_a_lock_file(tmp_path):
-    work(tmp_path / "run")
+@pytest.mark.parametrize(
+    ("first", "then", "message"),
+    [
+        ({}, {"identity": {**IDENTITY, "seed": 1}}, "seed 0, now 1: choose"),
+        ({"shard": Shard(1, 2)}, {}, "shard 1/2, now none: choose"),
+        ({}, {"parts": 4}, "parts 3, now 4: choose"),
+    ],
+)
+def test_a_run_of_something_else_is_refused_and_does_not_even_get_a_lock_file(tmp_path, first, then, message):
+    work(tmp_path / "run", **first)
     (tmp_path / "run" / ".lock").unlink()
     before = everything(tmp_path / "run")
-    with pytest.raises(InputError, match="seed 0, now 1"), hold(tmp_path / "run", identity={**IDENTITY, "seed": 1}):
-        pass
+    with pytest.raises(InputError, match=message):
+        work(tmp_path / "run", **then)
     assert everything(tmp_path / "run") == before
-
-
-def test_another_shard_is_refused(tmp_path):
-    work(tmp_path / "run", shard=Shard(1, 2))
-    with pytest.raises(InputError, match="shard 1/2, now none: choose"):
-        work(tmp_path / "run")
-
-
-def test_another_number_of_parts_is_refused(tmp_path):
-    work(tmp_path / "run")
-    with pytest.raises(InputError, match="parts 3, now 4: choose"):
-        work(tmp_path / "run", parts=4)
 
 
 def test_identity_survives_json(tmp_path):
@@ -675,14 +560,10 @@ def test_a_folder_that_is_not_a_run_is_refused_and_nothing_changes(tmp_path, nam
     assert everything(tmp_path / "thesis") == {name: b"mine"}
 
 
-def test_an_empty_folder_becomes_a_run(tmp_path, whole):
-    (tmp_path / "run").mkdir()
-    work(tmp_path / "run")
-    assert results(tmp_path / "run") == whole
-
-
 @pytest.mark.parametrize("place", ["file", "file/run", "nowhere"])
-def test_what_is_not_a_folder_is_refused(tmp_path, place):
+def test_what_is_not_a_folder_is_refused_and_an_empty_one_becomes_a_run(tmp_path, place):
+    (tmp_path / "empty").mkdir()
+    work(tmp_path / "empty")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing" / "target")
     with pytest.raises(InputError, match=r"not a folder|cannot be written"):
@@ -714,85 +595,55 @@ def test_a_second_process_is_refused_by_pid_until_the_first_is_killed(tmp_path):
     work(tmp_path / "run", identity={"seed": 0}, parts=1)
 
 
-def test_the_lock_is_given_back_after_an_error(tmp_path):
-    with pytest.raises(KeyboardInterrupt), hold(tmp_path / "run"):
-        raise KeyboardInterrupt
-    with hold(tmp_path / "run") as run:
-        assert run.missing_parts == [0, 1, 2]
-
-
 # ---------------------------------------------------------------- shards
 
 
-def test_a_shard_does_its_own_parts_alone(tmp_path):
+def test_a_shard_does_its_own_parts_alone_and_is_not_a_finished_stage(tmp_path):
     with hold(tmp_path / "run", shard=Shard(1, 2)) as run:
         assert run.missing_parts == [0, 2]
-
-
-def test_a_shard_without_a_part_is_finished(tmp_path):
-    work(tmp_path / "run", shard=Shard(5, 5))
-    with hold(tmp_path / "run", shard=Shard(5, 5)) as run:
-        assert run.is_finished
-
-
-def test_a_finished_shard_is_not_a_finished_stage(tmp_path):
     work(tmp_path / "run", shard=Shard(1, 2))
     with pytest.raises(InputError, match="only shard 1/2 of select"):
         finished_stage(tmp_path / "run", "select")
+    work(tmp_path / "empty", shard=Shard(5, 5))
+    with hold(tmp_path / "empty", shard=Shard(5, 5)) as run:
+        assert run.is_finished
 
 
 # ---------------------------------------------------------------- a stage carried to another folder
 
 
-def test_a_carried_stage_is_finished_there_and_stands_first(tmp_path):
-    work(tmp_path / "run")
-    with hold(tmp_path / "shard", "score") as run:
+def carry(tmp_path, target="other"):
+    with hold(tmp_path / target, "score", parts=1) as run:
         run.carry_stage(tmp_path / "run", "select")
+        before = (tmp_path / target / "run.json").stat().st_mtime_ns
+        run.carry_stage(tmp_path / "run", "select")  # once is enough
+        assert (tmp_path / target / "run.json").stat().st_mtime_ns == before
         run.write_part(0, part(0))
-    assert finished_stage(tmp_path / "shard", "select") == finished_stage(tmp_path / "run", "select")
-    assert list(read_run(tmp_path / "shard").stages) == ["select", "score"]
+    assert finished_stage(tmp_path / target, "select") == finished_stage(tmp_path / "run", "select")
+    return list(read_run(tmp_path / target).stages)
 
 
-def test_a_stage_is_carried_once(tmp_path):
+def test_a_carried_stage_is_finished_there_and_stands_before_all_others(tmp_path):
     work(tmp_path / "run")
-    for _ in range(2):
-        with hold(tmp_path / "other", "score", parts=1) as run:
-            run.carry_stage(tmp_path / "run", "select")
-            before = (tmp_path / "other" / "run.json").stat().st_mtime_ns
-    with hold(tmp_path / "other", "score", parts=1) as run:
-        run.carry_stage(tmp_path / "run", "select")
-    assert (tmp_path / "other" / "run.json").stat().st_mtime_ns == before
-    assert finished_stage(tmp_path / "other", "select") == finished_stage(tmp_path / "run", "select")
-
-
-def test_a_stage_that_was_only_begun_there_is_carried(tmp_path):
-    work(tmp_path / "run")
-    unfinished(tmp_path / "other")
-    with hold(tmp_path / "other", "score", parts=1) as run:
-        run.carry_stage(tmp_path / "run", "select")
-    assert finished_stage(tmp_path / "other", "select") == finished_stage(tmp_path / "run", "select")
-
-
-def test_a_carried_stage_comes_before_all_others(tmp_path):
-    work(tmp_path / "run")
+    assert carry(tmp_path, "empty") == ["select", "score"]
     for stage in ("agreement", "verify"):
         with hold(tmp_path / "other", stage, parts=1) as run:
             run.write_part(0, part(0))
-    with hold(tmp_path / "other", "score", parts=1) as run:
-        run.carry_stage(tmp_path / "run", "select")
-        run.write_part(0, part(0))
-    assert list(read_run(tmp_path / "other").stages) == ["select", "agreement", "verify", "score"]
+    assert carry(tmp_path) == ["select", "agreement", "verify", "score"]
+    unfinished(tmp_path / "begun")  # the same stage was only begun there
+    assert carry(tmp_path, "begun") == ["select", "score"]
 
 
 def test_a_file_that_is_there_already_is_not_written_again(tmp_path):
     work(tmp_path / "run")
     work(tmp_path / "other")
-    times = [(tmp_path / "other" / name).stat().st_mtime_ns for name in ("triplets.parquet", "selection.json")]
-    (tmp_path / "other" / "selection.json").unlink()
+    files = [tmp_path / "other" / name for name in ("triplets.parquet", "selection.json")]
+    times = [file.stat().st_mtime_ns for file in files]
+    files[1].unlink()
     with hold(tmp_path / "other", "score", parts=1) as run:
         run.carry_stage(tmp_path / "run", "select")
-    assert (tmp_path / "other" / "triplets.parquet").stat().st_mtime_ns == times[0]
-    assert (tmp_path / "other" / "selection.json").stat().st_mtime_ns != times[1]
+    assert files[0].stat().st_mtime_ns == times[0]
+    assert files[1].stat().st_mtime_ns != times[1]
 
 
 def test_a_folder_has_its_own_stages_already(tmp_path):
@@ -803,13 +654,10 @@ def test_a_folder_has_its_own_stages_already(tmp_path):
     assert everything(tmp_path / "run") == before
 
 
-def test_an_unfinished_stage_is_not_carried(tmp_path):
+def test_an_unfinished_stage_or_another_one_is_not_carried_and_the_refused_stage_claims_nothing(tmp_path):
     unfinished(tmp_path / "run")
     with hold(tmp_path / "shard", "score") as run, pytest.raises(InputError, match="select is not finished"):
         run.carry_stage(tmp_path / "run", "select")
-
-
-def test_a_stage_is_not_carried_over_another_and_the_refused_stage_claims_nothing(tmp_path):
     work(tmp_path / "run")
     work(tmp_path / "other", identity={"seed": 1})
     before = (tmp_path / "other" / "run.json").read_bytes()
@@ -831,20 +679,3 @@ def test_a_folder_from_elsewhere_cannot_write_outside_of_another(tmp_path):
     ):
         run.carry_stage(tmp_path / "run", "select")
     assert not (tmp_path / "deep" / "deeper" / "payload").exists()
-
-
-# ---------------------------------------------------------------- how to go on
-
-
-def test_the_hint_is_the_last_command(tmp_path):
-    for command in ("negengine select mini", "negengine select mini --device cpu"):
-        with hold(tmp_path / "run", session=Session(command=command)) as run:
-            run.write_part(0, part(0))
-    with pytest.raises(InputError, match=r"not finished; to resume it: negengine select mini --device cpu$"):
-        finished_stage(tmp_path / "run", "select")
-
-
-def test_a_stage_that_was_not_run_is_told_with_those_that_were(tmp_path):
-    work(tmp_path / "run")
-    with pytest.raises(InputError, match="score has not been run here; the folder holds select"):
-        finished_stage(tmp_path / "run", "score")

@@ -44,14 +44,9 @@ def test_a_folder_in_use_is_refused_with_the_name_of_its_process(holder, tmp_pat
         pass
 
 
-def test_a_killed_process_gives_the_lock_back(holder, tmp_path):
+def test_the_lock_is_given_back_by_a_killed_process_and_after_an_error_and_its_file_stays(holder, tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    with locked(tmp_path):
-        pass
-
-
-def test_the_lock_is_given_back_after_an_error_and_its_file_stays(tmp_path):
     with pytest.raises(KeyError), locked(tmp_path):
         raise KeyError
     with locked(tmp_path):
@@ -82,18 +77,13 @@ def test_a_lock_that_is_a_link_never_changes_the_file_behind_it(tmp_path, make):
     assert lock.holder(tmp_path / "run") is None
 
 
-def test_a_lock_that_is_a_link_to_nothing_makes_no_file(tmp_path):
-    (tmp_path / LOCK_FILE).symlink_to(tmp_path / "new")
-    with pytest.raises(InputError, match=r"\.lock: not a lock file of negengine"), locked(tmp_path):
-        pass
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / LOCK_FILE)
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to(path.with_name("new")), os.mkfifo])
+def test_a_lock_that_is_a_link_to_nothing_or_a_pipe_is_refused_at_once(tmp_path, make):
+    make(tmp_path / LOCK_FILE)
     refuse_held(tmp_path)
     with pytest.raises(InputError, match=r"\.lock: not a lock file of negengine"), locked(tmp_path):
         pass
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK_FILE]
 
 
 def test_a_holder_is_found_where_only_a_writer_may_lock(holder, tmp_path, monkeypatch):
@@ -121,21 +111,17 @@ def test_a_file_system_that_cannot_lock_is_one_line(tmp_path, monkeypatch):
 
 def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing(holder, tmp_path):
     before = (tmp_path / LOCK_FILE).read_bytes()
-    with pytest.raises(
-        InputError, match=rf"in use by process {holder.pid} on {socket.gethostname()}; wait until it ends$"
-    ):
+    told = rf"in use by process {holder.pid} on {socket.gethostname()}; wait until it ends$"
+    with pytest.raises(InputError, match=told):
         refuse_held(tmp_path)
     assert (tmp_path / LOCK_FILE).read_bytes() == before
-
-
-def test_a_reader_is_not_kept_out_of_a_folder_that_nobody_holds(tmp_path):
-    refuse_held(tmp_path)
-    assert not (tmp_path / LOCK_FILE).exists()
-    with locked(tmp_path):
-        pass
-    refuse_held(tmp_path)
-    with locked(tmp_path):  # the reader has given its own lock back
-        pass
+    (tmp_path / "free").mkdir()
+    refuse_held(tmp_path / "free")
+    assert not (tmp_path / "free" / LOCK_FILE).exists()
+    for _ in range(2):  # the reader gives its own lock back
+        with locked(tmp_path / "free"):
+            pass
+        refuse_held(tmp_path / "free")
 
 
 def test_a_holder_that_does_not_say_its_name(tmp_path):

@@ -5,6 +5,7 @@ Libraries that are imported while a model is opened.
 
 import io
 import json
+import shutil
 import sys
 
 import polars as pl
@@ -48,29 +49,17 @@ def test_a_run_computes_and_publishes(tmp_path):
     assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 12, "model": "mini"}
 
 
-def test_a_finished_run_opens_no_model(tmp_path):
+def test_a_finished_run_opens_no_model_also_without_its_parts_or_a_final_file(tmp_path):
     before = results(run(Squares(), tmp_path))
     said = io.StringIO()
+    (tmp_path / "squares.parquet").unlink()  # it is made again from the parts
+    run(Squares(), tmp_path, executor=NoExecutor())
     run(Squares(), tmp_path, executor=NoExecutor(), said=said)
     assert results(tmp_path) == before
     assert "squares is finished already" in said.getvalue()
-
-
-def test_a_finished_run_without_its_parts_computes_nothing(tmp_path):
-    run(Squares(), tmp_path)
-    for path in (tmp_path / "parts" / "squares").iterdir():
-        path.unlink()
-    (tmp_path / "parts" / "squares").rmdir()
-    (tmp_path / "parts").rmdir()
+    shutil.rmtree(tmp_path / "parts")
     run(Squares(), tmp_path, executor=NoExecutor())
     assert finished_stage(tmp_path, "squares").finished
-
-
-def test_final_files_are_made_again_from_the_parts_without_a_model(tmp_path):
-    before = results(run(Squares(), tmp_path))
-    (tmp_path / "squares.parquet").unlink()
-    run(Squares(), tmp_path, executor=NoExecutor())
-    assert results(tmp_path) == before
 
 
 def test_another_run_is_refused_before_a_model_is_opened(tmp_path):
@@ -79,16 +68,14 @@ def test_another_run_is_refused_before_a_model_is_opened(tmp_path):
         run(Squares(seed=1), tmp_path, executor=NoExecutor())
 
 
-def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path):
-    with pytest.raises(InputError, match="too long"):
-        run(Squares(fault="check"), tmp_path, executor=NoExecutor())
+@pytest.mark.parametrize(
+    ("fault", "executor", "message"),
+    [("check", NoExecutor(), "too long"), ("open", ThisProcess(CPU), "cpu has no memory")],
+)
+def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path, fault, executor, message):
+    with pytest.raises(InputError, match=message):
+        run(Squares(fault=fault), tmp_path, executor=executor)
     assert read_run(tmp_path).stages == {}
-    run(Squares(seed=1), tmp_path)
-
-
-def test_a_model_that_does_not_open_leaves_a_folder_that_claims_nothing(tmp_path):
-    with pytest.raises(InputError, match="cpu has no memory"):
-        run(Squares(fault="open"), tmp_path)
     run(Squares(seed=1), tmp_path)
 
 
@@ -132,11 +119,6 @@ def test_the_session_tells_device_precision_command_and_time(tmp_path):
     assert session.seconds > 0
 
 
-def test_precision_is_one_word_where_all_patterns_have_the_same(tmp_path):
-    run(Margins((0.0,)), tmp_path)
-    assert record(tmp_path, "margins").sessions[0].precision == "mixed"
-
-
 def test_precision_is_on_disk_before_the_first_part_is_decided(tmp_path):
     """A process that is killed cannot add it later."""
     seen = []
@@ -172,13 +154,6 @@ def test_progress_begins_with_what_is_done_already(tmp_path):
 # ---------------------------------------------------------------- shards
 
 
-def test_merged_shards_have_the_bytes_of_the_whole_run(tmp_path):
-    whole = results(run(Squares(), tmp_path / "whole"))
-    shards = [run(Squares(), tmp_path / f"shard {i}", shard=Shard(i, 3)) for i in (1, 2, 3)]
-    merge(shards, tmp_path / "merged", {"squares": Squares.publish})
-    assert results(tmp_path / "merged") == whole
-
-
 def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
     whole = results(run(Squares(parts=1), tmp_path / "whole"))
     for i, executor in ((1, None), (2, NoExecutor())):
@@ -199,14 +174,11 @@ def test_parts_are_decided_again_with_the_margin_that_an_audit_asks_for(tmp_path
     assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.9] * 6
     told = "margins: an audit found a wrong decision; 6 parts are decided again"
     assert said.getvalue().count(told) == 1
+    run(Margins((0.0,) * 3), tmp_path / "without")
+    assert pl.read_parquet(tmp_path / "without" / "margins.parquet")["bound"].to_list() == [0.5] * 3
 
 
-def test_nothing_is_decided_again_without_a_wrong_decision(tmp_path):
-    run(Margins((0.0,) * 3), tmp_path)
-    assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.5] * 3
-
-
-@pytest.mark.parametrize("parts", range(12))
+@pytest.mark.parametrize("parts", [0, 1, 5, 6, 7, 11])
 def test_stopped_anywhere_a_run_that_widens_ends_with_the_same_bytes(tmp_path, parts):
     """Six parts are decided, and all six again; each process that goes on must know what the first one found."""
     whole = results(run(Margins(ASKS), tmp_path / "whole"))

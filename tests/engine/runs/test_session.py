@@ -3,7 +3,6 @@
 import io
 import platform
 import re
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -67,96 +66,70 @@ def test_a_session_names_neither_host_nor_home(tmp_path, monkeypatch):
     assert str(tmp_path) not in text
 
 
-def test_sentences_and_tokens_are_what_the_models_ran(tmp_path):
+@pytest.mark.parametrize("executor", [ThisProcess(CPU), Processes((CPU, CPU))])
+def test_sentences_and_tokens_are_what_the_models_ran(tmp_path, executor):
     tally.count(1_000, 1_000)  # of something else in this process
-    run(Counted(parts=4), tmp_path)
+    run(Counted(parts=4), tmp_path, executor)
     (session,) = sessions(tmp_path)
+    assert {worker["device"] for worker in session.workers} == {"cpu"}
+    assert len(session.workers) == len(getattr(executor, "devices", "1"))
     assert (session.parts, session.sentences, session.tokens) == (4, 1 + 2 + 3 + 4, 7 * (1 + 2 + 3 + 4))
-
-
-def test_two_processes_have_two_workers_and_their_work_together(tmp_path):
-    run(Counted(parts=4), tmp_path, Processes((CPU, CPU)))
-    (session,) = sessions(tmp_path)
-    assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
-    assert (session.parts, session.sentences, session.tokens) == (4, 10, 70)
 
 
 def test_a_resumed_run_has_both_sessions_with_their_own_work(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(Counted(parts=4), tmp_path, InterruptedAfter(1))
     run(Counted(parts=4), tmp_path)
-    first, second = sessions(tmp_path)
-    assert (first.parts, first.sentences) == (1, 1)
-    assert (second.parts, second.sentences) == (3, 2 + 3 + 4)
+    assert [(own.parts, own.sentences) for own in sessions(tmp_path)] == [(1, 1), (3, 2 + 3 + 4)]
 
 
-def test_a_killed_session_lasted_until_its_last_finished_part(tmp_path, clock):
-    """Nothing is written at the end of a killed process."""
+def test_a_killed_session_lasted_until_its_last_finished_part_and_any_other_until_its_process_ends(tmp_path, clock):
+    """Nothing is written at the end of a killed process. Seconds count from the start of the command."""
     seen = []
     with hold(tmp_path / "run", started=400.0) as held:
         for number in range(2):
             clock[0] += 60
             held.write_part(number, part(number))
-            (session,) = read_run(tmp_path / "run").stages["select"].sessions
+            (session,) = sessions(tmp_path / "run", "select")
             seen.append((session.parts, session.seconds))
         clock[0] += 1_000
     assert seen == [(1, 660.0), (2, 720.0)]
-    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds == 1_720.0
+    assert sessions(tmp_path / "run", "select")[0].seconds == 1_720.0
 
 
-def test_the_clock_of_the_wall_may_be_set_back(tmp_path, clock, monkeypatch):
-    with hold(tmp_path / "run") as held:
-        held.write_part(0, part(0))
-        clock[0] += 5
-        monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert read_run(tmp_path / "run").stages["select"].sessions[0].seconds == 5.0
+@pytest.fixture
+def meter(monkeypatch):
+    """What the machine has counted, in joules; the processor's ten more each time that it is read."""
+    counted = {"cpu": 1.0, "cuda:0": 2.0, "cuda:1": 3.0}
+
+    def read(_):
+        counted["cpu"] = counted["cpu"] + 10.0 if "cpu" in counted else 0.0
+        return dict(counted)
+
+    monkeypatch.setattr(own.EnergyMeter, "joules", read)
+    return counted
 
 
-def test_energy_is_that_of_the_session(tmp_path, monkeypatch):
-    class Meter:
-        used = 0.0
-
-        def joules(self):
-            self.used += 10.0
-            return {"cpu": self.used, "cuda:0": 2 * self.used, "cuda:1": 3 * self.used}
-
-    monkeypatch.setattr(own, "EnergyMeter", Meter)
-    run(Counted(parts=1), tmp_path)
-    (session,) = sessions(tmp_path)
-    assert session.joules == {"cpu": 30.0}  # read at the begin, after the part, at the end
-
-
-def test_energy_of_gpus_that_others_use_does_not_count(monkeypatch):
-    class Meter:
-        def joules(self):
-            return {"cpu": 1.0, "cuda:0": 2.0, "cuda:1": 3.0}
-
-    monkeypatch.setattr(own, "EnergyMeter", Meter)
-    session = Session(workers=[{"device": "cuda:1"}])
+@pytest.mark.parametrize(
+    ("workers", "joules"),
+    [
+        ([], {"cpu": 11.0}),
+        ([{"device": "cuda:1"}], {"cpu": 11.0, "cuda:1": 3.0}),  # others use the first one
+        ([{"device": "cpu", "machine": {"cores": 64}, "workers": 8}], {}),  # on other machines
+    ],
+)
+def test_energy_is_that_of_the_devices_that_are_used(meter, workers, joules):
+    session = Session(workers=workers)
     own.Clock().read(session)
-    assert session.joules == {"cpu": 1.0, "cuda:1": 3.0}
+    assert session.joules == joules
 
 
-def test_the_energy_of_this_machine_is_not_that_of_workers_on_others(monkeypatch):
-    class Meter:
-        def joules(self):
-            return {"cpu": 1.0}
-
-    monkeypatch.setattr(own, "EnergyMeter", Meter)
-    session = Session(workers=[{"device": "cpu", "machine": {"cores": 64}, "workers": 8}])
-    own.Clock().read(session)
-    assert session.joules == {}
-
-
-def test_without_counters_no_energy_is_told(tmp_path, monkeypatch):
-    class Meter:
-        def joules(self):
-            return {}
-
-    monkeypatch.setattr(own, "EnergyMeter", Meter)
-    run(Counted(parts=1), tmp_path)
-    assert sessions(tmp_path)[0].joules == {}
-    (session,) = (tmp_path / "sessions" / Counted.name).iterdir()
+def test_energy_is_read_to_the_end_and_not_told_where_there_is_no_counter(tmp_path, meter, monkeypatch):
+    run(Counted(parts=1), tmp_path / "one")
+    assert sessions(tmp_path / "one")[0].joules == {"cpu": 31.0}  # at the begin, after the part, at the end
+    monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {})
+    run(Counted(parts=1), tmp_path / "two")
+    (session,) = (tmp_path / "two" / "sessions" / Counted.name).iterdir()
     assert '"joules"' not in session.read_text()
 
 
@@ -203,16 +176,6 @@ def test_a_session_says_why_it_ended_early(tmp_path, monkeypatch, error, said):
     assert (ended.failed, last.failed) == (said, None)
 
 
-def test_a_session_that_did_no_work_leaves_nothing(tmp_path):
-    def fail():
-        with hold(tmp_path / "run"):
-            raise InputError("no such model")
-
-    with pytest.raises(InputError):
-        fail()
-    assert read_run(tmp_path / "run").stages == {}
-
-
 def test_a_session_began_when_the_command_did(clock):
     """Not when the first part did: `started` is told in the seconds of a clock that is never set."""
     before = datetime.now(UTC).replace(microsecond=0)
@@ -224,11 +187,7 @@ def test_a_session_began_when_the_command_did(clock):
 
 
 def test_seconds_and_energy_are_told_to_a_thousandth(clock, monkeypatch):
-    class Meter:
-        def joules(self):
-            return {"cpu": 1.23456}
-
-    monkeypatch.setattr(own, "EnergyMeter", Meter)
+    monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {"cpu": 1.23456})
     session, begun = Session(), own.Clock()
     clock[0] += 2.34567
     begun.read(session)

@@ -17,18 +17,11 @@ class Broken(io.StringIO):
         raise OSError(errno.EIO, "Input/output error")
 
 
-def test_it_writes_what_it_is_given():
+def test_a_stream_a_file_and_by_default_stderr_get_the_text_at_once(tmp_path, capsys):
     stream = io.StringIO()
     Stderr(stream).write("one line\n")
-    assert stream.getvalue() == "one line\n"
-
-
-def test_stderr_is_the_default(capsys):
     Stderr().write("one line\n")
-    assert capsys.readouterr() == ("", "one line\n")
-
-
-def test_a_file_gets_the_text_at_once(tmp_path):
+    assert (stream.getvalue(), *capsys.readouterr()) == ("one line\n", "", "one line\n")
     with (tmp_path / "log").open("w", encoding="utf-8") as log:
         Stderr(log).write("naïve\n" * 1000)
         assert (tmp_path / "log").read_text(encoding="utf-8") == "naïve\n" * 1000
@@ -40,21 +33,14 @@ def test_what_the_encoding_lacks_is_escaped(tmp_path):
     assert (tmp_path / "log").read_bytes() == b"\\u2248 \xe9\n"
 
 
-def test_a_broken_stream_takes_everything():
-    assert Stderr(Broken()).write("lost") == 4
-
-
-def test_a_closed_stream_takes_everything(tmp_path):
+def test_a_stream_that_is_broken_closed_or_never_was_takes_everything(tmp_path, monkeypatch):
     log = (tmp_path / "log").open("w", encoding="utf-8")
-    stderr = Stderr(log)
+    closed = Stderr(log)
     log.close()
-    assert stderr.write("lost") == 4
-    assert not stderr.isatty()
-
-
-def test_a_stderr_that_never_was_takes_everything(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
-    assert Stderr().write("lost") == 4
+    for stderr in (Stderr(Broken()), closed, Stderr()):
+        assert stderr.write("lost") == 4
+        assert not stderr.isatty()
 
 
 @pytest.fixture
