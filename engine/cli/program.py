@@ -26,7 +26,27 @@ class Command(TyperCommand):
 
     `MODEL` must be given. `[MODEL]` is optional. `MODEL...` stands for one name or several. A name that has brackets or
     dots already is shown as it is.
+
+    What the command of this process was given is kept, so that a run can record it: `path`, then `given`.
     """
+
+    path: ClassVar[str] = "negengine"
+    given: ClassVar[dict[str, list[str]]] = {}  # name of a parameter → its words; arguments first
+
+    def parse_args(self, ctx: "_click.Context", args: list[str]) -> list[str]:
+        values, _, order = self.make_parser(ctx).parse_args(list(args))
+        Command.path, Command.given = ctx.command_path, {}
+        for own in sorted(order, key=lambda own: not isinstance(own, TyperArgument)):
+            value = values.get(own.name or "")
+            several = value if isinstance(value, list | tuple) else [value]
+            if isinstance(own, TyperArgument):
+                words = [word for word in several if isinstance(word, str)]
+            elif isinstance(value, bool):
+                words = [(own.opts if value else own.secondary_opts)[0]]
+            else:
+                words = [word for one in several for word in (own.opts[0], str(one))]
+            Command.given[own.name or ""] = words
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: "_click.Context") -> list[str]:
         arguments = [own for own in self.get_params(ctx) if isinstance(own, TyperArgument)]

@@ -19,6 +19,7 @@ from ..basics.option import Opening, flag
 from ..basics.paths import shell_command
 from . import options
 from .console import document, say, show
+from .program import Command
 
 if TYPE_CHECKING:
     from ..library.model import Model
@@ -95,7 +96,7 @@ class Setup:
             "shard": self.shard,
             "executor": self.executor,
             "verbose": self.verbose,
-            "command": command_line(),
+            "again": run_line(),
             "started": STARTED,
         }
 
@@ -190,6 +191,12 @@ def command_line() -> str:
     return shell_command(["negengine", *sys.argv[1:]])
 
 
+def run_line() -> str:
+    """The command line of a run command without --shard and --output, which belong to one folder."""
+    words = [word for name, own in Command.given.items() if name not in {"shard", "output"} for word in own]
+    return shell_command([*Command.path.split(), *words])
+
+
 def resuming_command() -> str:
     """The command that resumes this process's run, also outside of the job array that it belongs to."""
     from ..basics.errors import InputError
@@ -197,9 +204,9 @@ def resuming_command() -> str:
 
     if not _called:
         return command_line()
-    setup = _called[-1]
+    setup, is_suite = _called[-1], Command.path.endswith(" suite")
     try:
-        return explicit(command_line(), setup.shard, None if sys.argv[1:2] == ["suite"] else setup.output)
+        return explicit(run_line(), setup.shard, setup.output, shares_folder=is_suite)
     except InputError:
         return command_line()
 

@@ -12,8 +12,9 @@ from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution
 from ..runs.processes import Processes
 from ..runs.progress import Reporter
+from ..runs.results import command_for
 from ..runs.session import PYTHON, Session
-from ..runs.shard import Shard, changed_command, find_shard, is_automatic, is_guessed
+from ..runs.shard import Shard, find_shard, is_automatic, is_guessed
 from .call import of_export, of_model
 from .model import Model, opening_of
 
@@ -31,6 +32,7 @@ class RunOptions(TypedDict, total=False):
         progress: Whether to show how far the run is.
         verbose: Whether to print more messages.
         command: The command line for run.json; by default the script that runs.
+        again: The same without --shard and --output, where the run function has a command of its own.
         call: How the run function was called, for run.json; `recorded` sets it.
         started: When the work began, in seconds of `time.monotonic`; by default the moment when the run function has
             planned it.
@@ -42,6 +44,7 @@ class RunOptions(TypedDict, total=False):
     progress: bool
     verbose: bool
     command: str
+    again: str
     call: dict[str, Any]
     started: float
 
@@ -67,14 +70,14 @@ def execution(model: Model, options: RunOptions) -> Execution:
     made_with = of_model(model)
     if device := getattr(executor, "device", None):  # a cluster decides where the model runs, not this machine
         made_with["device"] = str(device)
+    again = options.get("again")
+    line = explicit(again, options.get("shard"), options.get("output")) if again else _script()
     return Execution(
         executor=executor,
         options=model.opening,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
-        session=Session(
-            command=explicit(options.get("command") or _script(), options.get("shard"), options.get("output"))
-        ),
+        session=Session(command=options.get("command") or line, again=again),
         origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
@@ -121,19 +124,16 @@ def with_suffix(base: Path, shard: Shard) -> Path:
     return named.with_name(f"{named.name}{shard.suffix}")
 
 
-def explicit(command: str, shard: str | None, output: str | Path | None = None) -> str:
-    """A command line that can be run again outside of the batch system: `--shard auto` becomes I/N.
-
-    A script's is given back as it is. `output` is None where all shards share a folder, or none was given.
+def explicit(again: str, shard: str | None, output: str | Path | None, *, shares_folder: bool = False) -> str:
+    """A command line with the shard and the folder of this process: `--shard auto` becomes I/N.
 
     Raises:
         InputError: The batch system does not name a shard.
     """
-    if not is_automatic(shard or ""):
-        return command
-    own = find_shard(shard or "")
-    places = {} if output is None else {"output": with_suffix(Path(output), own)}
-    return changed_command(command, shard=own, **places) or command
+    own = find_shard(shard or "1/1")
+    if output is not None and is_automatic(shard or "") and not shares_folder:
+        output = with_suffix(Path(output), own)
+    return command_for(again, output, own if shard else None)
 
 
 def _script() -> str:

@@ -10,11 +10,12 @@ import polars as pl
 from ..basics.atomic import json_bytes, sha256, write_bytes
 from ..basics.errors import InputError
 from ..basics.frames import frame_sha256, parquet_frame, write_frame
+from ..basics.paths import shell_command, words_of
 from ..basics.reading import MissingFileError, file_sha256, read_regular
 from .part import Marker, damaged_part, part_files, part_rows
 from .record import StageRecord, read_run
 from .session import PYTHON
-from .shard import Shard, changed_command
+from .shard import Shard
 from .stage import FinishedParts, Result
 
 _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
@@ -66,8 +67,20 @@ def last_command(record: StageRecord) -> str | None:
 
 
 def shard_command(record: StageRecord, output: Path, shard: Shard | None) -> str | None:
-    """The last command line of a stage, for a shard or (None) the whole stage in another folder; None for a script."""
-    return changed_command(last_command(record) or "", shard=shard, output=output)
+    """The last command of a stage, for a shard or (None) the whole stage in another folder; None if none is known."""
+    found = [own.again for own in record.sessions if own.again is not None]
+    try:  # a run can come from elsewhere: no other program, and nothing but words
+        words = words_of(found[-1]) if found else []
+    except ValueError:
+        return None
+    return command_for(shell_command(words), output, shard) if words[:1] == ["negengine"] else None
+
+
+def command_for(again: str, output: str | Path | None, shard: Shard | None) -> str:
+    """A command line that was recorded without --shard and --output, with those."""
+    options = {"--shard": shard, "--output": output}
+    words = [str(word) for option, value in options.items() if value is not None for word in (option, value)]
+    return f"{again} {shell_command(words)}".rstrip()
 
 
 def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:

@@ -22,10 +22,8 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..basics.errors import InputError
-from ..basics.paths import shell_command, words_of
 
 
 @dataclass(frozen=True)
@@ -191,30 +189,6 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
         told = " and ".join(f"{name} says {shard}" for name, shard in found.items())
         raise InputError(f"--shard {text}: {told}: give --shard I/N")
     return next(iter(found.values()))
-
-
-def changed_command(command: str, **options: object) -> str | None:
-    """A recorded command line with other values of options; None removes one. The rest stays as it was typed.
-
-    None if it is not a command line of negengine, but a script's.
-    """
-    try:
-        program, *words = words_of(command)
-    except ValueError:
-        return None
-    if Path(program).name != "negengine":
-        return None
-    kept, rest = [program], iter(words)
-    for word in rest:
-        name, _, value = word.partition("=") if word.startswith("--") else (word[:2], "", word[2:])
-        name = "--output" if name == "-o" else name
-        if not name.startswith("--") or name.removeprefix("--") not in options:
-            kept.append(word)
-        elif not value:
-            next(rest, None)
-    for option, new in options.items():
-        kept += [] if new is None else [f"--{option}", str(new)]
-    return shell_command(kept)
 
 
 def _given(text: str) -> Indices:

@@ -308,8 +308,8 @@ def _run_member(member: Member, opening: Opening, options: RunOptions) -> State:
     model = ModelReference(member.model.reference, member.model.folder, opening)
     shared: dict[str, Any] = {key: value for key, value in options.items() if key not in {"shard", "started", "call"}}
     shared["output"] = member.folder
-    if "command" in shared:
-        shared["command"] = explicit(shared["command"], options.get("shard"))
+    if again := shared.pop("again", None):  # the suite's, not the run's
+        shared["command"] = explicit(again, options.get("shard"), options.get("output"), shares_folder=True)
     run: Any = None
     for function in chain(member.probe.function):
         own = settings_of(function, member.probe.settings)

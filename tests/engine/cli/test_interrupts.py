@@ -49,7 +49,7 @@ def test_an_interrupt_ends_with_130_and_the_command_that_resumes(sign, start, tm
     assert "Traceback" not in err
     line = err.splitlines()[-1]
     assert line.startswith("negengine: interrupted; finished parts are kept. To resume: negengine select ")
-    assert line.endswith("-o run")
+    assert line.endswith("--output run")
     assert 0 < len(parts(tmp_path)) < 12
 
 

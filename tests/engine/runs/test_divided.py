@@ -24,7 +24,7 @@ from negengine.engine.runs.shard import Shard
 from small_stages import everything, hold, part, work
 
 STAGES = {"select"}
-COMMAND = "negengine select mini --shard auto --pairs 9"
+AGAIN = "negengine select mini --pairs 9"
 HOLDER = """
 import sys
 from pathlib import Path
@@ -39,7 +39,7 @@ with hold(Path(sys.argv[1]), parts=9, shard=Shard(2, 3)) as run:
 
 def shard(folder, index, count=3, parts=9, upto=9, **options):
     """A shard that has finished its parts with smaller numbers than `upto`."""
-    session = Session(command=COMMAND)
+    session = Session(again=AGAIN)
     with hold(
         folder / f"mini-{index}-of-{count}", parts=parts, shard=Shard(index, count), session=session, **options
     ) as run:

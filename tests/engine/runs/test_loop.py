@@ -190,11 +190,8 @@ def test_stopped_anywhere_a_run_that_widens_ends_with_the_same_bytes(tmp_path, p
 
 def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal_says_how(tmp_path):
     whole = results(run(Margins(ASKS), tmp_path / "whole"))
-    command = "negengine margins a model --shard {} --seed 3 -o shard"
-    shards = [
-        run(Margins(ASKS), tmp_path / str(i), shard=Shard(i, 2), session=Session(command=command.format(f"{i}/2")))
-        for i in (1, 2)
-    ]
+    session = Session(again="negengine margins a model --seed 3")
+    shards = [run(Margins(ASKS), tmp_path / str(i), shard=Shard(i, 2), session=session) for i in (1, 2)]
     with pytest.raises(InputError) as caught:
         merge(shards, tmp_path / "merged", {"margins": Margins.publish})
     assert str(caught.value) == (

@@ -235,16 +235,14 @@ def test_shards_whose_audits_agree_are_merged_with_their_calibration(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("again", "told"),
     [
         (None, "run the command of a shard without --shard and with --output {}"),
-        ("unbalanced 'quote", "run the command of a shard without --shard and with --output {}"),
-        ("negengine select 'my model' --shard 2/2 -o x", "negengine select 'my model' --output {}"),
-        ("negengine select m --shard=2/2 --output=x -v", "negengine select m -v --output {}"),
+        ("negengine select 'my model' -v", "negengine select 'my model' -v --output {}"),
     ],
 )
-def test_a_wider_margin_in_another_shard_is_refused_with_the_command_that_goes_on(tmp_path, command, told):
-    first, second = audited(tmp_path / "1", 1, 0.9), audited(tmp_path / "2", 2, 0.0, command=command)
+def test_a_wider_margin_in_another_shard_is_refused_with_the_command_that_goes_on(tmp_path, again, told):
+    first, second = audited(tmp_path / "1", 1, 0.9), audited(tmp_path / "2", 2, 0.0, again=again)
     with pytest.raises(InputError) as caught:
         merge([first, second], tmp_path / "merged")
     message = str(caught.value)

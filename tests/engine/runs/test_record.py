@@ -157,6 +157,7 @@ def test_an_unreadable_run_json_is_told(tmp_path):
 # ---------------------------------------------------------------- differences
 
 
+WORD = "w" * 60
 LONG = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
 
 
@@ -174,8 +175,7 @@ LONG = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
         (
             {"word": "w" * 60, "digest": "ab" * 20, "short": "ab" * 19 + "a"},
             LONG,
-            f"word {'w' * 60}, now {'w' * 60}…; digest abababababab…, now abababababab…; "
-            f"short {'ab' * 19}a, now {'0' * 12}",
+            f"word {WORD}, now {WORD}…; digest abababababab…, now abababababab…; short {'ab' * 19}a, now {'0' * 12}",
         ),
     ],
 )

@@ -77,13 +77,18 @@ def test_the_last_command_that_was_recorded_is_the_hint():
     assert resume_hint(record_of(PYTHON)) == "run the same command again to resume it"
 
 
-def test_the_command_of_another_shard():
-    record = record_of("negengine select mini --shard 1/4 -o runs/mini-1-of-4 --lazy")
-    command = shard_command(record, Path("runs/mini-3-of-4"), Shard(3, 4))
-    assert command == "negengine select mini --lazy --shard 3/4 --output runs/mini-3-of-4"
-    assert shard_command(record, Path("a b"), None) == "negengine select mini --lazy --output 'a b'"
-    assert shard_command(record_of(None), Path("runs/x"), None) is None
-    assert shard_command(record_of("python own.py"), Path("runs/x"), Shard(3, 4)) is None
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [
+        ("negengine select mini --lazy", "negengine select mini --lazy"),
+        ("negengine select mini; rm -r /", "negengine select 'mini;' rm -r /"),  # words alone
+        *[(again, None) for again in (None, "rm -r /", "negengine 'not closed", "")],
+    ],
+)
+def test_the_command_of_another_shard_is_one_of_negengine_alone(again, told):
+    record = StageRecord({}, 1, sessions=[Session(again=again), Session()])
+    assert shard_command(record, Path("a b"), Shard(3, 4)) == (told and f"{told} --shard 3/4 --output 'a b'")
+    assert shard_command(record, Path("a b"), None) == (told and f"{told} --output 'a b'")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.runs.shard import Shard, changed_command, find_shard, is_guessed
+from negengine.engine.runs.shard import Shard, find_shard, is_guessed
 from negengine.engine.runs.stage import part_ranges
 
 
@@ -163,21 +163,3 @@ def test_what_does_not_say_enough_is_refused(text, environment, message):
 
 def test_only_auto_alone_is_guessed():
     assert [is_guessed(text) for text in ("auto", "auto:0-3", "1/4", None)] == [True, False, False, False]
-
-
-@pytest.mark.parametrize(
-    ("command", "changed"),
-    [
-        ("negengine select mini --shard auto", "negengine select mini"),
-        ("negengine select mini --shard=1/2 --output a --seed 3", "negengine select mini --seed 3"),
-        ("/bin/negengine select 'my model' -oa -v --output=a -o a", "/bin/negengine select 'my model' -v"),
-        ("negengine select mini --pairs 3 --shard", "negengine select mini --pairs 3"),
-        ("python script.py --shard 1/2", None),
-        ("negengine 'not closed", None),
-        ("", None),
-    ],
-)
-def test_a_command_line_gets_other_values_of_options(command, changed):
-    told = changed and f"{changed} --shard 2/4 --output 'a b'"
-    assert changed_command(command, shard=Shard(2, 4), output="a b") == told
-    assert changed_command("negengine lama m --shard 1/2 -o x", shard=None) == "negengine lama m -o x"

@@ -71,7 +71,7 @@ def test_a_flipped_bit_is_found_in_final_files_and_parts(scored):
 def test_the_command_that_repairs_a_run_is_for_this_very_folder(scored, tmp_path):
     """The run may have been copied since: its own command would repair the other one."""
     record = read_run(scored)
-    record.stages["score"].sessions[-1].command = "negengine score runs/other --output runs/original"
+    record.stages["score"].sessions[-1].again = "negengine score runs/other"
     rewrite(scored, record)
     copy = shutil.copytree(scored, tmp_path / "copy")
     (copy / "rates.parquet").unlink()
@@ -80,7 +80,7 @@ def test_the_command_that_repairs_a_run_is_for_this_very_folder(scored, tmp_path
     command = f"negengine score runs/other --output {copy}"
     with pytest.raises(ng.InputError, match=f"rates.parquet missing; to repair it, run: {command}$"):
         found.refuse_damage()
-    record.stages["score"].sessions[-1].command = "rm -r /"
+    record.stages["score"].sessions[-1].again = "rm -r /"
     rewrite(copy, record)
     assert verify(copy).damage[0].repair == "to repair it, run: the same call or command again"
 
