@@ -20,9 +20,6 @@ PATTERNS = load_patterns()
 LEXICON = load_lexicon()
 
 
-BASE = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
-
-
 FILLERS = {
     "NAME": ["Anna", "Maria", "Jean-Luc", "O'Hara"],
     "PROF": ["a dancer", "an architect", "a fire fighter"],
@@ -36,7 +33,7 @@ words = st.text("abnsAS é'-1漢", min_size=1, max_size=12).map(" ".join).map(st
 )
 
 
-fillers_of_any_kind = st.fixed_dictionaries({slot: st.lists(words, min_size=1, max_size=6) for slot in BASE})
+fillers_of_any_kind = st.fixed_dictionaries({slot: st.lists(words, min_size=1, max_size=6) for slot in FILLERS})
 
 
 patterns = st.sampled_from(
@@ -90,41 +87,28 @@ def test_composed_ids_are_tokenized_ids(small_tokenizer, pattern, fillers, seed)
 
 
 @settings(max_examples=20)
-@given(pattern=patterns, n=st.integers(1, 60), whole=st.booleans())
-def test_a_slice_has_one_exact_length(small_tokenizer, pattern, n, whole):
+@given(pattern=patterns, n=st.integers(0, 60), whole=st.booleans())
+def test_a_slice_has_one_exact_length_and_is_ready_for_the_model(small_tokenizer, pattern, n, whole):
     rows = random_rows(FILLERS, n)
     made = (WholeSentenceComposer if whole else composer)(small_tokenizer, pattern, FILLERS, *([] if whole else [0]))
-    lengths = np.array(
-        [len(ids) for ids in tokenized(small_tokenizer, texts_of(pattern, FILLERS, rows, small_tokenizer))]
-    )
-    buckets = list(made.compose(rows))
+    texts = texts_of(pattern, FILLERS, rows, small_tokenizer) if n else []
+    lengths = np.array([len(ids) for ids in tokenized(small_tokenizer, texts)])
+    buckets = list(made.compose(rows)) if n or not whole else []
     assert [part.ids.shape[1] for part in buckets] == np.unique(lengths).tolist()
-    assert all(np.all(lengths[part.rows] == part.ids.shape[1]) for part in buckets)
-    assert sorted(np.concatenate([part.rows for part in buckets]).tolist()) == list(range(n))
+    assert sorted(row for part in buckets for row in part.rows.tolist()) == list(range(n))
     assert made.lengths(rows).tolist() == lengths.tolist()
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_slice_is_ready_for_the_model(small_tokenizer, whole):
-    made = composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=0)
-    if whole:
-        made = WholeSentenceComposer(small_tokenizer, PATTERNS.selecting, FILLERS)
-    for part in made.compose(random_rows(FILLERS, 40)):
+    for part in buckets:
+        assert (lengths[part.rows] == part.ids.shape[1]).all()
         assert part.ids.flags.c_contiguous
         assert (part.rows.dtype, part.ids.dtype, part.mask_position.dtype) == (np.int64, np.int32, np.int32)
-        assert np.all(part.ids[np.arange(len(part.ids)), part.mask_position] == small_tokenizer.mask_id)
-
-
-def test_no_rows_make_no_slices(small_tokenizer):
-    made = composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=0)
-    assert list(made.compose(random_rows(FILLERS, 0))) == []
+        assert (part.ids[np.arange(len(part.ids)), part.mask_position] == small_tokenizer.mask_id).all()
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_pattern_whose_only_slot_is_the_mask_is_composed(small_tokenizer, whole):
     pattern = Pattern("P", "People like to {MASK}.")
     made = WholeSentenceComposer(small_tokenizer, pattern, {}) if whole else composer(small_tokenizer, pattern, {}, 0)
-    rows = {"ACT": np.array([3, 1])}
+    rows = {"ACT": np.array([3, 1])}  # fillers that a pattern does not use do not matter
     [sentence] = tokenized(small_tokenizer, [pattern.text({}, small_tokenizer.mask_token)])
     assert composed(made, rows) == [sentence] * 2
     assert made.lengths(rows).tolist() == [len(sentence)] * 2
@@ -142,6 +126,7 @@ def test_the_longest_sentence_is_that_of_all_combinations(small_tokenizer, patte
     made = composer(small_tokenizer, pattern, fillers, seed=0, random_combinations=100)
     longest = made.lengths(every_combination(fillers)).max()
     assert made.longest() == longest if made.slotwise else made.longest() >= longest
+    assert WholeSentenceComposer(small_tokenizer, pattern, fillers).longest() >= longest
 
 
 def test_the_longest_words_need_not_stand_in_the_same_lines(small_tokenizer):
@@ -165,26 +150,6 @@ def test_only_the_words_in_use_count_for_the_longest_sentence(small_tokenizer, w
     assert made.longest({"ACT": np.array([0])}) < made.longest() - 20
 
 
-@settings(max_examples=20)
-@given(pattern=patterns, fillers=fillers_of_any_kind)
-def test_a_composer_that_tokenizes_bounds_the_longest_sentence(small_tokenizer, pattern, fillers):
-    made = WholeSentenceComposer(small_tokenizer, pattern, fillers)
-    assert made.longest() >= made.lengths(random_rows(fillers, 30)).max()
-
-
-def test_fillers_that_a_pattern_does_not_use_do_not_matter(small_tokenizer):
-    pattern = Pattern("P", "I like to {MASK}.")
-    made = composer(small_tokenizer, pattern, FILLERS, seed=0)
-    rows = random_rows(FILLERS, 3)
-    assert composed(made, rows) == tokenized(small_tokenizer, texts_of(pattern, FILLERS, rows, small_tokenizer))
-
-
-@pytest.mark.parametrize("coreference", [Coreference.PRONOUN, Coreference.SAME_NAME])
-def test_the_bundled_lexicon_composes_slotwise(small_tokenizer, coreference):
-    for pattern in (PATTERNS.selecting, PATTERNS.scored[-1]):  # all of them: with the published tokenizers below
-        assert composer(small_tokenizer, pattern, lexicon_fillers(coreference), seed=0).slotwise
-
-
 @pytest.mark.parametrize("name", ["bert-base-cased", "bert-base-uncased", "roberta-base"])
 @pytest.mark.parametrize("pattern", PATTERNS.all, ids=lambda pattern: pattern.name)
 def test_published_models_compose_slotwise(published_tokenizer, name, pattern):
@@ -195,36 +160,36 @@ def test_published_models_compose_slotwise(published_tokenizer, name, pattern):
     assert composed(made, rows) == tokenized(tokenizer, texts_of(pattern, lexicon_fillers(), rows, tokenizer))
 
 
-def test_the_bundled_model_composes_slotwise(mini_tokenizer):
+def test_the_bundled_lexicon_composes_slotwise(mini_tokenizer, small_tokenizer):
     assert all(composer(mini_tokenizer, pattern, lexicon_fillers(), seed=0).slotwise for pattern in PATTERNS.all)
+    same_name = lexicon_fillers(Coreference.SAME_NAME)
+    assert composer(small_tokenizer, PATTERNS.selecting, same_name, seed=0).slotwise
 
 
-def test_the_proof_covers_every_filler(small_tokenizers, monkeypatch):
-    tokenizer, compared = small_tokenizers["Unigram"], []
-    monkeypatch.setattr(WholeSentenceComposer, "texts", recording(WholeSentenceComposer.texts, compared))
+@pytest.fixture
+def compared(monkeypatch):
+    """The sentences that were compared with the tokenizer's, by call."""
+    made, calls = WholeSentenceComposer.texts, []
+    monkeypatch.setattr(
+        WholeSentenceComposer, "texts", lambda self, fillers: (calls.append(fillers), made(self, fillers))[1]
+    )
+    return calls
+
+
+def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tokenizers, compared):
+    tokenizer = small_tokenizers["Unigram"]
     made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=0)
     covered = {slot: set(index) for slot, index in compared[0].items()}
     assert covered == {slot: set(range(len(words))) for slot, words in FILLERS.items()}
     assert made.proved == 4
-
-
-def test_the_sentences_of_a_short_run_are_all_compared_and_no_others(small_tokenizers, monkeypatch):
-    tokenizer, compared = small_tokenizers["Unigram"], []
-    monkeypatch.setattr(WholeSentenceComposer, "texts", recording(WholeSentenceComposer.texts, compared))
     run = random_rows(FILLERS, 9)
     made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
     assert (made.slotwise, made.proved) == (True, 9)
-    assert {slot: indices.tolist() for slot, indices in compared[0].items()} == {
-        slot: indices.tolist() for slot, indices in run.items()
-    }
-
-
-@pytest.mark.parametrize("n", [0, 10, 11])
-def test_a_long_run_is_compared_by_its_sample(small_tokenizers, n):
-    """The sample has 4 sentences that cover every filler, and 6 random ones."""
-    tokenizer, run = small_tokenizers["Unigram"], random_rows(FILLERS, n)
-    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
-    assert made.proved == 10
+    assert all(np.array_equal(compared[1][slot], indices) for slot, indices in run.items())
+    for n in (0, 10, 11):  # a sample has 4 sentences that cover every filler, and 6 random ones
+        run = random_rows(FILLERS, n)
+        made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
+        assert made.proved == 10
 
 
 def test_a_sentence_of_a_short_run_that_is_not_slotwise_is_found():
@@ -233,14 +198,6 @@ def test_a_sentence_of_a_short_run_that_is_not_slotwise_is_found():
     made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0, sentences=alone)
     assert not made.slotwise
     assert composed(made, alone) == tokenized(tokenizer, texts_of(PATTERNS.selecting, WORDS, alone, tokenizer))
-
-
-def recording(function, arguments):
-    def recorded(self, argument):
-        arguments.append(argument)
-        return function(self, argument)
-
-    return recorded
 
 
 def with_replacement(old, new):
@@ -281,28 +238,20 @@ def test_a_filler_that_changes_tokens_around_the_mask_is_tokenized_whole():
     assert made.reason == "NAME changes tokens on both sides of the mask in 'Anna likes to [MASK].'"
 
 
-def test_a_filler_with_a_mask_of_its_own_is_refused(small_tokenizer):
-    fillers = {**FILLERS, "ACT": ["smoke", small_tokenizer.mask_token]}
-    with pytest.raises(InputError, match=r"(?i)the word '(.mask.)' for \{ACT\} holds the special token '\1' of"):
-        composer(small_tokenizer, PATTERNS.selecting, fillers, seed=0)
-
-
-@pytest.mark.parametrize("token", ["[PAD]", "[SEP]", "[CLS]"])
-def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers, token):
-    fillers = {**FILLERS, "NAME": ["Anna", token]}
+@pytest.mark.parametrize(("slot", "token"), [("NAME", "[PAD]"), ("PROF", "a [SEP]"), ("ACT", "[MASK]")])
+def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers, slot, token):
+    fillers = {**FILLERS, slot: ["Anna", token]}
     with pytest.raises(InputError) as caught:
         composer(small_tokenizers["WordPiece cased"], PATTERNS.selecting, fillers, seed=0)
+    special = token.removeprefix("a ")
     assert str(caught.value) == (
-        f"the word '{token}' for {{NAME}} holds the special token '{token}' of the model; remove the word"
+        f"the word '{token}' for {{{slot}}} holds the special token '{special}' of the model; remove the word"
     )
 
 
-def test_a_seed_below_0_is_refused(small_tokenizer):
-    with pytest.raises(InputError, match="--seed -1: give a number from 0 to"):
-        composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=-1)
-
-
-def test_the_ids_do_not_depend_on_the_seed(small_tokenizer):
+def test_a_seed_below_0_is_refused_and_the_ids_do_not_depend_on_it(small_tokenizer):
     rows = random_rows(FILLERS, 40)
     one, other = (composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed) for seed in (0, 1))
     assert composed(one, rows) == composed(other, rows)
+    with pytest.raises(InputError, match="--seed -1: give a number from 0 to"):
+        composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=-1)

@@ -6,10 +6,9 @@ import shutil
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.text.bundled import bundled_patterns, lexicon_path
-from negengine.engine.text.pattern import Pattern, PatternSet, Role
+from negengine.engine.text.pattern import PatternSet
 from negengine.engine.text.pattern_files import load_language, load_patterns
 
-FILLERS = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
 SELECTING = """\
 name = "mine"
 
@@ -33,126 +32,48 @@ def write(tmp_path):
 
 
 def test_the_bundled_set_spells_the_sentences_of_the_paper():
-    assert {pattern.name: pattern.text(FILLERS, "[MASK]") for pattern in load_patterns().all} == {
-        "CpTp": "Jessica is a dancer who likes to smoke. She is happy to [MASK].",
-        "CpTn": "Jessica is a dancer who likes to smoke. She isn't happy to [MASK].",
-        "CnTp": "Jessica is a dancer who doesn't like to smoke. She is happy to [MASK].",
-        "CnTn": "Jessica is a dancer who doesn't like to smoke. She isn't happy to [MASK].",
-        "CpTv": "Jessica is a dancer who likes to smoke. She is very happy to [MASK].",
-    }
+    fillers = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
+    patterns = load_patterns()
+    assert [(pattern.name, str(pattern.role), pattern.text(fillers, "[MASK]")) for pattern in patterns.all] == [
+        ("CpTp", "selecting", "Jessica is a dancer who likes to smoke. She is happy to [MASK]."),
+        ("CpTn", "forbidden", "Jessica is a dancer who likes to smoke. She isn't happy to [MASK]."),
+        ("CnTp", "forbidden", "Jessica is a dancer who doesn't like to smoke. She is happy to [MASK]."),
+        ("CnTn", "control", "Jessica is a dancer who doesn't like to smoke. She isn't happy to [MASK]."),
+        ("CpTv", "control", "Jessica is a dancer who likes to smoke. She is very happy to [MASK]."),
+    ]
+    assert patterns.selecting.slots == ("NAME", "PROF", "ACT", "PRON")
 
 
-def test_the_bundled_set_knows_what_each_pattern_is_for():
-    roles = {pattern.name: str(pattern.role) for pattern in load_patterns().all}
-    assert roles == {
-        "CpTp": "selecting",
-        "CpTn": "forbidden",
-        "CnTp": "forbidden",
-        "CnTn": "control",
-        "CpTv": "control",
-    }
-
-
-def test_the_selecting_pattern_comes_first_wherever_it_stands(write):
-    later = SELECTING.replace('"P"', '"N"').replace("selecting", "control")
-    selecting = SELECTING.removeprefix('name = "mine"\n')
-    patterns = load_patterns(write(later + selecting))
+def test_the_selecting_pattern_comes_first_and_a_set_lists_the_slots_of_all(write):
+    second = SECOND.replace("{ACT}", "{CITY}, {ACT2}")
+    text = 'name = "mine"\n' + second + SELECTING.removeprefix('name = "mine"\n').replace(" likes to {ACT}", "")
+    patterns = load_patterns(str(write(text)), slots=("NAME", "CITY", "ACT2", "PRON", "MASK"))
     assert [pattern.name for pattern in patterns.all] == ["P", "N"]
-
-
-def test_slots_are_those_to_be_filled_in_order():
-    assert load_patterns().selecting.slots == ("NAME", "PROF", "ACT", "PRON")
-
-
-def test_a_slot_that_comes_twice_is_listed_once():
-    pattern = Pattern("P", "{NAME} is {PROF}.", "{NAME} likes to {MASK}.")
-    assert pattern.slots == ("NAME", "PROF")
-
-
-def test_a_pronoun_within_the_sentence_stays_lower_case():
-    pattern = Pattern("P", "{NAME} is {PROF} and {PRON} likes to {MASK}.")
-    assert pattern.text(FILLERS, "<mask>") == "Jessica is a dancer and she likes to <mask>."
-
-
-def test_a_filler_at_the_start_of_the_context_gets_a_capital():
-    pattern = Pattern("P", "{PROF} is {NAME}.", "{PRON} likes to {MASK}.")
-    assert pattern.text(FILLERS, "<mask>") == "A dancer is Jessica. She likes to <mask>."
-
-
-def test_a_single_sentence_starts_but_once():
-    assert Pattern("P", "", "a{NAME} likes to {MASK}.").text({"NAME": "nna"}, "<mask>") == "anna likes to <mask>."
-
-
-def test_a_mask_at_the_start_is_left_as_it_is():
-    assert Pattern("P", "{MASK} is {PROF}.").text(FILLERS, "mask") == "mask is a dancer."
-
-
-def test_a_filler_may_look_like_a_slot():
-    pattern = Pattern("P", "{NAME} likes to {MASK}.")
-    assert pattern.text({"NAME": "{ACT}\\1"}, "[MASK]") == "{ACT}\\1 likes to [MASK]."
-
-
-def test_a_set_may_bring_its_own_slots(write):
-    path = write(SELECTING.replace("{ACT}", "{ACT1}, {ACT2}"))
-    patterns = load_patterns(path, slots=("NAME", "ACT1", "ACT2", "PRON", "MASK"))
-    assert patterns.selecting.slots == ("NAME", "ACT1", "ACT2", "PRON")
+    assert patterns.slots == ("NAME", "PRON", "CITY", "ACT2")
+    only_mask = SELECTING.replace("{NAME} likes to {ACT}.", "").replace("{PRON} likes", "People like")
+    assert load_patterns(write(only_mask)).slots == ()
 
 
 def test_the_digest_is_of_the_patterns_not_of_the_bytes(write):
-    before = load_patterns(write(SELECTING)).sha256
-    assert load_patterns(write("# mine\n" + SELECTING.replace('"mine"', '"ours"'))).sha256 == before
+    two = SELECTING + SECOND
+    before = load_patterns(write(two))
+    assert load_patterns(write(b"\xef\xbb\xbf" + two.encode())) == before
+    assert load_patterns(write("# mine\n" + two.replace('"mine"', '"ours"'))).sha256 == before.sha256
+    for old, new in (('"P"', '"Q"'), ("likes", "wants"), ("{PRON}", "{NAME}"), ('"control"', '"forbidden"')):
+        assert load_patterns(write(two.replace(old, new))).sha256 != before.sha256
 
 
-@pytest.mark.parametrize(("old", "new"), [('"P"', '"Q"'), ("likes", "wants"), ("{PRON}", "{NAME}")])
-def test_another_pattern_has_another_digest(write, old, new):
-    before = load_patterns(write(SELECTING)).sha256
-    assert load_patterns(write(SELECTING.replace(old, new))).sha256 != before
-
-
-def test_another_role_has_another_digest(write):
-    two = SELECTING + SELECTING.removeprefix('name = "mine"\n').replace('"P"', '"N"').replace("selecting", "control")
-    before = load_patterns(write(two)).sha256
-    assert load_patterns(write(two.replace("control", "forbidden"))).sha256 != before
-
-
-def test_a_byte_order_mark_does_not_count(write):
-    assert load_patterns(write(b"\xef\xbb\xbf" + SELECTING.encode())) == load_patterns(write(SELECTING))
-
-
-def test_a_pattern_may_have_no_slot_but_the_mask(write):
-    text = SELECTING.replace("{NAME} likes to {ACT}.", "").replace("{PRON} likes", "People like")
-    assert load_patterns(write(text)).selecting.slots == ()
-
-
-def test_a_set_lists_the_slots_of_all_patterns(write):
-    text = SELECTING.replace(" likes to {ACT}", "") + SECOND
-    assert load_patterns(write(text)).slots == ("NAME", "PRON", "ACT")
-
-
-@pytest.mark.parametrize("name", ["gh22", "gh22-connective", "self-contained-negation"])
-def test_a_bundled_set_is_chosen_by_its_name(name):
-    assert load_patterns(name).name.lower().replace(" ", "-") == name
-
-
-def test_a_path_may_be_given_as_text(write):
-    assert load_patterns(str(write(SELECTING))).name == "mine"
-
-
-def test_a_name_that_is_not_bundled_is_refused_with_those_that_are():
+def test_a_set_is_a_file_or_the_name_of_a_bundled_one(tmp_path):
+    for name in ("gh22", "gh22-connective", "self-contained-negation"):
+        assert load_patterns(name).name.lower().replace(" ", "-") == name
     with pytest.raises(InputError) as caught:
         load_patterns("gh22-conective")
     assert str(caught.value) == (
         "no pattern set is named 'gh22-conective': did you mean 'gh22-connective'? The bundled sets are "
         f"{', '.join(bundled_patterns())}; or give a TOML file"
     )
-
-
-def test_a_name_without_a_near_miss_is_refused():
     with pytest.raises(InputError, match=r"^no pattern set is named 'xyz': The bundled sets are french, "):
         load_patterns("xyz")
-
-
-def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=re.escape(f"{tmp_path}/none.toml: cannot be read (No such file")):
         load_patterns(tmp_path / "none.toml")
 
@@ -222,10 +143,6 @@ def test_an_error_names_file_line_and_value_in_one_line(write, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_roles_are_the_words_of_the_files():
-    assert [str(role) for role in Role] == ["selecting", "forbidden", "control"]
-
-
 FILES = {
     "pronouns.txt": "female = elle\nmale = il\n",
     "articles.txt": "un\nune\n",
@@ -269,26 +186,24 @@ def written(tmp_path):
     return written
 
 
-def test_the_words_are_in_a_folder_beside_the_pattern_file(written, tmp_path):
+WORDS = {"NAME": "Paul", "CITY": "Lyon", "PROF": "un acteur", "ACT": "fumer", "HAPPY": "heureux"}
+
+
+def test_a_language_has_its_words_beside_the_pattern_file(written, tmp_path):
     language = load_language(written(TOP + PATTERN))
     assert language.folder == tmp_path / "words"
     assert language.lexicon.pronouns == {"f": "elle", "m": "il"}
-    assert language.lexicon.accepted("dîner") == ("dîner", "diner")
-    assert language.lexicon.accepted("fumer") == ("fumer",)
-
-
-def test_the_rules_of_the_words_reach_the_patterns(written):
-    pattern = load_language(written(TOP + PATTERN)).patterns.selecting
-    words = {"NAME": "Paul", "CITY": "Lyon", "PROF": "un acteur", "ACT": "fumer", "HAPPY": "heureux"}
-    assert "dit qu'il est" in pattern.text({**words, "PRON": "il"}, "x")
-    assert "dit que Paul est" in pattern.text({**words, "PRON": "Paul"}, "x")
-
-
-def test_slots_of_the_patterns_own_are_words_of_the_lexicon(written):
-    lexicon = load_language(written(TOP + PATTERN)).lexicon
-    assert lexicon.forms["HAPPY"] == {"f": ("heureuse",), "m": ("heureux",)}
-    assert lexicon.lists["CITY"] == ("Lyon", "Nantes")
-    assert lexicon.sha256 != load_language(written(TOP.replace("Nantes", "Brest") + PATTERN)).lexicon.sha256
+    assert [language.lexicon.accepted(verb) for verb in ("dîner", "fumer")] == [("dîner", "diner"), ("fumer",)]
+    # The rules of the words reach the patterns, and slots of the patterns' own are words of the lexicon.
+    assert "dit qu'il est" in language.patterns.selecting.text({**WORDS, "PRON": "il"}, "x")
+    assert "dit que Paul est" in language.patterns.selecting.text({**WORDS, "PRON": "Paul"}, "x")
+    assert language.lexicon.forms["HAPPY"] == {"f": ("heureuse",), "m": ("heureux",)}
+    assert language.lexicon.lists["CITY"] == ("Lyon", "Nantes")
+    other = load_language(written(TOP.replace("Nantes", "Brest") + PATTERN))
+    assert language.lexicon.sha256 != other.lexicon.sha256
+    for file in (tmp_path / "words").iterdir():
+        shutil.copy(file, tmp_path)
+    assert load_language(written(TOP.replace('"words"', '"."') + PATTERN)).folder == tmp_path
 
 
 def test_the_patterns_choose_the_file_of_verbs(written):
@@ -301,24 +216,19 @@ def test_the_patterns_choose_the_file_of_verbs(written):
 def test_a_lexicon_that_is_given_is_taken_instead(written):
     text = TOP.replace("heureuse", "felice").replace("heureux", "felice") + PATTERN
     assert load_language(written(text), "italian").folder == lexicon_path("italian")
+    with pytest.raises(InputError, match="no lexicon is named 'italain': did you mean 'italian'"):
+        load_language(written(TOP.replace("words", "italain") + PATTERN))
 
 
-def test_published_figures_are_kept_with_the_patterns_but_decide_nothing(written):
+def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept_in_runs(written):
     with_them, without = (load_language(written(TOP + PATTERN + SCORED + more)).patterns for more in (PUBLISHED, ""))
     assert with_them.sha256 == without.sha256
     [column] = PatternSet.from_json(with_them.to_json()).published
-    assert (column.models, dict(column.drops), column.triplets) == (
-        ("camembert-base", "org/camembert"),
-        {"CnTp": 12.5},
-        7,
-    )
-    assert str(column.coreference) == "pronoun"
-
-
-def test_the_figures_of_bundled_sets_are_not_kept_in_runs():
-    patterns = load_language().patterns
-    assert len(patterns.published) == 16
-    assert set(patterns.to_json()) == {"name", "patterns"}
+    assert column.models == ("camembert-base", "org/camembert")
+    assert (dict(column.drops), column.triplets, str(column.coreference)) == ({"CnTp": 12.5}, 7, "pronoun")
+    bundled = load_patterns()
+    assert len(bundled.published) == 16
+    assert set(bundled.to_json()) == {"name", "patterns"}
 
 
 BAD = [
@@ -358,64 +268,42 @@ def test_an_error_names_file_line_and_value(written, text, line, message):
     assert message in str(caught.value)
 
 
+BAD_WORDS = [
+    ("verbs.txt", "fumer\ndîner = \n", 2, "is not of the form"),
+    ("verbs.txt", "= dîner\n", 1, "is not of the form"),
+    ("verbs.txt", "dîner = dîner,\n", 1, "is not of the form"),
+    ("verbs.txt", "dîner = a = b\n", 1, "is not of the form"),
+    ("verbs.txt", "dîner = diner, diner\n", 1, "has a form twice"),
+    ("verbs.txt", "dîner = diner\ndîner\n", 2, "'dîner' is also in"),
+    ("agreement.toml", "[[elision]]\nbefore = ['a']\n", 1, "this [[elision]] has no 'words'; it needs words, before"),
+    ("agreement.toml", "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
+    ("agreement.toml", "[[elision]]\nwords = { 'a b' = \"c\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
+    (
+        "agreement.toml",
+        "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n",
+        3,
+        "before: Expected `array`, got `str`",
+    ),
+    ("agreement.toml", "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
+    ("agreement.toml", "[[article]]\nfrom = 'un'\n", 2, "unknown key 'from'; known are form, gender"),
+    ("agreement.toml", "[[endings]]\nfemale = 'a'\n", 1, "must have an ending for each of female, male"),
+    ("agreement.toml", "[[verbs]]\ncontext = []\n", 2, "[[verbs]] context"),
+    ("agreement.toml", "[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
+    ("agreement.toml", "elision = 3\n", 1, "elision must be tables [[elision]]"),
+    ("agreement.toml", "[[elision]\n", 1, "not valid TOML"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "line", "message"), BAD_WORDS, ids=range(len(BAD_WORDS)))
+def test_a_verb_or_a_rule_that_is_wrong_is_named(written, tmp_path, file, text, line, message):
+    (tmp_path / "words" / file).write_text(text, "utf-8")
+    with pytest.raises(InputError) as caught:
+        load_language(written(TOP + PATTERN))
+    assert str(caught.value).startswith(f"{tmp_path / 'words' / file}:{line}: ")
+    assert message in str(caught.value)
+
+
 def test_a_slot_that_the_lexicon_has_too_is_refused(written, tmp_path):
     (tmp_path / "words" / "slot_CITY.txt").write_text("Lyon\n")
     with pytest.raises(InputError, match=r"french.toml:6: CITY is also in .*slot_CITY.txt"):
         load_language(written(TOP + PATTERN))
-
-
-def test_a_lexicon_that_is_not_there_is_named(written):
-    with pytest.raises(InputError, match="no lexicon is named 'italain': did you mean 'italian'"):
-        load_language(written(TOP.replace("words", "italain") + PATTERN))
-
-
-BAD_VERBS = [
-    ("dîner = \n", "is not of the form"),
-    ("= dîner\n", "is not of the form"),
-    ("dîner = dîner,\n", "is not of the form"),
-    ("dîner = a = b\n", "is not of the form"),
-    ("dîner = diner, diner\n", "has a form twice"),
-    ("dîner = diner\ndîner\n", "'dîner' is also in"),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), BAD_VERBS)
-def test_a_line_of_verbs_that_is_wrong_is_named(written, tmp_path, text, message):
-    (tmp_path / "words" / "verbs.txt").write_text("fumer\n" + text, "utf-8")
-    with pytest.raises(InputError) as caught:
-        load_language(written(TOP + PATTERN))
-    line = 1 + len(text.splitlines())
-    assert str(caught.value).startswith(f"{tmp_path / 'words' / 'verbs.txt'}:{line}: ")
-    assert message in str(caught.value)
-
-
-BAD_RULES = [
-    ("[[elision]]\nbefore = ['a']\n", 1, "this [[elision]] has no 'words'; it needs words, before"),
-    ('[[elision]]\nwords = { de = "d\'" }\n', 1, "this [[elision]] has no 'before'"),
-    ("[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
-    ("[[elision]]\nwords = { 'de la' = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
-    ("[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
-    ("[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
-    ("[[article]]\nfrom = 'un'\n", 2, "unknown key 'from'; known are form, gender"),
-    ("[[endings]]\nfemale = 'a'\n", 1, "[[endings]] must have an ending for each of female, male"),
-    ("[[verbs]]\ncontext = []\n", 2, "[[verbs]] context"),
-    ("[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
-    ("elision = 3\n", 1, "elision must be tables [[elision]]"),
-    ("[[elision]\n", 1, "not valid TOML"),
-]
-
-
-@pytest.mark.parametrize(("text", "line", "message"), BAD_RULES)
-def test_a_rule_that_is_wrong_is_named(written, tmp_path, text, line, message):
-    (tmp_path / "words" / "agreement.toml").write_text(text, "utf-8")
-    with pytest.raises(InputError) as caught:
-        load_language(written(TOP + PATTERN))
-    assert str(caught.value).startswith(f"{tmp_path / 'words' / 'agreement.toml'}:{line}: ")
-    assert message in str(caught.value)
-
-
-def test_a_folder_may_hold_patterns_and_words_together(written, tmp_path):
-    path = written(TOP.replace('"words"', '"."') + PATTERN)
-    for file in (tmp_path / "words").iterdir():
-        shutil.copy(file, tmp_path)
-    assert load_language(path).folder == tmp_path

@@ -6,19 +6,8 @@ from causal_checkpoints import byte_level, llama_like
 from negengine.engine.basics.errors import InputError
 from negengine.engine.text.composition import composer
 from negengine.engine.text.pattern import Pattern
-from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN, CausalTokenizer, MaskTokenizer
 from tokenizers import Tokenizer, processors
-
-PATTERNS = load_patterns()
-
-
-BASE = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
-
-
-def tokenized(tokenizer, texts):
-    return [ids.tolist() for ids in tokenizer.encode(texts)]
-
 
 READABLE = [
     ("WordPiece cased", "##ing", "##ing"),
@@ -40,42 +29,37 @@ def test_a_token_is_shown_as_a_person_reads_it(small_tokenizers, kind, token, te
     assert tokenizer.token_text(tokenizer.backend.token_to_id(token)) == text
 
 
-def ids_of(tokenizer, *tokens):
-    return np.array([tokenizer.backend.token_to_id(token) for token in tokens], np.int32)
+def test_ids_and_words_that_look_like_marks_are_shown(mini_tokenizer, published_tokenizer):
+    assert mini_tokenizer.token_text(20_000) == "#20000"
+    assert mini_tokenizer.vocab_size == 12_704  # added tokens count
+    tokenizer = published_tokenizer("roberta-base")
+    assert tokenizer.token_text(tokenizer.backend.token_to_id("##")) == "##"
 
 
 @pytest.mark.parametrize(
-    ("kind", "top1", "expected", "same"),
-    [
-        ("byte-level BPE", "like", "Ġlike", True),
-        ("byte-level BPE", "Ġlike", "Ġlike", False),
-        ("byte-level BPE", "like", "Ġsmoke", False),
-        ("WordPiece cased", "##er", "s", False),
-        ("WordPiece cased", "##s", "s", False),
+    ("kind", "rows"),
+    [  # the first choice, the accepted tokens, and whether they only read the same
+        ("byte-level BPE", [("like", ["Ġlike"], True), ("Ġlike", ["Ġlike"], False), ("like", ["Ġsmoke"], False)]),
+        ("byte-level BPE", [("like", ["Ġsmoke", "Ġlike"], True), ("Ġsmoke", ["Ġlike", "Ġlike"], False)]),
+        ("WordPiece cased", [("##er", ["s"], False), ("##s", ["s"], False)]),
+        ("byte-level BPE", []),
     ],
 )
-def test_tokens_that_read_the_same_but_differ(small_tokenizers, kind, top1, expected, same):
+def test_tokens_that_read_the_same_but_differ(small_tokenizers, kind, rows):
     tokenizer = small_tokenizers[kind]
-    found = tokenizer.same_text(ids_of(tokenizer, top1), ids_of(tokenizer, expected))
-    assert found.tolist() == [same]
-
-
-def test_same_text_answers_row_by_row(small_tokenizers):
-    tokenizer = small_tokenizers["byte-level BPE"]
-    top1 = ids_of(tokenizer, "Ġlike", "like", "Ġsmoke", "like")
-    expected = ids_of(tokenizer, "Ġlike", "Ġlike", "Ġlike", "Ġlike")
-    assert tokenizer.same_text(top1, expected).tolist() == [False, True, False, True]
-
-
-def test_no_row_has_no_same_text(small_tokenizer):
-    none = np.empty(0, np.int32)
-    assert small_tokenizer.same_text(none, none).tolist() == []
+    number = tokenizer.backend.token_to_id
+    top1 = np.array([number(first) for first, _, _ in rows], np.int32)
+    accepted = np.array([[number(token) for token in tokens] for _, tokens, _ in rows], np.int32)
+    accepted = accepted.reshape(len(rows), -1) if rows else accepted
+    assert tokenizer.same_text(top1, accepted).tolist() == [same for *_, same in rows]
+    if rows and accepted.shape[1] == 1:
+        assert tokenizer.same_text(top1, accepted[:, 0]).tolist() == [same for *_, same in rows]
 
 
 def test_special_tokens_in_words_are_found(small_tokenizers):
-    tokenizer = small_tokenizers["WordPiece cased"]
     words = ["smoke", "[PAD]", "a [SEP] dancer", "漢", "[MASK]"]
-    assert tokenizer.special_token_in(words) == [None, "[PAD]", "[SEP]", None, "[MASK]"]
+    found = small_tokenizers["WordPiece cased"].special_token_in(words)
+    assert found == [None, "[PAD]", "[SEP]", None, "[MASK]"]
 
 
 @pytest.mark.parametrize("text", ["smoke", "Jean-Luc O'Hara", "漢字 é", "ﬃ ﷺ", "a  b"])
@@ -84,49 +68,31 @@ def test_a_text_has_at_most_so_many_tokens(small_tokenizer, text):
     assert len(ids) <= small_tokenizer.most_tokens([text, "x"]) + small_tokenizer.n_special_tokens()
 
 
-def test_an_id_without_a_token_is_shown_by_its_number(mini_tokenizer):
-    assert mini_tokenizer.token_text(20_000) == "#20000"
-
-
-def test_a_word_that_looks_like_a_mark_is_shown(published_tokenizer):
-    tokenizer = published_tokenizer("roberta-base")
-    assert tokenizer.token_text(tokenizer.backend.token_to_id("##")) == "##"
-
-
-def test_the_size_of_the_vocabulary_counts_added_tokens(mini_tokenizer):
-    assert mini_tokenizer.vocab_size == 12_704
-
-
-def test_truncation_and_padding_are_switched_off(small_tokenizers):
-    tokenizer = Tokenizer.from_str(small_tokenizers["WordPiece cased"].backend.to_str())
-    tokenizer.enable_truncation(4)
-    tokenizer.enable_padding(length=99)
-    [ids] = MaskTokenizer(tokenizer, "[MASK]").encode(["Anna likes to smoke and to dance."])
-    assert 4 < len(ids) < 99
-
-
-def test_a_saved_tokenizer_is_loaded(small_tokenizer, tmp_path):
-    small_tokenizer.backend.save(str(tmp_path / "tokenizer.json"))
+def test_a_saved_tokenizer_is_loaded_without_truncation_and_padding(small_tokenizer, tmp_path):
+    saved = Tokenizer.from_str(small_tokenizer.backend.to_str())
+    saved.enable_truncation(4)
+    saved.enable_padding(length=99)
+    saved.save(str(tmp_path / "tokenizer.json"))
     loaded = MaskTokenizer.load(tmp_path, small_tokenizer.mask_token)
-    text = PATTERNS.selecting.text(BASE, small_tokenizer.mask_token)
-    assert tokenized(loaded, [text]) == tokenized(small_tokenizer, [text])
+    texts = [f"Anna likes to smoke and to {small_tokenizer.mask_token}."]
+    assert np.array_equal(loaded.encode(texts), small_tokenizer.encode(texts))
 
 
-def test_a_missing_tokenizer_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"tokenizer\.json: cannot be read \(No such file or directory\)"):
-        MaskTokenizer.load(tmp_path, "[MASK]")
-
-
-@pytest.mark.parametrize("content", ["", "{", "{}", '{"model": {"type": "WordPiece"}}'])
-def test_a_damaged_tokenizer_is_named(tmp_path, content):
-    (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(InputError, match=r"tokenizer\.json: not a tokenizer \(.*\); export the model again$"):
-        MaskTokenizer.load(tmp_path, "[MASK]")
-
-
-def test_an_unknown_mask_token_is_named(small_tokenizers, tmp_path):
-    small_tokenizers["Unigram"].backend.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(InputError, match=r"tokenizer\.json: the tokenizer has no token '\[MASK\]'"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"cannot be read \(No such file or directory\)"),
+        ("", r"not a tokenizer \(.*\); export the model again$"),
+        ('{"model": {"type": "WordPiece"}}', r"not a tokenizer \(.*\); export the model again$"),
+        ("Unigram", r"the tokenizer has no token '\[MASK\]'"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_used_is_named(small_tokenizers, tmp_path, content, message):
+    if content in small_tokenizers:
+        small_tokenizers[content].backend.save(str(tmp_path / "tokenizer.json"))
+    elif content is not None:
+        (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(InputError, match=rf"tokenizer\.json: {message}"):
         MaskTokenizer.load(tmp_path, "[MASK]")
 
 
@@ -144,26 +110,16 @@ def test_the_tokens_of_a_word_are_those_of_the_filled_sentence(small_tokenizer):
 
 def test_a_word_says_why_it_has_no_tokens(small_tokenizers):
     tokenizer = small_tokenizers["WordPiece cased"]
-    assert tokenizer.word_sequences([("She is happy to ", ".")], ["é"]) == ["'é' holds the token [UNK]"]
-    assert tokenizer.word_sequences([("She is happy to ", "e.")], ["smok"]) == [
-        "the tokens of 'smok' hold more than the word"
-    ]
-    assert tokenizer.word_sequences([("She is happy to danc", ".")], ["e"]) == ["'e' changes the tokens before it"]
-
-
-def test_a_character_of_several_tokens_is_covered_whole(small_tokenizers):
+    for context, word, said in [
+        (("She is happy to ", "."), "é", "'é' holds the token [UNK]"),
+        (("She is happy to ", "e."), "smok", "the tokens of 'smok' hold more than the word"),
+        (("She is happy to danc", "."), "e", "'e' changes the tokens before it"),
+    ]:
+        assert tokenizer.word_sequences([context], [word]) == [said]
+    # A character of several tokens is covered whole.
     tokenizer = small_tokenizers["byte-level BPE"]
     [own] = tokenizer.word_sequences([("She is happy to ", ".")], ["é"])
-    assert tokenizer.backend.decode(list(own)) == " é"
-    assert len(own) > 1
-
-
-def test_same_text_knows_several_accepted_tokens(small_tokenizers):
-    tokenizer = small_tokenizers["byte-level BPE"]
-    top1 = ids_of(tokenizer, "Ġlike", "like", "Ġsmoke", "like")
-    accepted = np.stack([ids_of(tokenizer, "Ġlike", "Ġsmoke", "Ġlike", "Ġsmoke"), ids_of(tokenizer, *["Ġlike"] * 4)], 1)
-    assert tokenizer.same_text(top1, accepted).tolist() == [False, True, False, True]
-    assert tokenizer.same_text(top1[:0], accepted[:0]).tolist() == []
+    assert (tokenizer.backend.decode(list(own)), len(own) > 1) == (" é", True)
 
 
 KINDS = {"GPT-2": byte_level, "OPT": lambda: byte_level("</s>"), "Llama": llama_like}
@@ -186,29 +142,18 @@ def texts_of(tokenizer, ids):
 
 
 def test_a_sentence_ends_in_a_mask_outside_the_vocabulary(tokenizer):
-    [ids] = tokenizer.encode_masked(["She is happy to [MASK]."])
-    assert ids[-1] == tokenizer.mask_id == 430
-    assert texts_of(tokenizer, ids)[-5:] == ["She", "is", "happy", "to", "[MASK]"]
+    # The space before the mask belongs to the next token.
+    for ids in tokenizer.encode_masked(["She is happy to [MASK].", "She is happy to[MASK]"]):
+        assert ids[-1] == tokenizer.mask_id == 430
+        assert texts_of(tokenizer, ids)[-5:] == ["She", "is", "happy", "to", "[MASK]"]
+    [whole] = tokenizer.encode(["She is happy to smoke."])
+    assert whole.tolist()[: len(tokenizer.prefix)] == tokenizer.prefix.tolist()
+    assert texts_of(tokenizer, whole)[-2:] == ["smoke", "."]
 
 
-def test_the_space_before_the_mask_belongs_to_the_next_token(tokenizer):
-    first, second = tokenizer.encode(["She is happy to [MASK].", "She is happy to[MASK]"])
-    assert first.tolist() == second.tolist()
-
-
-def test_a_text_without_a_mask_is_encoded_whole(tokenizer):
-    [ids] = tokenizer.encode(["She is happy to smoke."])
-    assert ids.tolist()[: len(tokenizer.prefix)] == tokenizer.prefix.tolist()
-    assert texts_of(tokenizer, ids)[-2:] == ["smoke", "."]
-
-
-def test_what_stands_before_every_text_is_kept():
-    assert CausalTokenizer(byte_level().backend_tokenizer, 9).prefix.tolist() == []
-    assert CausalTokenizer(byte_level("</s>").backend_tokenizer, 9).prefix.tolist() == [2]
-    assert CausalTokenizer(llama_like().backend_tokenizer, 9).prefix.tolist() == [1]
-
-
-def test_what_stands_behind_every_text_is_dropped():
+def test_what_stands_before_every_text_is_kept_and_what_stands_behind_is_dropped():
+    for make, prefix in ((byte_level, []), (lambda: byte_level("</s>"), [2]), (llama_like, [1])):
+        assert CausalTokenizer(make().backend_tokenizer, 9).prefix.tolist() == prefix
     backend = llama_like().backend_tokenizer
     backend.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
@@ -217,35 +162,26 @@ def test_what_stands_behind_every_text_is_dropped():
     assert 2 not in ids
 
 
-def test_words_behind_the_mask_are_refused(tokenizer):
+def test_a_text_that_a_causal_model_cannot_be_asked_about_is_refused(tokenizer):
     assert tokenizer.reads("Paris is [MASK].")
     assert not tokenizer.reads("[MASK] is the capital of France.")
     with pytest.raises(InputError, match=r"words follow the mask in 'Paris is \[MASK\] 3'"):
         tokenizer.encode(["Paris is [MASK] 3"])
-
-
-def test_a_mask_with_nothing_before_it_is_refused():
-    with pytest.raises(InputError, match=r"nothing stands before the mask in '\[MASK\]'.*--bos"):
-        CausalTokenizer(byte_level().backend_tokenizer, 430).encode(["[MASK]"])
-    [ids] = CausalTokenizer(llama_like().backend_tokenizer, 430).encode(["[MASK]"])
-    assert ids.tolist() == [1, 430]
-
-
-def test_two_masks_are_refused(tokenizer):
     with pytest.raises(InputError, match="2 mask tokens"):
         tokenizer.encode_masked(["She is [MASK] [MASK]."])
+    if len(tokenizer.prefix):
+        assert tokenizer.encode(["[MASK]"])[0].tolist() == [*tokenizer.prefix, 430]
+        return
+    with pytest.raises(InputError, match=r"nothing stands before the mask in '\[MASK\]'.*--bos"):
+        tokenizer.encode(["[MASK]"])
 
 
 def test_the_token_of_a_word_has_the_leading_space(tokenizer):
-    contexts = [("She is happy to ", ".")] * 3
-    smoke, unknown, two = tokenizer.word_tokens(contexts, ["smoke", "qwxz", "smoke dance"]).tolist()
+    contexts = [("She is happy to ", ".")] * 3 + [("She is happy to", ".")]
+    smoke, *others = tokenizer.word_tokens(contexts, ["smoke", "qwxz", "smoke dance", "smoke"]).tolist()
     [ids] = tokenizer.encode(["She is happy to smoke"])
     assert smoke == ids[-1]
-    assert (unknown, two) == (NOT_ONE_TOKEN, NOT_ONE_TOKEN)
-
-
-def test_without_a_space_before_the_mask_the_word_is_another_token(tokenizer):
-    assert tokenizer.word_tokens([("She is happy to", ".")], ["smoke"]).tolist() == [NOT_ONE_TOKEN]
+    assert others == [NOT_ONE_TOKEN] * 3
 
 
 def test_sentences_are_composed_as_the_tokenizer_encodes_them(tokenizer):

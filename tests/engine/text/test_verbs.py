@@ -41,51 +41,49 @@ def test_the_expected_token_is_the_one_within_the_sentence(published_tokenizer):
     assert token.tolist() == [224]  # "Ġsay" in RoBERTa's vocabulary; "say" is 28357
 
 
-def test_only_verbs_of_one_token_count(small_tokenizer):
+def test_only_verbs_of_one_token_count_and_their_token_is_that_of_the_filled_sentence(small_tokenizer):
     verbs = ["smoke", "disagree", "dance", "oversleep"]
     index, token = mask_fillers(small_tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.IN_CONTEXT)
     assert index.tolist() == [0, 2]
     assert [small_tokenizer.token_text(i) for i in token.tolist()] == ["smoke", "dance"]
-
-
-def test_a_verb_in_the_masks_place_gives_the_expected_token(small_tokenizer):
-    text = PATTERNS.selecting.text(BASE, small_tokenizer.mask_token)
-    [masked] = small_tokenizer.encode([text])
+    [masked] = small_tokenizer.encode([PATTERNS.selecting.text(BASE, small_tokenizer.mask_token)])
     [filled] = small_tokenizer.encode([PATTERNS.selecting.text(BASE, "dance")])
-    _, token = mask_fillers(small_tokenizer, PATTERNS.selecting, ["dance"], BASE, VerbConvention.IN_CONTEXT)
-    assert filled[masked.tolist().index(small_tokenizer.mask_id)] == token[0]
+    assert filled[masked.tolist().index(small_tokenizer.mask_id)] == token[1]
 
 
-def test_bare_verbs_must_be_one_token_alone_too(small_tokenizers):
-    tokenizer = small_tokenizers["byte-level BPE"]
-    verbs = ["smoke", "like"]  # its entries: "Ġsmoke", "Ġlike" and "like", but not "smoke"
-    index, _ = mask_fillers(tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.BARE)
+@pytest.mark.parametrize(
+    ("kind", "convention", "verb"),
+    [
+        ("byte-level BPE", VerbConvention.BARE, "smoke"),  # its entries: "Ġsmoke", "Ġlike" and "like", but not "smoke"
+        ("byte-level BPE", VerbConvention.IN_CONTEXT, "é"),  # two bytes, each of which covers the whole character
+        ("WordPiece cased", VerbConvention.IN_CONTEXT, "漢"),
+        ("WordPiece cased", VerbConvention.IN_CONTEXT, "[UNK]"),
+        ("WordPiece cased", VerbConvention.IN_CONTEXT, "[SEP]"),
+    ],
+)
+def test_a_word_that_the_model_cannot_predict_is_no_verb(small_tokenizers, kind, convention, verb):
+    index, _ = mask_fillers(small_tokenizers[kind], PATTERNS.selecting, [verb, "like"], BASE, convention)
     assert index.tolist() == [1]
 
 
-@pytest.mark.parametrize("verb", ["漢", "[UNK]", "[SEP]"])
-def test_special_and_unknown_tokens_are_no_verbs(small_tokenizers, verb):
-    tokenizer = small_tokenizers["WordPiece cased"]
-    index, _ = mask_fillers(tokenizer, PATTERNS.selecting, [verb, "smoke"], BASE, VerbConvention.IN_CONTEXT)
-    assert index.tolist() == [1]
+def of_words(sentence):
+    """A tokenizer of whole words; the unknown token is not marked as special."""
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(sentence.split())}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.])"), "removed")
+    return MaskTokenizer(words, "[MASK]")
 
 
 def test_an_unknown_token_that_is_not_marked_as_special_is_no_verb():
-    sentence = "[UNK] [MASK] Jessica is a dancer who likes to smoke . She happy"
-    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(sentence.split())}, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.])"), "removed")
-    tokenizer = MaskTokenizer(words, "[MASK]")
+    tokenizer = of_words("[UNK] [MASK] Jessica is a dancer who likes to smoke . She happy")
     index, _ = mask_fillers(tokenizer, PATTERNS.selecting, ["fly", "smoke"], BASE, VerbConvention.IN_CONTEXT)
     assert index.tolist() == [1]
 
 
 def test_a_verb_at_the_start_of_a_sentence_has_a_capital():
-    vocabulary = ["[UNK]", "[MASK]", "Smoking", "smoking", "is", "fun", "."]
-    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.])"), "removed")
+    tokenizer = of_words("[UNK] [MASK] Smoking smoking is fun .")
     pattern = Pattern("mask first", "{MASK} is fun.")
-    _, token = mask_fillers(MaskTokenizer(words, "[MASK]"), pattern, ["smoking"], {}, VerbConvention.IN_CONTEXT)
-    assert token.tolist() == [vocabulary.index("Smoking")]
+    _, token = mask_fillers(tokenizer, pattern, ["smoking"], {}, VerbConvention.IN_CONTEXT)
+    assert token.tolist() == [2]
 
 
 def test_a_verb_that_merges_with_what_follows_is_not_one_token():
@@ -97,12 +95,6 @@ def test_a_verb_that_merges_with_what_follows_is_not_one_token():
     merging = MaskTokenizer(tokenizer, "<mask>")
     index, _ = mask_fillers(merging, PATTERNS.selecting, ["smoke", "dance"], BASE, VerbConvention.IN_CONTEXT)
     assert index.tolist() == [1]
-
-
-def test_a_verb_of_several_bytes_of_one_character_is_not_one_token(small_tokenizers):
-    # Each byte of the character is a token, and each of these tokens covers the whole character.
-    with pytest.raises(InputError):
-        mask_fillers(small_tokenizers["byte-level BPE"], PATTERNS.selecting, ["é"], BASE, VerbConvention.IN_CONTEXT)
 
 
 def test_a_lexicon_without_mono_token_verbs_is_refused(small_tokenizer):
@@ -118,9 +110,6 @@ def test_further_forms_that_are_one_token_are_accepted_beside_the_main_one(small
     assert index.tolist() == [0, 1, 3]  # the main form of the third is several tokens
     assert [set(row) for row in token.tolist()] == [{smoke, dance}, {dance}, {like}]
     assert token[:, 0].tolist() == [smoke, dance, like]
-
-
-def test_verbs_with_one_usable_form_each_have_one_column_of_tokens(small_tokenizer):
-    verbs, further = ["smoke", "dance"], [("unheardof",), ()]
-    _, token = mask_fillers(small_tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.IN_CONTEXT, further)
-    assert token.shape == (2,)
+    rare = [("unheardof",), ()]
+    _, one_each = mask_fillers(tokenizer, PATTERNS.selecting, main[:2], BASE, VerbConvention.IN_CONTEXT, rare)
+    assert one_each.tolist() == [smoke, dance]

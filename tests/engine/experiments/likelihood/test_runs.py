@@ -1,6 +1,7 @@
 """`ng.likelihood`: sentences and minimal pairs from tables, results as frames, and what refuses a row."""
 
 import json
+import shutil
 
 import numpy as np
 import polars as pl
@@ -67,9 +68,6 @@ def pairs(model, tmp_path_factory):
     return run_on(model, lines(folder / "blimp.jsonl", BLIMP), folder / "run")
 
 
-# ---------------------------------------------------------------- sentences
-
-
 def test_a_row_has_the_sum_and_its_means(run):
     items = run.items
     assert items["text"].to_list() == list(SENTENCES)
@@ -117,14 +115,12 @@ def test_shards_give_the_same_bytes(model, table, tmp_path):
         assert (merged.folder / name).read_bytes() == (whole.folder / name).read_bytes()
 
 
-def test_the_size_of_parts_does_not_change_the_values(run, model, table, tmp_path):
-    other = run_in_parts(model, table, tmp_path / "run", 1, columns={})
-    np.testing.assert_allclose(other.items["log_likelihood"], run.items["log_likelihood"], atol=1e-4)
-
-
-def test_a_frame_and_a_file_give_the_same(run, model, tmp_path):
-    other = run_on(model, {"text": list(SENTENCES)}, tmp_path / "run")
-    np.testing.assert_allclose(other.items["log_likelihood"], run.items["log_likelihood"], atol=1e-4)
+def test_the_size_of_parts_and_the_kind_of_table_do_not_change_the_values(run, model, table, tmp_path):
+    for other in (
+        run_in_parts(model, table, tmp_path / "parts", 1, columns={}),
+        run_on(model, {"text": list(SENTENCES)}, tmp_path / "frame"),
+    ):
+        np.testing.assert_allclose(other.items["log_likelihood"], run.items["log_likelihood"], atol=1e-4)
 
 
 def test_the_other_method_is_another_run(run, model, table, tmp_path):
@@ -144,9 +140,6 @@ def test_long_sentences_are_refused_by_row_or_read_in_windows(causal_model, tmp_
     items = run_on(causal_model, long, tmp_path / "b", windows=True).items
     assert items["tokens"].to_list() == [4, 80]
     assert verify(tmp_path / "b", sample=20).damage == ()
-
-
-# ---------------------------------------------------------------- pairs
 
 
 def test_a_pair_is_correct_where_the_good_sentence_is_the_more_probable_one(pairs):
@@ -215,36 +208,24 @@ def test_a_folder_of_tables_is_one_run(model, pairs, tmp_path):
     assert other.summary.select("split", "metric", "n").equals(pairs.summary.select("split", "metric", "n"))
 
 
-# ---------------------------------------------------------------- bad rows
+BAD = {
+    "It is [MASK].": r"sentence holds the special token '\[MASK\]'",
+    "a [PAD] b": r"sentence holds the special token '\[PAD\]'",
+    "\u200b": "sentence has no token",
+    "": "sentence is empty",
+    None: "sentence is missing",
+}
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("It is [MASK].", r"sentence holds the special token '\[MASK\]'"),
-        ("a [PAD] b", r"sentence holds the special token '\[PAD\]'"),
-        ("\u200b", "sentence has no token"),
-        ("", "sentence is empty"),
-        (None, "sentence is missing"),
-    ],
-)
-def test_a_bad_row_is_refused_or_skipped_and_listed(model, tmp_path, row, message):
-    data = {"sentence": ["She smokes.", row, "He is happy."], "note": ["a", "b", "c"]}
-    with pytest.raises(InputError, match=f"the frame, row 2: {message}"):
-        run_on(model, data, tmp_path / "a")
+def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
+    for row, message in BAD.items():
+        with pytest.raises(InputError, match=f"the frame, row 2: {message}"):
+            run_on(model, {"sentence": ["She smokes.", row]}, tmp_path / "a")
+    data = {"sentence": ["She smokes.", *BAD, "He is happy."], "note": list("abcdefg")}
     run = run_on(model, data, tmp_path / "b", skip_bad=True, per_word=True)
-    assert run.items["row"].to_list() == [1, 3]
-    skipped = run.frame("skipped.parquet")
-    assert skipped["row"].to_list() == [2]
-    assert run.record.counts["skipped"] == 1
-    assert verify(run.folder, sample=0).damage == ()
-
-
-def test_verify_finds_the_files_again_without_parts(model, tmp_path):
-    import shutil
-
-    data = {"sentence": ["She smokes.", "", "He is happy."]}
-    run = run_on(model, data, tmp_path / "run", skip_bad=True, per_token=True)
+    assert run.items["row"].to_list() == [1, 7]
+    assert run.frame("skipped.parquet")["row"].to_list() == [2, 3, 4, 5, 6]
+    assert run.record.counts["skipped"] == 5
     shutil.rmtree(run.folder / "parts")
     assert verify(run.folder, sample=0).damage == ()
 
@@ -257,6 +238,7 @@ def test_verify_finds_the_files_again_without_parts(model, tmp_path):
         ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
         ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
         ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
+        ({"sentence": ["a"]}, {"group": ["sentence", "sentence"]}, "--group sentence: given twice"),
     ],
 )
 def test_a_wrong_call_is_one_line(model, tmp_path, data, options, message):
@@ -264,9 +246,6 @@ def test_a_wrong_call_is_one_line(model, tmp_path, data, options, message):
         run_on(model, data, tmp_path / "run", **options)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
-
-
-# ---------------------------------------------------------------- causal models
 
 
 def test_a_causal_model_has_exact_log_likelihoods_and_words(causal_model, tmp_path):
@@ -282,9 +261,6 @@ def test_a_causal_model_has_exact_log_likelihoods_and_words(causal_model, tmp_pa
 def test_a_causal_model_takes_no_method(causal_model, tmp_path):
     with pytest.raises(InputError, match="is a causal model, whose log-likelihoods are exact; leave --method out"):
         run_on(causal_model, {"sentence": ["a"]}, tmp_path / "run", method="original")
-
-
-# ---------------------------------------------------------------- what every run has
 
 
 def test_a_run_can_be_read_shown_reported_compared_and_verified(run, pairs, tmp_path):

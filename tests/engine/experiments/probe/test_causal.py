@@ -120,23 +120,20 @@ def test_a_run_is_verified_shown_and_merged(run, model, causal_checkpoint, famil
     assert ng.merge([shard.folder for shard in shards], tmp_path / "merged").items.equals(run.items)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "message"),
-    [
-        ("She is [MASK] today.", "words follow the mask, and a causal model reads only what stands before it"),
-        ("She is happy.", r"sentence has no \[MASK\]; write \[MASK\] where the target belongs"),
-        ("to [MASK] and [MASK]", r"sentence has 2 \[MASK\]; one is needed"),
-        ("to " * 200 + "[MASK]", r"\d+ tokens, but .* takes at most 130: shorten it"),
-    ],
-)
-def test_a_sentence_that_cannot_be_asked_is_one_line_or_skipped(model, tmp_path, sentence, message):
-    data = {"sentence": [SENTENCES[0], sentence], "target": ["smoke", "smoke"]}
-    with pytest.raises(InputError, match=rf"^the frame, row 2: {message}$"):
-        ng.probe(model, data, output=tmp_path / "refused", progress=False)
-    assert not (tmp_path / "refused" / "items.parquet").exists()
-    found = ng.probe(model, data, skip_bad=True, output=tmp_path / "run", progress=False)
+BAD = {
+    "She is [MASK] today.": "words follow the mask, and a causal model reads only what stands before it",
+    "She is happy.": r"sentence has no \[MASK\]; write \[MASK\] where the target belongs",
+    "to " * 200 + "[MASK]": r"\d+ tokens, but .* takes at most 130: shorten it",
+}
+
+
+def test_a_sentence_that_cannot_be_asked_is_one_line_or_skipped(ask):
+    for sentence, message in BAD.items():
+        with pytest.raises(InputError, match=rf"^the frame, row 2: {message}$"):
+            ask({"sentence": [SENTENCES[0], sentence], "target": ["smoke", "smoke"]})
+    found = ask({"sentence": [SENTENCES[0], *BAD], "target": ["smoke"] * 4}, skip_bad=True)
     assert found.items["row"].to_list() == [1]
-    assert found.skipped["row"].to_list() == [2]
+    assert found.skipped["row"].to_list() == [2, 3, 4]
 
 
 def test_a_mask_with_nothing_before_it(ask, model):
@@ -150,14 +147,9 @@ def test_a_mask_with_nothing_before_it(ask, model):
     assert ask(data, skip_bad=True).skipped["row"].to_list() == [1]
 
 
-def test_all_masks_are_refused(model, tmp_path):
+def test_what_is_not_defined_is_refused(ask, tmp_path):
     with pytest.raises(InputError, match="all-masks needs a masked model: a causal model reads one token after the"):
-        ng.probe(model, DATA, target="several", method="all-masks", output=tmp_path / "run", progress=False)
-    assert not (tmp_path / "run").exists()
-
-
-def test_ranked_words_must_be_one_token(model, tmp_path):
+        ask(DATA, target="several", method="all-masks")
     (tmp_path / "words.txt").write_text("smoke\ndance\n", "utf-8")
-    data = {"sentence": SENTENCES[:1], "target": ["smoked"]}
     with pytest.raises(InputError, match=r"target 'smoked': \d tokens; words that are ranked must be one token of"):
-        ng.probe(model, data, targets=str(tmp_path / "words.txt"), output=tmp_path / "run", progress=False)
+        ask({"sentence": SENTENCES[:1], "target": ["smoked"]}, targets=str(tmp_path / "words.txt"))

@@ -6,6 +6,7 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
+from lies import copy_without_parts, damage, lie
 from negengine.engine.basics.choices import output_formats
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.probe.probe import OwnSentences, ProbeRun
@@ -107,21 +108,15 @@ def test_a_target_that_repeats_a_word_of_its_sentence_is_marked(both):
     assert not both.items.filter(pl.col("row") < 5)["repeats_word"].any()
 
 
-@pytest.mark.parametrize("name", ["own.csv", "own.tsv", "own.jsonl"])
-def test_every_kind_of_table_gives_the_same_figures(ask, run, tmp_path, name):
-    writers = {
-        "own.csv": lambda path: FRAME.write_csv(path, separator=";"),
-        "own.tsv": lambda path: FRAME.write_csv(path, separator="\t"),
-        "own.jsonl": FRAME.write_ndjson,
-    }
-    writers[name](tmp_path / name)
-    found = ask(tmp_path / name)
-    assert found.summary.equals(run.summary)
-
-
-def test_a_frame_and_a_dictionary_give_the_same_items(ask, run):
-    assert ask(FRAME).items.equals(run.items)
+def test_a_file_a_frame_and_a_dictionary_give_the_same(ask, run, tmp_path):
+    FRAME.write_csv(tmp_path / "own.csv", separator=";")
+    assert ask(tmp_path / "own.csv").summary.equals(run.summary)
     assert ask(FRAME.to_dict(as_series=False)).items.equals(run.items)
+    framed = ask(FRAME)
+    assert framed.items.equals(run.items)
+    with pytest.raises(InputError, match="was made from a DataFrame in memory"):
+        reproduce(framed.folder, tmp_path / "again", progress=False)
+    assert reproduce(run.folder, tmp_path / "again", progress=False).is_same
 
 
 def test_targets_of_several_tokens_are_filled_from_left_to_right(ask, logits, mini_tokenizer):
@@ -211,12 +206,6 @@ def test_a_sentence_that_is_too_long_is_named(model, mini, tmp_path):
         ng.probe(model, {**data, "sentence": [f"dog {words} [MASK]"] * 2}, output=tmp_path / "run", progress=False)
 
 
-def test_a_table_without_a_good_row_is_refused(model, tmp_path):
-    data = {"sentence": ["b [MASK]."], "target": ["[SEP]"]}
-    with pytest.raises(InputError, match=r"row 1: target '\[SEP\]'"):
-        ng.probe(model, data, skip_bad=True, output=tmp_path / "run", progress=False)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -235,34 +224,45 @@ def test_wrong_options_are_one_line(model, table, tmp_path, options, message):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["rank", "top1", "row"])
-def test_a_column_with_the_name_of_a_result_is_refused(model, tmp_path, name):
-    with pytest.raises(InputError, match=f"the column '{name}' has the name of a result column"):
-        ng.probe(model, FRAME.with_columns(pl.lit(1).alias(name)), output=tmp_path / "run", progress=False)
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (FRAME.with_columns(pl.lit(1).alias("top1")), {}, "the column 'top1' has the name of a result column"),
+        (FRAME.with_columns(pl.lit(1).alias("row")), {}, "the column 'row' has the name of a result column"),
+        (
+            {"sentence": ["a [MASK]"] * 1_001, "target": ["dog"] * 1_001, "group": list(range(1_001))},
+            {},
+            "the column 'group' has more than 1,000 different values",
+        ),
+        ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
+    ],
+)
+def test_a_table_that_cannot_be_asked_about_is_refused(model, tmp_path, data, options, message):
+    with pytest.raises(InputError, match=message):
+        ng.probe(model, data, output=tmp_path / "run", progress=False, **options)
 
 
-def test_a_column_that_holds_no_groups_is_refused(model, tmp_path):
-    n = 1_001
-    data = {"sentence": ["a [MASK]"] * n, "target": ["dog"] * n, "group": list(range(n))}
-    with pytest.raises(InputError, match=r"the column 'group' has more than 1,000 different values"):
-        ng.probe(model, data, output=tmp_path / "run", progress=False)
+def test_a_folder_of_several_tables_is_refused(model, tmp_path):
+    for name in ("a.csv", "b.csv"):
+        FRAME.write_csv(tmp_path / name)
+    with pytest.raises(InputError, match="a folder of 2 tables; give one of them"):
+        ng.probe(model, tmp_path, output=tmp_path / "run", progress=False)
 
 
 def test_a_plan_counts_and_writes_nothing(model, table, mini_tokenizer, tmp_path):
     plan = OwnSentences(table, target=["target", "other"]).plan(model, {"output": tmp_path / "run"})
-    assert plan.work["rows"] == 6
-    assert plan.work["items (rows × targets)"] == 12
-    assert plan.work["different sentences"] == 5
-    assert plan.work["tokens that the model reads"] == sum(
-        map(len, mini_tokenizer.encode(FRAME["sentence"].unique().to_list()))
-    )
+    tokens = sum(map(len, mini_tokenizer.encode(FRAME["sentence"].unique().to_list())))
+    assert list(plan.work.items())[:5] == [
+        ("rows", 6),
+        ("items (rows × targets)", 12),
+        ("different sentences", 5),
+        ("tokens that the model reads", tokens),
+        ("parts of this run", 1),
+    ]
     assert plan.work["minutes"] > 0
     assert plan.document()["run"] == str(tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert str(plan)
-
-
-def test_a_plan_says_which_rows_would_be_skipped(model):
     plan = OwnSentences(BAD, skip_bad=True).plan(model, {})
     assert plan.work["rows that would be skipped"] == 5
     assert plan.skipped == dict.fromkeys(REASONS, 1)
@@ -285,21 +285,14 @@ def test_two_runs_are_compared_row_by_row(run, ask, table):
     assert set(frame["metric"]) == {"is_top1", "logprob", "repeats_word"}
     assert frame["difference"].to_list() == [0] * len(frame)
     assert set(by_group(run, by="group").frame["group"]) == {"affirmative", "negated"}
-
-
-def test_runs_with_other_targets_are_not_compared(run, ask, table):
     with pytest.raises(InputError, match="cannot be compared: targets"):
         compare(run, ask(table, target="other"))
 
 
 def test_the_sentences_have_the_answers(both):
-    rows = both.sentences()
-    assert rows["sentence"][:2].to_list() == ["A robin is a [MASK].", "A robin is a [MASK]."]
-    assert rows["condition"][:2].to_list() == ["target", "other"]
-    assert rows["item"].to_list() == both.items["row"].to_list()
-    assert rows["answer"].to_list() == both.items["top1"].to_list()
-    assert rows["correct"].to_list() == both.items["is_top1"].to_list()
-    assert rows["table_item"].to_list() == both.items["item"].to_list()
+    told = ["item", "condition", "sentence", "answer", "correct", "table_item"]
+    kept = ["row", "target_column", "sentence", "top1", "is_top1", "item"]
+    assert both.sentences().select(told).rows() == both.items.select(kept).rows()
 
 
 def test_a_report_shows_the_figures_of_the_summary(run):
@@ -320,16 +313,29 @@ def test_the_methods_paragraph_has_its_numbers(run):
     assert citation.facts["Data"].endswith("own.parquet")
 
 
-def test_the_same_run_again_has_the_same_bytes(run, tmp_path):
-    assert reproduce(run.folder, tmp_path / "again", progress=False).is_same
-
-
-def test_a_run_from_a_frame_says_that_it_needs_the_frame(ask, tmp_path):
-    with pytest.raises(InputError, match="was made from a DataFrame in memory"):
-        reproduce(ask(FRAME).folder, tmp_path / "again", progress=False)
-
-
 def test_a_finished_run_is_opened_by_its_folder(run):
     opened = ng.open(run.folder)
     assert isinstance(opened, ProbeRun)
     assert opened.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
+
+
+LIES = {
+    "is_top1": (True, "a target that is the first choice has rank 1"),
+    "logprob": (
+        0.5,
+        "log-probabilities are at most 0, and the target's is that of the first choice where its rank is 1",
+    ),
+    "top2_logprob": (0.5, "top1_logprob is not below top2_logprob"),
+    "repeats_word": (True, "the rates of summary.parquet are the means of the items"),
+    "top1": ("house", "items decided again by the reference model"),
+    "row": (1, "each item is there once"),
+}
+
+
+@pytest.mark.parametrize("column", LIES)
+def test_items_that_contradict_themselves_or_the_model_are_found(both, tmp_path, column):
+    folder = copy_without_parts(both.folder, tmp_path / "run")
+    items = pl.read_parquet(folder / "items.parquet")
+    value, what = LIES[column]
+    lie(folder, "probe", "items.parquet", items.with_columns(pl.lit(value).alias(column)))
+    assert what in damage(ng.verify(folder, sample=20 if column == "top1" else 0))

@@ -30,20 +30,16 @@ def row(summary, split, metric, condition="target"):
     return summary.filter(split=split, metric=metric, condition=condition).row(0, named=True)
 
 
-def test_rates_and_means_of_all_rows_and_of_each_group():
+def test_rates_and_means_of_all_rows_and_of_groups_that_are_compared_without_a_test():
     found = summarise(items(), GROUPED)
     assert row(found, "all", "is_top1")["value"] == pytest.approx(0.5)
     assert row(found, "group=a", "logprob")["value"] == pytest.approx(np.mean([-1, -4, -3]))
     assert row(found, "group=b", "is_top1")["n"] == 3
     assert set(found["dataset"]) == {"stimuli"}
-
-
-def test_groups_without_items_are_two_samples_without_a_test():
-    found = summarise(items(), GROUPED)
     difference = row(found, "group=a vs group=b", "difference:logprob")
     wanted = unpaired_difference(np.array([-1.0, -4.0, -3.0]), np.array([-2.0, -1.5, -3.5]))
-    assert (difference["value"], difference["low"], difference["high"]) == pytest.approx(
-        (wanted.value, wanted.low, wanted.high)
+    assert [difference[name] for name in ("value", "low", "high")] == pytest.approx(
+        [wanted.value, wanted.low, wanted.high]
     )
     assert difference["n"] == 6
     assert not found["metric"].str.starts_with("p").any()
