@@ -114,13 +114,6 @@ def test_a_stdout_that_is_not_utf8_gets_replacements(stdout):
     assert "| é ? |" in lines  # the frame is drawn with the characters that there are
 
 
-@pytest.mark.parametrize("form", ["csv", "markdown", "json"])
-def test_every_format_can_be_written_in_another_encoding(stdout, form):
-    stream = stdout(encoded("ascii"))
-    show(Table("t", pl.DataFrame({"word": ["é 中"]}), [Column("word", "word")]), form=form)
-    assert stream.buffer.getvalue()
-
-
 def test_a_document_in_another_encoding_loses_nothing(stdout):
     stream = stdout(encoded("ascii"))
     document({"token": "Ġ中 ≈"})

@@ -272,29 +272,19 @@ def test_a_word_list_that_is_not_a_file(refused, kind):
 
 NUMBERS = {
     "--seed": (SELECT, [DIGITS, "9" * 400, str(2**63), "-1", "1.5", "nan", "", "one"]),
-    "--pairs": (SELECT, [DIGITS, "9" * 400, "0", "-1", "nan", "", "1e3"]),
-    "--max-verbs": (SELECT, [DIGITS, "9" * 400, "0", "-1", "nan", ""]),
     "--threads": (SELECT, [DIGITS, "9" * 400, "1025", "0", "-1", ""]),
-    "--batch-tokens": (SELECT, [DIGITS, "9" * 400, "15", "-1", "nan", ""]),
     "--draws": (DIAGNOSTICS, [DIGITS, "9" * 400, "1000000000", "0", "nan", ""]),
     "--max-length": (NLI_COMMAND, [DIGITS, "9" * 400, "7", "65", "nan", ""]),
     "--top": (("predict", "model", "a [MASK]"), [DIGITS, "9" * 400, "0", "nan", ""]),
-    "probe --top": (PROBE, [DIGITS, "9" * 400, "101", "0", "nan", ""]),
     "--target": (PROBE, [LETTERS, "", "a\0b", "rank"]),
     "--group": (PROBE, [LETTERS, "", "\udcff"]),
-    "--item": (PROBE, [LETTERS, ""]),
-    "likelihood --sentence": (LIKELIHOOD, [LETTERS, "", "\udcff"]),
     "--acceptable": ((*LIKELIHOOD, "--pair", "sentence"), [LETTERS, ""]),
-    "likelihood --method": (LIKELIHOOD, [LETTERS, ""]),
     "--method": (PROBE, [LETTERS, ""]),
     "--ranks": (("gh22", "model"), [DIGITS, "9" * 400, "0", "1,,2", "nan", "", ",".join(["1"] * 10_000)]),
     "--shard": (SELECT, [DIGITS, f"1/{DIGITS}", "2/1", "0/0", "nan", "1/2/3", "auto", "auto:3-1", f"auto:0-{DIGITS}"]),
     "--device": (SELECT, [f"cuda:{DIGITS}", LETTERS, "", ",".join(["cpu"] * 10_000), "a\0b", "cuda:-1"]),
     "--coreference": (SELECT, [LETTERS, "", "a\0b"]),
-    "--precision": (SELECT, [LETTERS, ""]),
-    "--format": (SELECT, [LETTERS, ""]),
     "--patterns": (("select", "model"), ["", "a\nb", "\udcff"]),
-    "--sentences": (CHECK, [DIGITS, "9" * 400, "10001", "0", "-1", "nan", ""]),
     "--labels": (NLI_COMMAND, [LETTERS, "", ",".join(["entailment"] * 1_000)]),
     "--original": (NLI_COMMAND, [LETTERS, "", "RTE=", f"{LETTERS}=x"]),
 }
@@ -408,19 +398,12 @@ def test_a_row_that_the_model_cannot_be_asked(refused, row):
 FACT = json.loads(LAMA)
 LINES = {
     "a list": "[1]",
-    "null": "null",
-    "a number": "5",
-    "10,000 digits": DIGITS,
     "a value of 10,000 digits": f'{{"relation": {DIGITS}}}',
     "nested lists": "[" * 100_000,
     "a value of nested lists": '{"relation": ' + "[" * 900 + "]" * 900 + "}",
-    "a value of nested objects": '{"relation": ' + '{"a": ' * 900 + "1" + "}" * 900 + "}",
     "cut off": LAMA[:-1],
     "NaN": LAMA.replace('"P1"', "NaN"),
-    "Infinity": LAMA.replace('"P1"', "Infinity"),
-    "null for a text": LAMA.replace('"P1"', "null"),
     "a number for a text": LAMA.replace('"P1"', "5"),
-    "a list for a text": LAMA.replace('"P1"', '["P1"]'),
     "an empty text": LAMA.replace('"P1"', '" "'),
     "an escaped NUL": LAMA.replace("Anna likes", r"Anna \u0000likes"),
     "half a character": LAMA.replace("Anna likes", r"Anna \ud800likes"),
@@ -499,14 +482,11 @@ def test_a_context_that_takes_a_regular_expression_hours(refused):
 DOCUMENTS = {
     "empty": b"",
     "a list": b"[]",
-    "null": b"null",
     "cut off": b"{",
-    "NUL": b"\0" * 1_000,
     "not UTF-8": b"\xff\xfe{}",
     "nested": b"[" * 100_000,
     "10,000 digits": b'{"format": ' + DIGITS.encode() + b"}",
     "a word for the format": b'{"format": "3"}',
-    "an older format": b'{"format": 2}',
     "a newer format": seal({"format": 99}),
     "only a format": seal({"format": 4}),
     "without its digest": b'{"format": 3, "stages": {}}',
@@ -532,18 +512,12 @@ def test_a_document_that_is_not_one(refused, name, arguments, content):
 
 STAGE = {
     "parts of 10**9": {"parts": 10**9},
-    "parts of 2**63": {"parts": 2**63},
-    "parts below 0": {"parts": -1},
-    "a word for parts": {"parts": "three"},
-    "null for parts": {"parts": None},
     "a shard of 5,000 letters": {"shard": LETTERS},
     "no identity": {"identity": {}},
     "an identity of nested lists": {"identity": {"x": json.loads("[" * 200 + "]" * 200)}},
 }
 DONE = {
     "a file elsewhere": {"files": {"../../payload": "0" * 64}},
-    "an absolute file": {"files": {"/etc/passwd": "0" * 64}},
-    "a device of Windows": {"files": {"NUL": "0" * 64}},
     "a file of 5,000 letters": {"files": {LETTERS: "0" * 64}},
     "a digest that is none": {"files": {"triplets.parquet": "x"}},
 }
@@ -570,18 +544,13 @@ EXPORT = {
     "a padding id below 0": {"padding_id": -1},
     "a vocabulary of 0": {"vocab_size": 0},
     "a vocabulary of 2**63": {"vocab_size": 2**63},
-    "a length of null": {"max_length": None},
     "a name that leads elsewhere": {"name": "../../elsewhere"},
     "a name of 5,000 letters": {"name": LETTERS},
-    "an absolute name": {"name": "/etc"},
-    "an empty name": {"name": ""},
     "no files": {"files": {}},
     "a file elsewhere": {"files": {"../model.onnx": "0" * 64}},
     "another task": {"task": LETTERS},
     "another mask": {"mask_token": LETTERS},
     "an empty mask": {"mask_token": ""},
-    "labels that are numbers": {"labels": [1, 2]},
-    "a revision that is a list": {"made_from": {"revision": []}},
 }
 
 
@@ -596,13 +565,7 @@ def test_an_export_that_somebody_made_with_a_right_digest(refused, change):
 TRAINING = {
     "finished without a result": {"finished": True},
     "no epochs": {"finished": True, "result": {"steps": 1, "epochs": 0, "score": 0.5}},
-    "a word for the epochs": {"finished": True, "result": {"steps": 1, "epochs": "three", "score": 0.5}},
-    "steps of 2**63": {"finished": True, "result": {"steps": 2**63, "epochs": 1, "score": 0.5}},
-    "null for the score": {"finished": True, "result": {"steps": 1, "epochs": 1, "score": None}},
-    "a list for the result": {"result": []},
     "a file elsewhere": {"files": {"../../payload": "0" * 64}},
-    "an absolute file": {"files": {"/etc/passwd": "0" * 64}},
-    "a file of 5,000 letters": {"files": {LETTERS: "0" * 64}},
     "another command": {"kind": LETTERS},
     "another model": {"identity": {"model": LETTERS}},
     "1,000 other settings": {"identity": {f"{LETTERS}{i}": i for i in range(1_000)}},
@@ -622,10 +585,7 @@ def test_a_training_that_somebody_made_with_a_right_digest(refused, change):
 
 TOKENIZERS = {
     "empty": b"",
-    "a list": b"[]",
-    "null": b"null",
     "nested": b"[" * 100_000,
-    "not UTF-8": b"\xff",
     "an unknown model": b'{"version": "1.0", "model": {"type": "x"}}',
     "no token": b'{"version": "1.0", "added_tokens": [], "model": {"type": "WordPiece", "vocab": {}, "unk_token": "x",'
     b' "continuing_subword_prefix": "##", "max_input_chars_per_word": 100}}',

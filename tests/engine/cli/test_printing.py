@@ -91,13 +91,6 @@ def test_markup_in_a_text_is_shown_and_not_obeyed(text, mini, command):
     assert " ".join(done.out.split()).startswith(text)
 
 
-def test_escape_sequences_of_a_text_do_not_reach_the_terminal(mini, command):
-    done = command("predict", mini.folder, "She \x1b]0;title\x07 is \x1b[31m [MASK].")
-    assert done.status == 0, done.err
-    assert "\x1b" not in done.out
-    assert r"\x1b[31m" in done.out
-
-
 def test_escape_sequences_of_a_name_do_not_reach_the_terminal(command):
     done = command("compare", "no\x1b[31mwhere")
     assert done.status == 2
@@ -107,34 +100,11 @@ def test_escape_sequences_of_a_name_do_not_reach_the_terminal(command):
 # ---------------------------------------------------------------- streams
 
 
-def test_a_stdout_that_is_not_utf_8_gets_question_marks(scored_run, program):
-    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
-    done = program("compare", scored_run, env=environment, encoding="latin-1")
-    assert done.status == 0, done.err
-    assert "CpTn" in done.out
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
-@pytest.mark.parametrize("form", ["table", "csv"])
-def test_a_stdout_that_is_full_is_one_line(form, scored_run, program):
-    with open("/dev/full", "w") as full:  # noqa: PTH123
-        done = program("compare", scored_run, "--format", form, stdout=full)
-    assert done.status == 2
-    assert done.said.startswith("negengine: cannot write the results to stdout: No space left")
-    assert "Traceback" not in done.err
-
-
 def closed_pipe():
     """The writing end of a pipe whose reader has gone, as after `| head -1`."""
     reader, writer = os.pipe()
     os.close(reader)
     return writer
-
-
-def test_a_stdout_whose_reader_has_gone_is_not_an_error(scored_run, program):
-    done = program("compare", scored_run, stdout=closed_pipe())
-    assert done.status == 0
-    assert done.err == ""
 
 
 @pytest.mark.parametrize("device", ["cpu", "cpu,cpu"])
