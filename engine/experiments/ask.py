@@ -110,9 +110,9 @@ class Asked(Experiment, Generic[Item]):
     def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
         """The rows of items.parquet for some items; the same columns and types for any of them."""
 
-    def location(self, item: Item) -> str | None:  # noqa: ARG002 - where an experiment knows it
-        """File and line of an item, for messages."""
-        return None
+    def location(self, item: Item) -> str | None:
+        """File and line of an item, for messages; by default its own, if it has any."""
+        return getattr(item, "location", None)
 
     @property
     def ranked(self) -> Ranked:

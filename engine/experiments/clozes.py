@@ -98,11 +98,9 @@ class Clozes(Asked[Cloze]):
     def sections(run: "ClozesRun") -> list[Section]:
         """A point with its interval for each condition and split, a small chart for each data set."""
         charts = [
-            Chart(metric, metric, metric, f"A small chart for each data set with a point for each condition: {metric}.",
-                  f"{metric} by condition, with 95 % intervals.", label=_PLACE, scale=1)
-            for metric in run.metrics
-        ]  # fmt: skip
-        return [Section("Results", figures=[chart.figure(run, *run.tables()) for chart in charts], notes=run.remarks())]
+            Chart(metric, metric, metric, label=_PLACE, scale=1).figure(run, *run.tables()) for metric in run.metrics
+        ]
+        return [Section("Results", figures=charts, notes=run.remarks())]
 
 
 _PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))

@@ -1,14 +1,18 @@
 """A finished run with items.parquet and summary.parquet: what its results, sentences and recounts have in common."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from ..basics.paths import with_home
 from ..inference.free_text import MASK
+from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.recount import LOGARITHM, Recount, holds, same_figures
@@ -20,6 +24,7 @@ from ..runs.record import mask_token
 from ..runs.stage import Stage
 from .items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
 from .published import Paper, paper_of
+from .vocabulary import LIST, Ranked, Vocabulary
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
 
@@ -119,10 +124,42 @@ class AskedRun(SummaryRun):
         usual |= {CORRECT: correct, "failed": ~correct, "rank": "rank", "logprob": "logprob"}
         return rows.select(**(usual | {"answer_logprob": f"{prefix}top1_logprob"} | columns))
 
-    def values(self, condition: str, *metrics: str, split: str | None = None) -> pl.DataFrame:
-        """The rows of summary.parquet of some metrics in a condition, of one split or of all."""
-        found = self.summary.filter((pl.col("condition") == condition) & pl.col("metric").is_in(metrics))
-        return found if split is None else found.filter(pl.col("split") == split)
+    def ranked_again(self, draw: Draw) -> NDArray[np.int32] | None:
+        """The tokens that the run ranked, [m]; None if its word list is not found."""
+        identity = self.record.identity
+        ranked = Ranked(identity.get("vocabulary", Vocabulary.ALL.value))
+        if ranked.name == LIST:
+            match self.record.metadata.get("call", {}).get("arguments", {}).get("vocabulary"):
+                case {"path": str(path)} if (file := with_home(path)).is_file():
+                    ranked = Ranked.of(str(file))
+            if ranked.sha256 != identity["vocabulary sha256"]:
+                return None
+        return ranked.ids(draw.tokenizer, draw.exported.vocab_size)
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """Ranks and first choices are among the ranked tokens; they are not compared if a word list is not found."""
+        known: dict[str, Any] = dict.fromkeys(("is_first", "rank", "answer", "answer_logprob"))
+        if (ranked := self.ranked_again(draw)) is not None:
+            known = {"unranked": (np.setdiff1d(np.arange(draw.exported.vocab_size), ranked),)}
+        yield Sample("items", [replace(draw.question(row), **known) for row in draw.rows(self.sentence_rows())])
+
+
+@dataclass(frozen=True, eq=False)
+class Correlated:
+    """Two texts whose Spearman's correlation over the ranked tokens is computed again."""
+
+    name: str
+    texts: tuple[str, ...]
+    correlation: float
+    ranked: NDArray[np.int32]
+
+    def again(self, reference: Reference) -> Compared:
+        from scipy import stats  # noqa: PLC0415 - half a second
+
+        now = float(stats.spearmanr(*(reference.masked(text)[self.ranked] for text in self.texts)).statistic)
+        if abs(now - self.correlation) <= 1e-4:  # logits are rounded differently
+            return Compared(self.name, Verdict.AGREES)
+        return Compared(self.name, Verdict.WRONG, f"correlation {self.correlation:.5f}, but now {now:.5f}")
 
 
 def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int) -> Iterator[Recount]:

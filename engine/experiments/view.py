@@ -10,7 +10,7 @@ of several metrics beside each other, with the paper's where the model is one of
          Values("right", "accuracy", interval=True), Values("of five", "accuracy@5", paper=BESIDE)],
         where=pl.col("condition") == "original",
     )
-    RIGHT = Chart("right", "accuracy", "right (%)", "A point for each kind of bird.", "Right answers by kind of bird.")
+    RIGHT = Chart("right", "accuracy", "right (%)")
 
 `BIRDS.table(run)` and `RIGHT.figure(run)` are printed in every format, shown in reports and written to files. The frame
 of a table has each value in full in a column of its own: `accuracy`, `accuracy_low`, `accuracy_high`, `accuracy@5`,
@@ -171,7 +171,7 @@ class Chart:
         name: Of the files, unique among the figures of a run.
         metric: What is drawn; `others` are metrics that are drawn beside it, with their names.
         title: Of the axis of values.
-        alt: What the picture shows, for readers who cannot see it.
+        caption: By default the title, by condition.
         rows: As in `View`.
         label: What a point is called.
         panel: The column of the summary with a small chart for each of its values; None for one chart.
@@ -181,8 +181,7 @@ class Chart:
     name: str
     metric: str
     title: str
-    alt: str
-    caption: str
+    caption: str = ""
     where: pl.Expr = EVERY
     rows: pl.DataFrame | None = None
     label: pl.Expr = field(default_factory=place)
@@ -216,7 +215,10 @@ class Chart:
             panel=self.panel, title=self.title, domain=self.domain, zero=self.zero,
         )  # fmt: skip
         wide = self.panel is not None and points[self.panel].n_unique() > 1
-        return Figure(self.name, plot, table or self._table(run), self.alt, self.caption, wide=wide, joint=True)
+        small = f"A small chart for each {self.panel} with a point" if self.panel else "A point"
+        alt = f"{small} for each of {points['place'].n_unique()} categories: {self.title}."
+        caption = self.caption or f"{self.title[:1].upper()}{self.title[1:]} by condition, with 95 % intervals."
+        return Figure(self.name, plot, table or self._table(run), alt, caption, wide=wide, joint=True)
 
     def _table(self, run: Summarised) -> Table:
         heading, _, unit = self.title.partition(" (")

@@ -55,8 +55,7 @@ class Item:
     cluster: str  # the row or pair of rows that it comes from
     splits: tuple[str, ...]  # those that it counts in
     expected: tuple[Completion, ...]  # of one text, any is right; empty if accuracy is not asked for
-    good: Completion | None  # more probable than all of `bad`; None if sensitivity is not asked for
-    bad: tuple[Completion, ...]
+    compared: tuple[Completion, ...]  # the first is more probable than the others; empty if that is not asked
     location: str  # file and line
     draw: int | None = None  # the number of the shuffle, from 1
 
@@ -64,11 +63,6 @@ class Item:
     def completions(self) -> tuple[Completion, ...]:
         """Each once."""
         return tuple(dict.fromkeys([*self.expected, *self.compared]))
-
-    @property
-    def compared(self) -> tuple[Completion, ...]:
-        """Empty if sensitivity is not asked for."""
-        return () if self.good is None else (self.good, *self.bad)
 
 
 def build_items(diagnostics: Rows, *, draws: int, seed: int) -> tuple[Item, ...]:
@@ -94,19 +88,11 @@ def shuffle(sentence: str, draw: int, seed: int) -> str:
     return " ".join(words[i] for i in np.argsort(keys, kind="stable")) + "."
 
 
-def truncate(sentence: str) -> str:
-    """The last two words of a sentence."""
-    return " ".join(sentence.split()[-_WORDS_KEPT:])
-
-
-def without_object(context: str) -> str:
-    """The fronted object becomes `one`."""
-    return re.sub("which .* the", "which one the", context)
-
-
-def without_subject(context: str) -> str:
-    """The subject becomes `other`."""
-    return re.sub("which (.*) the .* had", r"which \1 the other had", context)
+def generic(context: str, condition: str) -> str:
+    """A context of ROLE-88 whose object, subject or both are a generic noun."""
+    if "Obj" in condition:
+        context = re.sub("which .* the", "which one the", context)
+    return re.sub("which (.*) the .* had", r"which \1 the other had", context) if "Sub" in condition else context
 
 
 def cloze_bins(cloze: Sequence[float]) -> list[str]:
@@ -117,58 +103,39 @@ def cloze_bins(cloze: Sequence[float]) -> list[str]:
 
 def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
     def ask(condition: str, first: str, second: str, draw: int | None = None) -> Item:
-        numbered = f"draw-{draw}" if draw else ""
-        splits = (ALL, row.constraint, *([numbered] if draw else []))
-        expected = (complete(f"{first} {second}", row.expected),)
-        item = f"{row.item} {numbered}".strip()
-        return Item(CPRAG, condition, item, row.item, splits, expected, None, (), row.location, draw)
+        numbered = (f"draw-{draw}",) if draw else ()
+        expected = complete(f"{first} {second}", row.expected)
+        others = (row.within_category, row.between_category) if condition == ORIGINAL else ()
+        compared = [dataclasses.replace(expected, word=word) for word in (expected.word, *others)] if others else []
+        name, splits = " ".join((row.item, *numbered)), (ALL, row.constraint, *numbered)
+        return Item(CPRAG, condition, name, row.item, splits, (expected,), tuple(compared), row.location, draw)
 
-    original = ask(ORIGINAL, row.first, row.second)
-    [good] = original.expected
-    bad = tuple(dataclasses.replace(good, word=word) for word in (row.within_category, row.between_category))
-    yield dataclasses.replace(original, good=good, bad=bad)
-    yield ask(TRUNCATED, row.first, truncate(row.second))
+    last = " ".join(row.second.split()[-_WORDS_KEPT:])
+    yield ask(ORIGINAL, row.first, row.second)
+    yield ask(TRUNCATED, row.first, last)
     for draw in range(1, draws + 1):
         shuffled = shuffle(row.first, draw, seed)
         yield ask(SHUFFLED, shuffled, row.second, draw)
-        yield ask(BOTH, shuffled, truncate(row.second), draw)
+        yield ask(BOTH, shuffled, last, draw)
 
 
 def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
     pairs: dict[str, dict[str, Completion]] = defaultdict(dict)
     locations = {row.pair: row.location for row in rows}
     for row, own_bin in zip(rows, cloze_bins([row.cloze for row in rows]), strict=True):
-        contexts = (
-            row.context,
-            without_object(row.context),
-            without_subject(row.context),
-            without_subject(without_object(row.context)),
-        )
-        for condition, context in zip((ORIGINAL, *ROLE_PERTURBED), contexts, strict=True):
-            expected = tuple(complete(context, word) for word in row.expected)
-            yield Item(ROLE, condition, row.item, row.pair, (ALL, own_bin), expected, None, (), row.location)
+        for condition in (ORIGINAL, *ROLE_PERTURBED):
+            expected = tuple(complete(generic(row.context, condition), word) for word in row.expected)
+            yield Item(ROLE, condition, row.item, row.pair, (ALL, own_bin), expected, (), row.location)
         pairs[row.pair][row.order] = complete(row.context, row.target)
     for pair, targets in pairs.items():
-        yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), targets["a"], (targets["b"],), locations[pair])
+        yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), (targets["a"], targets["b"]), locations[pair])
 
 
 def _negation_items(dataset: str, row: Negation) -> Iterator[Item]:
     for polarity, context, true, false in zip(POLARITIES, row.contexts, row.targets, row.targets[::-1], strict=True):
-        splits = [ALL, polarity]
-        if row.licensing:
-            licensing = LICENSING[row.licensing]
-            splits += [licensing, f"{polarity}-{licensing}"]
-        good, bad = complete(context, true), complete(context, false)
+        kind = LICENSING.get(row.licensing)
+        splits = (ALL, polarity, *((kind, f"{polarity}-{kind}") if kind else ()))
+        compared = complete(context, true), complete(context, false)
         # Nearly every word completes a negative context, so none is expected there.
-        expected = (good,) if polarity == POLARITIES[0] else ()
-        yield Item(
-            dataset,
-            ORIGINAL,
-            f"{row.item} {polarity}",
-            row.item,
-            tuple(splits),
-            expected,
-            good,
-            (bad,),
-            row.location,
-        )
+        expected = compared[:1] if polarity == POLARITIES[0] else ()
+        yield Item(dataset, ORIGINAL, f"{row.item} {polarity}", row.item, splits, expected, compared, row.location)

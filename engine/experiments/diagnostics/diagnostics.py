@@ -91,10 +91,7 @@ ACCURACY = View(
     KEYS,
     [
         *_NAMES,
-        *(
-            Values(f"@{k}", metric, spread=f"{SPREAD}{metric}", paper=BESIDE)
-            for k, metric in zip(CUTS, ACCURACIES, strict=True)
-        ),
+        *(Values(f"@{k}", f"accuracy@{k}", spread=f"{SPREAD}accuracy@{k}", paper=BESIDE) for k in CUTS),
         Values("outside", OUTSIDE_ACCURACY),
     ],
     rows=_keys(
@@ -127,21 +124,18 @@ PREFERENCE = View(
 )
 DIFFERENCES = differences("by sign flips of clusters")
 _WHOLE = (pl.col("split") == ALL) & pl.col("dataset").is_in([CPRAG, ROLE])
+_DENIED = (pl.col("split") == NEGATIVE) & (pl.col("metric") == SENSITIVITY)
 MAIN = View(
     "Diagnostics: {model} (%)",
     ("dataset",),
     [
         Column("data set", "dataset"),
-        *(Values(f"@{k}", metric) for k, metric in zip(CUTS, ACCURACIES, strict=True)),
+        *(Values(f"@{k}", f"accuracy@{k}") for k in CUTS),
         Values("preferred", SENSITIVITY, interval=True),
         Values("negated", NEGATIVE, interval=True),
     ],
     where=(pl.col("condition") == ORIGINAL) & (_WHOLE | pl.col("split").is_in(POLARITIES)),
-    also={
-        "metric": pl.when((pl.col("split") == NEGATIVE) & (pl.col("metric") == SENSITIVITY))
-        .then(pl.lit(NEGATIVE))
-        .otherwise("metric")
-    },
+    also={"metric": pl.when(_DENIED).then(pl.lit(NEGATIVE)).otherwise("metric")},
     notes=[
         "@k: the expected word is among the first k, in affirmative contexts",
         "preferred: the good completion is more probable than the bad; negated: the same in negated contexts",
@@ -150,10 +144,9 @@ MAIN = View(
 )
 
 
-def _chart(metric: str, view: View, title: str) -> Chart:
-    alt = f"A small chart for each data set with a point for each condition: {title}."
-    caption = f"{title[0].upper()}{title[1:]} by condition, with 95 % intervals."
-    return Chart(metric.replace("@", "-"), metric, title, alt, caption, rows=view.rows, domain=(0, 100))
+CHARTS = [Chart("sensitivity", SENSITIVITY, "good completion preferred (%)", rows=PREFERENCE.rows, domain=(0, 100))]
+CHARTS += [Chart(f"accuracy-{k}", f"accuracy@{k}", f"accuracy@{k} (%)", rows=ACCURACY.rows, domain=(0, 100))
+           for k in CUTS]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,10 +212,9 @@ class DiagnosticsRun(AskedRun):
     def recounts(self) -> Iterator[Recount]:
         items = self.items
         yield item_once(items)
-        for k, metric in zip(CUTS, ACCURACIES, strict=True):
-            within = (pl.col("rank") <= k).fill_null(value=False)
-            yield holds(f"an expected word is among the first {k} where its rank says so", items,
-                        pl.col(metric) == within)  # fmt: skip
+        for k in CUTS:
+            within = (pl.col("rank") <= k).fill_null(value=False) == pl.col(f"accuracy@{k}")
+            yield holds(f"an expected word is among the first {k} where its rank says so", items, within)
         yield from descending(items, TOPS)
         probabilities = [*TOPS, *(f"{one}_probability" for one in COMPARED)]
         within = pl.all_horizontal(pl.col(name).is_between(0, 1).fill_null(value=True) for name in probabilities)
@@ -259,15 +251,11 @@ class Diagnostics(Asked[Item]):
 
     @cached_property
     def items(self) -> Sequence[Item]:
-        """The contexts, their perturbed copies, and pairs of contexts."""
         return build_items(self.read, draws=self.draws, seed=self.seed)
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"data sha256": self.read.sha256, "draws": self.draws, "seed": self.seed}
-
-    def location(self, item: Item) -> str:
-        return item.location
 
     def questions(self, item: Item) -> list[Question]:
         return [Question((one.text,), (one.word,)) for one in item.completions]
@@ -295,15 +283,11 @@ class Diagnostics(Asked[Item]):
     def sections(run: DiagnosticsRun) -> list[Section]:
         """Sensitivity first: it is the question about negation; then accuracy, then the paired tests."""
         accuracy, _, tests, main = run.tables()
-        preferred = _chart(SENSITIVITY, PREFERENCE, "good completion preferred (%)")
+        preferred, *accuracies = (chart.figure(run) for chart in CHARTS)
+        among = "How often is the expected word among the first?"
         return [
-            Section("Does the model prefer the good completion?", _said(main.frame), figures=[preferred.figure(run)]),
-            Section(
-                "How often is the expected word among the first?",
-                figures=[_chart(metric, ACCURACY, f"{metric} (%)").figure(run) for metric in ACCURACIES],
-                tables=[accuracy],
-                notes=run.remarks(),
-            ),
+            Section("Does the model prefer the good completion?", _said(main.frame), [preferred]),
+            Section(among, figures=accuracies, tables=[accuracy], notes=run.remarks()),
             Section("What changes between two conditions?", tables=[tests]),
         ]
 
@@ -338,7 +322,7 @@ def _row(item: Item, answers: Answers) -> dict[str, Any]:
     if item.expected:
         words, ranks = [one.word for one in item.expected], [known[one][0] for one in item.expected]
         rank = min((rank for rank in ranks if rank), default=None)
-        row |= {metric: rank is not None and rank <= k for k, metric in zip(CUTS, ACCURACIES, strict=True)}
+        row |= {f"accuracy@{k}": rank is not None and rank <= k for k in CUTS}
         row |= {"expected": joined(words), "rank": rank, "outside_expected": outside(words, ranks)}
     if item.compared:
         # Not a number for a word that is not one token: comparisons with it are false, differences with it too.

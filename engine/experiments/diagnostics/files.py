@@ -10,10 +10,11 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from ...basics.errors import InputError, choice
 from ...basics.reading import files_below, is_file
@@ -63,7 +64,6 @@ class Reversal:
 
     @property
     def item(self) -> str:
-        """As in the file."""
         return f"{self.pair}-{self.order}"
 
 
@@ -99,22 +99,19 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
     """Read the tables of a folder, with NAME.tsv in it or below it, or one such file; by default all that are there.
 
     Raises:
-        InputError: A name is unknown, a file is missing, or a line is bad.
+        InputError: A name is unknown, a file is missing, or a line is bad: an item is there twice, a context has a
+            mask, a field has another value than the data's, or a context of ROLE-88 lacks its counterpart.
     """
     datasets = [choice(Dataset, "--dataset", name).value for name in datasets]
     if is_file(path):
-        wanted: Sequence[str] = datasets or (path.stem,)
-        if tuple(wanted) != (path.stem,) or path.stem not in DATASETS:
+        if tuple(datasets or [path.stem]) != (path.stem,) or path.stem not in DATASETS:
             raise InputError(f"{path}: the file must be named {' or '.join(f'{n}.tsv' for n in datasets or DATASETS)}")
         files = {path.stem: path}
     else:
         files = {name: _find(path, name) for name in datasets or DATASETS}
-    return Rows(
-        pragmatic=read_cprag(files[CPRAG]) if CPRAG in files else (),
-        reversals=read_role(files[ROLE]) if ROLE in files else (),
-        simple=read_neg(files[SIMP], with_licensing=False) if SIMP in files else (),
-        natural=read_neg(files[NAT], with_licensing=True) if NAT in files else (),
-    )
+    found = Rows(**{_TABLES[name][0]: _read(file, *_TABLES[name][1:]) for name, file in files.items()})
+    _check_pairs(found.reversals)
+    return found
 
 
 def _find(folder: Path, name: str) -> Path:
@@ -126,50 +123,20 @@ def _find(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def read_cprag(path: Path) -> tuple[Pragmatic, ...]:
-    """Read CPRAG-102.tsv.
-
-    Raises:
-        InputError: The table is bad, an item is there twice, a context has a mask, or a constraint is neither H nor L.
-    """
-    columns = ("item", "context_s1", "context_s2", "expected", "within_category", "between_category", "constraint")
-    rows = _unique(read_table(path, columns))
-    return tuple(
-        Pragmatic(
-            row.text("item"),
-            _context(row, "context_s1"),
-            _context(row, "context_s2"),
-            row.text("expected"),
-            row.text("within_category"),
-            row.text("between_category"),
-            _one_of(row, "constraint", CONSTRAINTS),
-            row.location,
-        )
-        for row in rows
-    )
-
-
-def read_role(path: Path) -> tuple[Reversal, ...]:
-    """Read ROLE-88.tsv.
-
-    Raises:
-        InputError: The table is bad, an item is there twice or has no counterpart with the same target, a context has
-            a mask or no `which … the … had`, or a cloze value is not a fraction.
-    """
-    rows = tuple(
-        _reversal(row) for row in _unique(read_table(path, ("item", "context", "expected", "exp_cloze", "target")))
-    )
-    targets = {row.item: row.target for row in rows}
+def _read(path: Path, columns: str, read: Callable[[Row], Any]) -> tuple[Any, ...]:
+    rows = read_table(path, columns.split())
+    first: dict[str, Row] = {}
     for row in rows:
-        other = f"{row.pair}-{'b' if row.order == 'a' else 'a'}"
-        if other not in targets:
-            raise InputError(f"{row.location}: item {row.item} has no counterpart {other}")
-        if targets[other] != row.target:
-            raise InputError(
-                f"{row.location}: target is {row.target!r}, but that of {other} is {targets[other]!r}; "
-                "a pair must have the same target"
-            )
-    return rows
+        known = first.setdefault(row.text("item"), row)
+        if known is not row:
+            raise InputError(f"{row.location}: item {row.text('item')} is also in {known.location}; give it once")
+    return tuple(map(read, rows))
+
+
+def _pragmatic(row: Row) -> Pragmatic:
+    words = map(row.text, ("expected", "within_category", "between_category"))
+    contexts = _context(row, "context_s1"), _context(row, "context_s2")
+    return Pragmatic(row.text("item"), *contexts, *words, _one_of(row, "constraint", CONSTRAINTS), row.location)
 
 
 def _reversal(row: Row) -> Reversal:
@@ -185,44 +152,33 @@ def _reversal(row: Row) -> Reversal:
             f"{row.location}: expected is {row.text('expected')!r}; there must be words on both sides of |"
         )
     context = _context(row, "context")
-    if not _asks_for_a_verb(context):
+    which = context.find("which ")  # a regular expression would take cubic time
+    if not context.endswith(" had") or which < 0 or context.find(" the ", which + 6, len(context) - 4) < 0:
         raise InputError(f"{row.location}: context is {context!r}; it must end in `which … the … had`")
     expected = tuple(dict.fromkeys(words[0] for words in alternatives))
     return Reversal(match[1], match[2], context, expected, cloze, row.text("target"), row.location)
 
 
-def _asks_for_a_verb(context: str) -> bool:
-    """Whether a context ends in `which … the … had`; a regular expression would take cubic time."""
-    which = context.find("which ")
-    return context.endswith(" had") and which >= 0 and context.find(" the ", which + 6, len(context) - 4) >= 0
-
-
-def read_neg(path: Path, *, with_licensing: bool) -> tuple[Negation, ...]:
-    """Read NEG-136-SIMP.tsv, or NEG-136-NAT.tsv, which has a column licensing.
-
-    Raises:
-        InputError: The table is bad, an item is there twice, a context has a mask, or licensing is neither Y nor N.
-    """
-    columns = ["item", "context_aff", "context_neg", "target_aff", "target_neg", *(["licensing"] * with_licensing)]
-    return tuple(
-        Negation(
-            row.text("item"),
-            (_context(row, "context_aff"), _context(row, "context_neg")),
-            (row.text("target_aff"), row.text("target_neg")),
-            _one_of(row, "licensing", tuple(LICENSING)) if with_licensing else "",
-            row.location,
-        )
-        for row in _unique(read_table(path, columns))
-    )
-
-
-def _unique(rows: Sequence[Row]) -> Sequence[Row]:
-    first: dict[str, Row] = {}
+def _check_pairs(rows: Sequence[Reversal]) -> None:
+    targets = {row.item: row.target for row in rows}
     for row in rows:
-        known = first.setdefault(row.text("item"), row)
-        if known is not row:
-            raise InputError(f"{row.location}: item {row.text('item')} is also in {known.location}; give it once")
-    return rows
+        other = f"{row.pair}-{'b' if row.order == 'a' else 'a'}"
+        if other not in targets:
+            raise InputError(f"{row.location}: item {row.item} has no counterpart {other}")
+        if targets[other] != row.target:
+            raise InputError(
+                f"{row.location}: target is {row.target!r}, but that of {other} is {targets[other]!r}; "
+                "a pair must have the same target"
+            )
+
+
+def _negation(row: Row) -> Negation:
+    contexts = _context(row, "context_aff"), _context(row, "context_neg")
+    return Negation(row.text("item"), contexts, (row.text("target_aff"), row.text("target_neg")), "", row.location)
+
+
+def _natural(row: Row) -> Negation:
+    return dataclasses.replace(_negation(row), licensing=_one_of(row, "licensing", tuple(LICENSING)))
 
 
 def _context(row: Row, name: str) -> str:
@@ -239,3 +195,15 @@ def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
     if value not in known:
         raise InputError(f"{row.location}: {name} is {value!r}; it must be {' or '.join(known)}")
     return value
+
+
+_NEGATION = "item context_aff context_neg target_aff target_neg"
+# The field of `Rows`, the columns of the file, and what reads a line.
+_TABLES: dict[str, tuple[str, str, Callable[[Row], Any]]] = {
+    CPRAG: (
+        "pragmatic", "item context_s1 context_s2 expected within_category between_category constraint", _pragmatic
+    ),
+    ROLE: ("reversals", "item context expected exp_cloze target", _reversal),
+    SIMP: ("simple", _NEGATION, _negation),
+    NAT: ("natural", f"{_NEGATION} licensing", _natural),
+}  # fmt: skip

@@ -13,6 +13,7 @@ the Google-RE facts that most raters rejected, and without queries of more than 
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -89,26 +90,28 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
         InputError: A corpus is unknown, there are no files or no facts, or a line is bad.
     """
     corpora = [choice(Corpus, "--corpus", name).value for name in corpora]
-    files = [(path, corpus_of(path.absolute())) for path in _files(paths)]
-    excluded: dict[str, int] = {}
-    facts: list[Fact] = []
+    excluded: Counter[str] = Counter()
+    ours: list[tuple[str, Row]] = []  # every layout becomes ours
     primed: list[tuple[str, str, Row]] = []
-    for path, corpus in files:
+    for path in _files(paths):
+        corpus = corpus_of(path.absolute())
         if corpora and corpus not in corpora:
             continue
         rows = json_rows(read_lines(path))
         if "masked_misprimed" in rows[0].fields:
             primed += [(corpus, path.absolute().as_posix(), row) for row in rows]
-        elif "masked_sentence" in rows[0].fields:
-            facts += [_own_fact(corpus, row) for row in rows]
         else:
-            facts += _lama_facts(corpus, path, rows, excluded)
-    for corpus, merged in merge_rows(primed).items():
-        facts += [_own_fact(corpus, row) for row in merged]
-    if not facts:
+            is_ours = "masked_sentence" in rows[0].fields
+            ours += [(corpus, row) for row in (rows if is_ours else _lama_rows(corpus, path, rows, excluded))]
+    ours += [(corpus, row) for corpus, merged in merge_rows(primed).items() for row in merged]
+    if not ours:
         raise InputError(f"{', '.join(map(str, paths))}: there are no facts of {', '.join(corpora) or 'any corpus'}")
-    facts.sort(key=lambda fact: (CORPORA.index(fact.corpus), fact.relation))
-    _refuse_duplicates(facts)
+    facts = sorted((_fact(*row) for row in ours), key=lambda fact: (CORPORA.index(fact.corpus), fact.relation))
+    first: dict[tuple[str, str], Fact] = {}
+    for fact in facts:
+        known = first.setdefault((fact.corpus, fact.item), fact)
+        if known is not fact:
+            raise InputError(f"{fact.location}: the same fact as in {known.location}; give each file once")
     return Facts(tuple(facts), excluded)
 
 
@@ -117,36 +120,29 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
         if is_file(path):
             yield path
             continue
-        hint = "give LAMA's data folder, or a file of facts"
-        found = [file for file in files_below(path) if _holds_facts(file.name)]
-        if not found:
-            raise InputError(f"{path}: there is no .jsonl file in it; {hint}")
+        found = [own for own in files_below(path) if own.name.endswith((".jsonl", ".jsonl.gz"))]
+        if not (found := [own for own in found if own.name != TEMPLATES_FILE]):
+            raise InputError(f"{path}: there is no .jsonl file in it; give LAMA's data folder, or a file of facts")
         yield from found
 
 
-def _holds_facts(name: str) -> bool:
-    return name.endswith((".jsonl", ".jsonl.gz")) and name != TEMPLATES_FILE
-
-
-def _one_mask(text: str, location: str) -> str:
-    if (masks := text.count(MASK)) != 1:
-        raise InputError(f"{location}: {text!r} has {masks or 'no'} {MASK}; it must have one")
-    return text
-
-
-def _own_fact(corpus: str, row: Row) -> Fact:
-    affirmative = _one_mask(row.text("masked_sentence"), row.location)
-    queries = {
-        name: _one_mask(row.text(name), row.location)
-        for name in ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
-        if row.fields.get(name) is not None
-    }
+def _fact(corpus: str, row: Row) -> Fact:
+    """A line of our layout."""
+    relation = row.text("relation")  # it becomes the name of a split
+    if SEPARATOR in relation:
+        raise InputError(f"{row.location}: relation is {relation!r}; a relation must not have a {SEPARATOR}")
+    queries = {"masked_sentence": row.text("masked_sentence")}
+    further = ("masked_negation", *(f"misprimed_{kind}" for kind in MISPRIMES))
+    queries |= {name: row.text(name) for name in further if row.fields.get(name) is not None}
+    for text in queries.values():
+        if (masks := text.count(MASK)) != 1:
+            raise InputError(f"{row.location}: {text!r} has {masks or 'no'} {MASK}; it must have one")
     return Fact(
         corpus=corpus,
-        relation=_relation(row, "relation"),
+        relation=relation,
         subject=row.text("sub_label"),
         gold=row.text("obj_label"),
-        affirmative=affirmative,
+        affirmative=queries.pop("masked_sentence"),
         negated=queries.pop("masked_negation", None),
         misprimed={name.removeprefix("misprimed_"): query for name, query in queries.items()},
         identifier=str(row.fields.get("source_id", "")),
@@ -154,61 +150,42 @@ def _own_fact(corpus: str, row: Row) -> Fact:
     )
 
 
-def _relation(row: Row, name: str) -> str:
-    """A relation; it becomes the name of a split."""
-    relation = row.text(name)
-    if SEPARATOR in relation:
-        raise InputError(f"{row.location}: {name} is {relation!r}; a relation must not have a {SEPARATOR}")
-    return relation
-
-
-def _lama_facts(corpus: str, path: Path, rows: Sequence[Row], excluded: dict[str, int]) -> Iterator[Fact]:
-    def leave_out(why: str) -> None:
-        excluded[why] = excluded.get(why, 0) + 1
-
+def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[str]) -> Iterator[Row]:
+    """The lines of a file of LAMA in our layout; `excluded` counts the others."""
     stem = path.name.split(".")[0].removesuffix("_test")
     templates = _templates(corpus, path, stem)
     seen: set[tuple[str, str]] = set()
     for row in rows:
         subject, gold = row.text("sub_label"), row.text("obj_label")
         if _is_rejected(row):
-            leave_out("most raters rejected the fact")
+            excluded["most raters rejected the fact"] += 1
             continue
         if templates:
             if (subject, gold) in seen:
-                leave_out("an earlier fact has the same subject and object")
+                excluded["an earlier fact has the same subject and object"] += 1
                 continue
             seen.add((subject, gold))
-            affirmative, negated = (template and _fill(template, subject) for template in templates)
+            queries = [one and one.replace("[X]", subject).replace("[Y]", MASK) for one in templates]
             relation, identifier = stem, ""
         else:
-            affirmative = only_text(row, "masked_sentences")
-            negated = only_text(row, "negated") if row.fields.get("negated") else None
-            relation = _WITHOUT_RELATION if corpus == "SQuAD" else _relation(row, "pred")
+            queries = [only_text(row, "masked_sentences")]
+            queries += [only_text(row, "negated") if row.fields.get("negated") else None]
+            relation = _WITHOUT_RELATION if corpus == Corpus.SQUAD else row.text("pred")
             identifier = str(row.fields.get(IDENTIFIERS[corpus], ""))
-            if len(affirmative.split()) > MOST_WORDS:
-                leave_out(f"the query has more than {MOST_WORDS} words")
+            if len((queries[0] or "").split()) > MOST_WORDS:
+                excluded[f"the query has more than {MOST_WORDS} words"] += 1
                 continue
-        yield Fact(
-            corpus,
-            relation,
-            subject,
-            gold,
-            _one_mask(affirmative or "", row.location),
-            negated and _one_mask(negated, row.location),
-            {},
-            identifier,
-            row.location,
-        )
+        fields = {"relation": relation, "sub_label": subject, "obj_label": gold, "source_id": identifier}
+        yield Row(fields | dict(zip(("masked_sentence", "masked_negation"), queries, strict=True)), row.location)
 
 
 def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None] | None:
     """The affirmative and the negated template; none for the corpora whose queries are in the rows."""
-    if corpus == "GoogleRE":
+    if corpus == Corpus.GOOGLE_RE:
         if relation not in _GOOGLE_RE:
             raise InputError(f"{path}: the file's name must be a relation of Google-RE: {', '.join(_GOOGLE_RE)}")
         return _GOOGLE_RE[relation]
-    if corpus != "TREx":
+    if corpus != Corpus.T_REX:
         return None
     for folder in (path.absolute().parent, path.absolute().parent.parent):
         file = folder / TEMPLATES_FILE
@@ -221,10 +198,6 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
     raise InputError(f"{path}: LAMA's templates are missing: put {TEMPLATES_FILE} into this folder or the one above")
 
 
-def _fill(template: str, subject: str) -> str:
-    return template.replace("[X]", subject).replace("[Y]", MASK)
-
-
 def _is_rejected(row: Row) -> bool:
     """Whether more raters of Google-RE said no than yes."""
     judgments = row.fields.get("judgments")
@@ -232,11 +205,3 @@ def _is_rejected(row: Row) -> bool:
         return False
     yes = sum(isinstance(entry, dict) and entry.get("judgment") == "yes" for entry in judgments)
     return bool(len(judgments) - yes > yes)
-
-
-def _refuse_duplicates(facts: Sequence[Fact]) -> None:
-    first: dict[tuple[str, str], Fact] = {}
-    for fact in facts:
-        known = first.setdefault((fact.corpus, fact.item), fact)
-        if known is not fact:
-            raise InputError(f"{fact.location}: the same fact as in {known.location}; give each file once")

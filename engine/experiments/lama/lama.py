@@ -16,18 +16,16 @@ facts, with `-by-relation` the mean over the relations' means.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from ...basics.paths import with_home
 from ...inference.free_text import MASK
-from ...library.again import Compared, Draw, Reference, Sample, Verdict
+from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
 from ...library.sentences import CORRECT
 from ...runs.stage import Files, FinishedParts
@@ -36,13 +34,13 @@ from ..ask import Answers, Asked, Question
 from ..data_sets.misprimed import MISPRIMES
 from ..data_sets.sources import find
 from ..experiment import Option, several
-from ..finished_run import AskedRun, chances
+from ..finished_run import AskedRun, Correlated, chances
 from ..finished_run import means as recounted_means
 from ..items import ALL, ITEM_SCHEMA, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, joined, top_schema
 from ..published import published
 from ..summary import Contrast, cluster_means, contrasts, frame, means, with_holm
 from ..view import Chart, Values, View
-from ..vocabulary import LIST, Ranked, Vocabulary
+from ..vocabulary import Ranked, Vocabulary
 from .facts import Corpus, Fact, Facts, read_facts
 
 CUTS = (1, 5, 10)
@@ -97,29 +95,15 @@ PRECISION = View(
     ],
     where=pl.col("split") == ALL,
 )
-ALIKE = [
-    Chart(
-        name,
-        metric,
-        title,
-        f"A point for the {name} of queries and their negations in each corpus.",
-        f"{name.capitalize()} of the predictions for a query and for its negation, with 95 % intervals.",
-        where=_FACTS,
-        label=pl.format("{}, {}", "dataset", "split"),
-        panel=None,
-        keys=("dataset", "split"),
-        notes=["means over facts"],
-    )
-    for name, metric, title in (
-        ("correlation", "spearman", "rank correlation (× 100)"),
-        ("overlap", "overlap@1", "same first token (%)"),
-    )
-]
+_ALIKE: Any = {"where": _FACTS, "label": pl.format("{}, {}", "dataset", "split"), "panel": None,
+               "keys": ("dataset", "split"), "notes": ["means over facts"]}  # fmt: skip
+_SAME = "of the predictions for a query and for its negation, with 95 % intervals."
+CORRELATION = Chart("correlation", "spearman", "rank correlation (× 100)", f"Correlation {_SAME}", **_ALIKE)
+OVERLAP = Chart("overlap", "overlap@1", "same first token (%)", f"Overlap {_SAME}", **_ALIKE)
 PRIMED = Chart(
     "precision",
     "precision@1",
     "precision@1 (%)",
-    "A small chart for each corpus with a point for the precision of each kind of query.",
     "Share of the queries whose gold answer is the first token, with 95 % intervals.",
     where=pl.col("split") == ALL,
     label=pl.col("condition"),
@@ -177,16 +161,13 @@ class LamaRun(AskedRun):
         return pl.concat([first, denied, *primed])
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """Ranks and first choices are among the ranked tokens; they are not compared if a word list is not found."""
-        ranked = ranked_ids(self, draw)
-        known: dict[str, Any] = dict.fromkeys(("is_first", "rank", "answer", "answer_logprob"))
-        if ranked is not None:
-            known = {"unranked": (np.setdiff1d(np.arange(draw.exported.vocab_size), ranked),)}
-        rows = draw.rows(self.sentence_rows())
-        yield Sample("items", [replace(draw.question(row), **known) for row in rows])
-        if ranked is not None:
-            pairs = draw.some(self.items.drop_nulls("spearman"))
-            yield Sample("correlations", [Correlated(row, draw.exported.mask_token, ranked) for row in pairs])
+        yield from super().again(draw)
+        if (ranked := self.ranked_again(draw)) is not None:
+            mask, pairs = draw.exported.mask_token, draw.some(self.items.drop_nulls("spearman"))
+            names = [f"{row['item']} in {row['dataset']}" for row in pairs]
+            texts = [tuple(row[f"{side}query"].replace(MASK, mask) for side in (QUERY, NEGATED)) for row in pairs]
+            found = (row["spearman"] for row in pairs)
+            yield Sample("correlations", [Correlated(*one, ranked) for one in zip(names, texts, found, strict=True)])
 
     def recounts(self) -> Iterator[Recount]:
         items = self.items
@@ -197,38 +178,6 @@ class LamaRun(AskedRun):
             yield holds(f"{metric} follows from the ranks and the first choices", items, pl.col(metric) == again)
         yield holds("correlations are between -1 and 1", items, pl.col("spearman").abs() <= 1 + 1e-5)
         yield recounted_means(self.summary, items, METRICS)
-
-
-def ranked_ids(run: LamaRun, draw: Draw) -> NDArray[np.int32] | None:
-    """The tokens that a run ranks; None if its word list is not found."""
-    identity = run.record.identity
-    ranked = Ranked(identity["vocabulary"])
-    if ranked.name == LIST:
-        match run.record.metadata.get("call", {}).get("arguments", {}).get("vocabulary"):
-            case {"path": str(path)} if (file := with_home(path)).is_file():
-                ranked = Ranked.of(str(file))
-        if ranked.sha256 != identity["vocabulary sha256"]:
-            return None
-    return ranked.ids(draw.tokenizer, draw.exported.vocab_size)
-
-
-@dataclass(frozen=True, eq=False)
-class Correlated:
-    """A row of the items, whose correlation over the ranked tokens is computed again."""
-
-    row: Mapping[str, Any]
-    mask: str
-    ranked: NDArray[np.int32]
-
-    def again(self, reference: Reference) -> Compared:
-        from scipy import stats
-
-        name, before = f"{self.row['item']} in {self.row['dataset']}", self.row["spearman"]
-        texts = (self.row[f"{side}query"].replace(MASK, self.mask) for side in (QUERY, NEGATED))
-        now = float(stats.spearmanr(*(reference.masked(text)[self.ranked] for text in texts)).statistic)
-        if abs(now - before) <= 1e-4:  # logits are rounded differently
-            return Compared(name, Verdict.AGREES)
-        return Compared(name, Verdict.WRONG, f"correlation {before:.5f}, but now {now:.5f}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,9 +248,6 @@ class Lama(Asked[Fact]):
             "with P159": self.with_p159,
         }
 
-    def location(self, item: Fact) -> str:
-        return item.location
-
     def questions(self, item: Fact) -> list[Question]:
         return [Question(texts, (item.gold,)) for texts in asked(item).values()]
 
@@ -332,31 +278,20 @@ class Lama(Asked[Fact]):
     def sections(run: LamaRun) -> list[Section]:
         """Negations, then misleading words, then a few queries."""
         negations, precision, examples = run.tables()
-        primed = run.summary["condition"].str.starts_with("misprimed").any()
+        said = (
+            f"{row['dataset']}: the first token is the same in {100 * row['overlap@1']:.1f} % of {row['n']:,} facts."
+            for row in negations.frame.filter(split=ALL).iter_rows(named=True)
+        )
         return [
             Section(
                 "Does a negation change the prediction?",
-                [
-                    (
-                        "A high correlation and overlap mean that the model answers a sentence and its negation alike: "
-                        "it ignores the negation."
-                    ),
-                    *(
-                        f"{row['dataset']}: the first token is the same in {100 * row['overlap@1']:.1f} % of "
-                        f"{row['n']:,} facts."
-                        for row in negations.frame.filter(split=ALL).iter_rows(named=True)
-                    ),
-                ],
-                figures=[chart.figure(run) for chart in ALIKE],
+                ["Where correlation and overlap are high, the model ignores the negation.", *said],
+                figures=[CORRELATION.figure(run), OVERLAP.figure(run)],
                 tables=[negations],
             ),
             Section(
                 "Do misleading words change the prediction?",
-                [
-                    "A misprimed query begins with a misleading word, such as “Talk? Birds can [MASK]”."
-                    if primed
-                    else "This run has no queries with misleading words."
-                ],
+                ["A misprimed query begins with a misleading word, such as “Talk? Birds can [MASK]”."],
                 figures=[PRIMED.figure(run, precision)],
             ),
             Section("What does the model answer?", tables=[examples], notes=run.remarks()),

@@ -47,7 +47,7 @@ def test_only_affirmative_contexts_have_an_expected_word(small):
 
 
 def test_role_reversal_compares_one_word_in_two_contexts(small):
-    [pair] = [item for item in build_items(small, draws=1, seed=0) if item.dataset == "ROLE-88" and item.good]
+    [pair] = [item for item in build_items(small, draws=1, seed=0) if item.dataset == "ROLE-88" and item.compared]
     good, bad = pair.compared
     assert good.sentence == "the man forgot which customer the waitress had served."
     assert bad.sentence == "the man forgot which waitress the customer had served."
@@ -135,7 +135,7 @@ def test_counts_are_the_papers(shared, real):
         for name in DATASETS
     }
     contexts = {name: sum(bool(item.expected) for item in originals(items, name)) for name in DATASETS}
-    comparisons = {name: sum(bool(item.good) for item in originals(items, name)) for name in DATASETS}
+    comparisons = {name: sum(bool(item.compared) for item in originals(items, name)) for name in DATASETS}
     assert len(sentences["CPRAG-102"]) == notes["cprag_102"]["size_by_name_count"] == 34 * 3
     assert contexts["ROLE-88"] == notes["role_88"]["items_kept_count"] == 88
     assert len(sentences["NEG-136-SIMP"]) == notes["neg_136"]["simple_sentences_count"] == 72
@@ -165,7 +165,7 @@ def test_generic_nouns_change_every_context_and_leave_half_of_them(real):
 def test_four_articles_differ_between_true_and_false(real):
     """In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells."""
     items = originals(build_items(real, draws=1, seed=0), "NEG-136-SIMP")
-    different = {item.cluster for item in items for bad in item.bad if item.good.text != bad.text}
+    different = {item.cluster for item in items if len({one.text for one in item.compared}) > 1}
     assert len(different) == 4
 
 
