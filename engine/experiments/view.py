@@ -169,10 +169,10 @@ class Chart:
 
     Attributes:
         name: Of the files, unique among the figures of a run.
-        metric: What is drawn; `others` are metrics that are drawn beside it, with their names.
+        metric: What is drawn; `others` are metrics that are drawn beside it, with their names, `series` its own name.
         title: Of the axis of values.
         caption: By default the title, by condition.
-        rows: As in `View`.
+        where, also, rows: As in `View`.
         label: What a point is called.
         panel: The column of the summary with a small chart for each of its values; None for one chart.
         keys: The columns of the table that name a row, as headings of the columns of the summary.
@@ -183,10 +183,13 @@ class Chart:
     title: str
     caption: str = ""
     where: pl.Expr = EVERY
+    also: Mapping[str, pl.Expr] = field(default_factory=dict)
     rows: pl.DataFrame | None = None
     label: pl.Expr = field(default_factory=place)
     panel: str | None = "dataset"
     others: Mapping[str, str] = field(default_factory=dict)
+    series: str = "{model}"
+    joint: bool = True
     keys: Sequence[str] = ("dataset", "condition", "split")
     domain: tuple[float, float] | None = None
     zero: bool = True
@@ -197,15 +200,15 @@ class Chart:
         """With this table, or one of the drawn values."""
         counted = run.summary.filter(self.where)
         if self.rows is not None:
-            counted = self.rows.join(counted, on=self.rows.columns, maintain_order="left")
+            keys = [name for name in self.rows.columns if name in counted.columns]
+            counted = self.rows.join(counted, on=keys, maintain_order="left")
+        counted = counted.join(run.paper.figures, on=CELL, how="left", maintain_order="left").with_columns(**self.also)
         own = counted.filter(pl.col("metric") == self.metric)
-        series = [own.with_columns(source=pl.lit(run.model_name))]
+        series = [own.with_columns(source=pl.lit(self.series.replace("{model}", run.model_name)))]
         for metric, name in self.others.items():
             other = counted.filter(pl.col("metric") == metric)
             series.append(other.with_columns(source=pl.lit(name), low=None, high=None))
-        paper = run.paper.figures.filter(pl.col("metric") == self.metric)
-        paper = own.join(paper, on=CELL, maintain_order="left")
-        series.append(paper.with_columns(source=pl.lit(PAPER), value="published", low=None, high=None))
+        series.append(own.with_columns(source=pl.lit(PAPER), value="published", low=None, high=None))
         points = pl.concat(series, how="diagonal_relaxed").drop_nulls("value").with_columns(
             pl.col("value", "low", "high") * self.scale, place=self.label
         )  # fmt: skip
@@ -218,7 +221,7 @@ class Chart:
         small = f"A small chart for each {self.panel} with a point" if self.panel else "A point"
         alt = f"{small} for each of {points['place'].n_unique()} categories: {self.title}."
         caption = self.caption or f"{self.title[:1].upper()}{self.title[1:]} by condition, with 95 % intervals."
-        return Figure(self.name, plot, table or self._table(run), alt, caption, wide=wide, joint=True)
+        return Figure(self.name, plot, table or self._table(run), alt, caption, wide=wide, joint=self.joint)
 
     def _table(self, run: Summarised) -> Table:
         heading, _, unit = self.title.partition(" (")
@@ -252,8 +255,8 @@ def _doubts(values: Sequence[Values], frame: pl.DataFrame, paper: Paper, has: Ma
         return []
     marks = (mark for column in shown for mark in frame[f"printed {column.metric}"].drop_nulls())
     doubts = [*paper.doubts, *dict.fromkeys(paper.marks[mark] for mark in marks if mark in paper.marks)]
-    where = f"{BESIDE}: the paper" if any(column.paper == BESIDE for column in shown) else ""
-    return [f"{where}; {'; '.join(doubts)}" if where and doubts else where or f"paper: {'; '.join(doubts)}"]
+    said = [f"{BESIDE}: the paper"] if any(column.paper == BESIDE for column in shown) else []
+    return ["; ".join([*said, *doubts])] if said else [f"paper: {'; '.join(doubts)}"] if doubts else []
 
 
 def _told(rows: pl.DataFrame, test: str) -> list[str]:

@@ -17,6 +17,6 @@ def diagnostics_stage(exported, rows, *, draws=3, seed=0, items_per_part=128):
     return changed(changed(Diagnostics(draws=draws, seed=seed), read=rows).stage(exported), size=items_per_part)
 
 
-def asked_run(kind, summary, items=None, model="mini"):
+def asked_run(kind, summary, items=None, model="mini", **attributes):
     """A run with these results."""
-    return changed(kind(Path(), StageRecord({"model": model}, 1)), summary=summary, items=items)
+    return changed(kind(Path(), StageRecord({"model": model}, 1)), summary=summary, items=items, **attributes)

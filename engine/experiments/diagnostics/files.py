@@ -134,9 +134,10 @@ def _read(path: Path, columns: str, read: Callable[[Row], Any]) -> tuple[Any, ..
 
 
 def _pragmatic(row: Row) -> Pragmatic:
-    words = map(row.text, ("expected", "within_category", "between_category"))
-    contexts = _context(row, "context_s1"), _context(row, "context_s2")
-    return Pragmatic(row.text("item"), *contexts, *words, _one_of(row, "constraint", CONSTRAINTS), row.location)
+    first, second = _context(row, "context_s1"), _context(row, "context_s2")
+    expected, within, between = map(row.text, ("expected", "within_category", "between_category"))
+    constraint = _one_of(row, "constraint", CONSTRAINTS)
+    return Pragmatic(row.text("item"), first, second, expected, within, between, constraint, row.location)
 
 
 def _reversal(row: Row) -> Reversal:

@@ -31,8 +31,9 @@ from ..finished_run import SummaryRun
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
 from .gh22_items import DATASET, chosen_acts, recounts, repetitions, sentence_rows
 from .gh22_patterns import Variant, load_variant
-from .gh22_views import acts_sentence, drops_table, rates_table
+from .gh22_views import acts_sentence
 from .gh22_views import sections as report_sections
+from .gh22_views import tables as report_tables
 from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
 
 
@@ -75,14 +76,7 @@ class Gh22Run(SummaryRun):
         )
 
     def tables(self) -> list[Table]:
-        return [
-            table
-            for variant, patterns in self.patterns.items()
-            for table in (
-                rates_table(self.summary, variant, patterns, self.model_name),
-                drops_table(self.summary, variant),
-            )
-        ]
+        return report_tables(self)
 
     def remarks(self) -> list[str]:
         said = acts_sentence(self.summary)

@@ -10,7 +10,7 @@ import polars as pl
 
 from ...basics.choices import Task
 from ...basics.errors import InputError, choice
-from ...inference.audit import audit_summary
+from ...inference.audit import audit_sentences, audit_summary
 from ...inference.classifier import labels as label_names
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
@@ -20,11 +20,13 @@ from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Experiment, Option
 from ..finished_run import SummaryRun
 from ..items import ALL, ORIGINAL
+from ..published import Paper
 from .nli_items import TRAINER, Labelled, recounts, sentence_rows, training_told
 from .nli_judgements import Judgements
 from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Source, map_head, read_sets
-from .nli_views import accuracy_table, comparison_table, drops_table, label_table
+from .nli_views import paper_of
 from .nli_views import sections as report_sections
+from .nli_views import tables as report_tables
 
 DATA = "negation-nli"
 
@@ -37,15 +39,15 @@ class NliRun(SummaryRun):
     clusters: ClassVar[str] = "original pairs"
 
     def tables(self) -> list[Table]:
-        drops = drops_table(self.summary)
-        return [
-            accuracy_table(
-                self.summary, self.model_name, self.record.metadata["family"], audit_summary(self.record.counts)
-            ),
-            *([drops] if drops else []),
-            label_table(self.summary),
-            comparison_table(self.summary),
-        ]
+        return report_tables(self)
+
+    def remarks(self) -> list[str]:
+        return audit_sentences(audit_summary(self.record.counts))
+
+    @cached_property
+    def paper(self) -> Paper:
+        """What the paper prints of models of this family."""
+        return paper_of(self.record.metadata["family"])
 
     def methods(self, test: str) -> str:
         told = training_told(self.record.metadata.get("training"))

@@ -64,7 +64,8 @@ def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     for name, figure in figures:
         said = pl.lit(name)
         if inner:  # such as `source`: the model itself, or the paper
-            said = pl.when(pl.col(inner) == "paper").then(pl.lit(f"{name}, paper")).otherwise(said)
+            for other in ("paper", "majority baseline"):
+                said = pl.when(pl.col(inner) == other).then(pl.lit(f"{name}, {other}")).otherwise(said)
         frames.append(figure.plot.data.with_columns(said.alias(MODEL)))
     data = pl.concat(frames, how="diagonal_relaxed")
     if isinstance(plot, Points):
@@ -107,7 +108,7 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
     for name, figure in figures:
         own = figure.plot.data
         if plot.series:
-            own = own.filter(pl.col(plot.series) != "paper")
+            own = own.filter(~pl.col(plot.series).is_in(["paper", "majority baseline"]))
         points.append(own.select(pl.lit(name).alias(MODEL), category=plot.y, value=plot.x, **ends))
     return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points))]
 

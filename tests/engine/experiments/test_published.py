@@ -4,6 +4,7 @@ import tomllib
 
 import pytest
 from negengine.engine.experiments.lama.lama import trex_group
+from negengine.engine.experiments.nli.nli_pairs import SOURCES
 from negengine.engine.experiments.published import CELL, paper_of, published
 
 CORPORA = {"Google-RE": "GoogleRE", "T-REx": "TREx", "ConceptNet": "ConceptNet", "SQuAD": "SQuAD"}
@@ -73,6 +74,24 @@ def test_our_copy_of_table_2_of_the_replication_is_the_transcript(transcript):
             for row in rows
         }
         assert figures("gh22", model) == wanted
+
+
+def test_our_copy_of_the_tables_of_nli_is_the_transcript(transcript):
+    theirs = transcript("nli-negation")
+    letters = {"entailment": "E", "not_entailment": "notE", "contradiction": "C", "neutral": "N"}
+    ours = published("nli")
+    for source, labels in SOURCES.items():
+        for split, shares in theirs["table_5"][source.lower()].items():
+            assert ours[source]["labels"][split] == [shares[letters[label]] for label in labels]
+        for row in theirs["table_7"]["rows"]:
+            condition, _, split = row["test_pairs"].removeprefix("original_").partition("_")
+            ours_row = (
+                ours[source]["accuracy"]["original"]["negation" if split else "all"]
+                if condition == "dev"
+                else ours[source]["accuracy"]["new"][split]
+            )
+            assert ours_row == row[source.lower()]
+        assert ours["cues"][source] == theirs["table_1_from_text"]["benchmarks"][source.lower()]
 
 
 def test_groups_of_trex_are_those_of_the_data(shared):
