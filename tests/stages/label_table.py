@@ -6,7 +6,6 @@ import numpy as np
 from negengine.engine.inference.batches import ignored
 from negengine.engine.inference.classifier import EncodedPairs, Labels, PairBucket
 from negengine.engine.inference.exported import PRECISIONS
-from negengine.engine.inference.mixed import Calibration
 
 
 class LabelTable:
@@ -58,8 +57,3 @@ def numbered_pairs(n: int, lengths: int = 3) -> EncodedPairs:
         for k, own in enumerate(rows)
     )
     return EncodedPairs(buckets, np.zeros(n, np.bool_))
-
-
-def label_calibration(bound: float, bias: tuple[float, ...] = (0.0, 0.0, 0.0), **more: Any) -> Calibration:
-    more = {"never": (), "audit_share": 0.0, **more}
-    return Calibration(bias=bias, deviation=bound / 4.5, bound=bound, close=0.1, sentences=1000, **more)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.model import Asked, Decisions
+from negengine.engine.inference.model import Asked, Decisions, main_token
 from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
 EXPECTED = 0  # the token that every sentence expects
@@ -16,6 +16,9 @@ class LogitsTable:
     def __init__(self, logits: Any, precision: str = "fp32") -> None:
         self.logits, self.precision = np.asarray(logits, np.float32), precision
         self.decided: list[int] = []
+
+    def decide(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Decisions:
+        return self._decide(ids[:, 0], main_token(expected), advance)
 
     def decide_each(self, groups: list[Asked], advance: Any = ignored) -> list[Decisions]:
         return [self._decide(ids[:, 0], expected, advance) for ids, _, expected in groups]

@@ -1,15 +1,16 @@
-"""A causal model answers the calls of a masked one: only what stands before the mask is read."""
+"""A causal model answers the calls of a masked one; what neighbouring sentences share is computed once."""
 
 import numpy as np
 import pytest
+from causal_checkpoints import FAMILIES
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.causal import CausalLM, open_language_model
+from negengine.engine.inference.causal import CausalLM, common_prefixes, open_language_model
 from negengine.engine.inference.model import MaskedLM
 
 
 @pytest.fixture(scope="module")
 def model(causal):
-    return CausalLM(causal("gpt2"))
+    return open_language_model(causal("gpt2"))
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +22,9 @@ def batch(model):
     return ids, np.full(40, 11, np.int32), random.integers(1, model.exported.vocab_size, 40).astype(np.int32)
 
 
-def test_either_kind_is_opened(causal, mini):
-    assert isinstance(open_language_model(causal("gpt2")), CausalLM)
+def test_each_kind_is_opened_as_what_it_is(model, causal, mini):
+    assert isinstance(model, CausalLM)
     assert isinstance(open_language_model(mini), MaskedLM)
-
-
-def test_a_causal_model_is_not_a_masked_one(causal, mini):
     with pytest.raises(InputError, match="exported for text-generation, fill-mask is needed"):
         MaskedLM(causal("gpt2"))
     with pytest.raises(InputError, match="exported for fill-mask, text-generation is needed"):
@@ -41,38 +39,27 @@ def test_what_stands_behind_the_mask_is_not_read(model, batch):
     np.testing.assert_array_equal(found.ids, model.decide(ids, position, expected).ids)
 
 
-def test_log_probabilities_of_tokens_are_those_of_decisions(model, batch):
+def test_log_probabilities_of_tokens_are_those_of_decisions_whatever_the_batch(causal, model, batch):
     ids = batch[0][:, :-1]
     found = model.token_logprobs(ids)
     for column in range(1, ids.shape[1]):
         decided = model.decide(ids, np.full(40, column, np.int32), ids[:, column])
         np.testing.assert_allclose(found[:, column - 1], decided.expected_logprob, atol=1e-5)
-
-
-def test_log_probabilities_do_not_depend_on_batches(causal, model, batch):
-    ids = batch[0][:, :-1]
     small = CausalLM(causal("gpt2"), batch_tokens=16, threads=1)
-    np.testing.assert_allclose(small.token_logprobs(ids), model.token_logprobs(ids), atol=1e-5)
+    np.testing.assert_allclose(small.token_logprobs(ids), found, atol=1e-5)
 
 
-def test_a_text_of_one_token_has_no_log_probabilities(model):
+def test_of_nothing_there_are_no_decisions_nor_log_probabilities(model):
     assert model.token_logprobs(np.ones((3, 1), np.int32)).shape == (3, 0)
     assert model.token_logprobs(np.ones((0, 4), np.int32)).shape == (0, 3)
-
-
-def test_no_sentences_are_decided(model):
     none = np.empty(0, np.int32)
     assert len(model.decide(np.empty((0, 4), np.int32), none, none)) == 0
 
 
-def test_a_mask_with_nothing_before_it_is_refused(model, batch):
+def test_a_mask_that_cannot_be_asked_for_is_refused(model, batch):
     ids, position, expected = batch
     with pytest.raises(InputError, match="nothing stands before the mask"):
         model.decide(ids, position * 0, expected)
-
-
-def test_a_mask_before_the_one_that_is_asked_for_is_refused(model, batch):
-    ids, position, expected = batch
     ids = ids.copy()
     ids[3, 4] = model.exported.tokenizer.mask_id
     with pytest.raises(InputError, match="outside the vocabulary of"):
@@ -87,3 +74,46 @@ def test_a_low_precision_model_has_no_log_probabilities_of_all_tokens(causal, ba
     assert len(low.decide(*batch)) == 40
     with pytest.raises(ValueError, match=r"need the fp32 graph, not model\.int8\.onnx"):
         low.token_logprobs(batch[0][:, :-1])
+
+
+# ---------------------------------------------------------------- shared beginnings
+
+GROUPS, SIZE, SHARED, REST = 4, 30, 9, 6
+
+
+def sentences(vocabulary=300):
+    random = np.random.default_rng(0)
+    first = random.integers(5, vocabulary, (GROUPS, SHARED)).repeat(SIZE, axis=0)
+    return np.concatenate([first, random.integers(5, vocabulary, (GROUPS * SIZE, REST))], axis=1).astype(np.int32)
+
+
+def test_sentences_are_grouped_by_what_they_share_where_that_is_worth_it():
+    ids = sentences()
+    found = common_prefixes(ids)
+    assert found.length == SHARED
+    assert found.bounds.tolist() == [0, 30, 60, 90, 120]
+    small_groups = np.concatenate([ids[i::SIZE].repeat(3, axis=0) for i in range(10)])
+    in_no_order = np.random.default_rng(1).permutation(ids)
+    for own in (ids[:, SHARED:], in_no_order, ids[:1], ids[::SIZE], small_groups):
+        assert common_prefixes(own) is None
+
+
+@pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if family.fused])
+@pytest.mark.parametrize("name", ["model.onnx", "model.cpu.onnx", "model.int8.onnx"])
+def test_decisions_are_those_of_single_sentences(causal, family, name):
+    exported = causal(family)
+    graph = exported.folder / name
+    assert exported.sharing_prefixes(graph) is not None
+    ids = np.pad(sentences(), [(0, 0), (0, 1)], constant_values=exported.tokenizer.mask_id).astype(np.int32)
+    position, expected = np.full(len(ids), ids.shape[1] - 1, np.int32), ids[:, SHARED]
+    done = []
+    model = CausalLM(exported, graph=graph, batch_tokens=64)
+    found = model.decide(ids, position, expected, done.append)
+    alone = [model.decide(ids[row : row + 1], position[:1], expected[row : row + 1]) for row in range(len(ids))]
+    assert sum(done) == len(ids)
+    logits = np.concatenate([decisions.logits for decisions in alone])
+    if name == "model.int8.onnx":  # its scales depend on the batch
+        assert np.abs(found.logits - logits).mean() < 0.3
+        return
+    np.testing.assert_array_equal(found.top1, np.concatenate([decisions.top1 for decisions in alone]))
+    np.testing.assert_allclose(found.logits, logits, atol=1e-4)

@@ -1,6 +1,6 @@
 """Pairs of texts as the engine encodes, cuts and classifies them, against transformers."""
 
-import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ PAIRS = [(SHORT, MIDDLE), (LONG, SHORT), (SHORT, LONG), (LONG, LONG), (MIDDLE, M
 
 def rows_of(encoded):
     return {
-        int(row): (ids, segments)
+        int(row): (ids.tolist(), segments.tolist())
         for part in encoded.buckets
         for row, ids, segments in zip(part.rows, part.ids, part.segments, strict=True)
     }
@@ -58,66 +58,44 @@ def rows_of(encoded):
 @pytest.mark.parametrize("longest", [None, 24, 11, 5])
 def test_ids_segments_and_cuts_are_those_of_transformers(longest, checkpoint, exported):
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    found = rows_of(encode_pairs(exported, PAIRS, max_length=longest))
-    for row, pair in enumerate(PAIRS):
-        wanted = tokenizer(*pair, truncation="longest_first", max_length=longest or LONGEST)
-        assert found[row][0].tolist() == wanted["input_ids"]
-        assert found[row][1].tolist() == wanted["token_type_ids"]
-
-
-def test_a_pair_is_marked_as_cut_exactly_if_it_lost_tokens(exported):
-    """24 tokens with three special ones leave 21: 3 + 12 and 3 + 3 fit; 80 + 3, 3 + 80, 80 + 80 and 12 + 12 do not."""
-    assert encode_pairs(exported, PAIRS).truncated.tolist() == [False, True, True, True, True, False]
-
-
-def test_slices_hold_every_pair_once_by_ascending_length(exported):
-    encoded = encode_pairs(exported, PAIRS)
+    encoded = encode_pairs(exported, PAIRS, max_length=longest)
+    for row, found in rows_of(encoded).items():
+        wanted = tokenizer(*PAIRS[row], truncation="longest_first", max_length=longest or LONGEST)
+        assert found == (wanted["input_ids"], wanted["token_type_ids"])
     lengths = [part.ids.shape[1] for part in encoded.buckets]
     assert lengths == sorted(set(lengths))
     assert sorted(np.concatenate([part.rows for part in encoded.buckets]).tolist()) == list(range(len(PAIRS)))
+    if longest is None:  # 24 tokens with three special ones leave 21
+        assert encoded.truncated.tolist() == [False, True, True, True, True, False]
+
+
+def test_the_truncation_side_of_the_checkpoint_is_kept(checkpoint, exported):
+    """Some tokenizers cut at the start; tokenizer.json alone does not say so."""
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint, truncation_side="left")
+    assert exported.info["truncation_side"] == "right"
+    left = replace(exported, info=exported.info | {"truncation_side": "left"})
+    ((ids, _),) = rows_of(encode_pairs(left, [(LONG, SHORT)])).values()
+    assert ids == tokenizer(LONG, SHORT, truncation=True, max_length=LONGEST)["input_ids"]
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 60, 100_000])
 def test_logits_equal_pytorch_whatever_the_batch(batch_tokens, checkpoint, exported):
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    model = BertForSequenceClassification.from_pretrained(checkpoint).eval()
-    logits = PairClassifier(exported, batch_tokens=batch_tokens).classify(encode_pairs(exported, PAIRS)).logits
-    for pair, found in zip(PAIRS, logits, strict=True):
+    reference = BertForSequenceClassification.from_pretrained(checkpoint).eval()
+    model = PairClassifier(exported, batch_tokens=batch_tokens)
+    for pair, found in zip(PAIRS, model.classify(encode_pairs(exported, PAIRS)).logits, strict=True):
         inputs = tokenizer(*pair, truncation="longest_first", max_length=LONGEST, return_tensors="pt")
         with torch.inference_mode():
-            wanted = model(**inputs).logits[0].numpy()
-        np.testing.assert_allclose(found, wanted, atol=2e-5)
-
-
-def test_no_pairs_give_no_logits(exported):
-    assert PairClassifier(exported).classify(encode_pairs(exported, [])).logits.shape == (0, 2)
-
-
-def test_labels_stand_in_the_order_of_the_logits(exported):
+            np.testing.assert_allclose(found, reference(**inputs).logits[0].numpy(), atol=2e-5)
+    assert model.classify(encode_pairs(exported, [])).logits.shape == (0, 2)
     assert labels(exported) == ("entailment", "not_entailment")
 
 
-@pytest.mark.parametrize("longest", [4, 25])
-def test_a_length_that_the_model_does_not_take_is_refused(longest, exported):
-    with pytest.raises(InputError, match=rf"--max-length {longest}: .* takes 5 to 24 tokens"):
-        encode_pairs(exported, PAIRS, max_length=longest)
-
-
-def test_a_text_with_the_padding_token_is_refused_with_its_place(exported):
+def test_what_a_classifier_does_not_take_is_refused(mini, exported):
+    for longest in (4, 25):
+        with pytest.raises(InputError, match=rf"--max-length {longest}: .* takes 5 to 24 tokens"):
+            encode_pairs(exported, PAIRS, max_length=longest)
     with pytest.raises(InputError, match=r"RTE\.txt:7: contains the padding token"):
         encode_pairs(exported, [(SHORT, "w1 [PAD] w2")], locations=["RTE.txt:7"])
-
-
-def test_a_masked_language_model_is_not_a_classifier(mini):
     with pytest.raises(InputError, match="is exported for fill-mask, text-classification is needed"):
         PairClassifier(mini)
-
-
-def test_the_truncation_side_of_the_checkpoint_is_kept(checkpoint, exported, tmp_path):
-    """Some tokenizers cut at the start; tokenizer.json alone does not say so."""
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint, truncation_side="left")
-    info = json.loads((exported.folder / "export.json").read_text())
-    assert info["truncation_side"] == "right"
-    left = type(exported)(**{**exported.__dict__, "info": exported.info | {"truncation_side": "left"}})
-    ((ids, _),) = rows_of(encode_pairs(left, [(LONG, SHORT)])).values()
-    assert ids.tolist() == tokenizer(LONG, SHORT, truncation=True, max_length=LONGEST)["input_ids"]

@@ -1,9 +1,26 @@
-"""The devices that `--device` names, chosen without opening a model."""
+"""The devices that `--device` names, what NVIDIA's driver tells of them, and the sizes of batches on CUDA.
+
+The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_placement.py.
+"""
+
+from types import SimpleNamespace
 
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import device as devices
-from negengine.engine.inference.device import CPU, Device, choose_device, choose_devices, threads_each
+from negengine.engine.inference.cuda import rounded_up
+from negengine.engine.inference.device import (
+    CPU,
+    Device,
+    choose_devices,
+    cuda_bus_address,
+    cuda_devices,
+    cuda_memory,
+    cuda_name,
+    cuda_version,
+    threads_each,
+)
+from negengine.engine.inference.session import open_session
 
 
 @pytest.fixture
@@ -12,63 +29,112 @@ def two_gpus(monkeypatch):
     monkeypatch.setattr(devices, "cuda_devices", lambda: 2)
 
 
-@pytest.fixture
-def five_cores(monkeypatch):
-    monkeypatch.setattr(devices, "cpu_threads", lambda: 5)
-
-
 def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):
     monkeypatch.setattr(devices, "cuda_devices", lambda: 0)
-    assert choose_device("auto") == CPU
+    assert choose_devices("auto") == (CPU,)
     with pytest.raises(InputError, match=r"--device cuda:1: .*CUDA"):
-        choose_device("cuda:1")
+        choose_devices("cuda:1")
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_a_cuda_index_beyond_the_devices_is_an_error():
-    assert str(choose_device("cuda:1")) == "cuda:1"
-    with pytest.raises(InputError, match="the driver lists 2, up to cuda:1"):
-        choose_device("cuda:2")
+def test_devices_by_their_names():
+    for words, found in {
+        "cpu": [CPU],
+        "auto": [Device("cuda", 0)],
+        "cpu,cpu": [CPU, CPU],
+        "cuda:1, cuda:0,cpu": [Device("cuda", 1), Device("cuda", 0), CPU],
+    }.items():
+        assert choose_devices(words) == tuple(found)
+    for words, reason in {
+        **dict.fromkeys(
+            ["gpu", "cuda:", "cuda:x", "CPU", "", "cuda:-1", "cpu:0", "cpu,"], "give auto, cpu, cuda or cuda:"
+        ),
+        "cpu,auto": "auto stands for one device",
+        "cuda,cpu,cuda:0": "cuda:0 is given 2 times",
+        "cuda:0,cuda:2": "--device cuda:2: no such device; the driver lists 2, up to cuda:1",
+        "cpu," * 64 + "cpu": "65 devices; give at most 64",
+    }.items():
+        with pytest.raises(InputError, match=reason):
+            choose_devices(words)
 
 
-@pytest.mark.parametrize("word", ["gpu", "cuda:", "cuda:x", "CPU", "", "cuda:-1", "cpu:0"])
-def test_an_unknown_device_is_an_error(word):
-    with pytest.raises(InputError, match="give auto, cpu, cuda or cuda:INDEX"):
-        choose_device(word)
-
-
-@pytest.mark.usefixtures("two_gpus")
-def test_several_devices_by_comma():
-    assert choose_devices("cpu") == (CPU,)
-    assert choose_devices("auto") == (Device("cuda", 0),)
-    assert choose_devices("cpu,cpu") == (CPU, CPU)
-    assert choose_devices("cuda:1, cuda:0,cpu") == (Device("cuda", 1), Device("cuda", 0), CPU)
-
-
-@pytest.mark.usefixtures("two_gpus")
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("cpu,auto", "auto stands for one device"),
-        ("cuda,cpu,cuda:0", "cuda:0 is given 2 times"),
-        ("cpu,", "give auto, cpu, cuda or cuda:INDEX"),
-        ("cuda:0,cuda:2", "--device cuda:2: no such device"),
-    ],
-)
-def test_several_devices_that_cannot_be(words, reason):
-    with pytest.raises(InputError, match=reason):
-        choose_devices(words)
-
-
-@pytest.mark.usefixtures("five_cores")
-def test_several_cpus_share_the_cores():
+def test_several_cpus_share_the_cores_unless_the_user_says_how_many_threads(monkeypatch):
     """Each used to take all of them."""
+    monkeypatch.setattr(devices, "cpu_threads", lambda: 5)
     assert threads_each([CPU]) == (5,)
-    assert threads_each([CPU, CPU]) == (3, 2)
     assert threads_each([CPU, Device("cuda"), CPU]) == (3, None, 2)
     assert threads_each([CPU] * 7) == (1,) * 7
-
-
-@pytest.mark.usefixtures("five_cores")
-def test_threads_that_the_user_gives_are_those_of_each_device():
     assert threads_each([CPU, CPU], 4) == (4, 4)
+
+
+def driver_with(known):
+    """As libcuda answers on a machine whose visible devices have these (memory, address)."""
+
+    def write(value, status=0):
+        return lambda target, *_: setattr(target._obj, "value", value) or status
+
+    def device(handle, index):
+        handle._obj.value = index
+        return 0 if index < len(known) else 101
+
+    def memory(total, handle):
+        total._obj.value = known[handle.value][0]
+        return 0
+
+    def address(text, length, handle):
+        text.value = known[handle.value][1].encode()[: length - 1]
+        return 0
+
+    def name(text, length, handle):
+        text.value = b"NVIDIA H200"
+        return 0
+
+    return SimpleNamespace(
+        cuInit=lambda _: 0 if known else 100,
+        cuDeviceGetCount=write(len(known)),
+        cuDeviceGet=device,
+        cuDeviceTotalMem_v2=memory,
+        cuDeviceGetPCIBusId=address,
+        cuDeviceGetName=name,
+        cuDriverGetVersion=write(13010),
+    )
+
+
+def test_devices_are_those_of_the_driver(monkeypatch):
+    known = [(140 << 30, "0000:C1:00.0"), (80 << 30, "0000:01:00.0")]
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda _: driver_with(known))
+    assert (cuda_devices(), cuda_version()) == (2, "13.1")
+    assert [(cuda_memory(index), cuda_bus_address(index)) for index in (0, 1)] == known
+    assert cuda_name(1) == "NVIDIA H200"
+    assert (cuda_memory(2), cuda_bus_address(2), cuda_name(2)) == (None, None, None)
+
+
+@pytest.mark.parametrize("known", [None, []], ids=["no driver", "no visible device"])
+def test_without_a_driver_or_with_hidden_devices_there_are_none(known, monkeypatch):
+    """With an empty CUDA_VISIBLE_DEVICES the driver does not start; NVML would list every device all the same."""
+
+    def load(_):
+        if known is None:
+            raise OSError("libcuda.so.1: cannot open shared object file")
+        return driver_with(known)
+
+    monkeypatch.setattr(devices.ctypes, "CDLL", load)
+    assert cuda_devices() == 0
+    assert [ask(0) for ask in (cuda_memory, cuda_bus_address, cuda_name)] == [None] * 3
+    assert cuda_version() is None
+
+
+def test_batches_on_cuda_have_15_sizes_up_to_1024_and_waste_at_most_a_third():
+    """Powers of two or half as much again, from 8 on; 1 to 6 sentences used to be filled up to 6."""
+    assert [rounded_up(n, 910) for n in (1, 8, 9, 12, 13, 17, 25, 900)] == [8, 8, 12, 12, 16, 24, 32, 910]
+    assert rounded_up(3, 5) == 5
+    sizes = {n: rounded_up(n, 1024) for n in range(1, 1025)}
+    assert len(set(sizes.values())) == 15
+    assert all(size - n <= size / 3 for n, size in sizes.items() if n > 8)
+
+
+def test_a_damaged_graph_is_one_line(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(InputError, match=r"model\.onnx: ONNX Runtime cannot open it") as caught:
+        open_session(tmp_path / "model.onnx", CPU)
+    assert "\n" not in str(caught.value)

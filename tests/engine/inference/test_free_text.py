@@ -1,21 +1,35 @@
-"""Free text is encoded and grouped by length, and a bad text is told with its location."""
+"""Free text: encoded, grouped by length, refused with its place; the most probable tokens are PyTorch's."""
 
-from types import SimpleNamespace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.free_text import encode_texts, log_softmax
+from negengine.engine.inference.free_text import encode_texts, log_softmax, predict_texts, top_tokens
+from negengine.engine.inference.model import MaskedLM
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+MINI = Path(__file__).parents[3] / "export" / "mini"
+TEXTS = [
+    "Jessica is a dancer who likes to smoke. She is happy to [MASK].",
+    "A robin is not a [MASK].",
+    "[MASK] is a doctor.",
+    "Peter is an architect who doesn't like to swim, and he said so to everybody at the [MASK] last week.",
+]
 
 
-def model(tokenizer, longest=20):
-    return SimpleNamespace(name="tiny", max_length=longest, padding_id=tokenizer.encode(["[PAD]"])[0][1])
+@pytest.fixture(scope="module")
+def model(mini):
+    return MaskedLM(mini)
 
 
-def test_texts_are_grouped_by_length_and_hold_their_mask(mini_tokenizer):
-    texts = ["She is happy to [MASK].", "[MASK].", "He likes to [MASK]."]
-    found = encode_texts(model(mini_tokenizer), mini_tokenizer, texts)
-    assert [part.rows.tolist() for part in found] == [[1], [2], [0]]
+def test_texts_are_grouped_by_length_and_hold_their_mask(mini, mini_tokenizer):
+    found = encode_texts(mini, mini_tokenizer, TEXTS)
+    assert [part.rows.tolist() for part in found] == [[2], [1], [0], [3]]
     assert all((part.ids[0, part.mask_position] == mini_tokenizer.mask_id).all() for part in found)
 
 
@@ -23,17 +37,57 @@ def test_texts_are_grouped_by_length_and_hold_their_mask(mini_tokenizer):
     ("text", "reason"),
     [
         ("nothing", r"facts:3: no masks, where one \[MASK\] is needed"),
+        ("", r"facts:3: no masks, where one \[MASK\] is needed"),
         ("[MASK] [MASK]", "facts:3: 2 masks"),
-        ("a " * 30 + "[MASK]", "facts:3: 33 tokens, but tiny takes at most 20: shorten it"),
+        ("a " * 600 + "[MASK]", r"facts:3: \d+ tokens, but mini takes at most \d+: shorten it"),
         ("[PAD] [MASK]", "facts:3: contains the padding token"),
     ],
 )
-def test_a_bad_text_is_told_with_its_location(text, reason, mini_tokenizer):
+def test_a_bad_text_is_told_with_its_location(text, reason, mini, mini_tokenizer):
     with pytest.raises(InputError, match=reason):
-        encode_texts(model(mini_tokenizer), mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
+        encode_texts(mini, mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
 
 
 def test_log_softmax_is_that_of_the_definition():
     # exp(0), exp(ln 3): 1/4 and 3/4.
     np.testing.assert_allclose(log_softmax(np.log(np.array([[1, 3]], np.float32))), np.log([[0.25, 0.75]]), rtol=1e-7)
     assert log_softmax(np.array([[1e4, -1e4]], np.float32)).dtype == np.float64
+
+
+@given(
+    arrays(np.float32, st.tuples(st.integers(1, 3), st.just(30)), elements=st.integers(0, 5)),
+    st.integers(0, 28),
+    st.sets(st.integers(0, 29), max_size=2),
+)
+def test_top_tokens_are_those_of_a_stable_sort(logits, k, excluded):
+    """Few and many are found in two ways; the logits here have many ties."""
+    before = logits.copy()
+    wanted = [[i for i in np.lexsort((range(30), -row)) if i not in excluded][:k] for row in logits]
+    assert top_tokens(logits, k, sorted(excluded)).tolist() == wanted
+    np.testing.assert_array_equal(logits, before)
+
+
+def test_more_tokens_than_there_are_cannot_be_ranked():
+    with pytest.raises(ValueError, match="29 tokens wanted, of 30 with 2 excluded"):
+        top_tokens(np.zeros((1, 30), np.float32), 29, [3, 4])
+
+
+def test_tokens_and_probabilities_are_pytorchs(model, mini_tokenizer):
+    tokenizer, reference = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
+    found = predict_texts(model, mini_tokenizer, TEXTS, top=4)
+    assert [(row["text"], row["rank"]) for row in found] == [(text, rank) for text in TEXTS for rank in (1, 2, 3, 4)]
+    for number, text in enumerate(TEXTS):
+        encoded = tokenizer(text, return_tensors="pt")
+        with torch.inference_mode():
+            logits = reference(**encoded).logits[0, encoded["input_ids"][0].tolist().index(tokenizer.mask_token_id)]
+        best, own = logits.topk(4), found[4 * number : 4 * number + 4]
+        assert [row["token"] for row in own] == [mini_tokenizer.token_text(int(token)) for token in best.indices]
+        np.testing.assert_allclose([row["logit"] for row in own], best.values, atol=1e-4)
+        np.testing.assert_allclose([row["probability"] for row in own], logits.softmax(0)[best.indices], atol=1e-5)
+
+
+def test_more_tokens_than_the_vocabulary_has_give_the_whole_vocabulary(model, mini_tokenizer):
+    rows = predict_texts(model, mini_tokenizer, TEXTS[:1], top=model.exported.vocab_size + 1)
+    assert len(rows) == model.exported.vocab_size
+    assert sum(row["probability"] for row in rows) == pytest.approx(1)
+    assert predict_texts(model, mini_tokenizer, []) == []

@@ -1,21 +1,34 @@
-"""What the machine tells of itself, and nothing that names it."""
+"""What the machine tells of itself and nothing that names it; what its kind decides; the energy that it used."""
 
 import platform
 
+import numpy as np
 import pynvml
 import pytest
 from negengine.engine.inference import machine as own
 from negengine.engine.inference.device import CPU, Device, cpu_threads
-from negengine.engine.inference.machine import cpu_information, hardware, host_kind, machine, memory_gib
+from negengine.engine.inference.machine import (
+    EnergyMeter,
+    cpu_information,
+    energy_used,
+    hardware,
+    host_kind,
+    low_precision_speed,
+    machine,
+    memory_gib,
+    prefers_convolutions,
+)
+
+GPU = Device("cuda", 0)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_kept():
-    machine.cache_clear()
-    hardware.cache_clear()
+    for kept in (machine, hardware):
+        kept.cache_clear()
     yield
-    machine.cache_clear()
-    hardware.cache_clear()
+    for kept in (machine, hardware):
+        kept.cache_clear()
 
 
 def test_this_machine_tells_system_and_cores():
@@ -25,21 +38,15 @@ def test_this_machine_tells_system_and_cores():
     assert platform.node() not in found.values()
 
 
-def test_the_first_core_is_read(tmp_path):
+def test_what_linux_tells_and_where_it_tells_nothing(tmp_path):
+    assert (cpu_information(tmp_path), memory_gib(tmp_path), host_kind(tmp_path)) == ({}, None, None)
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: A CPU\n\nprocessor\t: 1\nmodel name\t: B CPU\n")
     (tmp_path / "meminfo").write_text("MemFree: 1 kB\nMemTotal:       25165824 kB\n")
-    assert cpu_information(tmp_path)["model name"] == "A CPU"
-    assert memory_gib(tmp_path) == 24.0
-
-
-def test_the_kind_of_host_is_what_its_maker_calls_it(tmp_path):
     (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
     (tmp_path / "product_name").write_text("m7i.2xlarge\n")
+    assert cpu_information(tmp_path)["model name"] == "A CPU"
+    assert memory_gib(tmp_path) == 24.0
     assert host_kind(tmp_path) == "Amazon EC2 m7i.2xlarge"
-
-
-def test_what_the_system_does_not_tell_is_missing(tmp_path):
-    assert (cpu_information(tmp_path), memory_gib(tmp_path), host_kind(tmp_path)) == ({}, None, None)
 
 
 def test_the_hardware_of_the_cpu_is_its_processor(monkeypatch):
@@ -47,26 +54,114 @@ def test_the_hardware_of_the_cpu_is_its_processor(monkeypatch):
     assert hardware(CPU) == {"hardware": "A CPU"}
 
 
-def test_the_hardware_of_a_gpu_is_its_name_and_driver(monkeypatch):
-    monkeypatch.setattr(own, "cuda_name", lambda index: f"NVIDIA {index}")
-    monkeypatch.setattr(own, "cuda_memory", lambda _: 140 << 30)
-    monkeypatch.setattr(own, "cuda_version", lambda: "13.0")
-    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
-    monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
-    assert hardware(Device("cuda", 1)) == {
-        "hardware": "NVIDIA 1",
-        "memory GiB": 140.0,
-        "driver": "580.95.05",
-        "CUDA": "13.0",
-    }
-
-
-def test_a_gpu_without_nvml_lacks_the_version_of_the_driver(monkeypatch):
+def test_the_hardware_of_a_gpu_is_what_its_libraries_tell(monkeypatch):
     def refuse():
         raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
 
-    monkeypatch.setattr(pynvml, "nvmlInit", refuse)
-    monkeypatch.setattr(own, "cuda_name", lambda _: "NVIDIA H200")
-    monkeypatch.setattr(own, "cuda_memory", lambda _: None)
+    monkeypatch.setattr(own, "cuda_name", lambda index: f"NVIDIA {index}")
+    monkeypatch.setattr(own, "cuda_memory", lambda index: 140 << 30 if index else None)
     monkeypatch.setattr(own, "cuda_version", lambda: "13.0")
-    assert hardware(Device("cuda")) == {"hardware": "NVIDIA H200", "CUDA": "13.0"}
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
+    known = {"hardware": "NVIDIA 1", "memory GiB": 140.0, "driver": "580.95.05", "CUDA": "13.0"}
+    assert hardware(Device("cuda", 1)) == known
+    monkeypatch.setattr(pynvml, "nvmlInit", refuse)
+    assert hardware(GPU) == {"hardware": "NVIDIA 0", "CUDA": "13.0"}
+
+
+# The line of instruction sets in /proc/cpuinfo, what NumPy says → convolutions in place of products, int8 over fp32
+PROCESSORS = [
+    ("flags\t\t: fpu avx avx2 avx512f avx512_vnni fma", {}, True, 2.2),
+    ("flags\t\t: avx2 avx_vnni", {}, False, 2.2),
+    ("flags\t\t: avx2 avx512f", {}, True, 1.6),
+    ("flags\t\t: avx avx2 fma", {"found": ["X86_V4"]}, False, 1.6),
+    ("flags\t\t: avx sse4_2", {}, False, 1.0),
+    ("Features\t: asimd asimddp i8mm", {}, False, 1.0),
+    ("", {"found": ["SSE42", "AVX2"]}, False, 1.6),
+    ("", {"found": ["AVX2", "AVX512F"]}, True, 1.6),
+    ("", {"baseline": ["X86_V2"], "found": ["X86_V3"]}, False, 1.6),
+    ("", {"baseline": ["X86_V2", "X86_V4"]}, True, 1.6),
+    ("", {"baseline": ["X86_V2"], "found": ["X86_V3", "X86_V4", "AVX512_ICL"]}, True, 2.2),
+    ("", {"baseline": ["X86_V2"]}, False, 1.0),
+    ("", {}, False, 1.0),
+]
+
+
+@pytest.mark.parametrize(("line", "extensions", "convolutions", "speed"), PROCESSORS)
+def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(monkeypatch, line, extensions, convolutions, speed):
+    name, _, flags = line.partition(":")
+    monkeypatch.setattr(own, "cpu_information", lambda: {name.strip(): flags.strip()} if line else {})
+    monkeypatch.setattr(own, "instruction_sets", own.instruction_sets.__wrapped__)
+    monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": extensions} if extensions else {})
+    assert prefers_convolutions() == convolutions
+    assert low_precision_speed(CPU) == speed
+    assert low_precision_speed(GPU) == 2.0
+
+
+# ---------------------------------------------------------------- energy
+
+
+@pytest.fixture
+def zone(tmp_path, monkeypatch):
+    """Sets a counter of the processor, in microjoules, on a machine without a GPU."""
+    monkeypatch.setattr(own, "cuda_devices", lambda: 0)
+
+    def write(name, what, microjoules, largest=262_143_328_850):
+        (tmp_path / name).mkdir(exist_ok=True)
+        for file, content in (("name", what), ("energy_uj", microjoules), ("max_energy_range_uj", largest)):
+            (tmp_path / name / file).write_text(f"{content}\n")
+
+    return write
+
+
+def test_packages_and_readings_are_added_and_what_is_inside_a_package_is_not(zone, tmp_path):
+    zone("intel-rapl:0", "package-0", 5_000_000)
+    zone("intel-rapl:0:0", "core", 3_000_000)
+    zone("intel-rapl:1", "package-1", 2_500_000)
+    meter = EnergyMeter(tmp_path)
+    zone("intel-rapl:0", "package-0", 6_000_000)
+    zone("intel-rapl:0:0", "core", 3_500_000)
+    zone("intel-rapl:1", "package-1", 4_500_000)
+    assert meter.joules() == {"cpu": 3}
+    zone("intel-rapl:1", "package-1", 5_000_000)
+    assert meter.joules() == {"cpu": 3.5}
+
+
+@pytest.mark.parametrize(("largest", "used"), [(10_000_000, {"cpu": 3}), ("", {})])
+def test_a_counter_that_starts_anew_is_followed_if_its_range_is_known(zone, tmp_path, largest, used):
+    zone("intel-rapl:0", "package-0", 9_000_000, largest)
+    meter = EnergyMeter(tmp_path)
+    zone("intel-rapl:0", "package-0", 2_000_000, largest)
+    assert meter.joules() == used
+
+
+def test_a_counter_that_cannot_be_read_gives_nothing(zone, tmp_path):
+    zone("intel-rapl:0", "package-0", "no number")
+    assert EnergyMeter(tmp_path).joules() == {}
+    with energy_used([CPU], tmp_path) as used:
+        pass
+    assert used == [None]
+
+
+def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_path):
+    """CUDA calls it 0, and NVML knows it by its address; of a second one the driver knows no address."""
+    counter = iter([1_000, 4_000, 5_000, 6_000])
+    monkeypatch.setattr(own, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(own, "cuda_bus_address", lambda index: None if index else "0000:C1:00.0")
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByPciBusId", {"0000:C1:00.0": "handle"}.__getitem__)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: next(counter))
+
+    def used(device):
+        with energy_used([device], tmp_path) as joules:
+            pass
+        return joules
+
+    assert used(GPU) == [3]
+    assert used(Device("cuda", 1)) == [None]
+
+    def refuse(_):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", refuse)
+    assert used(GPU) == [None]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from label_table import LabelTable, numbered_pairs
 from logits_table import LogitsTable, by_number, numbered
 from logits_table import sample as logits_sample
-from margin_decider import MarginDecider, sample, sentences
+from margin_decider import MarginDecider, calibration, sample, sentences
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.audit import Audit
@@ -25,14 +25,11 @@ from negengine.engine.inference.mixed import (
     Mixed,
     calibrate,
     even_numbers,
+    of_margins,
     take_audits,
+    widest,
 )
 from negengine.engine.inference.precision import Models, Workload, choose_precisions, open_decider, widened
-
-
-def calibration(bound, bias=0.0, **more):
-    more = {"never": (), "audit_share": 0.0, **more}
-    return Calibration(bias=bias, deviation=bound / 4.5, bound=bound, close=0.1, sentences=1000, **more)
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,7 @@ class Kind:
     unbiased: float | tuple[float, ...] = 0.0
 
     def mixed(self, low, exact, bound, **more):
-        bias = more.pop("bias", self.unbiased)
-        return Mixed(self.method, self.table(low, "int8"), exact, calibration(bound, bias, **more))
+        return Mixed(self.method, self.table(low, "int8"), exact, calibration(bound, self.unbiased, **more))
 
 
 def ask_sentences(mixed, rows, *advance):
@@ -96,40 +92,29 @@ def kind(request):
 # ---------------------------------------------------------------- deciding
 
 
-def test_what_is_as_uncertain_as_the_bound_or_more_is_decided_in_fp32_and_only_that(kind):
-    exact = kind.table([-0.25, 0.5, 9, -9, 9])
-    told = []
-    mixed = kind.mixed([0.25, -0.5, 0.625, -0.625, 9], exact, 0.5)
-    assert kind.ask(mixed, range(5), told.append) == [False, True, True, False, True]
-    assert decided(exact) == [0, 1]
-    assert sum(told) == 5
-    assert mixed.take_audit() == (Audit(decided=5, close=2, audited=0, disagreements=0), 0.0)
-
-
-def test_where_nothing_is_close_or_audited_the_reference_model_is_not_asked(kind):
-    exact = kind.table([9, -9])
-    assert kind.ask(kind.mixed([9, -9], exact, 0.5), range(2)) == [True, False]
-    assert decided(exact) == []
-
-
-def test_a_margin_of_nothing_is_never_trusted(kind):
-    exact = kind.table([0.0])
-    kind.ask(kind.mixed([0.0], exact, 0.0), range(1))
-    assert decided(exact) == [0]
-
-
-def test_logits_that_are_not_finite_leave_the_decision_to_the_reference_model(kind):
-    exact = kind.table([9] * 5)
-    assert kind.ask(kind.mixed([9, np.nan, 9, np.inf, -np.inf], exact, 0.5, audit_share=0.0), range(5)) == [True] * 5
-    assert decided(exact) == [1, 3, 4]
+@pytest.mark.parametrize(
+    ("low", "truth", "bound", "again"),
+    [
+        ([0.25, -0.5, 0.625, -0.625, 9], [-0.25, 0.5, 9, -9, 9], 0.5, [0, 1]),
+        ([9, -9], [9, -9], 0.5, []),
+        ([0.0], [9.0], 0.0, [0]),  # a margin of nothing is never trusted
+        ([9, np.nan, 9, np.inf, -np.inf], [9] * 5, 0.5, [1, 3, 4]),
+    ],
+)
+def test_what_is_as_uncertain_as_the_bound_or_more_is_decided_in_fp32_and_only_that(kind, low, truth, bound, again):
+    exact, told, n = kind.table(truth), [], len(truth)
+    mixed = kind.mixed(low, exact, bound)
+    assert kind.ask(mixed, range(n), told.append) == [margin > 0 for margin in truth]
+    assert decided(exact) == again
+    assert sum(told) == n
+    assert mixed.take_audit() == (Audit(decided=n, close=len(again), audited=0, disagreements=0), 0.0)
 
 
 def test_a_logit_beside_the_decision_that_is_not_finite_makes_it_uncertain():
     """The sum over the vocabulary tells of it."""
     for wrong in (np.nan, -np.inf):
         exact = LogitsTable([[9, 0, 0]])
-        low = LogitsTable([[9, 0, wrong]], "int8")
-        Mixed(FIRST_CHOICES, low, exact, calibration(0.5)).decide_each(numbered([0]))
+        Mixed(FIRST_CHOICES, LogitsTable([[9, 0, wrong]], "int8"), exact, calibration(0.5)).decide_each(numbered([0]))
         assert exact.decided == ([0] if np.isnan(wrong) else [])
         exact = LabelTable([[9, 0, 0]])
         low = LabelTable([[9, 0, wrong]], "int8")
@@ -156,30 +141,23 @@ def test_a_decision_depends_neither_on_the_order_nor_on_the_part(name, order, cu
 def test_every_row_names_the_model_that_gave_its_numbers():
     logits = [[0.2, 0], [3, 0], [0, 4], [0, 0.1], [5, 0], [0.3, 0]]
     groups = numbered(range(6), lengths=2)
-    found = Mixed(FIRST_CHOICES, LogitsTable(logits, "int8"), LogitsTable(logits), calibration(0.5)).decide_each(groups)
+    mixed = Mixed(FIRST_CHOICES, LogitsTable(logits, "int8"), LogitsTable(logits), calibration(0.5))
     assert [ids[:, 0].tolist() for ids, _, _ in groups] == [[0, 2, 4], [1, 3, 5]]
-    assert [own.exact.tolist() for own in found] == [[True, False, False], [False, True, True]]
+    assert [own.exact.tolist() for own in mixed.decide_each(groups)] == [[True, False, False], [False, True, True]]
+    assert mixed.decide_each([]) == []
     pairs = Mixed(LABELS, LabelTable(logits, "int8"), LabelTable(logits), calibration(0.5, (0.0, 0.0)))
     assert pairs.classify(numbered_pairs(6)).precision.tolist() == [0, 1, 1, 0, 1, 0]
-
-
-def test_no_groups_of_sentences_give_no_decisions():
-    mixed = Mixed(FIRST_CHOICES, LogitsTable([[1, 0]], "int8"), LogitsTable([[1, 0]]), calibration(0.5))
-    assert mixed.decide_each([]) == []
 
 
 # ---------------------------------------------------------------- what is certain
 
 
-def test_a_margin_that_is_off_by_a_constant_is_corrected_by_it():
+def test_a_margin_is_corrected_by_its_bias_and_some_verbs_are_never_trusted():
     """All margins are 1 too high: 1.2 is a close call. 0.2 is corrected to -0.8, so no sign says what it was."""
     exact = MarginDecider([-0.1, -0.8, 3, 0.25])
     mixed = Mixed(SENTENCES, MarginDecider([1.2, 0.2, 4, 0.0]), exact, calibration(0.5, 1.0))
     assert ask_sentences(mixed, range(4)) == [False, False, True, True]
     assert exact.decided == [0, 1, 3]
-
-
-def test_verbs_that_the_low_precision_model_gets_wrong_are_left_to_fp32():
     exact = MarginDecider([9, 9, 9])
     ids, position, expected = sentences(3)
     expected[1] = 7
@@ -230,28 +208,24 @@ def test_a_disagreement_is_corrected_and_asks_for_a_wider_bound(kind):
     mixed = kind.mixed(low, kind.table(truth), 0.5, audit_share=0.1)
     answers = kind.ask(mixed, range(400))
     assert all(answers[200:])
-    assert mixed.needed == 1.5 * 2.0
     assert mixed.calibration.bound == 0.5  # of this part: a wider one decides it anew
     found = take_audits({"CpTp": mixed, "CpTn": kind.table([0])})
-    assert 0 < found.counts["disagreements"] == sum(answers[:200])
-    assert found.counts["audited"] > found.counts["disagreements"]
+    assert 0 < found.counts["disagreements"] == sum(answers[:200]) < found.counts["audited"]
     assert (found.counts["decided"], found.counts["close"]) == (400, 0)
-    assert (found.bounds, found.needed) == ({"CpTp": 0.5}, {"CpTp": 3.0})
+    assert (found.bounds, found.needed) == ({"CpTp": 0.5}, {"CpTp": 1.5 * 2.0})
     assert take_audits({"CpTp": mixed}).needed == {"CpTp": 0.0}
 
 
-def test_a_close_call_is_not_audited_and_never_a_disagreement(kind):
-    mixed = kind.mixed([0.5], kind.table([-0.5]), 0.5, audit_share=1.0)
-    assert kind.ask(mixed, range(1)) == [False]
-    assert mixed.take_audit() == (Audit(decided=1, close=1, audited=0, disagreements=0), 0.0)
-
-
-def test_the_widest_disagreement_of_all_calls_is_asked_for_and_counts_are_sums(kind):
+def test_the_widest_disagreement_of_all_calls_is_asked_for_and_a_close_call_is_none(kind):
     mixed = kind.mixed([2, 3, 1, -9, 0.1], kind.table([-9] * 5), 0.5, audit_share=1.0)
     assert kind.ask(mixed, [0, 1]) == [False, False]
     assert mixed.needed == 1.5 * 3
     assert kind.ask(mixed, [2, 3, 4]) == [False] * 3
-    assert mixed.take_audit() == (Audit(decided=5, close=1, audited=4, disagreements=3), 4.5)
+    other = kind.mixed([0.5], kind.table([1]), 0.5)
+    kind.ask(other, [0])
+    found = take_audits({"Cp": mixed, "Cn": other, "Cv": "the reference model alone"})
+    assert found.counts == {"decided": 6, "close": 2, "audited": 4, "disagreements": 3}
+    assert (found.bounds, found.needed) == ({"Cp": 0.5, "Cn": 0.5}, {"Cp": 4.5, "Cn": 0.0})
     assert mixed.take_audit() == (Audit(), 0.0)
 
 
@@ -275,20 +249,9 @@ def test_a_disagreement_asks_for_more_than_the_bound_whatever_its_certainty():
         certainty=lambda found, _asked, known: np.full(len(found.logits), np.nextafter(known.bound, 9)),
         decided=lambda found, _asked: found.logits[:, 0],
     )
-    low, exact = np.zeros((3, 1)), np.ones((3, 1))
-    mixed = Mixed(odd, low, exact, calibration(0.5, audit_share=1.0))
+    mixed = Mixed(odd, np.zeros((3, 1)), np.ones((3, 1)), calibration(0.5, audit_share=1.0))
     assert mixed.mix(np.arange(3)).logits[:, 0].tolist() == [1, 1, 1]
     assert mixed.needed >= 1.5 * 0.5
-
-
-def test_the_audits_of_several_patterns_are_added_up():
-    kind = KINDS["sentences"]
-    one, two = kind.mixed([2], kind.table([-2]), 0.5, audit_share=1.0), kind.mixed([0.5], kind.table([1]), 0.5)
-    kind.ask(one, [0])
-    kind.ask(two, [0])
-    found = take_audits({"Cp": one, "Cn": two, "Cv": "the reference model alone"})
-    assert found.counts == {"decided": 2, "close": 1, "audited": 1, "disagreements": 1}
-    assert (found.bounds, found.needed) == ({"Cp": 0.5, "Cn": 0.5}, {"Cp": 3.0, "Cn": 0.0})
 
 
 def test_even_numbers_are_even_and_the_same_on_every_machine_and_in_every_version():
@@ -297,9 +260,93 @@ def test_even_numbers_are_even_and_the_same_on_every_machine_and_in_every_versio
     assert even_numbers(ids, 0).tolist() == [0.13731710231177152, 0.9960690212670891]
     assert even_numbers(ids, 1).tolist() == [0.9115884429363457, 0.7317432962822753]
     found = even_numbers(np.arange(30_000, dtype=np.int32).reshape(-1, 3), 0)
-    assert found.min() >= 0
-    assert found.max() < 1
+    assert 0 <= found.min() < found.max() < 1
     assert np.histogram(found, 10, (0, 1))[0] == pytest.approx(1_000, abs=150)
+
+
+# ---------------------------------------------------------------- the calibration
+
+
+def calibrated(n, *more):
+    """Of errors of 1 and -1 in turn, each of a verb of its own, and some more errors."""
+    error = np.concatenate([np.resize([1.0, -1.0], n), more])
+    exact = np.full(len(error), 10.0)
+    verbs = np.arange(len(error), dtype=np.int32)
+    return calibrate(SENTENCES, MarginDecider(exact + error), MarginDecider(exact), sample(len(error), verbs), seed=5)
+
+
+def test_a_calibration_measures_and_leaves_a_verb_with_outlying_errors_to_fp32():
+    """The median of the sizes is 1, so the limit is 4.5 · 1.4826 = 6.6717; a twentieth of the sentences at most."""
+    assert calibrated(98, 6.625, -6.625).never == ()
+    assert calibrated(0, *[0.0] * 50, 1.0).never == (50,)
+    assert len(calibrated(76, *[8.0, -8.0] * 2).never) == 4
+    many = calibrated(94, *[8.0, -8.0] * 3)
+    assert many.never == ()
+    assert many.bound == pytest.approx(max(4.5 * many.deviation, 8.8))
+    assert calibrated(98, 6.75, -6.75) == Calibration(
+        bias=0.0, deviation=1.0, bound=4.5, never=(98, 99), close=0.02, sentences=100, repeated=100, seed=5
+    )
+
+
+def test_a_margin_as_wide_as_the_bound_is_close_and_one_of_nothing_is_no_repetition():
+    error = np.resize([1.0, -1.0], 100)
+    exact = np.full(100, 10.0)
+    exact[:4] = [3.5, -3.5, 0.0, -9.0]  # with their errors 4.5, -4.5, 1 and -10
+    found = calibrate(SENTENCES, MarginDecider(exact + error), MarginDecider(exact), sample(100))
+    assert (found.bound, found.close, found.repeated) == (4.5, 0.03, 97)
+    for own, bound in ([1.0, -1.0], 4.5), ([0.0] * 999 + [10.0], 11.0), ([-10.0] + [0.0] * 999, 11.0):
+        assert widest(np.array(own)) == pytest.approx(bound)
+
+
+def gaps(low, truth):
+    return calibrate(FIRST_CHOICES, LogitsTable(low, "int8"), LogitsTable(truth), logits_sample(len(low)))
+
+
+def test_what_a_calibration_of_first_choices_measures():
+    """Token 0 is too high by 1 and 0.5 in turn. In the last sentence, its gap without the bias is the bound."""
+    truth = np.tile([8.0, 0.0, -1.0], (8, 1))
+    truth[7, 0] = 4.5 * 0.25 + 0.25
+    found = gaps(truth + np.outer(np.resize([1.0, 0.5], 8), [1, 0, 0]), truth)
+    assert (found.bias, found.deviation, found.bound) == (0.75, 0.25, 4.5 * 0.25)
+    assert (found.close, found.never) == (1 / 8, ())
+    # A wrong first choice counts with all that it is behind: token 1 is first by 0.5, in fp32 2 behind token 2.
+    assert gaps([[0, 0.5, -1]], [[0, 1, 3]]).bias == 0.5 + 2
+
+
+def test_gaps_that_are_always_too_small_have_no_bias():
+    """With a bias of -1, a gap of nothing would be beyond the bound."""
+    truth = np.tile([2.0, 0.0], (10, 1))
+    found = gaps(truth / 2, truth)
+    assert (found.bias, found.bound) == (0, 0)
+    assert of_margins(np.array([-1.0, -1.0])).bias == -1  # of a margin, whose sign decides, it is used
+
+
+def test_what_a_calibration_of_labels_measures():
+    """The first label is too high by 1 and 0.5 in turn. Without its bias, the margin of the last pair is the bound."""
+    truth = np.tile([8.0, 0.0, 0.0], (8, 1))
+    truth[7, 0] = 4.5 * 0.25 + 0.25
+    low = truth + np.outer(np.resize([1.0, 0.5], 8), [1, 0, 0])
+    found = calibrate(LABELS, LabelTable(low, "int8"), LabelTable(truth), numbered_pairs(8))
+    assert found.bias == pytest.approx((0.5, -0.25, -0.25))
+    assert (found.deviation, found.bound) == (0.25, 4.5 * 0.25)
+    assert (found.close, found.repeated, found.never) == (1 / 8, 0, ())
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False) | st.lists(st.floats(-9, 9), min_size=1).map(tuple),
+    st.floats(0, 1e6),
+    st.lists(st.integers(0, 10**6), max_size=4),
+    st.floats(0, 1),
+)
+def test_a_calibration_comes_back_from_json_with_the_same_bits(bias, bound, never, share):
+    whole = calibration(bound, bias, never=tuple(never), audit_share=share, seed=3)
+    assert Calibration.from_json(json.loads(json.dumps({"precision": "mixed", **whole.to_json()}))) == whole
+
+
+@pytest.mark.parametrize("change", [{"bound": "wide"}, {"bound": None}, {"never": 3}, {"never": ["a"]}])
+def test_a_calibration_of_something_else_is_one_line(change):
+    with pytest.raises(InputError, match=r"^run\.json holds a wrong calibration .*; choose another --output$"):
+        Calibration.from_json({**calibration(0.5).to_json(), **change})
 
 
 # ---------------------------------------------------------------- from the calibration to the run
@@ -309,14 +356,14 @@ def test_beyond_the_measured_bound_every_decision_is_that_of_fp32(kind):
     random = np.random.default_rng(5)
     truth = random.normal(0, 2, 3_000)
     low = kind.table(truth + 0.2 + random.normal(0, 0.1, 3_000), "int8")
-    found = calibrate(kind.method, low, kind.table(truth), kind.sample(3_000), audit_share=0.0, seed=3)
+    found = calibrate(kind.method, low, kind.table(truth), kind.sample(3_000), seed=3)
     exact = kind.table(truth)
     assert kind.ask(Mixed(kind.method, low, exact, found), range(3_000)) == (truth > 0).tolist()
     assert len(decided(exact)) / 3_000 == pytest.approx(found.close)
     assert 0.05 < found.close < 0.5
     assert (found.sentences, found.seed, found.never, found.audit_share) == (3_000, 3, (), 0.0)
-    assert found.bound >= 4.5 * found.deviation
-    assert Calibration.from_json(json.loads(json.dumps(found.to_json()))) == found
+    if kind.method is SENTENCES:
+        assert (found.bias, found.deviation) == pytest.approx((0.2, 0.1), abs=0.01)
 
 
 @pytest.mark.parametrize("labels", [2, 3, 50])
@@ -325,14 +372,14 @@ def test_of_many_logits_every_decision_beyond_the_bound_is_that_of_fp32(labels):
     truth = random.normal(0, 1, (3_000, labels))
     low = truth + random.normal(0, 0.05, truth.shape)
     best = truth.astype(np.float32).argmax(axis=1)
-    found = calibrate(FIRST_CHOICES, LogitsTable(low), LogitsTable(truth), logits_sample(3_000))
     groups = numbered(range(3_000))
-    answers = by_number(groups, Mixed(FIRST_CHOICES, LogitsTable(low), LogitsTable(truth), found).decide_each(groups))
+    mixed = Mixed(FIRST_CHOICES, LogitsTable(low), LogitsTable(truth), gaps(low, truth))
+    answers = by_number(groups, mixed.decide_each(groups))
     assert [answers[row] for row in range(3_000)] == best.tolist()
     shifted = low + np.arange(labels) / 40
     found = calibrate(LABELS, LabelTable(shifted), LabelTable(truth), numbered_pairs(3_000))
-    answers = Mixed(LABELS, LabelTable(shifted), LabelTable(truth), found).classify(numbered_pairs(3_000))
-    np.testing.assert_array_equal(answers.label, best)
+    pairs = Mixed(LABELS, LabelTable(shifted), LabelTable(truth), found).classify(numbered_pairs(3_000))
+    np.testing.assert_array_equal(pairs.label, best)
     np.testing.assert_allclose(np.diff(found.bias), 1 / 40, atol=0.01)
 
 
@@ -356,13 +403,11 @@ def test_a_long_run_of_each_kind_takes_mixed_precision_and_goes_on_with_what_it_
     truth = np.random.default_rng(5).normal(0, 3, 3_000)
     models = Models(kind.table(truth), lambda: kind.table(truth + 0.001, "int8"))
     long = 10 * kind.method.sizes[0]
-    chosen = {}
-    for total in (long - 1, long):
+    for total, precision in ((long - 1, "fp32"), (long, "mixed")):
         work = [Workload("all", kind.sample, total)]
         found = choose_precisions(models, Precision.AUTO, work, seed=0, method=kind.method, speed_ratio=2.5)["all"]
         assert json.loads(json.dumps(found)) == found
-        chosen[total] = found["precision"]
-    assert chosen == {long - 1: "fp32", long: "mixed"}
+        assert found["precision"] == precision
     assert found["sentences"] == kind.method.sizes[0]
     decider = open_decider(models, Precision.AUTO, widened(found, 0.7), kind.method)
     assert isinstance(decider, Mixed)

@@ -15,7 +15,6 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
-from negengine.engine.text.tokenizer import MaskTokenizer
 from transformers import AutoModelForMaskedLM
 
 MINI = Path(__file__).parents[3] / "export" / "mini"
@@ -69,18 +68,10 @@ def random_batch(n, length, seed=0):
     return ids, random.integers(1, length - 1, n).astype(np.int32), random.integers(5, 12_000, n).astype(np.int32)
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 100, 1_000_000])
-def test_batches_do_not_change_decisions(batch_tokens, mini, engine):
+@pytest.mark.parametrize(("batch_tokens", "threads"), [(1, 1), (60, 2), (100, 3), (60, 64), (1_000_000, 1)])
+def test_batches_and_cores_do_not_change_decisions_nor_their_order(batch_tokens, threads, mini, engine):
     batch = random_batch(50, 13)
-    whole, cut = engine.decide(*batch), MaskedLM(mini, batch_tokens=batch_tokens).decide(*batch)
-    assert (whole.ids == cut.ids).all()
-    np.testing.assert_allclose(whole.logits, cut.logits, atol=1e-4)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3, 64])
-def test_cores_do_not_change_decisions_nor_their_order(threads, mini, engine):
-    batch = random_batch(50, 13)
-    model = MaskedLM(mini, batch_tokens=60, threads=threads)
+    model = MaskedLM(mini, batch_tokens=batch_tokens, threads=threads)
     decisions, wanted = model.decide(*batch), engine.decide(*batch)
     assert (decisions.ids == wanted.ids).all()
     np.testing.assert_allclose(decisions.logits, wanted.logits, atol=1e-4)
@@ -88,17 +79,21 @@ def test_cores_do_not_change_decisions_nor_their_order(threads, mini, engine):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 20])
-@pytest.mark.parametrize(
-    ("n", "sizes"),
-    [(0, []), (1, [1]), (22, [11, 11]), (100, [13] * 7 + [9]), (320, [20] * 16), (321, [14] * 22 + [13])],
-)
-def test_batches_are_the_same_for_any_number_of_threads(n, sizes, threads, mini):
+def test_batches_are_the_same_for_any_number_of_threads(threads, mini):
     """Batches hold 20 sentences of 12 tokens; 8 cores have equal work where each can have 128 tokens."""
     model = MaskedLM(mini, batch_tokens=240, threads=threads)
     assert model.batch_size(12) == 8 * 20
-    done: list[int] = []
-    model.decide(*random_batch(n, 12), done.append)
-    assert sorted(done, reverse=True) == sizes
+    for n, sizes in {
+        0: [],
+        1: [1],
+        22: [11, 11],
+        100: [13] * 7 + [9],
+        320: [20] * 16,
+        321: [14] * 22 + [13],
+    }.items():
+        done: list[int] = []
+        assert len(model.decide(*random_batch(n, 12), done.append)) == n
+        assert sorted(done, reverse=True) == sizes
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.int8.onnx"])
@@ -160,32 +155,17 @@ def test_a_damaged_file_is_refused_before_any_decision(name, mini, tmp_path):
         MaskedLM(damaged)
 
 
-def test_no_sentences_give_no_decisions(engine):
-    assert len(engine.decide(*random_batch(0, 9))) == 0
-
-
-def test_margin_is_positive_exactly_where_the_expected_token_is_the_top1(engine):
+def test_margin_is_against_the_runner_up_if_repeated_and_against_the_top1_if_not(engine):
+    found = Decisions(
+        np.array([[3, 1], [3, 2]]), np.array([[5, 4, 5, 6], [5, 4, 4, 6]], np.float32), np.zeros(2, np.int8)
+    )
+    np.testing.assert_allclose(found.margin(np.array([3, 8], np.int32)), [1, -1])
     ids, position, _ = random_batch(40, 11)
     best = engine.decide(ids, position, np.zeros(40, np.int32)).top1
     expected = np.where(np.arange(40) % 2 == 0, best, best + 1).astype(np.int32)
     decisions = engine.decide(ids, position, expected)
-    assert (decisions.repeated(expected) == (np.arange(40) % 2 == 0)).all()
     assert ((decisions.margin(expected) > 0) == decisions.repeated(expected)).all()
-
-
-def test_margin_is_against_the_runner_up_if_repeated_and_against_the_top1_if_not():
-    decisions = Decisions(
-        np.array([[3, 1], [3, 2]], np.int32),
-        np.array([[5, 4, 5, 6], [5, 4, 4, 6]], np.float32),
-        np.zeros(2, np.int8),
-    )
-    np.testing.assert_allclose(decisions.margin(np.array([3, 8], np.int32)), [1, -1])
-
-
-def test_tokenizer_of_the_export_is_that_of_the_checkpoint(mini, mini_tokenizer):
-    text = ["Jessica is a dancer who doesn't like to smoke. She isn't happy to [MASK]."]
-    again = MaskTokenizer.load(mini.folder, mini.mask_token).encode(text)[0]
-    assert (again == mini_tokenizer.encode(text)[0]).all()
+    assert (decisions.repeated(expected) == (np.arange(40) % 2 == 0)).all()
 
 
 def groups_of(mini, shapes):

@@ -18,7 +18,7 @@ from negengine.engine.inference.words import (
     score_whole_words,
     score_words,
 )
-from negengine.engine.text.token_ids import NOTHING, Bucket, TokenSequences
+from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import Mark, WordClass, WordMarks
 from negengine.export.build import build
@@ -104,20 +104,32 @@ def masked(request, mini, roberta_folder):
     return Masked(load_exported(roberta_folder / "export"), roberta_folder / "checkpoint")
 
 
-def test_items_have_words_of_one_token_and_of_several(masked):
-    assert 1 in masked.words.counts
-    assert len(set(masked.words.counts.tolist())) > 1
-    assert len(masked.buckets) > 2  # and sentences of several lengths
+def test_groups_hold_each_word_once_and_need_no_padding(masked):
+    assert {1} < set(masked.words.counts.tolist())
+    assert len(masked.buckets) > 2  # sentences of several lengths
+    groups = list(expand(masked.buckets, masked.words))
+    assert sorted(np.concatenate([group.rows for group in groups]).tolist()) == list(range(len(ITEMS)))
+    assert all(one.ids.shape[1] < other.ids.shape[1] for one, other in pairwise(groups))
+    for group in groups:
+        assert ((group.ids == masked.tokenizer.mask_id).sum(axis=1) == group.words.counts).all()
 
 
-@pytest.mark.parametrize("method", [TargetMethod.LEFT_TO_RIGHT, TargetMethod.ALL_MASKS])
-def test_masked_scores_equal_pytorch(masked, method):
-    scores = score_words(masked.engine, masked.buckets, masked.words, method)
+@pytest.mark.parametrize("method", TargetMethod)
+def test_scores_of_a_masked_model_equal_pytorch(masked, method):
+    """`whole-word` is renormalised over the tokens of the same class."""
+    is_whole = method is TargetMethod.WHOLE_WORD
+    if is_whole:
+        scores = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks)
+    else:
+        scores = score_words(masked.engine, masked.buckets, masked.words, method)
     for row, word in enumerate(masked.sequences):
         total = 0.0
         for i, token in enumerate(word):
-            ids, mask = masked.ids(row, i if method is TargetMethod.LEFT_TO_RIGHT else 0)
+            ids, mask = masked.ids(row, 0 if method is TargetMethod.ALL_MASKS else i)
             logits = masked.logits([ids])[mask + i]
+            if is_whole:
+                own = torch.from_numpy(masked.marks.classes == masked.marks.classes[token])
+                logits = torch.where(own, logits, -torch.inf)
             logprob = torch.log_softmax(logits, 0)[token].item()
             assert scores.token_logprobs[row, i] == pytest.approx(logprob, abs=1e-4)
             assert scores.ranks[row, i] == 1 + (logits > logits[token]).sum()
@@ -126,37 +138,13 @@ def test_masked_scores_equal_pytorch(masked, method):
         assert scores.logprob[row] == pytest.approx(total, abs=1e-4 * len(word))
 
 
-def test_whole_word_scores_of_a_masked_model_equal_pytorch(masked):
-    scores = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks)
-    for row, word in enumerate(masked.sequences):
-        total = 0.0
-        for i, token in enumerate(word):
-            ids, mask = masked.ids(row, i)
-            logits = masked.logits([ids])[mask + i]
-            own = torch.from_numpy(masked.marks.classes == masked.marks.classes[token])
-            chances = torch.softmax(logits, 0)
-            logprob = (chances[token] / chances[own].sum()).log().item()
-            assert scores.token_logprobs[row, i] == pytest.approx(logprob, abs=1e-4)
-            assert scores.ranks[row, i] == 1 + (logits[own] > logits[token]).sum()
-            total += logprob
-        assert scores.logprob[row] == pytest.approx(total, abs=1e-4 * len(word))
-
-
 def test_whole_word_scores_hold_a_bounded_number_of_logits(masked, monkeypatch):
     """Also with a vocabulary of 250,000 tokens, of which a batch of sentences for every core is gigabytes."""
-    asked = []
-
-    class Counting:
-        def batch_size(self, length):
-            return masked.engine.batch_size(length)
-
-        def logits(self, ids, mask_position):
-            asked.append(len(ids))
-            return masked.engine.logits(ids, mask_position)
-
+    asked, whole = [], masked.engine.logits
     wanted = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks).logprob
+    monkeypatch.setattr(masked.engine, "logits", lambda ids, position: asked.append(len(ids)) or whole(ids, position))
     monkeypatch.setattr(words_module, "LOGITS_AT_ONCE", 1)
-    found = score_whole_words(Counting(), masked.buckets, masked.words, masked.marks).logprob
+    found = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks).logprob
     assert set(asked) == {1}
     np.testing.assert_allclose(found, wanted, atol=1e-4)
 
@@ -181,7 +169,7 @@ def test_any_accepted_form_of_a_word_of_one_token_is_a_repetition(masked):
     assert (alone.choices == first[:, None]).all()
 
 
-def test_a_word_of_one_token_scores_as_one_decision(masked):
+def test_a_word_of_one_token_scores_as_one_decision_however_many_words_are_in_memory(masked):
     scores = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
     for bucket in masked.buckets:
         own = masked.words.counts[bucket.rows] == 1
@@ -190,54 +178,36 @@ def test_a_word_of_one_token_scores_as_one_decision(masked):
             found = masked.engine.decide(bucket.ids[own], bucket.mask_position[own], masked.words.tokens[rows, 0])
             np.testing.assert_allclose(scores.logprob[rows], found.expected_logprob, atol=1e-5)
             assert (scores.worst_rank[rows] == found.expected_rank).all()
+    for at_once in (1, 5):
+        divided = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT, at_once=at_once)
+        np.testing.assert_allclose(scores.token_logprobs, divided.token_logprobs, atol=1e-4)
+        assert (scores.choices == divided.choices).all()
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 5])
-def test_the_number_of_words_in_memory_does_not_change_scores(masked, at_once):
-    whole = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
-    divided = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT, at_once=at_once)
-    np.testing.assert_allclose(whole.token_logprobs, divided.token_logprobs, atol=1e-4)
-    assert (whole.choices == divided.choices).all()
-
-
-def test_the_greedy_fill_is_the_top1(masked):
+def test_the_greedy_fill_is_the_top1_and_nothing_is_asked_after_a_wrong_token(masked):
     """The word that greedy filling gives is scored as top-1, and no other."""
     model, k = masked.engine, 2
     contexts = [masked.buckets[0]]
-    ids = next(expand(contexts, TokenSequences.of([[5] * k] * len(ITEMS))))
-    filled = ids.ids.copy()
-    word = []
+    group = next(expand(contexts, TokenSequences.of([[5] * k] * len(ITEMS))))
+    filled, word = group.ids.copy(), []
     for i in range(k):
-        found = model.decide(filled, ids.first + i, np.zeros_like(ids.first))
-        filled[np.arange(len(filled)), ids.first + i] = found.top1
+        found = model.decide(filled, group.first + i, np.zeros_like(group.first))
+        filled[np.arange(len(filled)), group.first + i] = found.top1
         word.append(found.top1)
     rows = contexts[0].rows
-    greedy, other = np.full((2, len(ITEMS), k), 5, np.int32)
-    greedy[rows] = np.stack(word, axis=1)
-    other[rows] = greedy[rows]
-    other[rows, -1] += 1
-    for tokens, expected in ((greedy, True), (other, False)):
+    greedy, late, early = np.full((3, len(ITEMS), k), 5, np.int32)
+    for tokens in (greedy, late, early):
+        tokens[rows] = np.stack(word, axis=1)
+    late[rows, -1] += 1
+    early[rows, 0] += 1
+    for tokens, expected, queries in ((greedy, True, k), (late, False, k), (early, False, 1)):
         words = TokenSequences(tokens, np.full(len(ITEMS), k))
         scores = score_words(model, contexts, words, TargetMethod.LEFT_TO_RIGHT)
+        told = []
+        found = repeated_words(model, contexts, words, advance=lambda *n, told=told: told.append(n))
         assert (scores.top1[rows] == expected).all()
-        found = repeated_words(model, contexts, words)
         assert (found.top1[rows] == expected).all()
-        assert found.queries == k * len(rows)
-
-
-def test_a_word_whose_first_token_is_not_first_needs_one_query(masked):
-    unlikely = TokenSequences.of([[7, 8, 9]] * len(ITEMS))
-    found = repeated_words(masked.engine, masked.buckets, unlikely)
-    assert found.queries == len(ITEMS)
-    assert not found.top1.any()
-
-
-def test_repeated_words_are_those_whose_every_token_is_first(masked):
-    scores = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
-    words = TokenSequences(np.where(masked.words.tokens == NOTHING, NOTHING, scores.choices), masked.words.counts)
-    again = score_words(masked.engine, masked.buckets, words, TargetMethod.LEFT_TO_RIGHT)
-    found = repeated_words(masked.engine, masked.buckets, words)
-    assert (found.top1 == again.top1).all()
+        assert np.sum(told, axis=0).tolist() == [len(rows), found.queries] == [len(rows), queries * len(rows)]
 
 
 class Plain:
@@ -296,21 +266,22 @@ def prefixes(buckets, words):
 
 
 def test_left_to_right_of_a_causal_model_reads_the_growing_text(causal):
-    model, _, buckets, words = causal
+    model, marks, buckets, words = causal
     scores = score_words(model, buckets, words, TargetMethod.LEFT_TO_RIGHT, causal=True)
     for row, before, word in prefixes(buckets, words):
         for i, token in enumerate(word):
             wanted = torch.log_softmax(model.next(before + word[:i]).double(), 0)[token].item()
             assert scores.token_logprobs[row, i] == pytest.approx(wanted, abs=1e-5)
     assert (scores.end_logprob == 0).all()
-
-
-def test_queries_of_a_causal_model_end_in_the_mask(causal):
-    _, _, buckets, words = causal
+    # where the vocabulary marks the ends of words, a whole word is this plain product
+    ended = score_whole_words(model, buckets, words, WordMarks(Mark.END, marks.classes), causal=True)
+    np.testing.assert_allclose(scores.logprob, ended.logprob, atol=1e-5)
     for group in expand(buckets, words, causal=True):
         for token in range(group.words.widest):
             bucket, _ = group.queries(token, np.flatnonzero(group.words.counts > token))
             assert (bucket.mask_position == bucket.ids.shape[1] - 1).all()
+    with pytest.raises(InputError, match="all-masks needs a masked model"):
+        score_words(model, buckets, words, TargetMethod.ALL_MASKS, causal=True)
 
 
 def test_whole_word_of_a_causal_model_counts_the_end_of_the_word(causal):
@@ -341,27 +312,3 @@ def test_probabilities_of_all_whole_words_sum_to_one(small_tokenizers):
     longer = sum(chances[token] * own[continues].sum() for token, own in zip(begins, after, strict=True)) / share
     end_of_text = chances[ends].sum() / share
     assert alone + longer + end_of_text == pytest.approx(1, abs=1e-5)
-
-
-def test_where_ends_of_words_are_marked_a_causal_word_is_the_plain_product(causal):
-    model, marks, buckets, words = causal
-    plain = score_words(model, buckets, words, TargetMethod.LEFT_TO_RIGHT, causal=True)
-    ended = score_whole_words(model, buckets, words, WordMarks(Mark.END, marks.classes), causal=True)
-    np.testing.assert_allclose(plain.logprob, ended.logprob, atol=1e-5)
-
-
-def test_all_masks_is_not_defined_for_a_causal_model(causal):
-    model, _, buckets, words = causal
-    with pytest.raises(InputError, match="all-masks needs a masked model"):
-        score_words(model, buckets, words, TargetMethod.ALL_MASKS, causal=True)
-
-
-def test_groups_hold_each_word_once_and_need_no_padding(masked):
-    groups = list(expand(masked.buckets, masked.words))
-    rows = np.concatenate([group.rows for group in groups])
-    assert sorted(rows.tolist()) == list(range(len(ITEMS)))
-    lengths = [group.ids.shape[1] for group in groups]
-    assert all(one < other for one, other in pairwise(lengths))
-    for group in groups:
-        masks = (group.ids == masked.tokenizer.mask_id).sum(axis=1)
-        assert (masks == group.words.counts).all()

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from fake_models import FakeModels
-from label_table import HashClassifier, label_calibration
+from label_table import HashClassifier
+from margin_decider import calibration
 from negengine.engine.basics.choices import Precision
 from negengine.engine.experiments.nli.nli import NliRun
 from negengine.engine.experiments.nli.nli_items import Labelled
@@ -34,7 +35,7 @@ class Erring(FakeModels, Judgements):
         return Deciders(Models(HashClassifier(labels), lambda: HashClassifier(labels, "int8")), self.precision)
 
     def calibrate(self, model, say):
-        blind = label_calibration(0.5, (0.0,) * len(self.head), audit_share=0.5).to_json()
+        blind = calibration(0.5, (0.0,) * len(self.head), audit_share=0.5).to_json()
         return {DECIDED_AS: {"precision": str(self.precision), **(blind if self.precision is Precision.MIXED else {})}}
 
 
