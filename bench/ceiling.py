@@ -18,7 +18,9 @@ is the ceiling, whichever library it is from.
 """
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -54,49 +56,44 @@ def product_rates(
     """Operations per second of the chain of products on a device, by the kernel that computes it."""
     operators = {"fp32": ("MatMul", "Conv") if device == CPU else ("MatMul",), "bf16": ()}.get(kind, ("MatMul",))
     count = threads or cpu_threads() if device == CPU else 1
+    sizes = (rows, 8 * rows)
     rates = {}
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(count) as cores:
         for operator in operators:
             session = open_session(_chain(Path(folder), hidden, inner, kind, operator), device, threads=1)
-            rates[operator] = max(
-                _rate(session, device, n, count, hidden, inner, kind, rounds) for n in (rows, 8 * rows)
-            )
+
+            def run(n: int, session: ort.InferenceSession = session) -> float:
+                values = np.random.default_rng(0).normal(size=(1, 1, n, hidden))
+                values = values.astype(np.float16 if kind == "fp16" else np.float32)
+                x = ort.OrtValue.ortvalue_from_numpy(values, device.kind, device.index)
+                repeat = partial(_repeat, session, device, x)
+                seconds = _fastest(lambda times: list(cores.map(repeat, [times] * count)), rounds)
+                return 4.0 * n * hidden * inner * count / seconds
+
+            rates[operator] = max(map(run, sizes))
     if device == CPU and kind in _TORCH:
-        rates["PyTorch"] = max(_pytorch_rate(n, count, hidden, inner, rounds, _TORCH[kind]) for n in (rows, 8 * rows))
+        rates["PyTorch"] = max(_pytorch_rate(n, count, hidden, inner, rounds, _TORCH[kind]) for n in sizes)
     return rates
 
 
-def _rate(
-    session: ort.InferenceSession,
-    device: Device,
-    rows: int,
-    count: int,
-    hidden: int,
-    inner: int,
-    kind: str,
-    rounds: int,
-) -> float:
-    values = np.random.default_rng(0).normal(size=(1, 1, rows, hidden))
-    x = ort.OrtValue.ortvalue_from_numpy(
-        values.astype(np.float16 if kind == "fp16" else np.float32), device.kind, device.index
-    )
+def _fastest(repeat: Callable[[int], object], rounds: int) -> float:
+    """Seconds of one repetition in the best round, as this is a ceiling."""
+    repeat(1)
+    seconds = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        repeat(_REPEATS)
+        seconds.append(time.perf_counter() - started)
+    return min(seconds) / _REPEATS
 
-    def repeat(times: int) -> None:
-        binding = session.io_binding()
-        binding.bind_ortvalue_input("x", x)
-        binding.bind_output("y", device.kind, device.index)
-        for _ in range(times):
-            session.run_with_iobinding(binding)
-        binding.synchronize_outputs()
 
-    with ThreadPoolExecutor(count) as cores:
-        list(cores.map(repeat, [1] * count))
-        seconds = []
-        for _ in range(rounds):
-            started = time.perf_counter()
-            list(cores.map(repeat, [_REPEATS] * count))
-            seconds.append(time.perf_counter() - started)
-    return 4.0 * rows * hidden * inner * count * _REPEATS / min(seconds)  # the best of them: a ceiling
+def _repeat(session: ort.InferenceSession, device: Device, x: ort.OrtValue, times: int) -> None:
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("x", x)
+    binding.bind_output("y", device.kind, device.index)
+    for _ in range(times):
+        session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
 
 
 def _pytorch_rate(rows: int, count: int, hidden: int, inner: int, rounds: int, dtype: torch.dtype) -> float:
@@ -104,14 +101,14 @@ def _pytorch_rate(rows: int, count: int, hidden: int, inner: int, rounds: int, d
     torch.set_num_threads(count)
     sizes = (rows, hidden), (hidden, inner), (inner, hidden)
     x, up, down = (torch.randn(size).to(dtype) for size in sizes)
-    seconds = []
-    for _ in range(rounds + 1):
-        started = time.perf_counter()
-        for _ in range(_REPEATS):
+
+    def repeat(times: int) -> None:
+        for _ in range(times):
             x @ up @ down
-        seconds.append(time.perf_counter() - started)
+
+    seconds = _fastest(repeat, rounds)
     torch.set_num_threads(before)
-    return 4.0 * rows * hidden * inner * _REPEATS / min(seconds)
+    return 4.0 * rows * hidden * inner / seconds
 
 
 def _chain(folder: Path, hidden: int, inner: int, kind: str, operator: str = "MatMul") -> Path:

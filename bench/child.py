@@ -15,28 +15,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from .machine import Usage, peak_megabytes, restart_peak, usage, use_threads
+from .machine import peak_megabytes, restart_peak, use_threads
 
 DONE, UNAVAILABLE, FAILED = "done", "unavailable", "failed"
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What a process took to open its system."""
+class Took:
+    """What opening a system or one run took."""
 
-    seconds: float  # wall time, with the imports of its libraries
+    seconds: float  # wall time; of opening with the imports of its libraries
     megabytes: float | None  # peak memory of the process meanwhile; None where the operating system does not tell
-
-
-@dataclass(frozen=True)
-class Timed:
-    """One run."""
-
-    answers: Any  # what the system found
-    seconds: float  # wall time
-    usage: Usage  # cores and threads that the process used
-    megabytes: float | None  # peak memory of the whole process since the work was taken
-    joules: float | None  # energy of the processor or the CUDA device; None where it cannot be read
+    answers: Any = None  # what a run found
 
 
 def serve(connection: Connection, pickled: bytes, threads: int, log: str) -> None:
@@ -59,7 +49,7 @@ def _answer(served: "Service", name: str, arguments: tuple[Any, ...]) -> tuple[s
     try:
         return DONE, getattr(served, name)(*arguments)
     except Exception as error:  # noqa: BLE001 - whatever a library raises is a line in the parent
-        from .systems.system import Unavailable  # noqa: PLC0415 - after the number of threads is set
+        from .system import Unavailable  # noqa: PLC0415 - after the number of threads is set
 
         traceback.print_exc()
         said = str(error).strip().partition("\n")[0]
@@ -73,17 +63,16 @@ class Service:
 
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled
-        self._work: Any = None
 
     def make(self) -> None:
         system, place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
         system.make(place)
 
-    def open(self) -> Opened:
+    def open(self) -> Took:
         began = time.perf_counter()
-        self._system, self._place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
-        self._system.open(self._place)
-        return Opened(time.perf_counter() - began, peak_megabytes())
+        self._system, place = pickle.loads(self._pickled)  # noqa: S301 - from the parent
+        self._system.open(place)
+        return Took(time.perf_counter() - began, peak_megabytes())
 
     def settle(self, work: Any) -> None:
         self._system.settle(work)
@@ -92,16 +81,10 @@ class Service:
         self._work = work
         restart_peak()
 
-    def run(self, choice: Mapping[str, int]) -> Timed:
-        from ..engine.inference.machine import energy_used  # noqa: PLC0415 - after the number of threads is set
-
-        given = self._system.given(self._work, choice)
-        before = usage()
-        with energy_used([self._place.device]) as joules:
-            began = time.perf_counter()
-            answers = self._system.run(given, choice)
-            seconds = time.perf_counter() - began
-        return Timed(answers, seconds, usage().since(before, seconds), peak_megabytes(), joules[0])
+    def run(self, choice: Mapping[str, int]) -> Took:
+        began = time.perf_counter()
+        answers = self._system.run(self._work, choice)
+        return Took(time.perf_counter() - began, peak_megabytes(), answers)
 
     def found(self) -> Mapping[str, Any]:
         return dict(self._system.found())

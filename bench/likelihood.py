@@ -1,26 +1,44 @@
 """`negengine bench likelihood`: likelihoods of sentences, against minicons and against a loop in PyTorch.
 
-All systems give the sum of the log-probabilities of each sentence: every measurement is also a check that all compute
-the same. The files of `systems/likelihood/` say what each of them does.
+All systems give the sum of the log-probabilities of each sentence, float64 [n]: every measurement is also a check that
+all compute the same.
 """
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
 
-from ..engine.experiments.likelihood.likelihood_scores import Encoder
+from ..engine.experiments.likelihood.likelihood_scores import Encoder, causal_logprobs, pseudo_logprobs
+from ..engine.experiments.likelihood.likelihood_tables import Method
+from ..engine.inference.exported import load_exported
 from ..engine.text.lexicon import load_lexicon
-from .comparison import Comparison, Effort, Measurement, largest_difference
+from ..export.quiet import quiet
+from .ours import Fp32
 from .shapes import Measured
-from .subject import Subject
-from .systems import LOOP
-from .systems.likelihood import Texts
-from .systems.likelihood.loop import CausalLoop, MaskedLoop, MaskedRowLoop
-from .systems.likelihood.minicons import Minicons
-from .systems.likelihood.own import Own
-from .systems.system import System
+from .subject import Effort, Measurement, Subject, largest_difference
+from .system import LOOP, Answers, Choice, Place, System
+from .torch_models import Loop
+
+_AT_A_TIME = (1, 4, 16, 64)  # sentences that minicons is given
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Sentences."""
+
+    texts: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def head(self, n: int) -> "Texts":
+        return Texts(self.texts[:n])
 
 
 def sentences(n: int, seed: int = 0) -> Texts:
@@ -35,10 +53,106 @@ def sentences(n: int, seed: int = 0) -> Texts:
     )
 
 
+class CausalLoop(Loop[Texts]):
+    """Sentences through a causal model, with the logits of all tokens."""
+
+    kind = AutoModelForCausalLM
+
+    def run(self, work: Texts, choice: Choice) -> Answers:
+        found, size = np.zeros(len(work)), choice["batch"]
+        encoded = self._tokenizer(list(work.texts), return_special_tokens_mask=True)
+        order = sorted(range(len(work)), key=lambda row: len(encoded["input_ids"][row]))
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            ids = [encoded["input_ids"][row] for row in rows]
+            padded = self._tokenizer.pad({"input_ids": ids}, return_tensors="pt", padding_side="right")
+            with torch.inference_mode():
+                logprobs = self._model(**padded.to(self._device)).logits[:, :-1].log_softmax(-1)
+                following = padded["input_ids"][:, 1:]
+                scores = logprobs.gather(2, following[:, :, None])[:, :, 0].double().cpu().numpy()
+            for place, row in enumerate(rows):
+                special = np.array(encoded["special_tokens_mask"][row][1:], bool)
+                found[row] = scores[place, : len(special)][~special].sum()
+        return found
+
+
+class MaskedLoop(Loop[Texts]):
+    """The masked copies of all sentences, sorted by length."""
+
+    def run(self, work: Texts, choice: Choice) -> Answers:
+        found, size = np.zeros(len(work)), choice["batch"]
+        copies = sorted(_copies(self._tokenizer, work.texts), key=lambda masked: len(masked[1]))
+        for start in range(0, len(copies), size):
+            rows, ids, places, tokens = zip(*copies[start : start + size], strict=True)
+            padded = self._tokenizer.pad({"input_ids": list(ids)}, return_tensors="pt").to(self._device)
+            with torch.inference_mode():
+                logits = self.at(padded, torch.tensor(places))
+                scores = logits[torch.arange(len(ids)), torch.tensor(tokens)] - logits.logsumexp(1)
+            np.add.at(found, list(rows), scores.double().cpu().numpy())
+        return found
+
+
+def _copies(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[int, list[int], int, int]]:
+    """The masked copies of all sentences: number of the sentence, ids, position, token."""
+    encoded = tokenizer(list(texts), return_special_tokens_mask=True)
+    for row, (ids, special) in enumerate(zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)):
+        for place, token in enumerate(ids):
+            if not special[place]:
+                yield row, [*ids[:place], tokenizer.mask_token_id, *ids[place + 1 :]], place, token
+
+
+class Minicons(System[Texts]):
+    """minicons' MaskedLMScorer or IncrementalLMScorer, with the number of sentences at a time that is fastest."""
+
+    name = "minicons"
+    needs = ("minicons",)
+
+    def about(self, choice: Choice) -> str:
+        return f"{choice['batch']} sentences at a time"
+
+    def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
+        return [{"batch": size} for size in _AT_A_TIME]
+
+    def open(self, place: Place) -> None:
+        from minicons import scorer  # noqa: PLC0415 - optional
+
+        torch.set_num_threads(place.threads)
+        is_causal = load_exported(place.exported).is_causal
+        kind = scorer.IncrementalLMScorer if is_causal else scorer.MaskedLMScorer
+        with quiet(), warnings.catch_warnings(action="ignore"):
+            self._model = kind(place.checkpoint, place.torch_device)
+
+    def run(self, work: Texts, choice: Choice) -> Answers:
+        found: list[float] = []
+        for start in range(0, len(work), choice["batch"]):
+            texts = list(work.texts[start : start + choice["batch"]])
+            found += self._model.sequence_score(texts, reduction=lambda own: own.sum(0).item())
+        return np.array(found)
+
+
+class Own(Fp32[Texts]):
+    """`negengine likelihood` without its files."""
+
+    def open(self, place: Place) -> None:
+        super().open(place)
+        self._encoder = Encoder(self._exported.tokenizer, self._exported.is_causal)
+
+    def run(self, work: Texts, choice: Choice) -> Answers:  # noqa: ARG002
+        model, encoder, longest = self._model, self._encoder, self._exported.max_length
+        encoded = encoder.encode(work.texts)
+        if self._exported.is_causal:
+            found = causal_logprobs(model, encoder, encoded, longest, lambda _: None)  # type: ignore[arg-type]
+        else:
+            found = pseudo_logprobs(model, encoder, encoded, Method.ORIGINAL, longest, lambda _: None)
+        counts = np.array([len(one.scored) for one in encoded])
+        sums: Answers = np.add.reduceat(found.astype(np.float64), np.cumsum(counts) - counts)
+        return sums
+
+
 def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement[Texts]]:
     is_causal = measured.exported.is_causal
     encoder = Encoder(measured.exported.tokenizer, is_causal)
-    loops: list[System[Texts]] = [CausalLoop()] if is_causal else [MaskedLoop(), MaskedRowLoop()]
+    loops: list[System[Texts]] = [CausalLoop()] if is_causal else [MaskedLoop(), MaskedLoop(row_alone=True)]
 
     def known(work: Texts) -> dict[str, Any]:
         tokens = np.mean([len(one.ids) for one in encoder.encode(work.texts)])
@@ -50,8 +164,9 @@ def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measuremen
 SUBJECT = Subject(
     "likelihood",
     "sentences",
-    Comparison(LOOP, {"times minicons": Minicons.name, "times loop": LOOP}, largest_difference),
     _measurements,
+    largest_difference,
     Effort(tried=16, fewest=32),
+    {"times minicons": Minicons.name, "times loop": LOOP},
     described=lambda found: f"of {found['tokens']:.1f} tokens, fp32",
 )

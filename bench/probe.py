@@ -1,27 +1,36 @@
 """`negengine bench probe`: a user's own sentences, against a loop in PyTorch.
 
-All systems give the log-probability of each target: every measurement is also a check that all compute the same.
-The files of `systems/targets/` say what each of them does.
+All systems give the log-probability of each target at the mask, float64 [n, targets]: every measurement is also a check
+that all compute the same.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
 
 from ..engine.basics.printable import counted
+from ..engine.experiments.probe.probe_items import LOGPROB
+from ..engine.experiments.probe.probe_sentences import Columns
+from ..engine.experiments.probe.probe_stage import OwnStimuli
+from ..engine.experiments.vocabulary import Ranked
+from ..engine.runs.executors import overlap
+from ..engine.runs.part import EncodedPart
+from ..engine.runs.stage import PartResult
 from ..engine.text.lexicon import load_lexicon
-from .comparison import Comparison, Effort, Measurement, largest_difference
+from ..engine.text.user_table import open_table
 from .made import one_token_verbs
+from .ours import Fp32
 from .shapes import Measured
-from .subject import Subject
-from .systems import LOOP
-from .systems.targets import Stimuli
-from .systems.targets.loop import Loop, RowLoop
-from .systems.targets.own import Own
+from .subject import Effort, Measurement, Subject, largest_difference
+from .system import LOOP, Answers, Choice
+from .torch_models import Loop
 
 TARGETS = ("target", "other")
 _TEXTS = (
@@ -32,9 +41,23 @@ _TEXTS = (
 )
 
 
-def stimuli(n: int, words: Sequence[str], seed: int = 0) -> pl.DataFrame:
-    """Sentences of four different lengths with two targets each."""
-    lexicon, random = load_lexicon(), np.random.default_rng(seed)
+@dataclass(frozen=True, eq=False)
+class Stimuli:
+    """Sentences with a mask and some targets."""
+
+    table: pl.DataFrame  # columns `sentence` and those of the targets
+    targets: Sequence[str]  # the columns of the targets
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def head(self, n: int) -> "Stimuli":
+        return Stimuli(self.table.head(n), self.targets)
+
+
+def stimuli(n: int, words: Sequence[str], targets: Sequence[str] = TARGETS) -> Stimuli:
+    """Sentences of four different lengths with up to two targets each."""
+    lexicon, random = load_lexicon(), np.random.default_rng(0)
     chosen = {
         "name": [str(word) for word in random.choice(lexicon.names, n)],
         "profession": [str(word) for word in random.choice(lexicon.professions, n)],
@@ -42,32 +65,70 @@ def stimuli(n: int, words: Sequence[str], seed: int = 0) -> pl.DataFrame:
     }
     rows = [dict(zip(chosen, values, strict=True)) for values in zip(*chosen.values(), strict=True)]
     texts = [_TEXTS[i % len(_TEXTS)].format(**row) for i, row in enumerate(rows)]
-    targets = {name: [str(word) for word in random.choice(list(words), n)] for name in TARGETS}
-    return pl.DataFrame({"sentence": texts, **targets})
+    expected = {name: [str(word) for word in random.choice(list(words), n)] for name in TARGETS}
+    return Stimuli(pl.DataFrame({"sentence": texts, **expected}), targets)
 
 
-def _stimuli(n: int, words: Sequence[str], targets: Sequence[str]) -> Stimuli:
-    return Stimuli(stimuli(n, words), targets)
+class TargetLoop(Loop[Stimuli]):
+    """Log-probability and rank of the targets, and the first choice."""
+
+    def run(self, work: Stimuli, choice: Choice) -> Answers:
+        targets = [self._tokenizer.convert_tokens_to_ids(list(work.table[name])) for name in work.targets]
+        expected = np.stack(targets, axis=1)
+        scores = np.empty(expected.shape)
+        for rows, logits in self.batches(work.table["sentence"].to_list(), choice["batch"]):
+            own = logits.gather(1, torch.from_numpy(expected[rows]).to(self._device))
+            logprobs = own - logits.logsumexp(1, keepdim=True)
+            for target in range(expected.shape[1]):
+                (logits > own[:, target : target + 1]).sum(1)  # the rank
+            logits.argmax(1)
+            scores[rows] = logprobs.cpu().numpy()
+        return scores
+
+
+class Own(Fp32[Stimuli]):
+    """`negengine probe` without its files: it reads and checks a table, and makes the rows of results."""
+
+    def run(self, work: Stimuli, choice: Choice) -> Answers:  # noqa: ARG002
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "stimuli.csv"
+            work.table.write_csv(path)
+            columns = Columns("sentence", tuple(work.targets))
+            stage = OwnStimuli(self._exported, open_table(path).scan(columns.texts), columns, Ranked())
+            found: dict[int, pl.DataFrame] = {}
+
+            def decide(number: int, prepared: Any) -> pl.DataFrame:
+                return stage.decide(self._model, number, prepared, lambda *_: None).rows
+
+            def finish(number: int, rows: pl.DataFrame) -> None:
+                EncodedPart.of(PartResult(rows))
+                found[number] = rows
+
+            overlap(range(len(stage.sizes)), stage.prepare, decide, finish)
+        logprobs = pl.concat([found[number] for number in sorted(found)])[LOGPROB].to_numpy()
+        scores: Answers = logprobs.reshape(-1, len(work.targets)).astype(np.float64)
+        return scores
 
 
 def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement[Stimuli]]:
     """One for each number of targets."""
     words = one_token_verbs(measured.exported)
+
+    def known(work: Stimuli) -> dict[str, Any]:
+        tokens = measured.exported.tokenizer.encode(work.table["sentence"].to_list())
+        return {"targets": len(work.targets), "tokens": float(np.mean([len(ids) for ids in tokens]))}
+
     for count in range(1, len(TARGETS) + 1):
-
-        def known(work: Stimuli) -> dict[str, Any]:
-            tokens = measured.exported.tokenizer.encode(work.table["sentence"].to_list())
-            return {"targets": len(work.targets), "tokens": float(np.mean([len(ids) for ids in tokens]))}
-
-        make = partial(_stimuli, words=words, targets=TARGETS[:count])
-        yield Measurement([Loop(), RowLoop(), Own()], make, known)
+        make = partial(stimuli, words=words, targets=TARGETS[:count])
+        yield Measurement([TargetLoop(), TargetLoop(row_alone=True), Own()], make, known)
 
 
 SUBJECT = Subject(
     "probe",
     "sentences",
-    Comparison(LOOP, {"times loop": LOOP}, largest_difference),
     _measurements,
+    largest_difference,
     Effort(most=50_000),
+    {"times loop": LOOP},
     described=lambda found: f"of {found['tokens']:.1f} tokens, {counted(found['targets'], 'target')} each, fp32",
 )

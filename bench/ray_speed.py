@@ -7,8 +7,9 @@ Ray costs. The runs alternate, and the fastest round of each counts, as other pr
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,35 +18,93 @@ import polars as pl
 
 from ..engine.basics.choices import Precision
 from ..engine.basics.option import Opening
-from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Sentences, Settings
+from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.inference.exported import ExportedModel
-from ..engine.runs.executors import Executor, ThisProcess
+from ..engine.runs.executors import Advance, Executor, Finish, ThisProcess, Workers
 from ..engine.runs.loop import Execution, run_stage
-from ..engine.runs.masked_stages import PatternDeciders
+from ..engine.runs.part import EncodedPart
 from ..engine.runs.progress import Reporter
 from ..engine.runs.ray import Ray
-from ..engine.runs.stage import Advance, PartResult
+from ..engine.runs.stage import Choices, PartResult, Stage
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern_files import load_patterns
 from ..engine.views import Column, Table
-from .clocked import BUSY, Clocked
 from .machine import describe
+from .rounds import Say
 from .shapes import SHAPES, cache_folder, prepare
 
 ONE_PROCESS = "one process"
+BUSY = "seconds of deciding"
+"""The count of a part by which a clocked stage says how long its decision took."""
 _PARTS_A_CORE = 12
 _FIRST = 4  # pairs, for a first estimate of the speed
-Say = Callable[[str], None]
+SECONDS, QUICK_SECONDS = 60.0, 10.0
+
+
+@dataclass(eq=False)
+class Clocked:
+    """Another executor, and what it took; numbers are sums over all calls of `run`."""
+
+    inner: Executor  # the executor that works
+    opening: float = 0.0  # seconds until the workers had opened the model
+    deciding: float = 0.0  # seconds until all parts were decided and written
+    own: float = 0.0  # seconds of processor time of this process meanwhile
+    writing: float = 0.0  # seconds that this process wrote parts
+    busy: float = 0.0  # seconds that workers decided
+    parts: int = 0  # number of parts
+    moved: int = 0  # bytes of the parts
+
+    @contextmanager
+    def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
+        started = time.perf_counter()
+        with self.inner.start(stage, options, say) as workers:
+            self.opening += time.perf_counter() - started
+            yield _ClockedWorkers(workers, self)
+
+
+@dataclass(frozen=True, eq=False)
+class _ClockedWorkers:
+    workers: Workers
+    clocked: Clocked
+
+    @property
+    def descriptions(self) -> Sequence[Mapping[str, Any]]:
+        return self.workers.descriptions
+
+    def choose(self, say: Say) -> Choices:
+        return self.workers.choose(say)
+
+    def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
+        clocked = self.clocked
+
+        def timed(number: int, part: EncodedPart) -> None:
+            began = time.perf_counter()
+            finish(number, part)
+            clocked.writing += time.perf_counter() - began
+            clocked.parts += 1
+            clocked.moved += len(part.content)
+            clocked.busy += float(part.marker.counts.get(BUSY, 0.0))
+
+        began, own = time.perf_counter(), time.process_time()
+        self.workers.run(numbers, choices, timed, advance)
+        clocked.deciding += time.perf_counter() - began
+        clocked.own += time.process_time() - own
 
 
 class ClockedSelection(Selection):
     """A selection; each part counts the seconds of its decision."""
 
-    def decide(self, model: PatternDeciders, number: int, prepared: Sentences | None, advance: Advance) -> PartResult:
+    def decide(self, *arguments: Any) -> PartResult:
         began = time.perf_counter()
-        result = super().decide(model, number, prepared, advance)
+        result = super().decide(*arguments)
         return replace(result, counts={**result.counts, BUSY: time.perf_counter() - began})
+
+    @classmethod
+    def of(cls, exported: ExportedModel, pairs: int, pairs_per_part: int) -> "ClockedSelection":
+        plan = cls.plan(exported, load_lexicon(), load_patterns(), Settings(pairs=pairs))
+        assert isinstance(plan, ClockedSelection)  # noqa: S101 - `plan` makes what it belongs to
+        return replace(plan, verbs=(replace(plan.verbs[0], pairs_per_part=pairs_per_part),))
 
 
 @dataclass(frozen=True)
@@ -72,10 +131,10 @@ def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -
     process; `same`: whether all runs wrote the same bytes.
     """
     cores = cpu_threads()
-    counts = [n for n in range(1, cores + 1) if cores % n == 0 and n in {1, 2, 4, 8, cores}]
     executors: dict[str, tuple[int, Callable[[], Executor]]] = {ONE_PROCESS: (1, lambda: ThisProcess(CPU))}
-    for n in counts:
-        executors[_name(n)] = n, lambda n=n: Ray("local", workers=n, device="cpu")  # type: ignore[misc]
+    for n in (n for n in range(1, cores + 1) if cores % n == 0 and n in {1, 2, 4, 8, cores}):
+        name = f"Ray, {n} worker{'s' if n > 1 else ''}"
+        executors[name] = n, lambda n=n: Ray("local", workers=n, device="cpu")  # type: ignore[misc]
     with TemporaryDirectory() as temporary:
         stage = _stage(exported, seconds, cores, Path(temporary), say)
         runs: dict[str, list[Run]] = {name: [] for name in executors}
@@ -98,28 +157,15 @@ def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -
     }
 
 
-def _name(workers: int) -> str:
-    return f"Ray, {workers} worker{'s' if workers > 1 else ''}"
-
-
 def _stage(exported: ExportedModel, seconds: float, cores: int, folder: Path, say: Say) -> ClockedSelection:
     """A selection that takes about so long in one process."""
-    first = _planned(exported, _FIRST, 1)
+    first = ClockedSelection.of(exported, _FIRST, 1)
     found = _run(first, folder / "first", ONE_PROCESS, 1, ThisProcess(CPU))
     each = first.verbs[0].grid.verbs
-    pairs = max(
-        _FIRST, min(round(found.rate * seconds / each), len(first.lexicon.names) * len(first.lexicon.professions))
-    )
-    per_part = max(1, math.ceil(pairs / (_PARTS_A_CORE * cores)))
-    stage = _planned(exported, pairs, per_part)
+    pairs = max(_FIRST, min(round(found.rate * seconds / each), first.lexicon.n_pairs))
+    stage = ClockedSelection.of(exported, pairs, max(1, math.ceil(pairs / (_PARTS_A_CORE * cores))))
     say(f"{pairs * each:,} sentences in {len(stage.sizes):,} parts")
     return stage
-
-
-def _planned(exported: ExportedModel, pairs: int, pairs_per_part: int) -> ClockedSelection:
-    plan = Selection.plan(exported, load_lexicon(), load_patterns(), Settings(pairs=pairs))
-    own = {field.name: getattr(plan, field.name) for field in fields(Selection)}
-    return ClockedSelection(**{**own, "verbs": (replace(plan.verbs[0], pairs_per_part=pairs_per_part),)})
 
 
 def _run(stage: ClockedSelection, folder: Path, name: str, workers: int, executor: Executor) -> Run:
@@ -147,9 +193,6 @@ def summary(clocked: Clocked, name: str, workers: int, sentences: int) -> Run:
     )
 
 
-SECONDS, QUICK_SECONDS = 60.0, 10.0
-
-
 def bench_ray(name: str, *, quick: bool, rounds: int | None, cache: Path | None = None, say: Say) -> dict[str, Any]:
     """Measure Ray with one model on this machine: a name of `shapes.SHAPES`, or what `negengine export` takes."""
     measured = prepare(name, cache or cache_folder(), SHAPES)
@@ -163,9 +206,8 @@ def bench_ray(name: str, *, quick: bool, rounds: int | None, cache: Path | None 
     }
 
 
-def ray_tables(found: Mapping[str, Any]) -> list[Table]:
+def ray_table(found: Mapping[str, Any]) -> Table:
     """The table of `bench_ray`."""
-    frame = pl.DataFrame(found["systems"])
     columns = [
         Column("executor", "system", wrap=False),
         Column("sentences/s", "rate", decimals=0),
@@ -186,4 +228,5 @@ def ray_tables(found: Mapping[str, Any]) -> list[Table]:
         f"the process that gives out the parts is at its limit at about {most:,.0f} parts/s, whatever the workers",
         f"the same bytes from all runs: {'yes' if found['same'] else 'no'}",
     ]
-    return [Table(f"{found['model']}: {work['sentences']:,} sentences in fp32", frame, columns, notes=notes)]
+    title = f"{found['model']}: {work['sentences']:,} sentences in fp32"
+    return Table(title, pl.DataFrame(found["systems"]), columns, notes=notes)

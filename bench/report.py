@@ -13,23 +13,15 @@ _EXPECTED = "mixed, expected"
 
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """The chart and the tables of one model."""
-    shown = [_speeds(result), _systems(result), _parts(result)]
-    if result["lazy"]:
-        shown.append(_lazy(result["lazy"]))
-    if result["sweep"]:
-        shown.append(_sweep(result))
-    return shown
-
-
-def _rows(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     expected = result[_EXPECTED]
-    return [*result["systems"], *([] if expected is None else [{**expected, "system": _EXPECTED}])]
+    rows = [*result["systems"], *([] if expected is None else [{**expected, "system": _EXPECTED}])]
+    lazy = [_lazy(result["lazy"])] if result["lazy"] else []
+    return [_speeds(result, rows), _systems(result, rows), _parts(result), *lazy]
 
 
-def _speeds(result: Mapping[str, Any]) -> Table:
-    work, rows = result["work"], _rows(result)
-    most = max(row["sentences/s"] for row in result["systems"])
-    rates = [row["sentences/s"] for row in rows]
+def _speeds(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
+    work, rates = result["work"], [row["sentences/s"] for row in rows]
+    most = max(rates[: len(result["systems"])])
     frame = pl.DataFrame(
         {
             "system": [row["system"] for row in rows],
@@ -47,39 +39,25 @@ def _speeds(result: Mapping[str, Any]) -> Table:
         Column("speed", "share", wrap=False, left=True),
         Column("sentences/s", "rate", decimals=0, wrap=False),
     ]
-    used = [row["threads used"] for row in result["systems"] if row["threads used"] is not None]
     notes = [
-        f"each system: {result['threads']} threads, a process of its own, its fastest batch size"
-        + (f"; threads that were busy: {min(used)} to {max(used)}" if used else ""),
+        f"each system: {result['threads']} threads, a process of its own, its fastest batch size",
         *(f"{name} is not measured: {reason}" for name, reason in result["skipped"].items()),
     ]
     return Table(title, frame, columns, notes=notes, texts={"share": "bar"})
 
 
-def _systems(result: Mapping[str, Any]) -> Table:
-    keys = {
-        "times authors, selection": "sel.",
-        "times authors, scoring": "sc.",
-        "share of ceiling": "ceil.",
-        "hours for 10.9 M": "hours",
-        "MB": "MB",
-        "same top-1": "top-1",
+def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
+    columns = [
+        Column("sel.", "times authors, selection", decimals=2, wrap=False),
+        Column("sc.", "times authors, scoring", decimals=2, wrap=False),
+        Column("ceil.", "share of ceiling", decimals=0, scale=100, unit="%", wrap=False),
+        Column("hours", "hours for 10.9 M", decimals=2, wrap=False),
+        Column("MB", "MB", decimals=0, wrap=False),
+        Column("top-1", "same top-1", decimals=1, scale=100, unit="%", wrap=False),
+    ]
+    figures = {
+        str(own.value): pl.Series([row.get(str(own.value)) for row in rows], dtype=pl.Float64) for own in columns
     }
-    rows = _rows(result)
-    frame = pl.DataFrame(
-        {
-            "system": [row["system"] for row in rows],
-            **{key: pl.Series([row.get(key) for row in rows], dtype=pl.Float64) for key in keys},
-            **{_digits_of(key): [_digits(row[key]) for row in rows] for key in _THREE_DIGITS},
-        }
-    )
-    columns = [Column("system", "system", wrap=False)]
-    for key, heading in keys.items():
-        decimals: int | str = _digits_of(key) if key in _THREE_DIGITS else 1 if key == "same top-1" else 0
-        scale = 100 if key in {"share of ceiling", "same top-1"} else 1
-        columns.append(
-            Column(heading, key, decimals=decimals, scale=scale, unit="%" if scale == 100 else "", wrap=False)
-        )
     rates = ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in result["product GFLOP/s"].items())
     notes = [
         "sel., sc.: times as fast as the authors' selection and scoring; hours: for 10.9 million sentences",
@@ -91,24 +69,13 @@ def _systems(result: Mapping[str, Any]) -> Table:
         notes.append(
             f"{_EXPECTED}: close calls of random weights mean nothing, so the {close:.1f} % of the bundled model count"
         )
-    return Table("Systems compared", frame, columns, notes=notes)
-
-
-_THREE_DIGITS = ("times authors, selection", "times authors, scoring", "hours for 10.9 M")
-
-
-def _digits_of(key: str) -> str:
-    return f"decimals of {key}"
-
-
-def _digits(value: float) -> int:
-    """Decimals that show three digits."""
-    return 2 if value < 10 else 1 if value < 100 else 0
+    frame = pl.DataFrame({"system": [row["system"] for row in rows], **figures})
+    return Table("Systems compared", frame, [Column("system", "system", wrap=False), *columns], notes=notes)
 
 
 def _parts(result: Mapping[str, Any]) -> Table:
     seconds = result["seconds for 1,000"]
-    frame = pl.DataFrame({"part": list(seconds), "seconds": pl.Series(list(seconds.values()), dtype=pl.Float64)})
+    frame = pl.DataFrame({"part": list(seconds), "seconds": list(seconds.values())})
     columns = [Column("part", "part"), Column("ms", "seconds", decimals=2, scale=1000, unit="ms")]
     notes = [f"the model's share of a selection's wall time: {100 * result['model share']:.1f} %"]
     return Table("Milliseconds for 1,000 sentences, reference model", frame, columns, notes=notes)
@@ -134,13 +101,3 @@ def _lazy(lazy: Mapping[str, Any]) -> Table:
         f"the same triplets as the exhaustive run: {'yes' if lazy['same triplets'] else 'no'}",
     ]
     return Table(title, frame, columns, notes=notes)
-
-
-def _sweep(result: Mapping[str, Any]) -> Table:
-    columns = [
-        Column("threads", "threads"),
-        Column("tokens a batch", "batch_tokens"),
-        Column("tokens a sentence", "length"),
-        Column("sentences/s", "rate", decimals=0),
-    ]
-    return Table("Sentences a second, reference model, random ids", pl.DataFrame(result["sweep"]), columns)

@@ -8,9 +8,9 @@ lives in the process of a system, its peak memory is its own.
 
 import multiprocessing
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -20,8 +20,8 @@ import psutil
 
 from ..engine.basics.errors import InputError
 from . import child
-from .child import Opened, Timed
-from .systems.system import Answers, Choice, Place, System, Unavailable, W
+from .child import Took
+from .system import Answers, Choice, Place, System, Unavailable, W
 
 WARM_UP = 16  # items that a system runs before a setting is timed
 
@@ -31,44 +31,63 @@ _BESIDE_WEIGHTS = 1e9  # bytes of libraries and activations
 _COPIES = 2  # of the weights: as they are read, and as a library packs them
 
 
-@dataclass(frozen=True, eq=False)
+class Served(Protocol):
+    """Whatever serves a system."""
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Call a method of `child.Service`. Raises Unavailable if the system cannot run here or fails."""
+
+
+Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]
+"""A system, its place, and a file for what it prints → what serves it until the end of the block."""
+
+
+@dataclass(eq=False)
 class Outcome:
-    """What was measured of one system."""
+    """A system that is open, and what was measured of it."""
 
     system: System[Any]
+    served: Served
+    opened: Took
     choice: Choice  # its fastest settings
-    items: int  # how many there were
-    answers: Answers  # those of the last round
-    opened: Opened  # what opening took
-    runs: tuple[Timed, ...]  # one for each round
-    found: Mapping[str, Any]  # see `System.found`
+    tried: float  # items a second of these settings, on few items
+    items: int = 0  # how many there were
+    runs: list[Took] = field(default_factory=list)  # one for each round
+    found: Mapping[str, Any] = field(default_factory=dict)  # see `System.found`
 
     @property
-    def seconds(self) -> tuple[float, ...]:
-        return tuple(run.seconds for run in self.runs)
+    def answers(self) -> Answers:
+        """Those of the last round."""
+        answers: Answers = self.runs[-1].answers
+        return answers
 
     @property
     def rate(self) -> float:
         """Items a second, in the median round."""
-        return self.items / float(np.median(self.seconds))
+        return self.items / float(np.median([run.seconds for run in self.runs]))
 
     def row(self) -> dict[str, Any]:
-        joules, threads = _known(run.joules for run in self.runs), _known(run.usage.threads for run in self.runs)
         return {
             "system": self.system.name,
             "about": self.system.about(self.choice),
             "arithmetic": self.system.arithmetic,
             "ours": self.system.ours,
             "sentences/s": self.rate,
-            "seconds": list(self.seconds),
-            "MB": max(_known(run.megabytes for run in self.runs), default=None),
+            "seconds": [run.seconds for run in self.runs],
+            "MB": max((run.megabytes for run in self.runs if run.megabytes is not None), default=None),
             "opening, MB": self.opened.megabytes,
             "opening, s": self.opened.seconds,
-            "cores used": float(np.median([run.usage.cores for run in self.runs])),
-            "threads used": max(threads, default=None),
-            "J": float(np.median(joules)) if joules else None,
             **self.found,
         }
+
+    def take(self, work: Any) -> None:
+        own = _share(self.system, work)
+        self.items = len(own)
+        self.served.ask("settle", own)
+        self.served.ask("take", own)
+
+    def time(self) -> None:
+        self.runs.append(self.served.ask("run", self.choice))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,56 +111,47 @@ def compare(
     say: Say,
     *,
     warm_up: int = WARM_UP,
-    start: "Start | None" = None,
+    start: Start | None = None,
 ) -> Compared:
     """Time systems in alternation. Raises InputError if one of ours, or a reference, cannot run or fails."""
     missing: dict[str, str] = {}
+    ready: list[Outcome] = []
+
+    @contextmanager
+    def missing_if_it_fails(system: System[Any]) -> Iterator[None]:
+        try:
+            yield
+        except Unavailable as why:
+            if system.ours or system.reference:
+                raise InputError(f"{system.name} cannot be measured: {why}") from why
+            say(f"{system.name}: not measured: {why}")
+            missing[system.name] = str(why)
+            ready[:] = [one for one in ready if one.system is not system]
+
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="negengine.bench.")))
-        ready: list[_Ready] = []
         for number, system in enumerate(systems):
             say(f"{system.name}: opening")
-            try:
+            with missing_if_it_fails(system):
                 log = folder / f"{number}.log"
                 ready.append(_prepared(system, place, few, warm_up, log, stack, start or in_a_process))
-            except Unavailable as why:
-                missing[system.name] = _line(system, why, say)
-        items = work({one.system.name: one.rate for one in ready})
-        ready = [one for one in ready if not _fails(one.take, items, one.system, missing, say)]
+        items = work({one.system.name: one.tried for one in ready})
+        for one in ready:
+            with missing_if_it_fails(one.system):
+                one.take(items)
         for number in range(rounds):
             say(f"round {number + 1} of {rounds}")
-            for one in ready if number % 2 == 0 else reversed(ready):
-                _fails(one.time, None, one.system, missing, say)
-            ready = [one for one in ready if one.system.name not in missing]
-        return Compared(tuple(one.outcome() for one in ready), missing)
-
-
-class _Ready:
-    """A system that is open, with its fastest settings."""
-
-    def __init__(self, system: System[Any], process: "Served", opened: Opened, choice: Choice, rate: float) -> None:
-        self.system, self.rate = system, rate
-        self._process, self._opened, self._choice = process, opened, choice
-        self._items, self._runs = 0, list[Timed]()
-
-    def take(self, work: Any) -> None:
-        own = _share(self.system, work)
-        self._items = len(own)
-        self._process.ask("settle", own)
-        self._process.ask("take", own)
-
-    def time(self, _: None) -> None:
-        self._runs.append(self._process.ask("run", self._choice))
-
-    def outcome(self) -> Outcome:
-        found = self._process.ask("found")
-        runs, answers = tuple(self._runs), self._runs[-1].answers
-        return Outcome(self.system, self._choice, self._items, answers, self._opened, runs, found)
+            for one in list(ready if number % 2 == 0 else reversed(ready)):
+                with missing_if_it_fails(one.system):
+                    one.time()
+        for one in ready:
+            one.found = one.served.ask("found")
+    return Compared(tuple(ready), missing)
 
 
 def _prepared(
-    system: System[Any], place: Place, few: Any, warm_up: int, log: Path, stack: ExitStack, start: "Start"
-) -> _Ready:
+    system: System[Any], place: Place, few: Any, warm_up: int, log: Path, stack: ExitStack, start: Start
+) -> Outcome:
     """Start a system's process, open it, and find its fastest settings."""
     if why := system.missing(place) or _no_room(place):
         raise Unavailable(why)
@@ -149,7 +159,7 @@ def _prepared(
         with start(system, place, log) as maker:
             maker.ask("make")
     process = stack.enter_context(start(system, place, log))
-    opened: Opened = process.ask("open")
+    opened: Took = process.ask("open")
     choices = system.choices(place)
     own = few if len(choices) > 1 else _share(system, few)  # too few items do not tell large batches apart
     process.ask("settle", own)
@@ -162,22 +172,18 @@ def _prepared(
     best = int(np.argmin(seconds))
     if len(choices) > 1:
         process.ask("run", choices[best])  # what belongs to other settings is out of memory again
-    return _Ready(system, process, opened, choices[best], len(own) / seconds[best])
+    return Outcome(system, process, opened, choices[best], len(own) / seconds[best])
 
 
 def _share(system: System[Any], work: Any) -> Any:
     return work if system.fewer == 1 else work.head(max(1, len(work) // system.fewer))
 
 
-class Served(Protocol):
-    """Whatever serves a system."""
-
-    def ask(self, name: str, *arguments: Any) -> Any:
-        """Call a method of `child.Service`. Raises Unavailable if the system cannot run here or fails."""
-
-
-Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]
-"""A system, its place, and a file for what it prints → what serves it until the end of the block."""
+def _no_room(place: Place) -> str | None:
+    """Why one more copy of the model does not fit into memory; None if it does."""
+    weights = max((path.stat().st_size for path in place.exported.glob("*") if path.is_file()), default=0)
+    needed, free = _COPIES * weights + _BESIDE_WEIGHTS, psutil.virtual_memory().available
+    return f"{free / 1e9:.1f} GB of memory are free, about {needed / 1e9:.1f} GB are needed" if free < needed else None
 
 
 class _Child:
@@ -192,14 +198,13 @@ class _Child:
             kind, value = self._connection.recv()
         except (EOFError, OSError):
             self._process.join(_ENDING)
-            kind, value = child.FAILED, f"its process ended with {_status(self._process.exitcode)}{self._last()}"
+            code = self._process.exitcode
+            status = f"signal {-code}" if code is not None and code < 0 else f"status {code}"
+            lines = self._log.read_text("utf-8", "replace").strip().splitlines() if self._log.exists() else []
+            raise Unavailable(f"its process ended with {': '.join([status, *lines[-1:]])}") from None
         if kind == child.DONE:
             return value
         raise Unavailable(value)
-
-    def _last(self) -> str:
-        lines = self._log.read_text("utf-8", "replace").strip().splitlines() if self._log.exists() else []
-        return f": {lines[-1]}" if lines else ""
 
 
 @contextmanager
@@ -218,35 +223,3 @@ def in_a_process(system: System[Any], place: Place, log: Path) -> Iterator[_Chil
         process.join(_ENDING)
         process.kill()
         process.join()
-
-
-def _fails(call: Callable[[Any], None], argument: Any, system: System[Any], missing: dict[str, str], say: Say) -> bool:
-    """Whether a call fails; then the system is missing from here on."""
-    try:
-        call(argument)
-    except Unavailable as why:
-        missing[system.name] = _line(system, why, say)
-        return True
-    return False
-
-
-def _line(system: System[Any], why: Unavailable, say: Say) -> str:
-    if system.ours or system.reference:
-        raise InputError(f"{system.name} cannot be measured: {why}") from why
-    say(f"{system.name}: not measured: {why}")
-    return str(why)
-
-
-def _no_room(place: Place) -> str | None:
-    """Why one more copy of the model does not fit into memory; None if it does."""
-    weights = max((path.stat().st_size for path in place.exported.glob("*") if path.is_file()), default=0)
-    needed, free = _COPIES * weights + _BESIDE_WEIGHTS, psutil.virtual_memory().available
-    return f"{free / 1e9:.1f} GB of memory are free, about {needed / 1e9:.1f} GB are needed" if free < needed else None
-
-
-def _status(code: int | None) -> str:
-    return f"signal {-code}" if code is not None and code < 0 else f"status {code}"
-
-
-def _known(values: Iterable[Any]) -> list[Any]:
-    return [value for value in values if value is not None]

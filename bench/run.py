@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +13,32 @@ from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
 from ..engine.inference.exported import ExportedModel
-from ..engine.inference.model import BATCH_TOKENS
 from ..engine.inference.precision import Models, open_models
 from ..export.checkpoint import locate
+from .baselines import AuthorsScoring, AuthorsSelection, baselines
 from .ceiling import ROUNDS, least_flops, product_rates
-from .lazy import close_calls, expected_rate, lazy_beside_exhaustive, mixed_decider
 from .machine import describe
-from .parts import PAIRS, sweep, take_apart
-from .rounds import WARM_UP, Compared, Start, compare
+from .main_job import (
+    AUDIT_SHARE,
+    EXACT,
+    LOW_PRECISION,
+    MIXED,
+    LowPrecision,
+    MixedPrecision,
+    Reference,
+    Sentences,
+    calibrated,
+    candidates,
+    main_job,
+)
+from .parts import PAIRS, lazy_beside_exhaustive, take_apart
+from .rounds import WARM_UP, Compared, Say, Start, compare
 from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
-from .systems.mask import baselines
-from .systems.mask.authors import AuthorsScoring, AuthorsSelection
-from .systems.mask.own import EXACT, LOW_PRECISION, MIXED, LowPrecision, Mixed, Reference
-from .systems.system import Place, System
-from .workload import Sentences, candidates, main_job
+from .system import Place, System
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
 AUTHORS, AUTHORS_SCORING = AuthorsSelection.name, AuthorsScoring.name
 _TRIED = {"cpu": 128, "cuda": 4096}  # sentences for finding the best settings
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -48,10 +55,9 @@ class Effort:
     tried: int | None = None  # sentences for finding a baseline's best settings; None for the device's usual number
     lazy_pairs: int = 8  # pairs of the lazy selection
     pairs: int = PAIRS  # pairs that are run from end to end for the model's share of the time
-    sweep: bool = True  # whether lengths, batch sizes and threads are varied
 
 
-QUICK = Effort(rounds=3, seconds=2, sweep=False)  # under three minutes for the bundled model on two cores
+QUICK = Effort(rounds=3, seconds=2)  # under three minutes for the bundled model on two cores
 
 
 def bench(
@@ -122,10 +128,11 @@ def measure(
     ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
     say("parts")
     parts = take_apart(job, models.reference, sentences.head(500).encoded, pairs=effort.pairs)
+    share = parts.pop("model share")
     lazy = None
     if not measured.is_random:
         say("lazy selection")
-        mixed, rate = mixed_decider(models, sentences), compared.by_name[AUTHORS].rate
+        mixed, rate = calibrated(models, sentences), compared.by_name[AUTHORS].rate
         lazy = lazy_beside_exhaustive(job, models, mixed, rate, effort.lazy_pairs)
     return {
         "model": measured.name,
@@ -147,22 +154,15 @@ def measure(
         "mixed, expected": None,
         "lazy": lazy,
         "close calls": compared.by_name[MIXED].found["close calls"] if MIXED in compared.by_name else None,
-        "seconds for 1,000": {
-            "composing": parts.composing,
-            "transfer": parts.transfer,
-            "model": parts.model,
-            "decisions": parts.decisions,
-            "writing": parts.writing,
-        },
-        "model share": parts.model_share,
-        "sweep": _sweeps(exported, device) if effort.sweep else [],
+        "seconds for 1,000": parts,
+        "model share": share,
     }
 
 
 def _own(measured: Measured, device: Device) -> list[System[Sentences]]:
     if measured.exported.low_precision(device.kind) is None:
         return [Reference()]
-    mixed = [] if measured.is_random else [Mixed()]
+    mixed = [] if measured.is_random else [MixedPrecision()]
     return [Reference(), LowPrecision(device.kind), *mixed]
 
 
@@ -170,31 +170,34 @@ def _rows(
     compared: Compared, sentences: Sentences, flops: float, ceilings: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """The figures of each system; all are compared with the answers of the first one."""
-    outcomes, reference = compared.by_name, compared.outcomes[0].answers
-    expected = sentences.encoded.expected
+    rates = {name: one.rate for name, one in compared.by_name.items()}
+    reference, expected = compared.outcomes[0].answers, sentences.encoded.expected
     rows = []
-    for outcome in compared.outcomes:
-        n, ceiling = outcome.items, ceilings.get(outcome.system.arithmetic)
-        same, repeated = (
-            outcome.answers == reference[:n],
-            (outcome.answers == expected[:n], reference[:n] == expected[:n]),
-        )
+    for one in compared.outcomes:
+        right, n, ceiling = reference[: one.items], one.items, ceilings.get(one.system.arithmetic)
+        repeated = (one.answers == expected[:n], right == expected[:n])
         rows.append(
             {
-                **outcome.row(),
-                "times authors, selection": outcome.rate / outcomes[AUTHORS].rate,
-                "times authors, scoring": outcome.rate / outcomes[AUTHORS_SCORING].rate,
-                "share of ceiling": None if ceiling is None else outcome.rate * flops / ceiling,
-                "hours for 10.9 M": CANDIDATES / outcome.rate / 3600,
-                "same top-1": float(np.mean(same)),
+                **one.row(),
+                **_speed(one.rate, rates),
+                "share of ceiling": None if ceiling is None else one.rate * flops / ceiling,
+                "same top-1": float(np.mean(one.answers == right)),
                 "same decision": float(np.mean(repeated[0] == repeated[1])),
             }
         )
     return rows
 
 
-def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, calibrated: int, say: Say) -> None:
-    """Add the expected speed of mixed precision, because random weights cannot show it."""
+def _speed(rate: float, rates: Mapping[str, float]) -> dict[str, float]:
+    return {
+        "times authors, selection": rate / rates[AUTHORS],
+        "times authors, scoring": rate / rates[AUTHORS_SCORING],
+        "hours for 10.9 M": CANDIDATES / rate / 3600,
+    }
+
+
+def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path, wanted: int, say: Say) -> None:
+    """Add the expected speed of mixed precision, because the close calls of random weights say nothing."""
     random = [found for found in results if found["random weights"]]
     lacking = [found for found in random if any(row["system"] == LOW_PRECISION for row in found["systems"])]
     if not lacking:
@@ -202,23 +205,19 @@ def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path
     close = next((found["close calls"] for found in results if found["model"] == MINI), None)
     if close is None:
         say(f"close calls of {MINI}, for the speed of mixed precision to be expected")
-        close = close_calls(device, cache, calibrated)
+        exported = prepare(MINI, cache).exported
+        models = open_models(exported, device, Precision.AUTO)
+        mixed = calibrated(models, candidates(main_job(exported), wanted))
+        close = None if mixed is None else mixed.calibration.close
     for found in lacking:
-        found["mixed, expected"] = None if close is None else _expected(found["systems"], close)
+        found["mixed, expected"] = None if close is None else expected_mixed(found["systems"], close)
 
 
-def _expected(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
+def expected_mixed(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
     """Mixed precision as fast as the two models that it takes, and as often in fp32 as with the bundled model."""
     rates = {row["system"]: row["sentences/s"] for row in systems}
-    rate = expected_rate(rates[EXACT], rates[LOW_PRECISION], close)
-    return {
-        "close calls": close,
-        "sentences/s": rate,
-        "times fp32": rate / rates[EXACT],
-        "times authors, selection": rate / rates[AUTHORS],
-        "times authors, scoring": rate / rates[AUTHORS_SCORING],
-        "hours for 10.9 M": CANDIDATES / rate / 3600,
-    }
+    rate = 1 / (1 / rates[LOW_PRECISION] + (close + AUDIT_SHARE) / rates[EXACT])
+    return {"close calls": close, "sentences/s": rate, "times fp32": rate / rates[EXACT], **_speed(rate, rates)}
 
 
 def least(exported: ExportedModel, length: float) -> float:
@@ -232,12 +231,3 @@ def _products(exported: ExportedModel, device: Device, models: Models, rounds: i
     kinds = ("fp32", "int8", "bf16") if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
     return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
-
-
-def _sweeps(exported: ExportedModel, device: Device) -> list[dict[str, Any]]:
-    most = cpu_threads() if device == CPU else 1
-    counts = sorted({1, *(2**i for i in range(1, most.bit_length()) if 2**i <= most), most})
-    sizes = (256, 512, 2048) if device == CPU else (4096, 16384, 65536)
-    points = sweep(exported, device, (12, 18, 32), sizes, (most,))
-    points += sweep(exported, device, (18,), (BATCH_TOKENS[device.kind],), [count for count in counts if count != most])
-    return [asdict(point) for point in points]

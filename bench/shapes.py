@@ -5,7 +5,7 @@ weights says nothing, and its figures come from the bundled model or a real one.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,64 +80,59 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("negengine", appauthor=False) / "bench"
 
 
-def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
-    """Make a model to measure, or find it in the cache. Raises InputError as `export.build` does."""
-    if name not in shapes:
-        source = locate(name)
-        exported = build(name, folder / "exported" / source.name)
-        return Measured(name, source.location, load_exported(exported), is_random=False)
-    checkpoint = random_checkpoint(name, folder, shapes)
-    return Measured(name, str(checkpoint), load_exported(build(str(checkpoint), folder / "exported" / name)), True)
+def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES, *, task: Task | None = None) -> Measured:
+    """Make a model to measure, or find it in the cache. Raises InputError as `export.build` does.
 
-
-def prepare_classifier(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Measured:
-    """The same for a classifier of pairs of texts with three labels; shapes and the bundled model get a random head."""
-    is_random = name in shapes or name == MINI
-    checkpoint = str(_random_classifier(name, folder, shapes)) if is_random else name
-    source = locate(checkpoint)
-    exported = build(checkpoint, folder / "exported" / source.name, task=Task.TEXT_CLASSIFICATION)
-    return Measured(name, source.location, load_exported(exported, task=Task.TEXT_CLASSIFICATION), is_random)
-
-
-def _random_classifier(name: str, folder: Path, shapes: Mapping[str, Shape]) -> Path:
-    checkpoint = folder / "checkpoints" / f"{name}-classifier"
-    if (checkpoint / "complete").is_file():
-        return checkpoint
-    base = BUNDLED if name == MINI else random_checkpoint(name, folder, shapes)
-    torch.manual_seed(0)
-    names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: number for number, label in enumerate(LABELS)}}
-    with quiet():
-        model = AutoModelForSequenceClassification.from_pretrained(base, **names)
-    try:
-        model.save_pretrained(checkpoint)
-        AutoTokenizer.from_pretrained(base).save_pretrained(checkpoint)
-        (checkpoint / "complete").touch()
-    except OSError as error:
-        raise InputError(f"{checkpoint} cannot be written: {error.strerror or error}") from error
-    return checkpoint
+    As a classifier of pairs of texts, a shape and the bundled model get a random head with three labels.
+    """
+    is_classifier = task is Task.TEXT_CLASSIFICATION
+    is_random = name in shapes or (is_classifier and name == MINI)
+    reference = name
+    if is_random:
+        reference = str(
+            random_classifier(name, folder, shapes) if is_classifier else random_checkpoint(name, folder, shapes)
+        )
+    source = locate(reference)
+    exported = build(reference, folder / "exported" / source.name, task=task)
+    return Measured(name, source.location, load_exported(exported, task=task), is_random)
 
 
 def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
     """A checkpoint with random weights, new or from the cache. Raises InputError if it cannot be written."""
-    checkpoint = folder / "checkpoints" / name
-    if not (checkpoint / "complete").is_file():
-        _write_random(name, shapes[name], checkpoint)
-    return checkpoint
 
-
-def _write_random(name: str, shape: Shape, folder: Path) -> None:
-    """Save a checkpoint with random weights; the bundled model's tokenizer stands in, its ids are below any V here."""
-    shutil.rmtree(folder, ignore_errors=True)
-    tokenizer = AutoTokenizer.from_pretrained(BUNDLED)
-    make, sizes = shape
-    if len(tokenizer) > sizes["vocab_size"]:
-        raise InputError(f"{name}: its vocabulary is smaller than the bundled tokenizer's")
-    torch.manual_seed(0)
-    config = make(**sizes, pad_token_id=tokenizer.pad_token_id)
-    try:
+    def save(to: Path) -> None:
+        tokenizer = AutoTokenizer.from_pretrained(BUNDLED)  # stands in: its ids are below any vocabulary size here
+        make, sizes = shapes[name]
+        if len(tokenizer) > sizes["vocab_size"]:
+            raise InputError(f"{name}: its vocabulary is smaller than the bundled tokenizer's")
         head = AutoModelForCausalLM if make in _CAUSAL else AutoModelForMaskedLM
-        head.from_config(config).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        (folder / "complete").touch()
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from error
+        head.from_config(make(**sizes, pad_token_id=tokenizer.pad_token_id)).save_pretrained(to)
+        tokenizer.save_pretrained(to)
+
+    return _once(folder / "checkpoints" / name, save)
+
+
+def random_classifier(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
+    """The same with a random head for pairs of texts."""
+
+    def save(to: Path) -> None:
+        base = BUNDLED if name == MINI else random_checkpoint(name, folder, shapes)
+        names = {"id2label": dict(enumerate(LABELS)), "label2id": {own: number for number, own in enumerate(LABELS)}}
+        with quiet():
+            model = AutoModelForSequenceClassification.from_pretrained(base, **names)
+        model.save_pretrained(to)
+        AutoTokenizer.from_pretrained(base).save_pretrained(to)
+
+    return _once(folder / "checkpoints" / f"{name}-classifier", save)
+
+
+def _once(folder: Path, save: Callable[[Path], None]) -> Path:
+    if not (folder / "complete").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        torch.manual_seed(0)
+        try:
+            save(folder)
+            (folder / "complete").touch()
+        except OSError as error:
+            raise InputError(f"{folder} cannot be written: {error.strerror or error}") from error
+    return folder

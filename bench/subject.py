@@ -1,42 +1,162 @@
-"""What `bench likelihood`, `probe`, `lama` and the others compare, and the one loop over models that they have."""
+"""What `bench likelihood`, `probe`, `lama` and the others compare: systems that do the same items, and their table.
+
+A subject is a file: its items, the systems that do them, and `SUBJECT`.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
+
+import numpy as np
+import polars as pl
 
 from ..engine.basics.errors import InputError
 from ..engine.experiments.data_sets.sources import find
 from ..engine.inference.device import CPU, cpu_threads
-from ..engine.views import Table
-from .comparison import Comparison, Effort, Measurement, Say, comparison_table, measure_comparison
+from ..engine.views import Column, Table
 from .machine import describe
-from .rounds import Start
+from .rounds import Say, Start, compare
 from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
+from .system import LOOP, PAPER, ROW, Answers, Place, System, W
 
-Measurements = Callable[[Measured, Path | None], Iterable[Measurement[Any]]]
-"""The model, and the data or None → what is measured with it, one after the other."""
-OWN, MADE, LEXICON = "the paper's", "made items of the same lengths", "the bundled lexicon"
+Judge = Callable[[Answers, Answers], Mapping[str, float]]
+"""Answers of a system and of the reference → figures, such as their largest difference."""
+_DIFFERENCE, _SAME = "difference", "same"
+MADE, LEXICON = "made items of the same lengths", "the bundled lexicon"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    rounds: int = 5  # how often each system is timed
+    seconds: float = 8  # about how long a round of the slowest baseline takes
+    tried: int = 64  # items for finding the fastest settings
+    fewest: int = 64  # fewest items of a round
+    most: int = 20_000  # most items of a round
+
+
+OF_PAPERS = Effort(rounds=3, seconds=20)
+
+
+@dataclass(frozen=True)
+class Measurement(Generic[W]):
+    """What the systems are given to do with one model."""
+
+    systems: Sequence[System[W]]
+    make: Callable[[int], W]  # number of items → the items; it may give fewer
+    # the items of a round → what else is reported about them, as JSON values
+    known: Callable[[W], Mapping[str, Any]] = lambda _: {}
+
+
+def largest_difference(answers: Answers, reference: Answers) -> dict[str, float]:
+    """How far scores lie apart; values that neither side has do not count."""
+    both = np.isnan(answers) & np.isnan(reference)
+    return {_DIFFERENCE: float(np.where(both, 0.0, np.abs(answers - reference)).max())}
+
+
+def share_of_same(answers: Answers, reference: Answers) -> dict[str, float]:
+    """The share of equal answers."""
+    return {_SAME: float(np.mean(answers == reference))}
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One command that is measured."""
+    """One command that is measured beside other programs. The answers of `LOOP` are right."""
 
     name: str  # of the command
     unit: str  # what its items are called
-    comparison: Comparison  # what is compared with what
-    measurements: Measurements  # what is measured with a model
-    effort: Effort  # how much is measured
+    # the model, and the data or None for made items → what is measured with it, one after the other
+    measurements: Callable[[Measured, Path | None], Iterable[Measurement[Any]]]
+    judge: Judge
+    effort: Effort
+    # key of a ratio → the system that it is counted from; missing systems have no ratio
+    times: Mapping[str, str]
     # the figures of a measurement → what the title of its table says about the items
     described: Callable[[Mapping[str, Any]], str] = lambda found: f"({found['data']})"
     data: str = ""  # the data set that it reads; empty if its items are made of the bundled lexicon
     # makes a model, or finds it; see `shapes.prepare`
     prepare: Callable[[str, Path, Mapping[str, Shape]], Measured] = prepare
 
+    def measure(
+        self,
+        measured: Measured,
+        measurement: Measurement[W],
+        effort: Effort,
+        cache: Path,
+        say: Say,
+        start: Start | None,
+    ) -> dict[str, Any]:
+        """Time systems on the CPU; the figures are JSON values."""
+        systems, make = measurement.systems, measurement.make
+        place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
+        shares = {system.name: system.fewer for system in systems if not system.ours}
+
+        def work(rates: Mapping[str, float]) -> W:
+            slowest = min(rate * shares[name] for name, rate in rates.items() if name in shares)
+            return make(int(min(max(effort.seconds * slowest, effort.fewest), effort.most)))
+
+        warm_up = max(1, effort.tried // 8)
+        compared = compare(systems, place, make(effort.tried), work, effort.rounds, say, warm_up=warm_up, start=start)
+        outcomes = compared.by_name
+        reference = outcomes[LOOP]
+        rows = []
+        for one in compared.outcomes:
+            times = {key: one.rate / outcomes[of].rate if of in outcomes else None for key, of in self.times.items()}
+            opened = one.items / (one.opened.seconds + one.items / one.rate)
+            judged = self.judge(one.answers[: reference.items], reference.answers[: one.items])
+            rows.append({**one.row(), **times, "with opening/s": opened, **judged})
+        return {
+            "model": measured.name,
+            "random weights": measured.is_random,
+            "threads": place.threads,
+            "sentences": max(one.items for one in compared.outcomes),
+            "rounds": effort.rounds,
+            "systems": rows,
+            "missing": [f"{name}: {why}" for name, why in compared.missing.items()],
+            **measurement.known(make(reference.items)),
+        }
+
     def table(self, found: Mapping[str, Any]) -> Table:
+        """The figures of one measurement as a table."""
+        rows = found["systems"]
+        floats = {key: pl.Float64 for row in rows for key, own in row.items() if not isinstance(own, str | bool | list)}
+        judged = (
+            Column("largest difference", _DIFFERENCE, significant=2)
+            if _DIFFERENCE in rows[0]
+            else Column("same answers", _SAME, decimals=1, scale=100, unit="%")
+        )
+        columns = [
+            Column("system", "system", wrap=False),
+            Column("a second", "sentences/s", significant=3),
+            Column("with opening", "with opening/s", significant=3),
+            *(Column(key.replace("times", "×"), key, decimals=2) for key in self.times),
+            judged,
+            Column("MB", "MB", decimals=0, wrap=False),
+        ]
+        notes = [
+            *(f"{row['system']}: {row['about']}" for row in rows),
+            f"each system: {found['threads']} threads, a process of its own; MB: peak memory of the process",
+            "with opening: items a second if the time to load libraries and the model counts too",
+            *(f"missing: {why}" for why in found["missing"]),
+        ]
         title = f"{found['model']}: {found['sentences']:,} {self.unit} {self.described(found)}"
-        return comparison_table(found, title, self.comparison)
+        frame = pl.DataFrame(rows, schema_overrides=floats, infer_schema_length=None)
+        return Table(title, frame, columns, notes=notes)
+
+
+def of_paper(name: str, unit: str, judge: Judge, **given: Any) -> Subject:
+    """A command of a paper, whose own program is one of the systems."""
+    better = given.pop("better_loop", ROW)
+    times = {"times paper": PAPER, "times loop": LOOP, "times better loop": better}
+    return Subject(name, unit, judge=judge, times=times, **{"effort": OF_PAPERS, **given})
+
+
+def mixed_up(rows: Sequence[int]) -> list[int]:
+    """The rows in a random order, which is always the same."""
+    order = np.random.default_rng(0).permutation(len(rows))
+    return [rows[place] for place in order.tolist()]
 
 
 def bench_subject(
@@ -53,14 +173,12 @@ def bench_subject(
     """Measure models: the machine, and the systems' figures. Raises InputError if a model or the data do not exist."""
     folder, found = cache or cache_folder(), []
     path = _data(subject, data)
-    items = LEXICON if not subject.data else MADE if path is None else OWN
+    items = LEXICON if not subject.data else MADE if path is None else "the paper's"
     say(f"{subject.name}: {path or items}")
     for name in names:
         measured = subject.prepare(name, folder, shapes)
         for measurement in subject.measurements(measured, path):
-            result = measure_comparison(
-                measured, measurement, subject.comparison, effort or subject.effort, folder, say, start
-            )
+            result = subject.measure(measured, measurement, effort or subject.effort, folder, say, start)
             found.append({**result, "items": subject.unit, "data": items})
     return {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject.name, "models": found}
 

@@ -6,14 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from ...engine.inference.device import cpu_threads
+from ..baselines import AtMask, AuthorsSelection, Optimum, TensorRt
+from ..main_job import LowPrecision, MixedPrecision, Reference, Sentences, candidates, main_job
 from ..rounds import Start, compare
-from ..systems.mask.at_mask import AtMask
-from ..systems.mask.authors import AuthorsSelection
-from ..systems.mask.optimum import Optimum
-from ..systems.mask.own import LowPrecision, Mixed, Reference
-from ..systems.mask.tensorrt import TensorRt
-from ..systems.system import Place, System
-from ..workload import Sentences, candidates, main_job
+from ..system import Place, System
 from .setting import Found, Model, Setting
 
 _MOST = 500_000  # sentences of a round
@@ -36,7 +32,7 @@ def _compared(model: Model, setting: Setting, start: Start | None) -> Found:
         TensorRt(),
         Reference(),
         LowPrecision(setting.kind),
-        *([] if model.is_random else [Mixed()]),
+        *([] if model.is_random else [MixedPrecision()]),
     ]
 
     def work(rates: Mapping[str, float]) -> Sentences:

@@ -16,7 +16,6 @@ import onnxruntime as ort
 import torch
 
 from ...engine.basics.errors import InputError
-from ...engine.inference.cuda import attention_options
 from ...engine.inference.device import CPU, Device, cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
 from ...engine.inference.exported import REFERENCE
 from ...engine.inference.mixed import SENTENCES, Mixed, calibrate
@@ -24,10 +23,9 @@ from ...engine.inference.model import Decisions, MaskedLM
 from ...engine.inference.session import open_session, placed
 from ...engine.text.token_ids import EncodedSentences
 from ..machine import describe
+from ..main_job import AUDIT_SHARE, candidates, main_job
 from ..shapes import prepare
-from ..systems.mask.own import AUDIT_SHARE
-from ..workload import candidates, main_job
-from .points import OnRunner, decide_all, graphs_of, plain
+from .points import Point, decide_all, graphs_of, usual_options
 from .setting import Found, Model, Setting
 
 
@@ -90,11 +88,10 @@ def placement(setting: Setting) -> Found:
     for model in setting.models:
         few = candidates(main_job(model.exported), 8).encoded
         for precision, graph in graphs_of(model, setting).items():
-            options = {} if setting.device == CPU else attention_options(half=precision == "fp16")
+            options = usual_options(setting, half=precision == "fp16")
             session = open_session(graph, setting.device, cuda_options=options)
             with _kernels() as kernels:
-                opened = OnRunner(model.exported, setting, graph, 512, plain(setting, options=options))
-                decide_all(opened, few)
+                decide_all(Point({}, 512, options).open(model.exported, setting, graph), few)
             by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
             found.setdefault(model.name, {})[graph.name] = {"operators": by_provider, "attention": dict(kernels)}
     return found

@@ -5,6 +5,7 @@ Each point decides the same sentences on a runner of its own, with other setting
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,50 @@ from ...engine.inference.exported import REFERENCE, ExportedModel
 from ...engine.inference.model import Decider, Decisions, MaskedLM
 from ...engine.inference.session import open_session
 from ...engine.text.token_ids import EncodedSentences
-from ..workload import candidates, main_job
+from ..main_job import candidates, main_job
 from .setting import Found, Model, NotHere, Setting
 
-Opening = Callable[[Path, int], Runner]
-"""From a graph and the tokens of a batch to a runner."""
+_TOKENS = 16_384
+_KERNELS = {
+    "unfused": 16,
+    "its choice": 0,
+    "flash": 1,
+    "memory-efficient": 2,
+    "flash or memory-efficient": 3,
+    "cuDNN": 8,
+}
+"""Name → ONNX Runtime's option `sdpa_kernel`. The first one is what the others are compared with."""
 
 
-class OnRunner(MaskedLM):
+@dataclass(frozen=True)
+class Point:
+    """How batches are run."""
+
+    named: Mapping[str, Any]  # what a report calls it
+    tokens: int  # of a batch
+    options: Mapping[str, str]  # of ONNX Runtime's provider
+    streams: int = STREAMS  # how many batches run at the same time
+
+    def open(self, exported: ExportedModel, setting: Setting, graph: Path) -> Decider:
+        device = setting.device
+
+        def opening(path: Path, batch_tokens: int) -> Runner:
+            session = open_session(path, device, cuda_options=self.options)
+            return Streams(session, device, batch_tokens, self.streams)
+
+        return _OnRunner(exported, setting, graph, self.tokens, opening)
+
+
+class _OnRunner(MaskedLM):
     """A masked language model whose batches a given runner runs."""
 
     def __init__(
-        self, exported: ExportedModel, setting: Setting, graph: Path, batch_tokens: int, opening: Opening
+        self,
+        exported: ExportedModel,
+        setting: Setting,
+        graph: Path,
+        batch_tokens: int,
+        opening: Callable[[Path, int], Runner],
     ) -> None:
         self._opening = opening
         super().__init__(exported, setting.device, graph=graph, batch_tokens=batch_tokens)
@@ -60,84 +93,50 @@ def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
     return found
 
 
-def timed(decider: Decider, encoded: EncodedSentences, rounds: int) -> tuple[float, Decisions]:
-    """Sentences a second in the median round, after a first one that is not timed; and the last decisions."""
-    found, seconds = decide_all(decider, encoded), []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        found = decide_all(decider, encoded)
-        seconds.append(time.perf_counter() - began)
-    return len(encoded.expected) / float(np.median(seconds)), found
+def usual_options(setting: Setting, *, half: bool) -> Mapping[str, str]:
+    """The options of a run for attention in fp32 or fp16."""
+    return {} if setting.device == CPU else attention_options(half=half)
 
 
-def same_top1(one: Decisions, other: Decisions) -> float:
-    """The share of sentences with the same top-1."""
-    return float(np.mean(one.top1 == other.top1))
-
-
-def best(points: Sequence[dict[str, float]]) -> dict[str, float] | None:
-    """The point with the highest rate."""
-    return max(points, key=lambda point: point["sentences/s"], default=None)
-
-
-def plain(setting: Setting, *, streams: int = STREAMS, options: Mapping[str, str] | None = None) -> Opening:
-    """Plain runs, several at the same time."""
-
-    def opening(graph: Path, batch_tokens: int) -> Runner:
-        session = open_session(graph, setting.device, cuda_options=options)
-        return Streams(session, setting.device, batch_tokens, streams)
-
-    return opening
+def _timed(model: Model, setting: Setting, graph: Path, points: Sequence[Point]) -> list[Found]:
+    """Each point's sentences a second (the median round), and its share of the first point's top-1; or why not."""
+    encoded = candidates(main_job(model.exported), setting.amount.timed).encoded
+    rows: list[Found] = []
+    first: Decisions | None = None
+    for point in points:
+        try:
+            decider = point.open(model.exported, setting, graph)
+            found, seconds = decide_all(decider, encoded), []
+            for _ in range(setting.amount.rounds):
+                began = time.perf_counter()
+                found = decide_all(decider, encoded)
+                seconds.append(time.perf_counter() - began)
+        except Exception as error:  # noqa: BLE001 - a kernel that does not run is a result
+            rows.append({**point.named, "why": str(error).strip().partition("\n")[0]})
+            continue
+        first = first or found
+        rate, same = len(encoded.expected) / float(np.median(seconds)), float(np.mean(found.top1 == first.top1))
+        rows.append({**point.named, "sentences/s": rate, "same top-1": same})
+    return rows
 
 
 def sweep(setting: Setting) -> Found:
-    """Model → precision → points with their rates, and the fastest of them."""
+    """Model → precision → points of batch sizes and streams."""
     found: Found = {}
     for model in setting.models:
-        encoded = candidates(main_job(model.exported), setting.amount.timed).encoded
         for precision, graph in graphs_of(model, setting).items():
-            options = {} if setting.device == CPU else attention_options(half=precision == "fp16")
-            points = []
-            for tokens in setting.amount.batch_tokens:
-                for streams in setting.amount.streams:
-                    runner = plain(setting, streams=streams, options=options)
-                    decider = OnRunner(model.exported, setting, graph, tokens, runner)
-                    rate, _ = timed(decider, encoded, setting.amount.rounds)
-                    points.append({"tokens a batch": tokens, "streams": streams, "sentences/s": rate})
-            found.setdefault(model.name, {})[precision] = {"points": points, "fastest": best(points)}
+            options = usual_options(setting, half=precision == "fp16")
+            points = [
+                Point({"tokens a batch": tokens, "streams": streams}, tokens, options, streams)
+                for tokens in setting.amount.batch_tokens
+                for streams in setting.amount.streams
+            ]
+            found.setdefault(model.name, {})[precision] = _timed(model, setting, graph, points)
     return found
-
-
-_TOKENS = 16_384
-_KERNELS = {
-    "unfused": 16,
-    "its choice": 0,
-    "flash": 1,
-    "memory-efficient": 2,
-    "flash or memory-efficient": 3,
-    "cuDNN": 8,
-}
-"""Name → ONNX Runtime's option `sdpa_kernel`. The first one is what the others are compared with."""
 
 
 def attention(setting: Setting) -> Found:
-    """Model → kernel → rate of the low-precision graph, and the share of equal top-1; or why it does not run."""
-    found: Found = {}
-    for model in setting.models:
-        graph = low_precision_graph(model, setting)
-        encoded = candidates(main_job(model.exported), setting.amount.timed).encoded
-        tokens = min(_TOKENS, max(setting.amount.batch_tokens))
-        rows: dict[str, dict[str, Any]] = {}
-        reference = None
-        for name, number in _KERNELS.items():
-            try:
-                opening = plain(setting, options={"sdpa_kernel": str(number)})
-                decider = OnRunner(model.exported, setting, graph, tokens, opening)
-                rate, answers = timed(decider, encoded, setting.amount.rounds)
-            except Exception as error:  # noqa: BLE001 - a kernel that does not run is a result
-                rows[name] = {"why": str(error).strip().partition("\n")[0]}
-                continue
-            reference = reference or answers
-            rows[name] = {"sentences/s": rate, "same top-1": same_top1(answers, reference)}
-        found[model.name] = rows
-    return found
+    """Model → points of the kernels of attention, in the low-precision graph."""
+    tokens = min(_TOKENS, max(setting.amount.batch_tokens))
+    points = [Point({"kernel": name}, tokens, {"sdpa_kernel": str(number)}) for name, number in _KERNELS.items()]
+    return {model.name: _timed(model, setting, low_precision_graph(model, setting), points) for model in setting.models}

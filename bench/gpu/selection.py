@@ -12,9 +12,9 @@ from ...engine.inference.model import MaskedLM
 from ...engine.inference.precision import Models
 from ...engine.runs.record import read_run
 from ..ceiling import product_rates
-from ..lazy import run_selection
+from ..main_job import candidates, main_job
+from ..parts import run_selection
 from ..run import CANDIDATES, least
-from ..workload import candidates, main_job
 from .monitor import watched
 from .points import low_precision_graph
 from .setting import Found, Model, NotHere, Setting

@@ -48,9 +48,7 @@ def bench(
             "bert-base-shape, bert-large-shape, roberta-base-shape (default: mini).",
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A shorter benchmark: fewer sentences and rounds, no sweep.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A shorter benchmark: fewer sentences and rounds.")] = False,
     rounds: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="How often each system is timed (default: 5; --quick: 3)."),
@@ -135,13 +133,13 @@ def _speed(wanted: Wanted) -> Result:
 
 
 def _ray(wanted: Wanted) -> Result:
-    from ...bench.ray_speed import bench_ray, ray_tables
+    from ...bench.ray_speed import bench_ray, ray_table
 
     if len(wanted.models) > 1 or wanted.device not in {"auto", "cpu"}:
         raise InputError("bench --ray: give one model; its workers run on the CPU")
     model = wanted.models[0] if wanted.models else "mini"
     found = bench_ray(model, quick=wanted.quick, rounds=wanted.rounds, say=say)
-    return ray_tables(found), found
+    return [ray_table(found)], found
 
 
 def _export(wanted: Wanted) -> Result:
@@ -168,10 +166,11 @@ def _gpu(wanted: Wanted) -> Result:
 
 
 def _compared(name: str, wanted: Wanted) -> Result:
-    from ...bench import likelihood, papers, probe
+    from importlib import import_module
+
     from ...bench.subject import bench_subject
 
-    subject = {own.name: own for own in (likelihood.SUBJECT, probe.SUBJECT, *papers.SUBJECTS.values())}[name]
+    subject = import_module(f"negengine.bench.{name}").SUBJECT
     effort = _effort(name, wanted, subject.effort)
     found = bench_subject(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
     return [subject.table(result) for result in found["models"]], found
@@ -185,7 +184,7 @@ _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
 
 
 def _effort(subject: str, wanted: Wanted, usual: Any) -> Any:
-    """How often the systems on the CPU are timed, and for how long; `usual` is an `Effort` of `bench/comparison.py`."""
+    """How often the systems on the CPU are timed, and for how long; `usual` is an `Effort` of `bench/subject.py`."""
     from dataclasses import replace
 
     if wanted.device not in {"auto", "cpu"}:

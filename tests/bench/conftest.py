@@ -1,14 +1,17 @@
-"""What the tests of benchmarks share: a tiny shape, and a cache that holds it and the bundled model."""
+"""What the tests of benchmarks share: tiny shapes, and a cache that holds them and the bundled model."""
 
 import pytest
 import torch
 from negengine.bench.shapes import prepare
-from negengine.bench.systems.system import Place
+from negengine.bench.system import Place
 from negengine.engine.inference.device import CPU
-from transformers import BertConfig
+from transformers import BertConfig, GPT2Config
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-TINY = {"bert-base-shape": (BertConfig, SIZES | {"vocab_size": 13_000})}
+TINY = {
+    "bert-base-shape": (BertConfig, SIZES | {"vocab_size": 13_000}),
+    "gpt2-shape": (GPT2Config, {"vocab_size": 13_000, "n_embd": 32, "n_layer": 1, "n_head": 2}),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -21,25 +24,32 @@ def _threads_as_before():
 
 @pytest.fixture(scope="session")
 def tiny_shapes():
-    """A shape with the name of a real one."""
+    """Shapes with the names of real ones."""
     return TINY
 
 
 @pytest.fixture(scope="session")
 def cache(once, mini):
-    """Where checkpoints and exports made for measuring are kept; all that the tests need is there already."""
+    """Where checkpoints and exports made for measuring are kept; all that most tests need is there already."""
 
     def make(folder):
         (folder / "exported").mkdir(parents=True)
         (folder / "exported" / "mini").symlink_to(mini.folder)
-        for name in TINY:
-            prepare(name, folder, TINY)
+        prepare("bert-base-shape", folder, TINY)
 
     return once("bench", make)
 
 
 @pytest.fixture(scope="session")
-def tiny_place(cache):
-    """Where systems of a tiny model run."""
-    measured = prepare("bert-base-shape", cache, TINY)
-    return Place(measured.checkpoint, measured.exported.folder, CPU, 1, cache)
+def place_of(cache):
+    """Where systems run a model."""
+
+    def place(measured):
+        return Place(measured.checkpoint, measured.exported.folder, CPU, 1, cache)
+
+    return place
+
+
+@pytest.fixture(scope="session")
+def tiny_place(cache, place_of):
+    return place_of(prepare("bert-base-shape", cache, TINY))

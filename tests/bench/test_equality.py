@@ -7,6 +7,8 @@ from negengine.bench.recording import keep_results, keep_written, run, table_tex
 from typer.testing import CliRunner
 
 TABLE = 'pattern:String\tdrop:Float64\n"CpTp"\t0.0\n"CpTn"\t{}\n'
+RATES = "runs/a/rates.parquet.tsv"
+GLOB = "runs/*/rates.parquet.tsv"
 
 
 @pytest.fixture
@@ -23,112 +25,75 @@ def recordings(tmp_path):
     return write
 
 
-@pytest.fixture
-def program(tmp_path):
-    """Write a program of the shell."""
+EQUAL = {"stdout/score.txt": "1,200 triplets\n", RATES: TABLE.format(84.2)}
+WIDER = 'pattern:String\tdrop:Float64\trole:String\n"CpTp"\t0.0\tx\n"CpTn"\t84.2\tx\n'
+CASES = [
+    (EQUAL, EQUAL, ["2 files, 2 equal, 0 changed on purpose, 0 different"]),
+    (
+        {RATES: TABLE.format(84.25)},
+        {RATES: TABLE.format(84.5)},
+        [
+            f"{RATES}: different",
+            "1 of 2 numbers differ, by at most 0.25",
+            "column drop:Float64: 1 of 2 rows differ",
+            "from line 3:",
+            '-"CpTn"\t84.25',
+            '+"CpTn"\t84.5',
+            "1 files, 0 equal, 0 changed on purpose, 1 different",
+        ],
+    ),
+    ({"a.txt": "1,200 x, 4e-05\n"}, {"a.txt": "1,200 y, 4e-05\n"}, ["all 2 numbers are equal; words or layout differ"]),
+    ({"a.txt": "", "b.txt": "1\n"}, {"b.txt": "1\n"}, ["only in the recording before"]),
+    ({"b.txt": "1\n"}, {"a.txt": "", "b.txt": "1\n"}, ["only in the recording after"]),
+    ({RATES: TABLE.format(84.2)}, {RATES: WIDER}, ["column role:String is new"]),
+]  # fmt: skip
 
-    def write(script):
-        path = tmp_path / "program"
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
-        return path
 
-    return write
-
-
-def test_equal_recordings(recordings):
-    texts = {"stdout/score.txt": "1,200 triplets\n", "runs/a/rates.parquet.tsv": TABLE.format(84.2)}
-    lines, different = report(*recordings(texts, texts), ())
-    assert lines[-1] == "2 files, 2 equal, 0 changed on purpose, 0 different"
-    assert not different
-
-
-def test_a_number_that_differs_is_named_with_its_column_and_line(recordings):
-    folders = recordings({"rates.parquet.tsv": TABLE.format(84.25)}, {"rates.parquet.tsv": TABLE.format(84.5)})
+@pytest.mark.parametrize(("before", "after", "said"), CASES)
+def test_what_differs_is_named(before, after, said, recordings):
+    folders = recordings(before, after)
     lines, different = report(*folders, ())
-    assert different
-    assert [line.strip() for line in lines] == [
-        "rates.parquet.tsv: different",
-        "1 of 2 numbers differ, by at most 0.25",
-        "column drop:Float64: 1 of 2 rows differ",
-        "from line 3:",
-        '-"CpTn"\t84.25',
-        '+"CpTn"\t84.5',
-        "1 files, 0 equal, 0 changed on purpose, 1 different",
-    ]
-
-
-def test_words_that_differ_are_told_from_numbers(recordings):
-    lines, _ = report(*recordings({"score.txt": "1,200 items, 4e-05\n"}, {"score.txt": "1,200 rows, 4e-05\n"}), ())
-    assert "all 2 numbers are equal; words or layout differ" in lines[1]
-
-
-@pytest.mark.parametrize(("before", "after"), [({"a.txt": ""}, {}), ({}, {"a.txt": ""})])
-def test_a_file_that_one_recording_lacks_differs(before, after, recordings):
-    both = {"b.txt": "1\n"}
-    lines, different = report(*recordings(before | both, after | both), ())
-    assert different
-    assert f"only in the recording {'before' if before else 'after'}" in lines[1]
+    assert different is (before != after)
+    assert [line for line in map(str.strip, lines) if line in said] == said
+    assert CliRunner().invoke(app, ["compare", *map(str, folders)]).exit_code == different
 
 
 @pytest.mark.parametrize(
     ("change", "accepted"),
     [
-        (Change("runs/*/rates.parquet.tsv", "defect 19"), True),
-        (Change("runs/*/rates.parquet.tsv", "defect 19", columns=("drop",)), True),
-        (Change("runs/*/rates.parquet.tsv", "defect 19", lines='^"CpTn"'), True),
-        (Change("runs/*/rates.parquet.tsv", "defect 19", columns=("pattern",)), False),
-        (Change("runs/*/rates.parquet.tsv", "defect 19", lines='^"CpTp"'), False),
+        (Change(GLOB, "defect 19"), True),
+        (Change(GLOB, "defect 19", columns=("drop",)), True),
+        (Change(GLOB, "defect 19", lines='^"CpTn"'), True),
+        (Change(GLOB, "defect 19", columns=("pattern",)), False),
+        (Change(GLOB, "defect 19", lines='^"CpTp"'), False),
         (Change("stdout/*", "defect 19"), False),
     ],
 )
 def test_only_what_is_expected_to_change_may_change(change, accepted, recordings):
-    name = "runs/a/rates.parquet.tsv"
-    lines, different = report(*recordings({name: TABLE.format(1)}, {name: TABLE.format(2)}), [change])
+    lines, different = report(*recordings({RATES: TABLE.format(1)}, {RATES: TABLE.format(2)}), [change])
     assert different is not accepted
     assert ("    defect 19" in lines) is accepted
 
 
 def test_a_new_column_may_be_expected(recordings):
-    wider = "".join(f"{line}\tx\n" for line in TABLE.format(1).splitlines()).replace("\tx", "\trole:String", 1)
-    folders = recordings({"a.tsv": TABLE.format(1)}, {"a.tsv": wider})
-    assert "    column role:String is new" in report(*folders, ())[0]
-    assert not report(*folders, [Change("a.tsv", "issue 9", columns=("role",))])[1]
+    folders = recordings({RATES: TABLE.format(84.2)}, {RATES: WIDER})
+    assert not report(*folders, [Change(GLOB, "issue 9", columns=("role",))])[1]
 
 
-def test_the_exit_status_says_whether_a_file_differs(recordings):
-    before, after = map(str, recordings({"a.txt": "1\n"}, {"a.txt": "2\n"}))
-    assert CliRunner().invoke(app, ["compare", before, before]).exit_code == 0
-    assert CliRunner().invoke(app, ["compare", before, after]).exit_code == 1
-
-
-def test_a_folder_without_a_recording_is_refused(tmp_path):
-    found = CliRunner().invoke(app, ["compare", str(tmp_path), str(tmp_path)])
-    assert found.exit_code == 2
-    assert "holds no files" in found.output
-
-
-def test_a_recording_is_never_written_over(tmp_path):
+def test_a_folder_without_a_recording_is_refused_and_no_recording_is_written_over(tmp_path):
     here = str(tmp_path)
-    found = CliRunner().invoke(app, ["record", here, "--data", here, "--negengine", here])
-    assert found.exit_code == 2
-    assert "give a new folder" in found.output
+    for words, said in (
+        (["compare", here, here], "holds no files"),
+        (["record", here, "--data", here, "--negengine", here], "give a new folder"),
+    ):
+        found = CliRunner().invoke(app, words)
+        assert found.exit_code == 2
+        assert said in found.output
 
 
-def test_result_files_are_kept_as_text_and_times_are_not(tmp_path):
+def test_result_files_are_kept_as_text_with_every_digit_and_times_are_not(tmp_path):
     run = tmp_path / "runs" / "mini"
     run.mkdir(parents=True)
-    pl.DataFrame({"n": [1]}).write_parquet(run / "rates.parquet")
-    for name in ("selection.json", "run.json", ".lock"):
-        (run / name).write_text("{}")
-    keep_results(tmp_path / "runs", tmp_path / "kept")
-    assert sorted(path.name for path in (tmp_path / "kept" / "mini").iterdir()) == [
-        "rates.parquet.tsv",
-        "selection.json",
-    ]
-
-
-def test_a_table_keeps_every_digit_and_nested_values():
     frame = pl.DataFrame(
         {
             "p": [0.1 + 0.2, None],
@@ -136,6 +101,12 @@ def test_a_table_keeps_every_digit_and_nested_values():
             "logprob": pl.Series([[0.1], []], dtype=pl.List(pl.Float32)),
         }
     )
+    frame.write_parquet(run / "rates.parquet")
+    for name in ("selection.json", "run.json", ".lock"):
+        (run / name).write_text("{}")
+    keep_results(tmp_path / "runs", tmp_path / "kept")
+    kept = {path.name: path.read_text("utf-8") for path in (tmp_path / "kept" / "mini").iterdir()}
+    assert kept == {"rates.parquet.tsv": table_text(frame), "selection.json": "{}"}
     assert table_text(frame) == (
         "p:Float64\ttop:List(String)\tlogprob:List(Float32)\n"
         '0.30000000000000004\t["a\\tb", "é"]\t[0.10000000149011612]\n'
@@ -143,12 +114,15 @@ def test_a_table_keeps_every_digit_and_nested_values():
     )
 
 
-def test_a_command_is_kept_without_the_path_of_its_folder(program, tmp_path):
-    assert run(program("pwd; echo $1 >&2"), ["-v"], tmp_path) == "SCRATCH\n"
-
-
-def test_a_failed_command_is_kept_as_its_status_and_last_line(program, tmp_path):
-    assert run(program("echo some; echo a >&2; echo b >&2; exit 2"), [], tmp_path) == "exit status 2: b\n"
+@pytest.mark.parametrize(
+    ("script", "kept"),
+    [("pwd; echo $1 >&2", "SCRATCH\n"), ("echo some; echo a >&2; echo b >&2; exit 2", "exit status 2: b\n")],
+)
+def test_a_command_is_kept_without_the_path_of_its_folder_or_as_its_failure(script, kept, tmp_path):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    assert run(program, ["-v"], tmp_path) == kept
 
 
 def test_of_a_page_its_text_is_kept_without_times(tmp_path):

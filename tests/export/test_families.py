@@ -1,7 +1,8 @@
-"""Every family, exported and run by the engine, gives what PyTorch gives on the same sentence; or is refused."""
+"""Every family of every task, exported and run by the engine, gives what PyTorch gives; the page lists them."""
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import causal_checkpoints
@@ -9,45 +10,41 @@ import classifier_checkpoints
 import numpy as np
 import pytest
 import torch
+from classifier_checkpoints import LABELS, PAIRS, SEGMENTED
 from few import few
-from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.exported import ExportedModel, load_exported
+from negengine.engine.inference.causal import CausalLM
+from negengine.engine.inference.classifier import PairClassifier, TokenClassifier, encode_pairs, labels
+from negengine.engine.inference.exported import CONVOLVED, ExportedModel, load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.export.build import build
 from negengine.export.check import check, kind_of
-from negengine.export.families import FAMILIES, Family, family_of
+from negengine.export.families import family_of
 from optimum.exporters.tasks import TasksManager
 from safetensors.torch import load_file
 from transformers import (
     CONFIG_MAPPING,
     AutoConfig,
+    AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     AutoTokenizer,
-    FNetConfig,
-    FNetForMaskedLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LongformerConfig,
-    LongformerForMaskedLM,
-    NystromformerConfig,
-    NystromformerForMaskedLM,
-    PerceiverConfig,
-    PerceiverForMaskedLM,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
-from .families import ROWS, SIZES
-from .tokenizer_files import tokenizer_json
+from .families import ROWS
+from .unsuitable import UNSUITABLE, save_unsuitable
 
 pytestmark = pytest.mark.long
 
-PAGE = Path(__file__).parents[2] / "docs" / "families.md"
+PAGE = (Path(__file__).parents[2] / "docs" / "families.md").read_text("utf-8").splitlines()
 
 
-def sentences(tokenizer):
+def texts(mask):
+    """Sentences of all patterns."""
     lexicon = load_lexicon()
     for i, pattern in enumerate(load_patterns().all):
         for j in range(3):
@@ -57,7 +54,44 @@ def sentences(tokenizer):
                 "ACT": lexicon.verbs[201 * j + i],
                 "PRON": "she" if lexicon.genders[31 * j + i] == "f" else "he",
             }
-            (ids,) = tokenizer.encode([pattern.text(fillers, tokenizer.mask_token)])
+            yield pattern.text(fillers, mask)
+
+
+def logits_of(model, ids):
+    """PyTorch's logits of one sentence, float32 [L, K]."""
+    with torch.inference_mode():
+        return model(input_ids=torch.from_numpy(ids.astype(np.int64))[None]).logits[0]
+
+
+def opened(kind, checkpoint):
+    return kind.from_pretrained(checkpoint, dtype=torch.float32).eval(), AutoTokenizer.from_pretrained(checkpoint)
+
+
+def line_of(name, positions, notes, head, checkpoint, exported: ExportedModel) -> str:
+    """A row of the page's table of language models, from what was exported."""
+    config = AutoConfig.from_pretrained(checkpoint)
+    kind = kind_of(AutoTokenizer.from_pretrained(checkpoint))
+    kind = f"SentencePiece {kind}" if list(checkpoint.glob("*.model")) else kind
+    first = family_of(config).first_position
+    counted = f", from {'the one after the padding id' if isinstance(first, str) else first}" if first else ""
+    fixed = family_of(config).padding_id
+    padding = "none" if exported.is_causal else "from the configuration" if fixed is None else f"{fixed}, fixed"
+    cells = (f"`{name}`", f"`{head}`", exported.task, kind, positions + counted, padding)
+    return f"| {' | '.join((*cells, *attention_and_precisions(exported), notes))} |"
+
+
+def attention_and_precisions(exported: ExportedModel) -> tuple[str, str]:
+    written = [word for word in ("int8", "fp16") if (exported.folder / f"model.{word}.onnx").is_file()]
+    attention = "one operator" if exported.info["fused"]["attention"] else "plain operators"
+    return attention, ", ".join(["fp32", *written])
+
+
+# ---------------------------------------------------------------- masked language models
+
+
+def masked_sentences(tokenizer):
+    for ids in tokenizer.encode(list(texts(tokenizer.mask_token))):
+        if tokenizer.mask_id in ids[:128]:
             yield ids[:128]
     random = np.random.default_rng(5)
     for length in (3, 40, 128):  # 128 is the longest that all the tiny models take
@@ -68,109 +102,28 @@ def sentences(tokenizer):
 
 
 @pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
-def test_engine_equals_pytorch_sentence_by_sentence(family, checkpoint, exported):
-    model = load_exported(exported(family))
-    engine = MaskedLM(model)
-    reference = AutoModelForMaskedLM.from_pretrained(checkpoint(family), dtype=torch.float32).eval()
-    assert reference.config.model_type == ROWS[family].family
+def test_a_masked_model_decides_as_pytorch_and_the_page_says_what_was_exported(family, checkpoint, exported):
+    model, row = load_exported(exported(family)), ROWS[family]
+    engine, (reference, _) = MaskedLM(model), opened(AutoModelForMaskedLM, checkpoint(family))
+    assert reference.config.model_type == row.family
     tokenizer = MaskTokenizer.load(model.folder, model.mask_token)
-    expected = np.array([7], np.int32)
-    compared = 0
-    for ids in sentences(tokenizer):
-        (masks,) = np.nonzero(ids == tokenizer.mask_id)
-        if len(masks) == 0:
-            continue
-        position = masks[:1].astype(np.int32)
-        with torch.inference_mode():
-            wanted = reference(input_ids=torch.from_numpy(ids.astype(np.int64))[None]).logits[0, position[0]].numpy()
-        decision = engine.decide(ids[None], position, expected)
-        scale = np.abs(wanted).max()
+    sentences = list(masked_sentences(tokenizer))
+    assert len(sentences) > 15
+    for ids in sentences:
+        position = np.nonzero(ids == tokenizer.mask_id)[0][:1].astype(np.int32)
+        wanted = logits_of(reference, ids)[position[0]].numpy()
+        decision, scale = engine.decide(ids[None], position, np.array([7], np.int32)), np.abs(wanted).max()
         np.testing.assert_allclose(engine.logits(ids[None], position)[0], wanted, atol=2e-5 * scale, rtol=0)
         assert decision.top1[0] == wanted.argmax()
         assert decision.expected_rank[0] == 1 + (wanted > wanted[7]).sum()
         own = [np.sort(wanted)[-1], np.sort(wanted)[-2], wanted[7], torch.logsumexp(torch.from_numpy(wanted), 0).item()]
         np.testing.assert_allclose(decision.logits[0], own, atol=2e-5 * scale, rtol=0)
-        compared += 1
-    assert compared > 15
-
-
-@pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
-def test_attention_is_fused_in_every_layer_where_an_operator_for_it_exists(family, exported):
-    assert load_exported(exported(family)).info["fused"]["attention"] == ROWS[family].attentions
-
-
-@pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
-def test_hoisting_saves_most_of_the_last_layer_and_of_the_vocabulary_projection(family, exported):
-    flops = load_exported(exported(family)).info["flops"]
-    assert flops["hoisted"] < 0.85 * flops["optimum"]
-
-
-def test_a_decoder_is_refused_as_a_masked_language_model(tmp_path):
-    GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=11)).save_pretrained(tmp_path / "gpt")
-    with pytest.raises(InputError, match="gpt2 model, which has no masked-LM head"):
-        build(str(tmp_path / "gpt"), tmp_path / "out", task="fill-mask")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_family_that_optimum_does_not_know_is_refused_by_name(tmp_path):
-    tokenizer_json(tmp_path / "fnet", "fnet")
-    FNetForMaskedLM(FNetConfig(vocab_size=200, hidden_size=16, num_hidden_layers=1)).save_pretrained(tmp_path / "fnet")
-    with pytest.raises(InputError, match=r"fnet: Optimum has no fill-mask export for the family fnet"):
-        build(str(tmp_path / "fnet"), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-SHALLOW = SIZES | {"num_hidden_layers": 1}
-UNSUITABLE = {
-    # Traced with 16 tokens, it pads to a multiple of its window, and knows no other length after that.
-    "longformer": (
-        LongformerForMaskedLM,
-        LongformerConfig(vocab_size=200, max_position_embeddings=130, attention_window=16, **SHALLOW),
-        "longformer cannot be exported: running the graph on input of shape .* failed",
-    ),
-    "nystromformer": (
-        NystromformerForMaskedLM,
-        NystromformerConfig(vocab_size=200, max_position_embeddings=130, num_landmarks=8, **SHALLOW),
-        "nystromformer cannot be exported: running it in PyTorch on .* tokens failed",
-    ),
-    "perceiver": (
-        PerceiverForMaskedLM,
-        PerceiverConfig(
-            vocab_size=200, max_position_embeddings=130, d_model=64, d_latents=48, num_latents=8, num_blocks=1,
-            num_self_attends_per_block=1,
-        ),
-        "perceiver cannot be exported: it has no .*",
-    ),
-}  # fmt: skip
-
-
-@pytest.fixture
-def unsuitable(tmp_path):
-    def save(family: str) -> str:
-        make, config, _ = UNSUITABLE[family]
-        tokenizer_json(tmp_path / family, family)
-        make(config).save_pretrained(tmp_path / family)
-        return str(tmp_path / family)
-
-    return save
-
-
-@pytest.mark.parametrize("family", UNSUITABLE)
-def test_a_family_that_is_known_to_fail_is_refused_before_its_weights_are_read(family, tmp_path, unsuitable):
-    with pytest.raises(InputError, match=rf"^{family}: the family {family} cannot be exported: "):
-        build(unsuitable(family), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("family", ["longformer", "nystromformer"])
-def test_what_a_library_cannot_run_is_told_in_one_line(family, tmp_path, unsuitable, monkeypatch):
-    """Without the entries that refuse them: the day on which one of them works, this fails, and its entry can go."""
-    monkeypatch.setitem(FAMILIES, family, Family(first_position=2))
-    with pytest.raises(InputError, match=UNSUITABLE[family][-1]) as caught:
-        build(unsuitable(family), tmp_path / "out")
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out").exists()
+    assert model.info["fused"]["attention"] == row.attentions
+    assert model.info["flops"]["hoisted"] < 0.85 * model.info["flops"]["optimum"]
+    head = MODEL_FOR_MASKED_LM_MAPPING[CONFIG_MAPPING[row.family]].__name__
+    assert line_of(family, row.positions, row.notes, head, checkpoint(family), model) in PAGE
+    verdict = check(str(checkpoint(family)))
+    assert [finding.said for finding in verdict.findings if not finding.possible] == []
 
 
 @pytest.mark.everything
@@ -186,48 +139,7 @@ def test_a_deberta_with_the_head_of_its_authors_is_exported_with_that_head(check
     assert load_exported(build(str(tmp_path / "authors"), tmp_path / "out")).info["parity"]["top1_agreement"] == 1
 
 
-# ---------------------------------------------------------------- the table in the documents
-
-
-def table_line(name: str, positions: str, notes: str, head: str, checkpoint: Path, exported: ExportedModel) -> str:
-    """A row of the table, from what was exported."""
-    config = AutoConfig.from_pretrained(checkpoint)
-    kind = kind_of(AutoTokenizer.from_pretrained(checkpoint))
-    kind = f"SentencePiece {kind}" if list(checkpoint.glob("*.model")) else kind
-    first = family_of(config).first_position
-    counted = f", from {'the one after the padding id' if isinstance(first, str) else first}" if first else ""
-    fixed = family_of(config).padding_id
-    padding = "from the configuration" if fixed is None else f"{fixed}, fixed"
-    cells = (
-        f"`{name}`",
-        f"`{head}`",
-        exported.task,
-        kind,
-        positions + counted,
-        "none" if exported.is_causal else padding,
-        attention_of(exported),
-        precisions_of(exported),
-        notes,
-    )
-    return f"| {' | '.join(cells)} |"
-
-
-def attention_of(exported: ExportedModel) -> str:
-    return "one operator" if exported.info["fused"]["attention"] else "plain operators"
-
-
-def precisions_of(exported: ExportedModel) -> str:
-    written = [word for word in ("int8", "fp16") if (exported.folder / f"model.{word}.onnx").is_file()]
-    return ", ".join(["fp32", *written])
-
-
-@pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert"))
-def test_the_table_of_families_says_what_was_exported(family, checkpoint, exported):
-    row, found = ROWS[family], load_exported(exported(family))
-    head = MODEL_FOR_MASKED_LM_MAPPING[CONFIG_MAPPING[row.family]].__name__
-    line = table_line(family, row.positions, row.notes, head, checkpoint(family), found)
-    assert line in PAGE.read_text("utf-8").splitlines()
-
+# ---------------------------------------------------------------- causal language models
 
 CAUSAL = {
     "gpt2": ("learned", ""),
@@ -241,35 +153,121 @@ CAUSAL = {
 }
 
 
-@pytest.mark.parametrize("family", few(causal_checkpoints.FAMILIES, "gpt2", "llama"))
-def test_the_table_has_the_causal_families(family, causal, causal_checkpoint):
-    positions, notes = CAUSAL[family]
-    head = MODEL_FOR_CAUSAL_LM_MAPPING[causal_checkpoints.FAMILIES[family].config].__name__
-    line = table_line(family, positions, notes, head, causal_checkpoint(family), causal(family))
-    assert line in PAGE.read_text("utf-8").splitlines()
+@pytest.mark.parametrize("family", few(CAUSAL, "gpt2", "llama"))
+def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(family, causal, causal_checkpoint):
+    assert set(CAUSAL) == set(causal_checkpoints.FAMILIES)
+    exported, known = causal(family), causal_checkpoints.FAMILIES[family]
+    reference, tokenizer = opened(AutoModelForCausalLM, causal_checkpoint(family))
+    engine, sentences = CausalLM(exported), list(texts(exported.tokenizer.mask_token))
+    for text, ids in zip(sentences, exported.tokenizer.encode(sentences), strict=True):
+        assert ids[:-1].tolist() == tokenizer(text.partition(" [MASK]")[0])["input_ids"]
+        wanted, position = logits_of(reference, ids[:-1])[-1], np.array([len(ids) - 1], np.int32)
+        decision, scale = engine.decide(ids[None], position, np.array([7], np.int32)), float(wanted.abs().max())
+        np.testing.assert_allclose(engine.logits(ids[None], position)[0], wanted, atol=2e-5 * scale, rtol=0)
+        assert decision.top1[0] == wanted.argmax()
+        ties = int(((wanted - wanted[7]).abs() < 2e-5 * scale).sum()) - 1
+        assert abs(decision.expected_rank[0] - 1 - int((wanted > wanted[7]).sum())) <= ties
+        assert abs(decision.expected_logprob[0] - wanted.log_softmax(-1)[7]) < 2e-5 * scale
+    info = exported.info
+    assert info["fused"]["attention"] == known.fused
+    of_a_row = 2 * info["vocab_size"] * info["hidden_size"]  # one row alone reaches the vocabulary
+    assert info["flops"]["optimum"] - info["flops"]["hoisted"] > (info["flops"]["length"] - 1) * of_a_row
+    head = MODEL_FOR_CAUSAL_LM_MAPPING[known.config].__name__
+    assert line_of(family, *CAUSAL[family], head, causal_checkpoint(family), exported) in PAGE
 
+
+@pytest.mark.parametrize("family", few(CAUSAL, "gpt2"))
+def test_any_row_of_a_causal_model_and_all_its_tokens_equal_pytorch(family, causal, causal_checkpoint):
+    exported, (reference, _) = causal(family), opened(AutoModelForCausalLM, causal_checkpoint(family))
+    random = np.random.default_rng(3)
+    for length in (2, 9, exported.max_length):
+        ids = random.integers(5, exported.vocab_size, (3, length)).astype(np.int32)
+        found = CausalLM(exported, batch_tokens=50).token_logprobs(ids)
+        for own, row in zip(found, ids, strict=True):
+            wanted = logits_of(reference, row)[:-1].log_softmax(-1)
+            wanted = wanted.gather(1, torch.from_numpy(row[1:, None].astype(np.int64)))[:, 0]
+            np.testing.assert_allclose(own, wanted, atol=1e-4)
+    ids = random.integers(5, exported.vocab_size, (4, 30)).astype(np.int32)
+    position = np.array([1, 9, 29, 17], np.int32)
+    for own, row, mask in zip(CausalLM(exported).logits(ids, position), ids, position, strict=True):
+        wanted = logits_of(reference, row[:mask])[-1]
+        np.testing.assert_allclose(own, wanted, atol=2e-5 * float(wanted.abs().max()))
+
+
+# ---------------------------------------------------------------- classifiers
 
 CLASSIFIERS = {
-    **{
-        (family, task): ""
-        for family in classifier_checkpoints.FAMILIES
-        for task in ("text-classification", "token-classification")
-    },
+    **{(family, task): "" for task in classifier_checkpoints.LOADERS for family in classifier_checkpoints.FAMILIES},
     ("xlnet", "text-classification"): "Padded at the left. The last token is in a third segment.",
 }
+TEXTS = [
+    "a man is not sleeping .",
+    "no one is outside",
+    "the woman who likes to , never , outside . " * 4,
+    "a",
+    "two dog are not never sleeping",
+]
 
 
-@pytest.mark.everything
-@pytest.mark.parametrize(("family", "task"), CLASSIFIERS)
-def test_the_table_has_the_families_of_classifiers(family, task, classifier):
+@pytest.mark.parametrize(
+    ("family", "task"), few(CLASSIFIERS, ("bert", "text-classification"), ("bert", "token-classification"))
+)
+def test_the_page_and_the_manifest_say_what_a_classifier_is(family, task, classifier):
     _, exported = classifier(task, family)
     segments = "yes" if exported.info.get("segments") else "no"
-    cells = f"`{family}`", task, segments, attention_of(exported), precisions_of(exported), CLASSIFIERS[family, task]
-    assert f"| {' | '.join(cells)} |" in PAGE.read_text("utf-8").splitlines()
+    cells = (f"`{family}`", task, segments, *attention_and_precisions(exported), CLASSIFIERS[family, task])
+    assert f"| {' | '.join(cells)} |" in PAGE
+    assert labels(exported) == LABELS
+    assert CONVOLVED in exported.info["files"]
+    if family != "xlnet":
+        assert exported.info["fused"]["attention"] == 2
+    if task == "text-classification" and family != "xlnet":  # the last layer is computed for the first token alone
+        assert exported.info["hoisted"]
+        assert exported.info["flops"]["hoisted"] < 0.8 * exported.info["flops"]["optimum"]
 
 
-def test_the_table_has_every_family_that_optimum_exports_and_no_other():
-    listed = {line.split("`")[1] for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")}
+@pytest.mark.parametrize("family", few([*classifier_checkpoints.FAMILIES, "xlnet"], "bert"))
+def test_pairs_of_texts_are_judged_as_by_transformers(family, classifier):
+    """The whole way: transformers' own tokenizer and model, pair by pair, against our encoding and graph in batches."""
+    checkpoint, exported = classifier("text-classification", family)
+    model, tokenizer = opened(AutoModelForSequenceClassification, checkpoint)
+    engine, encoded = PairClassifier(exported, batch_tokens=64), encode_pairs(exported, PAIRS)
+    found = engine.classify(encoded).logits
+    padded = tokenizer(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        one_by_one = [model(**tokenizer(*pair, return_tensors="pt")).logits[0].numpy() for pair in PAIRS]
+        together = model(**padded).logits.numpy()  # XLNet at the left
+    scale = 1e-5 * max(1, np.abs(one_by_one).max())
+    np.testing.assert_allclose(found, one_by_one, atol=scale)
+    np.testing.assert_allclose(found, together, atol=10 * scale)
+    assert (family in {*SEGMENTED, "xlnet"}) == exported.info["segments"]
+    if exported.info["segments"]:  # an input that the graph ignored would pass all the rest
+        others = tuple(replace(bucket, segments=1 - np.minimum(bucket.segments, 1)) for bucket in encoded.buckets)
+        assert np.abs(engine.classify(replace(encoded, buckets=others)).logits - found).max() > 1e-3
+    if family == "xlnet":  # its head reads the last token, which is in a third segment
+        assert all(set(bucket.segments[0]) == {0, 1, 2} and bucket.segments[0, -1] == 2 for bucket in encoded.buckets)
+
+
+@pytest.mark.parametrize("family", few(classifier_checkpoints.FAMILIES, "bert"))
+def test_every_token_gets_the_label_of_transformers(family, classifier):
+    checkpoint, exported = classifier("token-classification", family)
+    model, tokenizer = opened(AutoModelForTokenClassification, checkpoint)
+    sentences = [np.array(tokenizer(text)["input_ids"], np.int32) for text in TEXTS]
+    done = []
+    found = TokenClassifier(exported, batch_tokens=64, threads=2).labels(sentences, done.append)
+    assert sum(done) == len(sentences)
+    for ids, own in zip(sentences, found, strict=True):
+        assert own.dtype == np.int32
+        assert own.tolist() == logits_of(model, ids).argmax(-1).tolist()
+    assert exported.info["parity"]["top1_agreement"] == 1
+    assert TokenClassifier(exported).labels([]) == []
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_has_every_family_that_optimum_exports_and_no_other():
+    listed = {line.split("`")[1] for line in PAGE if line.startswith("| `")}
     known = TasksManager._SUPPORTED_MODEL_TYPE
     exporting = {family for family, by in known.items() if "fill-mask" in by.get("onnx", ())}
     assert {row.family for row in ROWS.values()} | set(UNSUITABLE) == exporting
@@ -277,9 +275,9 @@ def test_the_table_has_every_family_that_optimum_exports_and_no_other():
 
 
 @pytest.mark.parametrize("family", UNSUITABLE)
-def test_the_table_says_why_a_family_is_refused(family, unsuitable):
-    verdict = check(unsuitable(family))
+def test_the_page_says_why_a_family_is_refused(family, tmp_path):
+    verdict = check(save_unsuitable(family, tmp_path))
     (reason,) = [found.said for found in verdict.findings if found.what == "family"]
-    (line,) = [line for line in PAGE.read_text("utf-8").splitlines() if f"| `{family}` | refused" in line]
+    (line,) = [line for line in PAGE if f"| `{family}` | refused" in line]
     assert not verdict.possible
     assert reason.partition("exported: ")[2].rpartition(", ")[2] in line

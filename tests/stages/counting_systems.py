@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from negengine.bench.systems.system import System, Unavailable
+from negengine.bench.system import System, Unavailable
 
 
 @dataclass(frozen=True)

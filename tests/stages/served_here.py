@@ -4,7 +4,7 @@ import pickle
 from contextlib import contextmanager
 
 from negengine.bench.child import Service
-from negengine.bench.systems.system import Unavailable
+from negengine.bench.system import Unavailable
 
 
 class Here:

@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from importlib import import_module
 from unittest.mock import create_autospec
 
 import pytest
-from negengine.bench import export, likelihood, papers, probe, run, subject
+from negengine.bench import export, run, subject
 from negengine.engine.cli import benchmark
 
 COST = export.ExportCost("mini", "Optimum", 12.0, 20.0, 10**9, 10**8)
@@ -64,7 +65,7 @@ def test_a_baseline_may_be_chosen_for_the_main_job_alone(measured, command, monk
     assert done.said == "negengine: bench likelihood: --baseline is for `bench` without `likelihood`"
 
 
-SUBJECTS = {"likelihood": likelihood.SUBJECT, "probe": probe.SUBJECT, **papers.SUBJECTS}
+SUBJECTS = {name: import_module(f"negengine.bench.{name}").SUBJECT for name in benchmark.ITEMS}
 
 
 @pytest.fixture

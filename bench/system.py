@@ -9,8 +9,9 @@ Another system is another class with `name`, `about`, `open` and `run`. What it 
 is said by `missing` or by raising `Unavailable`: then the system is a line after the table and not an error.
 """
 
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,26 +19,27 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
-from ...engine.inference.device import CPU, Device
+from ..engine.inference.device import CPU, Device
+from ..engine.inference.exported import load_exported
 
-Answers = NDArray[Any]  # one row for each sentence, in the order of the work
+LOOP, ROW, PAPER, OURS = "PyTorch, loop", "PyTorch, mask row", "the paper's program", "ours"
+"""Names of systems that several kinds of work have."""
+
+Answers = NDArray[Any]  # one row for each item, in the order of the work
 
 Choice = Mapping[str, int]
 """Settings that a benchmark tries and of which it takes the fastest, such as the size of a batch."""
 
-ONLY: tuple[Choice, ...] = ({},)
-BATCHES = {"cpu": (8, 32, 128), "cuda": (32, 128, 512)}
-"""Sentences in a batch that are tried for the systems that have no batch size of their own."""
+_BATCHES = {"cpu": (8, 32, 128), "cuda": (32, 128, 512)}
 
 
 class Work(Protocol):
     """Sentences, or other items, that all systems are given; it is pickled."""
 
-    def __len__(self) -> int:
-        """How many items."""
+    def __len__(self) -> int: ...
 
     def head(self, n: int) -> Self:
-        """The first n of them."""
+        """The first n items."""
 
 
 W = TypeVar("W", bound=Work)
@@ -61,11 +63,22 @@ class Place:
     def torch_device(self) -> str:
         return "cpu" if self.device == CPU else f"cuda:{self.device.index}"
 
+    def once(self, name: str, make: Callable[[Path], None]) -> Path:
+        """A folder of the cache that belongs to the exported model's bytes; it is made where it is not complete."""
+        digest = load_exported(self.exported).sha256[:16]
+        folder = self.cache / "systems" / f"{self.exported.name}-{digest}-{name}"
+        if not (folder / "complete").is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            make(folder)
+            (folder / "complete").touch()
+        return folder
+
 
 class System(ABC, Generic[W]):
     """One program that is measured."""
 
-    name: str  # what it is called; no other system of a benchmark has this name
+    name: str  # no other system of a benchmark has it
     arithmetic: str = "fp32"  # what its products are computed in: fp32, bf16, fp16, int8, or `mixed`
     ours: bool = False  # whether it is the engine
     # whether others are compared with it. Neither ours nor a reference can be missing: it is an error
@@ -84,8 +97,8 @@ class System(ABC, Generic[W]):
         return f"{lacking[0]} is not installed: pip install 'negengine[{self.extra}]'" if lacking else None
 
     def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002 - others look at it
-        """The settings to try; the fastest on a few sentences is taken."""
-        return ONLY
+        """The settings to try; the fastest on a few items is taken."""
+        return ({},)
 
     def make(self, place: Place) -> None:
         """Make what it needs in `place.cache`, unless it is there. This runs in a process that ends afterwards."""
@@ -97,10 +110,6 @@ class System(ABC, Generic[W]):
     def settle(self, work: W) -> None:
         """See the work before the clock starts: what a user does once before a long run, such as a calibration."""
 
-    def given(self, work: W, choice: Choice) -> Any:  # noqa: ARG002 - others look at it
-        """What `run` is given; making it is not timed. It is the work itself, unless a part of it shall not count."""
-        return work
-
     @abstractmethod
     def run(self, work: W, choice: Choice) -> Answers:
         """Do the work; this is timed. All is finished when it returns, on a CUDA device too."""
@@ -111,8 +120,8 @@ class System(ABC, Generic[W]):
 
 
 def batch_sizes(place: Place) -> tuple[Choice, ...]:
-    """The sizes of batches to try on a device."""
-    return tuple({"batch": size} for size in BATCHES[place.device.kind])
+    """The sizes of batches to try on a device, for systems that have no size of their own."""
+    return tuple({"batch": size} for size in _BATCHES[place.device.kind])
 
 
 def _is_installed(name: str) -> bool:

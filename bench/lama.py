@@ -1,33 +1,37 @@
-"""Negated LAMA: of each fact, the answer's log-probability, and the rank correlation of a query with its negation.
+"""`negengine bench lama`: of each fact, the answer's log-probability, and the correlation of a query with its negation.
 
-LAMA's own program (`scripts/batch_eval_KB_completion.py` with `lama/evaluation_metrics.py`) sorts facts by their
-words, pads batches of 32, and takes the log-softmax at all positions. For each fact it makes a list of the first 10,000
-tokens in Python and the correlation by scipy, in as many threads as there are cores. At the end it pickles the lists.
-It can rank the tokens of a list alone; here all are ranked, as in ours.
+The answers are float64 [n, 2]. LAMA's own program (`scripts/batch_eval_KB_completion.py` with
+`lama/evaluation_metrics.py`) sorts facts by their words, pads batches of 32, and takes the log-softmax at all
+positions. For each fact it makes a list of the first 10,000 tokens in Python and the correlation by scipy, in as many
+threads as there are cores. At the end it pickles the lists. It can rank the tokens of a list alone; here all are
+ranked, as in ours.
 """
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
-import polars as pl
 import torch
 from numpy.typing import NDArray
 from scipy import stats
 
-from ....engine.experiments.items import ITEMS_FILE
-from ....engine.experiments.lama.facts import Fact, Facts
-from ....engine.experiments.lama.lama import Lama
-from ....engine.inference.free_text import MASK
-from ....engine.runs.stage import Stage, changed
-from ..system import Answers, Choice, Place, batch_sizes
-from . import LOOP, PAPER, ROW
-from .masked import TorchMasked, TorchMaskRow
-from .own import OwnRun
+from ..engine.basics.errors import InputError
+from ..engine.experiments.lama.facts import Fact, Facts, read_facts
+from ..engine.experiments.lama.lama import SAME_AS_AFFIRMATIVE, Lama
+from ..engine.inference.free_text import MASK
+from ..engine.runs.stage import Stage, changed
+from ..engine.text.tokenizer import NOT_ONE_TOKEN
+from .made import made_facts, one_token_verbs
+from .ours import OwnRun
+from .shapes import Measured
+from .subject import Measurement, largest_difference, mixed_up, of_paper
+from .system import PAPER, Answers, Choice, Place
+from .torch_models import Loop, TorchSystem
 
 _BATCH, _TOP = 32, 10_000
 _KEPT = 3
@@ -46,13 +50,22 @@ class Queries:
     def head(self, n: int) -> "Queries":
         return Queries(self.facts[:n], self.gold[:n])
 
-    @property
-    def texts(self) -> list[str]:
-        """The queries, then the negations."""
-        return [fact.affirmative for fact in self.facts] + [str(fact.negated) for fact in self.facts]
+
+def queries(measured: Measured, path: Path | None) -> Queries:
+    """Facts that count for the model, in a random order. Raises InputError if there are none."""
+    exported = measured.exported
+    read = made_facts(one_token_verbs(exported)) if path is None else read_facts([path]).facts
+    facts = [replace(fact, misprimed={}) for fact in read if fact.negated is not None]
+    facts = [fact for fact in facts if (fact.corpus, fact.relation) != SAME_AS_AFFIRMATIVE]
+    tokens = changed(Lama(), facts=Facts(tuple(facts), {})).stage(exported).tokens
+    gold = np.array([tokens[fact.affirmative, fact.gold] for fact in facts])
+    counting = mixed_up([row for row, token in enumerate(gold.tolist()) if token != NOT_ONE_TOKEN])
+    if not counting:
+        raise InputError(f"{path}: no fact has a negation, and an answer that is one token of {exported.name}")
+    return Queries(tuple(facts[row] for row in counting), gold[counting].astype(np.int64))
 
 
-class Paper(TorchMasked):
+class Paper(TorchSystem[Queries]):
     """LAMA's own program."""
 
     name = PAPER
@@ -119,15 +132,8 @@ class Paper(TorchMasked):
         return float(stats.spearmanr(*(own.numpy() for own in sides))[0])
 
 
-class _Looped(TorchMasked):
-    name = LOOP
-    reference = True
-
-    def about(self, choice: Choice) -> str:
-        return f"sorted, batches of {choice['batch']}; ranks and correlations of a batch at once"
-
-    def choices(self, place: Place) -> Sequence[Choice]:
-        return batch_sizes(place)
+class QueryLoop(Loop[Queries]):
+    """Both queries of all facts sorted; ranks and correlations of a batch at once."""
 
     def run(self, work: Queries, choice: Choice) -> Answers:
         found, size = np.empty((len(work), 2)), choice["batch"]
@@ -152,18 +158,7 @@ class _Looped(TorchMasked):
         return together[back]
 
 
-class Loop(_Looped):
-    """All logits, then the row of the mask."""
-
-
-class RowLoop(_Looped, TorchMaskRow):
-    """The same, but the head sees the mask's row alone."""
-
-    name = ROW
-    reference = False
-
-
-class Own(OwnRun):
+class Own(OwnRun[Queries]):
     """`negengine lama`."""
 
     command = "lama"
@@ -172,9 +167,7 @@ class Own(OwnRun):
         return self._stage(())
 
     def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
-        columns = ["gold_logprob", "spearman"]
-        items = self.finished(self._stage(work.facts), lambda run: pl.read_parquet(run / ITEMS_FILE, columns=columns))
-        return items.to_numpy().astype(np.float64)
+        return self.items(self._stage(work.facts), ["gold_logprob", "spearman"]).to_numpy().astype(np.float64)
 
     def _stage(self, facts: tuple[Fact, ...]) -> Stage[Any, Any]:
         return changed(Lama(with_p159=True), facts=Facts(facts, {})).stage(self.exported)
@@ -187,3 +180,10 @@ def _correlations(one: torch.Tensor, other: torch.Tensor) -> NDArray[np.float64]
     scale = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
     found: NDArray[np.float64] = (centred[0] * centred[1]).sum(axis=1) / scale
     return found
+
+
+def _measurements(measured: Measured, path: Path | None) -> list[Measurement[Queries]]:
+    return [Measurement([Paper(), QueryLoop(), QueryLoop(row_alone=True), Own()], queries(measured, path).head)]
+
+
+SUBJECT = of_paper("lama", "facts", largest_difference, measurements=_measurements, data="negated-lama")

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ....engine.inference.device import CPU
-from ....engine.inference.exported import load_exported
-from ....export.quiet import quiet
-from ...workload import Ids, Sentences, candidates, main_job
-from ..cached import once
-from ..system import Answers, Choice, Place, System, Unavailable
+from ..engine.inference.device import CPU
+from ..engine.inference.exported import load_exported
+from ..export.quiet import quiet
+from .main_job import Ids, Sentences, candidates, main_job
+from .system import Answers, Choice, Place, System, Unavailable
 
 _BATCHES = (8, 32, 128)
 _GROUPS = (0, 64, 128)  # channels of an activation that share a scale; 0: activations are not quantized
@@ -101,13 +100,13 @@ class OpenVino(System[Sentences]):
         return self._open
 
     def _graph(self, place: Place) -> Path:
-        plain = once(place, "openvino", lambda folder: _convert(place, folder)) / _GRAPH
+        plain = place.once("openvino", lambda folder: _convert(place, folder)) / _GRAPH
         if self.arithmetic != "int8":
             return plain
         if not self._kind:
-            return once(place, "openvino-int8", lambda folder: _with_int8_weights(plain, folder)) / _GRAPH
+            return place.once("openvino-int8", lambda folder: _with_int8_weights(plain, folder)) / _GRAPH
         sample = self._calibrated
-        return once(place, "openvino-int8-static", lambda to: _with_static_scales(place, plain, sample, to)) / _GRAPH
+        return place.once("openvino-int8-static", lambda to: _with_static_scales(place, plain, sample, to)) / _GRAPH
 
 
 def _convert(place: Place, folder: Path) -> None:
@@ -115,7 +114,7 @@ def _convert(place: Place, folder: Path) -> None:
     import torch  # noqa: PLC0415 - after the number of threads is set
     from transformers import AutoModelForMaskedLM  # noqa: PLC0415
 
-    from ..torch_models import MaskRow, load  # noqa: PLC0415
+    from .torch_models import MaskRow, load  # noqa: PLC0415
 
     row = MaskRow(load(AutoModelForMaskedLM, place)).eval()
     example = {"ids": torch.full((3, 7), 5), "position": torch.tensor([1, 2, 3])}

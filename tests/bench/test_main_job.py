@@ -4,16 +4,24 @@ import shutil
 
 import numpy as np
 import pytest
-from negengine.bench.systems.mask.at_mask import AtMask
-from negengine.bench.systems.mask.authors import AuthorsScoring, AuthorsSelection
-from negengine.bench.systems.mask.openvino import OpenVino
-from negengine.bench.systems.mask.optimum import Optimum
-from negengine.bench.systems.mask.own import LowPrecision, Mixed, Reference
-from negengine.bench.systems.mask.pipeline import Pipeline
-from negengine.bench.systems.system import Place
-from negengine.bench.workload import candidates, main_job
+import torch
+from negengine.bench.baselines import AtMask, AuthorsScoring, AuthorsSelection, Optimum, Pipeline, baselines
+from negengine.bench.main_job import LowPrecision, MixedPrecision, Reference, candidates, main_job
+from negengine.bench.openvino import OpenVino
+from negengine.bench.system import Place
+from negengine.bench.torch_models import MaskRow
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
+from transformers import (
+    AlbertConfig,
+    AutoModelForMaskedLM,
+    BertConfig,
+    DebertaV2Config,
+    DistilBertConfig,
+    ElectraConfig,
+    MPNetConfig,
+    RobertaConfig,
+)
 
 pytestmark = pytest.mark.long
 
@@ -21,13 +29,8 @@ N = 21
 
 
 @pytest.fixture(scope="module")
-def job(tiny_place):
-    return main_job(load_exported(tiny_place.exported))
-
-
-@pytest.fixture(scope="module")
-def sentences(job):
-    return candidates(job, N)
+def sentences(tiny_place):
+    return candidates(main_job(load_exported(tiny_place.exported)), N)
 
 
 def answers(system, place, sentences, number=0):
@@ -46,9 +49,7 @@ def reference(tiny_place, sentences):
 
 
 @pytest.mark.parametrize(
-    "system",
-    [AuthorsScoring(), AtMask("fp32"), Pipeline(), Optimum(), Reference()],
-    ids=lambda system: system.name,
+    "system", [AuthorsScoring(), AtMask("fp32"), Pipeline(), Optimum(), Reference()], ids=lambda system: system.name
 )
 def test_systems_in_fp32_give_the_same_top1(system, tiny_place, sentences, reference):
     np.testing.assert_array_equal(answers(system, tiny_place, sentences), reference)
@@ -59,6 +60,7 @@ def test_pytorch_in_bf16_gives_nearly_the_same(number, tiny_place, sentences, re
     assert np.mean(answers(AtMask("bf16"), tiny_place, sentences, number) == reference) > 0.5
 
 
+@pytest.mark.everything
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_a_compiled_model_gives_the_same_top1_also_in_a_batch_of_one(tiny_place, sentences, reference):
     system = AtMask("fp32", compiled=True)
@@ -84,25 +86,20 @@ def test_openvino_in_int8_runs(kind, tiny_place, sentences):
 
 
 def test_ours_at_low_precision_and_mixed_run_and_mixed_says_how_many_calls_were_close(tiny_place, sentences):
-    assert answers(LowPrecision("cpu"), tiny_place, sentences).shape == (N,)
-    mixed = Mixed()
-    assert answers(mixed, tiny_place, sentences).shape == (N,)
+    mixed = MixedPrecision()
+    for system in (LowPrecision("cpu"), mixed):
+        assert answers(system, tiny_place, sentences).shape == (N,)
     assert 0 <= mixed.found()["close calls"] <= 1
 
 
-def test_a_baseline_that_does_not_run_on_a_device_says_so(tiny_place):
+def test_names_differ_and_a_baseline_that_does_not_run_on_a_device_says_so(tiny_place):
+    names = [system.name for system in baselines()]
+    assert len(set(names)) == len(names)
+    assert names[:2] == ["authors, selection", "authors, scoring"]
     cuda = Place(tiny_place.checkpoint, tiny_place.exported, Device("cuda"), 1, tiny_place.cache)
     assert OpenVino("fp32").missing(cuda) == "OpenVINO is measured on the CPU"
     assert AtMask("fp16").missing(tiny_place) == "PyTorch in fp16 is for CUDA"
     assert AtMask("fp16").missing(cuda) is None
-
-
-def test_names_differ():
-    from negengine.bench.systems.mask import baselines
-
-    names = [system.name for system in baselines()]
-    assert len(set(names)) == len(names)
-    assert names[:2] == ["authors, selection", "authors, scoring"]
 
 
 def test_texts_and_ids_are_the_same_sentences(mini, mini_tokenizer):
@@ -116,3 +113,26 @@ def test_texts_and_ids_are_the_same_sentences(mini, mini_tokenizer):
     assert sorted(seen) == list(range(100))
     assert work.length == pytest.approx(np.mean([len(ids) for ids in encoded]))
     assert sum(len(rows) for rows, _, _ in work.batches(7)) == 300
+
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "vocab_size": 50}
+CONFIGS = [
+    AlbertConfig(**SIZES, embedding_size=8),
+    BertConfig(**SIZES),
+    DebertaV2Config(**SIZES),
+    DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=32, vocab_size=50),
+    ElectraConfig(**SIZES, embedding_size=8),
+    MPNetConfig(**SIZES),
+    RobertaConfig(**SIZES),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.model_type)
+def test_the_head_at_the_mask_alone_gives_the_logits_that_the_whole_model_gives_there(config):
+    torch.manual_seed(0)
+    model = AutoModelForMaskedLM.from_config(config).eval()
+    ids, position = torch.randint(3, 50, (4, 6)), torch.tensor([0, 5, 2, 2])
+    with torch.inference_mode():
+        whole = model(ids).logits
+        cut = MaskRow(model)(ids, position)
+    torch.testing.assert_close(cut, whole[torch.arange(4), position], atol=1e-5, rtol=1e-4)

@@ -1,7 +1,7 @@
-"""Gubelmann and Handschuh's test: the model's own verbs for each pair, and whether it repeats them.
+"""`negengine bench gh22`: the model's own verbs for each pair, and whether it repeats them.
 
-Their program is not public. "The paper's program" is the plain way to do what the paper describes: one sentence at a
-time, with the logits at all positions.
+Gubelmann and Handschuh's program is not public. "The paper's program" is the plain way to do what the paper describes:
+one sentence at a time, with the logits at all positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,23 +13,24 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 import torch
+from numpy.typing import NDArray
 
-from ....engine.basics.choices import Coreference
-from ....engine.experiments.gh22.acts import ACTS_FILE, RANKS, Acts
-from ....engine.experiments.gh22.gh22_patterns import Variant, load_variant
-from ....engine.experiments.gh22.repetitions import Repetitions
-from ....engine.experiments.items import ITEMS_FILE
-from ....engine.experiments.negation.grid import pair_fillers
-from ....engine.inference.free_text import MASK
-from ....engine.runs.loop import run_stage
-from ....engine.runs.results import finished_stage, read_frame
-from ....engine.text.lexicon import load_lexicon
-from ....engine.text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
-from ...opened import with_open_model
-from ..system import Answers, Choice, Place, batch_sizes
-from . import LOOP, PAPER, ROW
-from .masked import TorchMasked, TorchMaskRow
-from .own import OwnRun
+from ..engine.basics.choices import Coreference
+from ..engine.experiments.gh22.acts import ACTS_FILE, RANKS, Acts
+from ..engine.experiments.gh22.gh22_patterns import Variant, load_variant
+from ..engine.experiments.gh22.repetitions import Repetitions
+from ..engine.experiments.items import ITEMS_FILE
+from ..engine.experiments.negation.grid import pair_fillers
+from ..engine.inference.free_text import MASK
+from ..engine.runs.loop import run_stage
+from ..engine.runs.results import finished_stage, read_frame
+from ..engine.text.lexicon import load_lexicon
+from ..engine.text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
+from .ours import OwnRun, with_open_model
+from .shapes import Measured
+from .subject import OF_PAPERS, Measurement, of_paper, share_of_same
+from .system import PAPER, Answers, Choice, Place
+from .torch_models import Loop
 
 _VARIANT = Variant.ORIGINAL
 
@@ -59,14 +60,11 @@ class Pairs:
     def words(self) -> list[dict[str, str]]:
         lexicon = load_lexicon()
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, 0)
-        found = []
-        for pair in self.ids:
-            place = divmod(pair, len(lexicon.professions))
-            found.append({slot: fillers[slot].word(*place) for slot in (NAME, PROFESSION, PRONOUN)})
-        return found
+        places = [divmod(pair, len(lexicon.professions)) for pair in self.ids]
+        return [{slot: fillers[slot].word(*place) for slot in (NAME, PROFESSION, PRONOUN)} for place in places]
 
     def choosing(self) -> list[str]:
-        sentence = load_variant(Variant.ORIGINAL).selecting
+        sentence = load_variant(_VARIANT).selecting
         return [sentence.text(words, MASK) for words in self.words()]
 
     def repeating(self, verbs: Sequence[Sequence[str]]) -> list[str]:
@@ -78,15 +76,10 @@ class Pairs:
             for pattern in self.patterns
         ]
 
-    @property
-    def texts(self) -> list[str]:
-        """Texts of the same lengths, with verbs of the lexicon in place of the model's own."""
-        verbs = load_lexicon().verbs
-        some = [[verbs[(i * len(RANKS) + j) % len(verbs)] for j in range(len(RANKS))] for i in range(len(self))]
-        return [*self.choosing(), *self.repeating(some)]
 
+class PairLoop(Loop[Pairs]):
+    """Both steps of the test."""
 
-class _Torch(TorchMasked):
     def run(self, work: Pairs, choice: Choice) -> Answers:
         """Whether each verb is repeated, bool [pairs, ranks × patterns]."""
         verbs = np.empty((len(work), len(RANKS)), np.int64)
@@ -108,46 +101,31 @@ class _Torch(TorchMasked):
         without = range(len(self._tokenizer), self._model.config.vocab_size)
         return torch.tensor(sorted({*self._tokenizer.all_special_ids, *without}), device=self._device)
 
-    def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
+    def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
         return self.batches(texts, choice["batch"])
 
 
-class Paper(_Torch):
+class Paper(PairLoop):
     """One sentence at a time."""
 
-    name = PAPER
-    reference = True
     fewer = 8
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = PAPER
 
     def about(self, choice: Choice) -> str:  # noqa: ARG002
         return "one sentence at a time, logits at all positions"
 
-    def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[np.ndarray, torch.Tensor]]:  # noqa: ARG002
+    def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
+        return ({},)
+
+    def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:  # noqa: ARG002
         for row, logits in enumerate(self.one_by_one(texts)):
             yield np.array([row]), logits[None]
 
 
-class Loop(_Torch):
-    """All logits, then the row of the mask."""
-
-    name = LOOP
-    reference = True
-
-    def about(self, choice: Choice) -> str:
-        return f"sorted, batches of {choice['batch']}"
-
-    def choices(self, place: Place) -> Sequence[Choice]:
-        return batch_sizes(place)
-
-
-class RowLoop(Loop, TorchMaskRow):
-    """The same, but the head sees the mask's row alone."""
-
-    name = ROW
-    reference = False
-
-
-class Own(OwnRun):
+class Own(OwnRun[Pairs]):
     """`negengine gh22 --variant original`."""
 
     command = "gh22 --variant original"
@@ -172,3 +150,14 @@ class Own(OwnRun):
     def _acts(self, work: Pairs) -> Acts:
         acts = Acts.plan(self.exported, load_lexicon(), load_variant(_VARIANT).selecting)
         return replace(acts, pairs=np.sort(np.array(work.ids, np.int64)))
+
+
+def _measurements(_measured: Measured, _path: Path | None) -> list[Measurement[Pairs]]:
+    return [Measurement([Paper(), PairLoop(), PairLoop(row_alone=True), Own()], Pairs.drawn)]
+
+
+SUBJECT = of_paper(
+    *("gh22", "pairs", share_of_same),
+    measurements=_measurements,
+    effort=replace(OF_PAPERS, tried=8, fewest=8),  # a pair is 33 sentences
+)

@@ -3,8 +3,7 @@
 import time
 from dataclasses import replace
 
-from negengine.bench.clocked import BUSY, Clocked
-from negengine.bench.ray_speed import summary
+from negengine.bench.ray_speed import BUSY, Clocked, summary
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage

@@ -1,30 +1,31 @@
-"""Ettinger's diagnostics: the probabilities of completions, and the first five words.
+"""`negengine bench diagnostics`: Ettinger's diagnostics, the probabilities of completions and the first five words.
 
 Her program (`run_diagnostics_bert.py` with `access_model.py`) runs one sentence at a time. Each row of its input is a
 sentence with one completion, and it runs every row twice: once for the first five words, sorting the whole vocabulary,
 and once for the probability of the completion.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import torch
 
-from ....engine.experiments.diagnostics.contexts import Completion, Item
-from ....engine.experiments.diagnostics.diagnostics import COMPARED, Diagnostics
-from ....engine.experiments.diagnostics.files import Rows
-from ....engine.experiments.items import ITEMS_FILE
-from ....engine.runs.stage import Stage, changed
-from ..system import Answers, Choice, Place, batch_sizes
-from . import LOOP, PAPER, ROW
-from .masked import TorchMasked, TorchMaskRow
-from .own import OwnRun
+from ..engine.experiments.diagnostics.contexts import Completion, Item
+from ..engine.experiments.diagnostics.diagnostics import COMPARED, Diagnostics
+from ..engine.experiments.diagnostics.files import Rows, read_diagnostics
+from ..engine.runs.stage import Stage, changed
+from ..engine.text.tokenizer import NOT_ONE_TOKEN
+from .made import made_diagnostics, one_token_verbs
+from .ours import OwnRun
+from .shapes import Measured
+from .subject import Measurement, largest_difference, mixed_up, of_paper
+from .system import PAPER, Answers, Choice
+from .torch_models import Loop, TorchSystem
 
 _FIRST = 5
-COLUMNS = ("top1_probability", *(f"{name}_probability" for name in COMPARED))
+COLUMNS = ["top1_probability", *(f"{name}_probability" for name in COMPARED)]
 """What every system gives for each item; NaN where an item has no such word."""
 
 
@@ -41,13 +42,18 @@ class Items:
     def head(self, n: int) -> "Items":
         return Items(self.items[:n], self.ids)
 
-    @property
-    def texts(self) -> list[str]:
-        """The texts, each once."""
-        return list(dict.fromkeys(one.text for item in self.items for one in item.completions))
+
+def items_of(measured: Measured, path: Path | None) -> Items:
+    """Items whose completions are all one token of the model, in a random order."""
+    rows = made_diagnostics(one_token_verbs(measured.exported)) if path is None else read_diagnostics(path)
+    stage = changed(Diagnostics(), read=rows).stage(measured.exported)
+    items = stage.experiment.items
+    ids = {one: stage.tokens[one.text, one.word] for item in items for one in item.completions}
+    whole = [item for item in items if all(ids[one] != NOT_ONE_TOKEN for one in item.completions)]
+    return Items(tuple(whole[row] for row in mixed_up(range(len(whole)))), ids)
 
 
-class Paper(TorchMasked):
+class Paper(TorchSystem[Items]):
     """Ettinger's program."""
 
     name = PAPER
@@ -61,13 +67,13 @@ class Paper(TorchMasked):
         found = np.full((len(work), len(COLUMNS)), np.nan)
         for row, item in enumerate(work.items):
             rows = item.compared or item.expected[:1]
+            texts = [one.text for one in rows]
             first, own = [], []
-            for completion, logits in zip(rows, self.one_by_one([one.text for one in rows]), strict=True):
-                del completion
+            for logits in self.one_by_one(texts):
                 probabilities = logits.softmax(0)
                 best = probabilities.argsort(descending=True)[:_FIRST]
                 first.append([probabilities[token].item() for token in best])
-            for completion, logits in zip(rows, self.one_by_one([one.text for one in rows]), strict=True):
+            for completion, logits in zip(rows, self.one_by_one(texts), strict=True):
                 own.append(logits.softmax(0)[work.ids[completion]].item())
             found[row, 0] = first[0][0]
             if item.compared:
@@ -75,21 +81,14 @@ class Paper(TorchMasked):
         return found
 
 
-class _Looped(TorchMasked):
-    name = LOOP
-    reference = True
-
-    def about(self, choice: Choice) -> str:
-        return f"each text once, sorted, batches of {choice['batch']}"
-
-    def choices(self, place: Place) -> Sequence[Choice]:
-        return batch_sizes(place)
+class TextLoop(Loop[Items]):
+    """Each text once."""
 
     def run(self, work: Items, choice: Choice) -> Answers:
-        texts = work.texts
         wanted: dict[str, list[Completion]] = {}
         for completion in dict.fromkeys(one for item in work.items for one in item.completions):
             wanted.setdefault(completion.text, []).append(completion)
+        texts = list(wanted)
         first, own = dict[str, float](), dict[Completion, float]()
         for rows, logits in self.batches(texts, choice["batch"]):
             probabilities = logits.softmax(1)
@@ -106,18 +105,7 @@ class _Looped(TorchMasked):
         return found
 
 
-class Loop(_Looped):
-    """All logits, then the row of the mask."""
-
-
-class RowLoop(_Looped, TorchMaskRow):
-    """The same, but the head sees the mask's row alone."""
-
-    name = ROW
-    reference = False
-
-
-class Own(OwnRun):
+class Own(OwnRun[Items]):
     """`negengine diagnostics`."""
 
     command = "diagnostics"
@@ -126,9 +114,14 @@ class Own(OwnRun):
         return self._stage(())
 
     def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
-        stage = self._stage(work.items)
-        items = self.finished(stage, lambda run: pl.read_parquet(run / ITEMS_FILE, columns=[*COLUMNS]))
-        return items.select(COLUMNS).to_numpy().astype(np.float64)
+        return self.items(self._stage(work.items), COLUMNS).to_numpy().astype(np.float64)
 
     def _stage(self, items: tuple[Item, ...]) -> Stage[Any, Any]:
         return changed(Diagnostics(), items=items, read=Rows()).stage(self.exported)
+
+
+def _measurements(measured: Measured, path: Path | None) -> list[Measurement[Items]]:
+    return [Measurement([Paper(), TextLoop(), TextLoop(row_alone=True), Own()], items_of(measured, path).head)]
+
+
+SUBJECT = of_paper("diagnostics", "items", largest_difference, measurements=_measurements, data="lm-diagnostics")

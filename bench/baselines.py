@@ -1,0 +1,222 @@
+"""The baselines of the main job: systems that find the top-1 at the mask, sentences → int32 [n], token ids.
+
+authors              the authors' programs: a padded batch, or one sentence at a time; logits at all positions
+PyTorch at the mask  batches of one length without padding, and the head for the mask's row alone
+pipeline             transformers' own fill-mask pipeline
+Optimum, TensorRT    Optimum's own export of the checkpoint in ONNX Runtime, padded batches
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForMaskedLM, pipeline
+
+from ..export.quiet import quiet
+from .main_job import Ids, Sentences
+from .openvino import OpenVino
+from .system import Answers, Choice, Place, System, batch_sizes
+from .torch_models import MaskRow, TorchSystem, as_ids, autocast, compiled, load, logits_at_mask, tokenizer_of
+
+
+def baselines() -> list[System[Sentences]]:
+    """All systems of the main job but ours; the first is the reference of all comparisons."""
+    return [
+        AuthorsSelection(),
+        AuthorsScoring(),
+        *(AtMask(kind, compiled=is_compiled) for kind in ("fp32", "bf16", "fp16") for is_compiled in (False, True)),
+        Pipeline(),
+        Optimum(),
+        OpenVino("fp32"),
+        OpenVino("bf16"),
+        OpenVino("int8"),
+        OpenVino("int8", "static"),
+    ]
+
+
+def padded_top1(model: Any, tokenizer: Any, texts: Sequence[str], size: int, device: Any) -> Ids:
+    """The top-1 at the mask of texts in their order, in padded batches."""
+    found = []
+    for start in range(0, len(texts), size):
+        encoded = tokenizer(list(texts[start : start + size]), padding=True, return_tensors="pt").to(device)
+        with torch.inference_mode():
+            found.append(as_ids(logits_at_mask(model, tokenizer, encoded).argmax(-1)))
+    return np.concatenate(found)
+
+
+class AuthorsSelection(TorchSystem[Sentences]):
+    """The authors' selection."""
+
+    name = "authors, selection"
+    reference = True
+    size = 100
+
+    def about(self, choice: Choice) -> str:  # noqa: ARG002
+        return f"PyTorch, batches of {self.size} padded, logits at all positions"
+
+    def run(self, work: Sentences, choice: Choice) -> Answers:  # noqa: ARG002
+        return padded_top1(self._model, self._tokenizer, work.texts, self.size, self._device)
+
+
+class AuthorsScoring(AuthorsSelection):
+    """The authors' scoring."""
+
+    name = "authors, scoring"
+    size = 1
+    fewer = 8
+
+    def about(self, choice: Choice) -> str:  # noqa: ARG002
+        return "PyTorch, one sentence at a time"
+
+
+class AtMask(System[Sentences]):
+    """PyTorch at its best, at the mask.
+
+    In bf16 and fp16, both ways are tried: weights in that precision, and `torch.autocast` with weights in fp32. With
+    `compiled`, `torch.compile` (Inductor) makes one kernel library for all sizes; that is not part of the time.
+    """
+
+    def __init__(self, arithmetic: str, *, compiled: bool = False) -> None:
+        self.arithmetic, self._compiled = arithmetic, compiled
+        precision = "" if arithmetic == "fp32" else f" {arithmetic}"
+        self.name = f"{'compiled' if compiled else 'PyTorch'}{precision} at the mask"
+
+    def about(self, choice: Choice) -> str:
+        weights = "" if self.arithmetic == "fp32" else ", autocast" if choice["autocast"] else ", weights too"
+        return f"batches of {choice['batch']} of one length, head for the mask's row alone{weights}"
+
+    def missing(self, place: Place) -> str | None:
+        if self.arithmetic == "fp16" and place.device.kind == "cpu":
+            return "PyTorch in fp16 is for CUDA"
+        return super().missing(place)
+
+    def choices(self, place: Place) -> Sequence[Choice]:
+        sizes = batch_sizes(place)
+        if self.arithmetic == "fp32":
+            return sizes
+        ways = (0,) if self._compiled else (0, 1)  # compiling a second time would take minutes
+        return [{**size, "autocast": way} for way in ways for size in sizes]
+
+    def open(self, place: Place) -> None:
+        self._place = place
+        ways = {choice.get("autocast", 0) for choice in self.choices(place)}
+        self._models = {way: self._load("fp32" if way else self.arithmetic) for way in ways}
+
+    def run(self, work: Sentences, choice: Choice) -> Answers:
+        way = choice.get("autocast", 0)
+        model, found = self._models[way], np.empty(len(work), np.int32)
+        with torch.inference_mode(), autocast(self._place, self.arithmetic, on=bool(way)):
+            for rows, ids, position in work.batches(choice["batch"]):
+                found[rows] = self._top1(model, ids, position)
+        return found
+
+    def _load(self, arithmetic: str) -> Any:
+        model = MaskRow(load(AutoModelForMaskedLM, self._place, arithmetic)).eval()
+        return compiled(model) if self._compiled else model
+
+    def _top1(self, model: Any, ids: Ids, position: Ids) -> Ids:
+        if self._compiled and len(ids) == 1:  # a batch of one is compiled apart: its row stands there twice
+            return self._top1(model, np.repeat(ids, 2, axis=0), np.repeat(position, 2))[:1]
+        places = [torch.from_numpy(own.astype(np.int64)).to(self._place.torch_device) for own in (ids, position)]
+        return as_ids(model(*places).argmax(-1))
+
+
+class Pipeline(System[Sentences]):
+    """The pipeline, given all texts at once."""
+
+    name = "pipeline"
+
+    def about(self, choice: Choice) -> str:
+        return f"transformers' fill-mask pipeline, batches of {choice['batch']}"
+
+    def choices(self, place: Place) -> Sequence[Choice]:
+        return batch_sizes(place)
+
+    def open(self, place: Place) -> None:
+        model, tokenizer = load(AutoModelForMaskedLM, place), tokenizer_of(place)
+        with quiet():
+            self._fill = pipeline("fill-mask", model=model, tokenizer=tokenizer, device=place.torch_device, top_k=1)
+
+    def run(self, work: Sentences, choice: Choice) -> Answers:
+        with quiet():
+            answers = self._fill(list(work.texts), batch_size=choice["batch"])
+        one = len(work) == 1  # of one text the pipeline gives the answers, of several a list of them each
+        return np.array([answer[0]["token"] for answer in ([answers] if one else answers)], np.int32)
+
+
+class Optimum(System[Sentences]):
+    """ORTModelForMaskedLM."""
+
+    name = "Optimum"
+    needs = ("optimum.onnxruntime",)
+    extra = "export"
+
+    def about(self, choice: Choice) -> str:
+        return f"ORTModelForMaskedLM, batches of {choice['batch']} padded"
+
+    def choices(self, place: Place) -> Sequence[Choice]:
+        return batch_sizes(place)
+
+    def make(self, place: Place) -> None:
+        _plain_export(place)
+
+    def open(self, place: Place) -> None:
+        import onnxruntime as ort  # noqa: PLC0415 - slow
+        from optimum.onnxruntime import ORTModelForMaskedLM  # noqa: PLC0415
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = place.threads
+        provider, where = self._provider(place)
+        with quiet():
+            self._model = ORTModelForMaskedLM.from_pretrained(
+                _plain_export(place), provider=provider, provider_options=where, session_options=options
+            )
+        self._tokenizer = tokenizer_of(place)
+
+    def _provider(self, place: Place) -> tuple[str, dict[str, object] | None]:
+        if place.device.kind == "cpu":
+            return "CPUExecutionProvider", None
+        return "CUDAExecutionProvider", {"device_id": place.device.index}
+
+    def run(self, work: Sentences, choice: Choice) -> Answers:
+        return padded_top1(self._model, self._tokenizer, work.texts, choice["batch"], self._model.device)
+
+
+def _plain_export(place: Place) -> Path:
+    """The folder of Optimum's export of the checkpoint, made once."""
+
+    def make(folder: Path) -> None:
+        from optimum.exporters.onnx import main_export  # noqa: PLC0415 - slow
+
+        with quiet():
+            main_export(place.checkpoint, folder, task="fill-mask", do_validation=False)
+
+    return place.once("optimum", make)
+
+
+class TensorRt(Optimum):
+    """ORTModelForMaskedLM on TensorRT, in fp16."""
+
+    name = "TensorRT"
+    arithmetic = "fp16"
+
+    def missing(self, place: Place) -> str | None:
+        if place.device.kind != "cuda":
+            return "TensorRT is for CUDA"
+        import onnxruntime as ort  # noqa: PLC0415 - slow
+
+        if "TensorrtExecutionProvider" not in ort.get_available_providers():
+            return "this onnxruntime has no provider for TensorRT"
+        return super().missing(place)
+
+    def _provider(self, place: Place) -> tuple[str, dict[str, object]]:
+        engines = place.cache / "systems" / "tensorrt"
+        engines.mkdir(parents=True, exist_ok=True)
+        return "TensorrtExecutionProvider", {
+            "device_id": place.device.index,
+            "trt_fp16_enable": True,
+            "trt_engine_cache_enable": True,
+            "trt_engine_cache_path": str(engines),
+        }

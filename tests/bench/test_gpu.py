@@ -1,0 +1,151 @@
+"""The steps of `bench gpu` run in processes of their own, and a bad one does not stop the others; each rehearsed."""
+
+import importlib
+import json
+
+import msgspec
+import pytest
+from negengine.bench.gpu.points import low_precision_graph
+from negengine.bench.gpu.run import Plan, failed, measure, table
+from negengine.bench.gpu.setting import EXPORT, REHEARSAL, STEPS, Model, NotHere, Setting, Step
+from negengine.bench.shapes import prepare
+from negengine.engine.basics.errors import InputError
+from served_here import here
+
+MINI, RANDOM = "mini", "bert-base-shape"
+
+
+def step(name, function="", minutes=2.0, *, needs_models=False):
+    return Step(name, f"stages.gpu_steps:{function or name}", "a test", minutes, needs_models)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, request):
+    monkeypatch.setenv("PYTHONPATH", str(request.config.rootpath / "tests"))
+
+    def measured(*steps, minutes=5.0):
+        output = tmp_path / "gpu.json"
+        plan = Plan(("one",), rehearse=True, minutes=minutes, steps=steps, cache=tmp_path)
+        found = measure(plan, output, [].append)
+        assert json.loads(output.read_bytes()) == found
+        return found
+
+    return measured
+
+
+def test_whatever_a_step_does_the_others_run(run):
+    bad = [step("raises"), step("crashes"), step("hangs", minutes=0.05), step("not_here")]
+    found = run(*bad, step(EXPORT, "export"), step("well", needs_models=True))
+    steps = found["steps"]
+    assert [own["status"] for own in steps.values()] == ["failed", "failed", "failed", "not here", "done", "done"]
+    assert steps["raises"]["why"] == "ValueError: a first line"
+    assert "a line of a library" in steps["raises"]["log"]
+    assert steps["crashes"]["why"] == "its process ended with status 7"
+    assert steps["hangs"]["why"] == "stopped after 3 s"
+    assert steps["not_here"]["why"] == "no such device"
+    assert steps["well"]["found"] == {"kind": "cpu", "models": ["one"]}
+    assert failed(found) == ["raises", "crashes", "hangs"]
+    shown = table(found)
+    assert shown.title == "Rehearsal on cpu"
+    assert shown.frame["step"].to_list() == list(steps)
+    assert shown.frame["why"].to_list()[3:] == ["no such device", "", ""]
+
+
+def test_a_step_without_models_or_time_does_not_begin(run):
+    found = run(step(EXPORT, "raises"), step("crashes", needs_models=True))
+    assert found["steps"]["crashes"]["why"] == "no model was exported"
+    assert run(step("crashes"), minutes=0.0)["steps"]["crashes"]["why"] == "the time was over before it began"
+
+
+def test_a_cpu_is_refused_unless_it_is_a_rehearsal(tmp_path):
+    with pytest.raises(InputError, match=r"measures CUDA devices; give --rehearse"):
+        measure(Plan(device="cpu"), tmp_path / "gpu.json", [].append)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def rehearsed(cache, tiny_shapes):
+    """Runs a step with little work."""
+    made = [prepare(name, cache, tiny_shapes) for name in (MINI, RANDOM)]
+    models = tuple(Model(own.name, own.checkpoint, str(own.exported.folder), own.is_random) for own in made)
+    setting = Setting("cpu", 0, (MINI, RANDOM), str(cache), REHEARSAL, models)
+
+    def run(name, changes=None, **options):
+        module, _, function = next(step.function for step in STEPS if step.name == name).partition(":")
+        own = msgspec.structs.replace(setting, **changes or {})
+        return json.loads(json.dumps(getattr(importlib.import_module(module), function)(own, **options)))
+
+    run.setting = setting
+    return run
+
+
+def test_the_environment_names_the_machine_and_operators_are_placed_on_the_device(rehearsed):
+    found = rehearsed("environment")
+    assert found["device"] == "cpu"
+    assert "CPUExecutionProvider" in found["onnxruntime providers"]
+    for graphs in rehearsed("placement").values():
+        assert len(graphs) == 2
+        for graph in graphs.values():
+            assert set(graph["operators"]) == {"CPUExecutionProvider"}
+            assert sum(graph["operators"]["CPUExecutionProvider"].values()) > 10
+
+
+def test_a_model_that_cannot_be_exported_does_not_stop_the_others(rehearsed, tmp_path):
+    found = rehearsed(EXPORT, {"names": (str(tmp_path / "none"), MINI)})
+    assert [model["name"] for model in found["models"]] == [MINI]
+    assert list(found["failed"]) == [str(tmp_path / "none")]
+
+
+@pytest.mark.everything
+def test_decisions_are_compared_with_the_reference(rehearsed):
+    found = rehearsed("parity")
+    assert set(found[RANDOM]) == {"fp32", "int8"}
+    exact, mixed = found[MINI]["fp32"], found[MINI]["mixed"]
+    assert exact["sentences"] == REHEARSAL.compared
+    assert exact["same top-1"] == 1
+    assert exact["wrong decisions"] == mixed["wrong decisions"] == 0
+    assert exact["largest difference of a log-probability"] < 1e-3
+
+
+@pytest.mark.everything
+def test_selections_are_timed_from_their_start_to_their_results(rehearsed):
+    found = rehearsed("selection")
+    for name in (MINI, RANDOM):
+        own = found[name]
+        assert own["sentences"] >= REHEARSAL.candidates
+        assert own["sentences/s"] == pytest.approx(own["sentences"] / own["seconds"])
+        assert own["share of the products' peak"] > 0
+        assert own["utilisation %"] is None
+        assert own["host, cores"] > 0
+    assert found[MINI]["session"]["sentences"] >= found[MINI]["sentences"]
+    lazy = rehearsed("lazy")
+    assert set(lazy) == {MINI}  # the one with real weights
+    assert lazy[MINI]["counts"]["rows"] == 20
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", ["sweep", "attention"])
+def test_points_have_rates_and_the_same_results(name, rehearsed):
+    found = rehearsed(name)
+    assert set(found) == {MINI, RANDOM}
+    rows = [row for own in found[MINI].values() for row in own] if name == "sweep" else found[MINI]
+    assert len(rows) > 1
+    for row in rows:
+        assert row["sentences/s"] > 0
+        assert name == "sweep" or row["same top-1"] == 1
+
+
+def test_an_export_without_a_low_precision_graph_is_not_measured(rehearsed, monkeypatch):
+    monkeypatch.setattr("negengine.engine.inference.exported.ExportedModel.low_precision", lambda *_: None)
+    with pytest.raises(NotHere, match="mini has no low-precision graph for cpu"):
+        low_precision_graph(rehearsed.setting.models[0], rehearsed.setting)
+
+
+@pytest.mark.everything
+def test_baselines_that_need_cuda_are_missing_in_a_line(rehearsed):
+    found = rehearsed("baselines", {"models": rehearsed.setting.models[1:]}, start=here)[RANDOM]
+    assert found["missing"]["TensorRT"] == "TensorRT is for CUDA"
+    assert found["missing"]["PyTorch fp16 at the mask"] == "PyTorch in fp16 is for CUDA"
+    rows = {row["system"]: row["sentences/s"] for row in found["systems"]}
+    assert list(rows) == ["authors, selection", "Optimum", "fp32", "low precision alone"]
+    assert min(rows.values()) > 0

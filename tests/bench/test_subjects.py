@@ -1,0 +1,113 @@
+"""Our commands, the papers' programs and the loops give the same results on the same items."""
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from negengine.bench.made import made_pairs
+from negengine.bench.shapes import prepare
+from negengine.bench.subject import Effort, bench_subject
+from negengine.bench.system import LOOP, OURS, PAPER, ROW
+from negengine.engine.basics.errors import InputError
+from served_here import here
+
+N = 9
+everything = pytest.mark.everything
+SYSTEMS = [
+    pytest.param("likelihood", "bert-base-shape", [LOOP, ROW, "minicons", OURS], id="likelihood"),
+    pytest.param("likelihood", "gpt2-shape", [LOOP, "minicons", OURS], id="causal likelihood", marks=everything),
+    pytest.param("probe", "bert-base-shape", [LOOP, ROW, OURS], id="probe"),
+    pytest.param("lama", "bert-base-shape", [PAPER, LOOP, ROW, OURS], id="lama"),
+    pytest.param("diagnostics", "bert-base-shape", [PAPER, LOOP, ROW, OURS], id="diagnostics", marks=everything),
+    pytest.param("gh22", "bert-base-shape", [PAPER, LOOP, ROW, OURS], id="gh22", marks=everything),
+    pytest.param(
+        *("nli", "bert-base-shape", [PAPER, LOOP, "PyTorch, sorted loop", OURS, "ours, fp32"]),
+        id="nli", marks=everything,
+    ),
+]  # fmt: skip
+
+
+def subject_of(name):
+    return import_module(f"negengine.bench.{name}").SUBJECT
+
+
+@pytest.mark.parametrize(("name", "shape", "systems"), SYSTEMS)
+def test_all_systems_give_the_same_results(name, shape, systems, cache, tiny_shapes, place_of):
+    subject = subject_of(name)
+    measured = subject.prepare(shape, cache, tiny_shapes)
+    place = place_of(measured)
+    for measurement in subject.measurements(measured, None):
+        assert [system.name for system in measurement.systems] == systems
+        items = measurement.make(N)
+        assert len(items) == N
+        answers = {}
+        for system in measurement.systems:
+            if system.missing(place):
+                continue
+            system.open(place)
+            choice = system.choices(place)[0]
+            assert system.about(choice)
+            answers[system.name] = system.run(items, choice)
+            if system.name == systems[0]:  # slow systems get the first items alone
+                np.testing.assert_allclose(system.run(items.head(2), choice), answers[system.name][:2], atol=1e-3)
+        reference = answers[systems[0]]
+        assert len(reference) == N
+        for name_of, own in answers.items():
+            if own.dtype == np.float64:
+                np.testing.assert_allclose(own, reference, atol=1e-3, err_msg=name_of)
+            else:
+                assert np.mean(own == reference) > 0.95, name_of
+
+
+def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cache, tiny_shapes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "minicons", None)  # as if it were not installed
+    likelihood, effort = subject_of("likelihood"), Effort(rounds=1, seconds=0, tried=4, fewest=8)
+    given = {"effort": effort, "cache": cache, "shapes": tiny_shapes, "start": here, "say": [].append}
+    (result,) = json.loads(json.dumps(bench_subject(likelihood, ["bert-base-shape"], **given)))["models"]
+    assert (result["model"], result["sentences"], result["items"]) == ("bert-base-shape", 8, "sentences")
+    rows = {row["system"]: row for row in result["systems"]}
+    assert list(rows) == [LOOP, ROW, OURS]
+    assert rows[LOOP]["times loop"] == 1
+    assert rows[OURS]["times minicons"] is None
+    assert rows[OURS]["difference"] < 1e-3
+    assert 0 < rows[OURS]["with opening/s"] < rows[OURS]["sentences/s"]
+    shown = likelihood.table(result)
+    assert shown.frame["system"].to_list() == list(rows)
+    assert any("missing: minicons" in note and "negengine[bench]" in note for note in shown.notes)
+
+
+@pytest.mark.everything
+def test_a_paper_is_measured_with_made_items_where_its_data_are_missing(cache, tiny_shapes, monkeypatch, tmp_path):
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
+    said, effort = [], Effort(rounds=1, seconds=0, tried=4, fewest=8)
+    given = {"effort": effort, "cache": cache, "shapes": tiny_shapes, "start": here, "say": said.append}
+    found = bench_subject(subject_of("lama"), ["bert-base-shape"], **given)
+    assert said[0] == "lama: made items of the same lengths"
+    assert "made items" in subject_of("lama").table(found["models"][0]).title
+
+
+def test_data_that_do_not_exist_or_are_not_read_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no such file or folder"):
+        bench_subject(subject_of("nli"), ["mini"], data=tmp_path / "none", say=[].append)
+    with pytest.raises(InputError, match="`bench gh22` reads no data"):
+        bench_subject(subject_of("gh22"), ["mini"], data=tmp_path, say=[].append)
+
+
+@pytest.mark.parametrize(("name", "folder"), [("lama", "negated-lama"), ("diagnostics", "lm-diagnostics"),
+                                              ("nli", "negation-nli")])  # fmt: skip
+def test_the_papers_own_data_are_read(name, folder, cache, tiny_shapes):
+    data = Path(__file__).parents[2].parent / "shared" / "data" / "datasets"
+    if not data.is_dir():
+        pytest.skip("no copy of the papers' data beside the repository")
+    (measurement,) = subject_of(name).measurements(prepare("bert-base-shape", cache, tiny_shapes), data / folder)
+    assert len(measurement.make(5)) == 5
+
+
+def test_made_pairs_have_the_lengths_of_the_papers():
+    lengths = [len(pair.text.split()) for pair in made_pairs("RTE")]
+    assert 19 < np.mean(lengths) < 23
+    assert min(lengths) >= 3
+    assert len({pair.id for pair in made_pairs("RTE")}) == 1_500
