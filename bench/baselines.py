@@ -168,17 +168,15 @@ class Optimum(System[Sentences]):
 
         options = ort.SessionOptions()
         options.intra_op_num_threads = place.threads
-        provider, where = self._provider(place)
+        is_cpu = place.device.kind == "cpu"
         with quiet():
             self._model = ORTModelForMaskedLM.from_pretrained(
-                _plain_export(place), provider=provider, provider_options=where, session_options=options
+                _plain_export(place),
+                provider="CPUExecutionProvider" if is_cpu else "CUDAExecutionProvider",
+                provider_options=None if is_cpu else {"device_id": place.device.index},
+                session_options=options,
             )
         self._tokenizer = tokenizer_of(place)
-
-    def _provider(self, place: Place) -> tuple[str, dict[str, object] | None]:
-        if place.device.kind == "cpu":
-            return "CPUExecutionProvider", None
-        return "CUDAExecutionProvider", {"device_id": place.device.index}
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
         return padded_top1(self._model, self._tokenizer, work.texts, choice["batch"], self._model.device)
@@ -194,29 +192,3 @@ def _plain_export(place: Place) -> Path:
             main_export(place.checkpoint, folder, task="fill-mask", do_validation=False)
 
     return place.once("optimum", make)
-
-
-class TensorRt(Optimum):
-    """ORTModelForMaskedLM on TensorRT, in fp16."""
-
-    name = "TensorRT"
-    arithmetic = "fp16"
-
-    def missing(self, place: Place) -> str | None:
-        if place.device.kind != "cuda":
-            return "TensorRT is for CUDA"
-        import onnxruntime as ort  # noqa: PLC0415 - slow
-
-        if "TensorrtExecutionProvider" not in ort.get_available_providers():
-            return "this onnxruntime has no provider for TensorRT"
-        return super().missing(place)
-
-    def _provider(self, place: Place) -> tuple[str, dict[str, object]]:
-        engines = place.cache / "systems" / "tensorrt"
-        engines.mkdir(parents=True, exist_ok=True)
-        return "TensorrtExecutionProvider", {
-            "device_id": place.device.index,
-            "trt_fp16_enable": True,
-            "trt_engine_cache_enable": True,
-            "trt_engine_cache_path": str(engines),
-        }

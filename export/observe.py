@@ -8,7 +8,7 @@ A graph that ONNX Runtime cannot open or run is an InputError.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -62,7 +62,7 @@ def observe(
         return [{} for _ in batches]
     proto = graph.proto()
     _set_outputs(proto, names)
-    return [dict(zip(wanted, found, strict=True)) for found in _run(graph, proto, batches, names)]
+    return [dict(zip(wanted, found, strict=True)) for found in _run(graph, _session(graph, proto), batches, names)]
 
 
 def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layout]:
@@ -79,7 +79,7 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     ids = np.ones(shape, np.int32)
     feeds = {name: ids if name in {"input_ids", "token_type_ids"} else ids[:, 0] for name in graph.inputs}
     feeds["mask_position"] = np.zeros(shape[0], np.int32)
-    (found,) = _runs(graph, session, [feeds], [f"{name}/shape" for name in names])
+    (found,) = _run(graph, session, [feeds], [f"{name}/shape" for name in names])
     known = {
         value: Layout(tuple(sizes.tolist()), kinds[name])
         for value, name, sizes in zip(written, names, found, strict=True)
@@ -125,7 +125,7 @@ def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> 
     outputs = [f"{name}/{what}" for name in ranks for what in ("peak", "total")]
     _set_outputs(proto, outputs)
     found: dict[str, NDArray[np.float32]] = {}
-    for seen in _run(graph, proto, batches, outputs):
+    for seen in _run(graph, _session(graph, proto), batches, outputs):
         for name, largest, sum_of in zip(ranks, seen[::2], seen[1::2], strict=True):
             now = np.where(np.isfinite(sum_of), largest, np.float32(np.inf)).astype(np.float32)
             found[name] = _larger(found.get(name, now), now)
@@ -160,12 +160,6 @@ def _session(graph: Graph, proto: ModelProto) -> ort.InferenceSession:
 
 
 def _run(
-    graph: Graph, proto: ModelProto, batches: Sequence[Mapping[str, Array]], names: Sequence[str]
-) -> Iterator[list[Array]]:
-    return _runs(graph, _session(graph, proto), batches, names)
-
-
-def _runs(
     graph: Graph, session: ort.InferenceSession, batches: Sequence[Mapping[str, Array]], names: Sequence[str]
 ) -> Iterator[list[Array]]:
     options = ort.RunOptions()
@@ -216,12 +210,8 @@ def _needed(graph: Graph) -> set[ir.Node]:
     return found
 
 
-def _matmul(inputs: Shapes, output: tuple[int, ...]) -> int:
-    return 2 * _size(output) * inputs[0][-1]
-
-
-def _gemm(inputs: Shapes, output: tuple[int, ...]) -> int:
-    return 2 * inputs[0][0] * inputs[0][1] * output[1]
+def _size(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
 
 
 def _attention(inputs: Shapes, _: tuple[int, ...]) -> int:
@@ -229,18 +219,10 @@ def _attention(inputs: Shapes, _: tuple[int, ...]) -> int:
     return 2 * (2 * query[0] * query[1] * key[1] * query[2])
 
 
-def _convolution(inputs: Shapes, output: tuple[int, ...]) -> int:
-    return 2 * _size(output) * _size(inputs[1][1:])
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape, dtype=np.int64))
-
-
-_COUNTS = {
-    "MatMul": _matmul,
-    "Gemm": _gemm,
+_COUNTS: Mapping[str, Callable[[Shapes, tuple[int, ...]], int]] = {
+    "MatMul": lambda inputs, output: 2 * _size(output) * inputs[0][-1],
+    "Gemm": lambda inputs, output: 2 * inputs[0][0] * inputs[0][1] * output[1],
     "MultiHeadAttention": _attention,
     "Attention": _attention,
-    "Conv": _convolution,
+    "Conv": lambda inputs, output: 2 * _size(output) * _size(inputs[1][1:]),
 }

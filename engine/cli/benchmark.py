@@ -110,7 +110,7 @@ def bench(
 
 
 def _failed_steps(found: dict[str, Any]) -> list[str]:
-    from ...bench.gpu.run import failed
+    from ...bench.gpu import failed
 
     return failed(found)
 
@@ -153,7 +153,7 @@ def _export(wanted: Wanted) -> Result:
 
 
 def _gpu(wanted: Wanted) -> Result:
-    from ...bench.gpu.run import MODELS, Plan, measure, table
+    from ...bench.gpu import MODELS, Plan, measure, table
 
     if wanted.quick or wanted.rounds is not None:
         raise InputError("bench gpu: --quick and --rounds are for `bench` without `gpu`")

@@ -26,35 +26,14 @@ from ..observe import PROBE, layouts
 from .masks import causal_mask
 
 ELEMENTWISE = frozenset(
-    [
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Pow",
-        "Sqrt",
-        "Neg",
-        "Exp",
-        "Erf",
-        "Tanh",
-        "Sigmoid",
-        "Relu",
-        "Gelu",
-        "FastGelu",
-        "QuickGelu",
-        "BiasGelu",
-        "Cast",
-        "Identity",
-        "Clip",
-        "Where",
-        "Max",
-        "Min",
-        "Reciprocal",
-        "Softplus",
-    ]
+    {
+        *("Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Neg", "Reciprocal", "Max", "Min", "Clip", "Where"),
+        *("Exp", "Erf", "Tanh", "Sigmoid", "Relu", "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "Softplus"),
+        *("Cast", "Identity"),
+    }
 )
 NORMALISING = frozenset(
-    ["LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"]
+    {"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}
 )
 RESHAPING = frozenset({"Reshape", "Expand"})  # whose second input has a number for each axis
 _ALONG_LAST_AXIS = frozenset({"Softmax", "LogSoftmax", "Split"})

@@ -6,11 +6,9 @@ for bit; on a GPU as far as its kernels repeat their results. A finished one is 
 """
 
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -139,7 +137,10 @@ def _fit(
         model = job.open()
         if state is None or not _stopped_early(state, settings):
             done, total = steps_of(checkpoint) if checkpoint else 0, _steps(job, settings)
-            _say_duration(job, model, settings, place, reporter, total - done)
+            reporter.say(
+                f"{job.name}: {total:,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs on "
+                f"{place.device}"
+            )
             trainer = _trainer(job, model, settings, place, folder, save_steps)
             if checkpoint:
                 reporter.say(f"{what}: going on after step {done:,} of {total:,}")
@@ -296,50 +297,3 @@ def _history(state: TrainerState, best: str) -> list[dict[str, float]]:
         for entry in state.log_history
         if f"eval_{best}" in entry
     ]
-
-
-# ---------------------------------------------------------------- how long it will take
-
-_MEASURED = 2  # steps; the first one also makes room in memory and chooses kernels, so it does not count
-_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-
-
-def _say_duration(
-    job: Job, model: PreTrainedModel, settings: Settings, place: Place, reporter: Reporter, left: int
-) -> None:
-    """Say how long the steps that are left will take here."""
-    # Steps of the first examples are computed and timed, without the optimiser, and thrown away: no weight changes, and
-    # the Trainer sets all random generators after this.
-    seconds = _seconds_per_step(job, model, settings, place)
-    reporter.say(
-        f"{job.name}: {_steps(job, settings):,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs, "
-        f"about {_rough(left * seconds)} on {place.device} ({seconds:.2g} s a step)"
-    )
-
-
-def _seconds_per_step(job: Job, model: PreTrainedModel, settings: Settings, place: Place) -> float:
-    model.to(place.device).train()
-    dtype = _DTYPES.get(settings.precision)
-    examples = iter(job.train)
-    seconds = 0.0
-    for _ in range(_MEASURED):
-        batch = job.collate(list(islice(examples, settings.batch_size)) or list(job.train[:1]))
-        start = time.perf_counter()
-        inputs = {name: values.to(place.device) for name, values in batch.items()}
-        with torch.autocast(place.device, dtype=dtype, enabled=dtype is not None):
-            loss = model(**inputs).loss
-        loss.backward()
-        if place.device == "cuda":
-            torch.cuda.synchronize()
-        seconds = time.perf_counter() - start
-    model.zero_grad(set_to_none=True)
-    return seconds
-
-
-def _rough(seconds: float) -> str:
-    """A duration without digits that nobody can know: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 90 * 60:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"

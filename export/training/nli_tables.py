@@ -8,7 +8,7 @@ of seeds, ask whether other seeds would show it. That test says something from s
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ...engine.experiments.nli.nli_judgements import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
-from ...engine.statistics.differences import PairedDifference, paired_difference
+from ...engine.statistics.differences import paired_difference
 from ...engine.statistics.intervals import mean
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p
 from ...engine.views import Column, Table
@@ -193,42 +193,23 @@ class NliTraining(Shown):
         return f"{self.folder}: {count} written; next, `{then}`"
 
     def _row(self, condition: str, split: str, label: str) -> dict[str, Any] | None:
-        found = {learned: accuracy(runs, condition, split) for learned, runs in self.runs.items()}
-        known = {learned: value for learned, value in found.items() if value is not None}
-        if not known:
+        known = {learned: _accuracy(runs, condition, split) for learned, runs in self.runs.items()}
+        n = next((found["n"] for found in known.values() if found), None)
+        if n is None:
             return None
-        name = (
-            f"{label} {'new' if self.negation is None else 'held out'}" if condition == NEW and split == ALL else label
-        )
-        row: dict[str, Any] = {
-            "condition": condition,
-            "split": split,
-            "pairs": name,
-            "n": next(iter(known.values())).n,
-        }
-        for learned, value in known.items():
+        is_all_new = condition == NEW and split == ALL
+        name = f"{label} {'new' if self.negation is None else 'held out'}" if is_all_new else label
+        row: dict[str, Any] = {"condition": condition, "split": split, "pairs": name, "n": n}
+        for learned, found in known.items():
             low, high = self._paper(learned, condition, split)
             row |= {
-                learned: value.value,
-                f"{learned}_deviation": value.deviation,
-                f"{learned}_low": value.low,
-                f"{learned}_high": value.high,
+                learned: found["value"],
+                **{f"{learned}_{key}": found[key] for key in ("deviation", "low", "high")},
                 f"{learned}_paper_low": low,
                 f"{learned}_paper_high": high,
                 f"{learned}_paper": _range(low, high),
             }
-        if len(self.runs) == 2:
-            gained = gain(self.runs[ORIGINAL], self.runs[NEGATION], condition, split)
-            assert gained is not None  # noqa: S101 - there are accuracies
-            row |= {
-                "gain": gained.difference.value,
-                "gain_deviation": gained.deviation,
-                "gain_low": gained.difference.low,
-                "gain_high": gained.difference.high,
-                "p": gained.difference.p,
-                "p_seeds": gained.p_seeds,
-            }
-        return row
+        return row | (_gain(self.runs, condition, split) if len(self.runs) == 2 else {})
 
     def _columns(self, learned: str) -> Sequence[Column]:
         several = len(self.runs[learned]) > 1
@@ -270,64 +251,44 @@ def _range(low: float | None, high: float | None) -> str | None:
     return f"{100 * low:.1f}" if low == high else f"{100 * low:.1f}-{100 * high:.1f}"
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """The accuracy of the classifiers of one condition on some pairs; fractions."""
+def _accuracy(runs: Sequence[NliRun], condition: str, split: str) -> dict[str, Any]:
+    """Of the classifiers of one condition: value, deviation, low, high (fractions) and n; empty without such pairs.
 
-    value: float
-    deviation: float | None  # standard deviation over the seeds; None for one seed
-    # Ends of the 95 % interval: of one seed over pairs, of several over seeds; None if they cannot be told.
-    low: float | None
-    high: float | None
-    n: int
-
-
-@dataclass(frozen=True)
-class Gain:
-    """Accuracy with pairs with negation in the training, minus that without."""
-
-    difference: PairedDifference
-    deviation: float | None  # standard deviation over the seeds; None for one seed
-    p_seeds: float | None  # of the test over seeds; None for one seed
-
-
-def accuracy(runs: Sequence[NliRun], condition: str, split: str) -> Accuracy | None:
-    """The accuracy of some classifiers; None if there are no such pairs."""
-    rows = [_row(run.summary, condition, split) for run in runs]
-    found = [row for row in rows if row is not None]
+    Of one seed, the 95 % interval is over pairs and there is no deviation; of several, both are over the seeds.
+    """
+    of = {"condition": condition, "split": split, "metric": "accuracy"}
+    found = [row for run in runs for row in run.summary.filter(**of).to_dicts()]
     if not found:
-        return None
+        return {}
     if len(found) == 1:
-        return Accuracy(found[0]["value"], None, found[0]["low"], found[0]["high"], found[0]["n"])
+        return {**found[0], "deviation": None}
     values = np.array([row["value"] for row in found], np.float64)
     value, low, high = mean(values)
-    return Accuracy(value, float(values.std(ddof=1)), low, high, found[0]["n"])
+    return {"value": value, "deviation": float(values.std(ddof=1)), "low": low, "high": high, "n": found[0]["n"]}
 
 
-def gain(without: Sequence[NliRun], with_: Sequence[NliRun], condition: str, split: str) -> Gain | None:
-    """What the pairs with negation add, on the same pairs; None if there are no such pairs."""
-    before, clusters = _outcomes(without, condition, split)
-    after, _ = _outcomes(with_, condition, split)
-    if not before.size:
-        return None
+def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str) -> dict[str, Any]:
+    """What the pairs with negation add, on the same pairs, and its tests; there are such pairs."""
+    before, clusters = _outcomes(runs[ORIGINAL], condition, split)
+    after, _ = _outcomes(runs[NEGATION], condition, split)
     seeds = len(before)
+    deviation = p_seeds = None
     if seeds == 1:
-        return Gain(paired_difference(after[0], before[0], clusters), None, None)
-    sums = paired_difference(after.sum(axis=0).astype(np.float64), before.sum(axis=0).astype(np.float64), clusters)
-    over_seeds: dict[str, Any] = {
-        name: None if figure is None else figure / seeds
-        for name, figure in (("low", sums.low), ("high", sums.high), ("detectable", sums.detectable))
+        found, scale = paired_difference(after[0], before[0], clusters), 1
+    else:
+        sums = [own.sum(axis=0).astype(np.float64) for own in (after, before)]
+        found, scale = paired_difference(sums[0], sums[1], clusters), seeds
+        gains = after.sum(axis=1) - before.sum(axis=1).astype(np.int64)
+        deviation, p_seeds = float((gains / before.shape[1]).std(ddof=1)), sign_flips(gains)
+    ends = {key: None if end is None else end / scale for key, end in (("low", found.low), ("high", found.high))}
+    return {
+        "gain": found.value / scale,
+        "gain_deviation": deviation,
+        "gain_low": ends["low"],
+        "gain_high": ends["high"],
+        "p": found.p,
+        "p_seeds": p_seeds,
     }
-    gains = after.sum(axis=1) - before.sum(axis=1).astype(np.int64)
-    deviation = float((gains / before.shape[1]).std(ddof=1))
-    return Gain(replace(sums, value=sums.value / seeds, **over_seeds), deviation, sign_flips(gains))
-
-
-def _row(summary: pl.DataFrame, condition: str, split: str) -> dict[str, Any] | None:
-    found = summary.filter(
-        (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == "accuracy")
-    )
-    return None if found.is_empty() else found.row(0, named=True)
 
 
 def _outcomes(runs: Sequence[NliRun], condition: str, split: str) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

@@ -16,30 +16,19 @@ def weights(folder, **tensors):
     save_file(tensors, folder / "model.safetensors")
 
 
-def test_needs_grow_with_the_weights(tmp_path):
+def test_needs_follow_from_the_files_of_weights(tmp_path):
+    assert estimate(source(tmp_path), 1) is None
     weights(tmp_path, a=np.zeros(1000, np.float32))
     small = estimate(source(tmp_path), 2)
     weights(tmp_path, a=np.zeros(1000, np.float32), b=np.zeros(500, np.float32))
     large = estimate(source(tmp_path), 2)
     assert (small.disk, large.disk) == (2 * 4000, 2 * 6000)
     assert large.memory > small.memory > 0
-
-
-def test_weights_of_half_precision_count_twice(tmp_path):
-    weights(tmp_path, a=np.zeros(1000, np.float16), b=np.zeros(10, np.float32))
+    weights(tmp_path, a=np.zeros(1000, np.float16), b=np.zeros(10, np.float32))  # fp16 counts twice
+    (tmp_path / "pytorch_model.bin").write_bytes(b"0" * 9000)  # beside safetensors it does not count
     assert estimate(source(tmp_path), 1).disk == 4040
-
-
-def test_pickles_beside_safetensors_do_not_count(tmp_path):
-    weights(tmp_path, a=np.zeros(1000, np.float32))
-    (tmp_path / "pytorch_model.bin").write_bytes(b"0" * 9000)
-    assert estimate(source(tmp_path), 1).disk == 4000
     (tmp_path / "model.safetensors").unlink()
     assert estimate(source(tmp_path), 1).disk == 9000
-
-
-def test_no_weights_no_estimate(tmp_path):
-    assert estimate(source(tmp_path), 1) is None
 
 
 @pytest.mark.parametrize(
@@ -54,10 +43,7 @@ def test_too_little_is_refused(memory, disk, said, tmp_path):
         check(Needs(7e9, 2e9), "tiny", tmp_path, memory=memory, disk=disk)
 
 
-def test_enough_is_not_refused(tmp_path):
+def test_enough_is_not_refused_and_this_machine_has_some_of_both(tmp_path):
     check(Needs(7e9, 2e9), "tiny", tmp_path, memory=8e9, disk=8e9)
-
-
-def test_this_machine_has_some_of_both(tmp_path):
     assert free_memory() > 1e8
     assert free_disk(tmp_path / "not" / "there") > 0

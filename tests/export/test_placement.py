@@ -6,6 +6,7 @@ attention kernels it chooses is real; speed and numbers are not tested.
 
 import pytest
 import torch
+from few import few
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
@@ -76,7 +77,7 @@ def test_fp32_is_not_rounded_to_tf32_and_memory_is_bounded(streams):
 
 
 @pytest.mark.parametrize("precision", ["single", "half"], scope="function")
-@pytest.mark.parametrize("family", ["mpnet", "deberta-v3", "modernbert"])
+@pytest.mark.parametrize("family", few(["mpnet", "deberta-v3", "modernbert"], "modernbert"))
 def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, precision, exported, place_on_cuda):
     graph = exported(family) / {"single": "model.onnx", "half": "model.fp16.onnx"}[precision]
     placed = place_on_cuda(graph, TOKENS, precision, [18])
@@ -86,7 +87,7 @@ def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, p
 
 
 @pytest.mark.parametrize("precision", ["single", "half"], scope="function")
-@pytest.mark.parametrize("family", ["gpt_neox", "llama"])
+@pytest.mark.parametrize("family", few(["gpt_neox", "llama"], "llama"))
 def test_rotary_models_rotate_and_attend_on_cuda(family, precision, causal, place_on_cuda):
     graph = causal(family).folder / {"single": "model.onnx", "half": "model.fp16.onnx"}[precision]
     placed = place_on_cuda(graph, TOKENS, precision, [18])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import struct
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from negengine.export.check import check
 from negengine.export.families import FAMILIES, Family
 from negengine.export.tasks import TASKS
 from negengine.export.training.base import Base
-from safetensors.torch import load_file
 from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
@@ -322,14 +322,12 @@ def test_a_checkpoint_whose_name_leads_elsewhere(copy):
     assert not Path("models/a:b").exists()
 
 
-def test_a_folder_that_is_not_an_export_or_is_one_for_another_task_is_not_overwritten(copy, classifier, tmp_path):
+def test_a_folder_that_is_not_this_tasks_export_is_not_overwritten(copy, classifier, exported, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="mine exists and is not an exported model"):
         build(str(copy), tmp_path / "mine", force=True)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "export.json").write_text(json.dumps({"format": 2, "task": "fill-mask"}))
+    shutil.copytree(exported("bert"), tmp_path / "other")
     with pytest.raises(InputError, match=r"was exported for fill-mask: give another --output"):
         build(str(classifier(PAIRS, "bert")[0]), tmp_path / "other", task=PAIRS)
-    assert load_file(copy / "model.safetensors")

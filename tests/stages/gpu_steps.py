@@ -3,7 +3,7 @@
 import os
 import threading
 
-from negengine.bench.gpu.setting import NotHere
+from negengine.bench.gpu import NotHere
 
 
 def well(setting):

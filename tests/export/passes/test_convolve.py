@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from few import few
 from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph
 from negengine.export.passes.attention import use_standard_attention
@@ -31,7 +32,7 @@ def run(graph, feeds, outputs):
     return session_of(graph.proto().SerializeToString()).run(outputs, feeds)
 
 
-@pytest.mark.parametrize("family", FUSED)
+@pytest.mark.parametrize("family", few(FUSED, "bert"))
 def test_every_attention_is_the_standard_one_and_every_product_over_all_positions_a_convolution(family, exported):
     found = load_exported(exported(family))
     before, after = (operators(Graph.open(path)) for path in (found.graph, found.convolved))
@@ -44,7 +45,7 @@ def test_every_attention_is_the_standard_one_and_every_product_over_all_position
     assert after.get("MatMul", 0) == before["MatMul"] - after["Conv"]
 
 
-@pytest.mark.parametrize("family", ROWS)
+@pytest.mark.parametrize("family", few(ROWS, "bert", "modernbert"))
 def test_all_logits_are_those_of_the_other_graph(family, exported):
     found = load_exported(exported(family))
     sessions = [session_of(path) for path in (found.graph, found.convolved)]
@@ -60,21 +61,12 @@ def same_logits(one, other):
     assert (own_ids == ids).all()
 
 
-@pytest.fixture(scope="module")
-def convolved(exported):
-    return Graph.open(load_exported(exported("bert")).convolved)
-
-
-def test_between_the_products_of_a_feed_forward_block_nothing_is_transposed(convolved):
-    activations = [
-        node for node in convolved.nodes if node.op_type == "Gelu" and node.inputs[0].producer().op_type == "Conv"
-    ]
+def test_biases_are_inside_the_convolutions_and_nothing_is_transposed_between_two(exported):
+    nodes = Graph.open(load_exported(exported("bert")).convolved).nodes
+    assert all(len(node.inputs) == 3 for node in nodes if node.op_type == "Conv")
+    activations = [node for node in nodes if node.op_type == "Gelu" and node.inputs[0].producer().op_type == "Conv"]
     assert len(activations) == 2
     assert all([reader.op_type for reader in node.outputs[0].consumers()] == ["Conv"] for node in activations)
-
-
-def test_biases_are_inside_the_convolutions(convolved):
-    assert all(len(node.inputs) == 3 for node in convolved.nodes if node.op_type == "Conv")
 
 
 def test_the_weights_are_on_disk_once(exported):

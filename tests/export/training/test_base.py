@@ -35,11 +35,9 @@ def test_the_configuration_names_the_labels(encoder):
     assert model.config.label2id == {"entailment": 0, "not_entailment": 1}
 
 
-def test_a_layer_for_other_labels_is_replaced(encoder, tmp_path):
-    Base.find(str(encoder()), TEXT_CLASSIFICATION.head, ("a", "b", "c")).open().save_pretrained(tmp_path / "three")
-    shutil.copy(encoder() / "tokenizer.json", tmp_path / "three")
-    shutil.copy(encoder() / "tokenizer_config.json", tmp_path / "three")
-    assert find(tmp_path / "three").open().classifier.out_features == 2
+def test_a_layer_for_other_labels_is_replaced(encoder, copy):
+    Base.find(str(encoder()), TEXT_CLASSIFICATION.head, ("a", "b", "c")).open().save_pretrained(copy)
+    assert find(copy).open().classifier.out_features == 2
 
 
 def test_a_pooler_is_demanded_before_the_weights_are_read(encoder):
@@ -79,13 +77,10 @@ WEIGHTS = 440e6
 CPU = Place("cpu", 1)
 
 
-def test_weights_cost_sixteen_bytes_each():
+def test_weights_cost_sixteen_bytes_each_and_activations_what_the_cited_formula_says():
+    """12 layers, s b h (34 + 5 a s / h) values, of 4 bytes in fp32 where the formula counts 2."""
     more = estimate(2 * WEIGHTS, BASE, SETTINGS).memory - estimate(WEIGHTS, BASE, SETTINGS).memory
     assert more == pytest.approx(16 * WEIGHTS / 4)
-
-
-def test_activations_are_those_of_the_cited_formula():
-    """12 layers, s b h (34 + 5 a s / h) values, of 4 bytes in fp32 where the formula counts 2."""
     in_half = 12 * 128 * 8 * 768 * (34 + 5 * 12 * 128 / 768)
     assert activations(BASE, SETTINGS) == pytest.approx(2 * in_half)
     assert activations(BASE, Settings(1, 8, 1e-5, precision="bf16")) == pytest.approx(in_half)

@@ -8,10 +8,12 @@ import pytest
 import synthetic_cues
 import torch
 from negengine.engine.basics.errors import InputError
+from negengine.engine.cli.train_commands import TrainingOptions
 from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_words import LABELS, Kind
 from negengine.engine.views.cells import cells
-from negengine.export.training.cues import IGNORED, collate_with, examples, score_with
+from negengine.export.training import folder as folders
+from negengine.export.training.cues import IGNORED, Corpus, collate_with, examples, score_with, train_cues
 from negengine.export.training.cues_tables import EXPORTED
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file
@@ -27,28 +29,15 @@ def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(tr
     assert whole.gold > 60
     assert whole.f1 > 0.9
     assert all(by_kind[kind].gold > 10 and by_kind[kind].f1 > 0.9 for kind in Kind)
-
-
-@pytest.mark.everything
-def test_the_score_on_dev_is_that_of_the_shared_task(trained):
     record = read_training(trained)
     assert record.result["score"] > 0.9
     assert {"F1", "precision", "recall"} <= set(record.result["history"][0])
-
-
-@pytest.mark.everything
-def test_the_table_has_every_kind_of_cue_beside_the_paper(trained, train):
-    result = train(trained)
     rows = cells(result.tables()[1])
     assert [row[1] for row in rows] == ["all", "particle", "phrase", "affix", "all"]
     assert rows[-1][0] == "paper: Bi-LSTM with a CRF, on CD-SCO"
     assert rows[-1][4:7] == ["92.75", "92.05", "92.40"]
     assert "--detector" in result.closing()
-
-
-@pytest.mark.everything
-def test_the_document_has_counts_and_scores(trained, train):
-    document = json.loads(json.dumps(train(trained).document()))
+    document = json.loads(json.dumps(result.document()))
     assert document["sentences"] == {"train": 204, "dev": 36, "test": 120}
     counts = document["detectors"][0]["cues"]["all"]
     assert counts["gold"] == counts["true_positives"] + counts["false_negatives"]
@@ -77,8 +66,6 @@ def test_several_seeds_have_folders_of_their_own(train, tmp_path):
 @pytest.mark.everything
 def test_a_stopped_training_goes_on(train, trained, tmp_path, interrupt):
     """It is stopped while the result is published, and gets the same weights."""
-    from negengine.export.training import folder as folders
-
     interrupt(folders.TrainingFolder, "publish", 1)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "out", evaluate=False)
@@ -102,27 +89,17 @@ def test_files_without_cues_or_of_another_task_are_refused(content, message, tra
     assert not (tmp_path / "out").exists()
 
 
-def test_an_encoder_without_such_a_head_is_refused(train, tmp_path, corpus, monkeypatch):
-    from negengine.engine.cli.train_commands import TrainingOptions
-    from negengine.export.training.cues import train_cues
-    from transformers import T5Config
-
-    T5Config(num_layers=1, d_model=8).save_pretrained(tmp_path / "t5")
-    config = json.loads((tmp_path / "t5" / "config.json").read_text())
-    (tmp_path / "t5" / "config.json").write_text(json.dumps(config | {"model_type": "openai-gpt"}))
+def test_an_encoder_without_such_a_head_is_refused(tmp_path, corpus):
+    (tmp_path / "gpt").mkdir()
+    (tmp_path / "gpt" / "config.json").write_text(json.dumps({"model_type": "openai-gpt"}))
     with pytest.raises(InputError, match="has no token-classification head"):
-        train_cues(TrainingOptions(output=tmp_path / "out"), [corpus / "train.txt"], encoder=str(tmp_path / "t5"))
+        train_cues(TrainingOptions(output=tmp_path / "out"), [corpus / "train.txt"], encoder=str(tmp_path / "gpt"))
 
 
-def test_cues_that_labels_cannot_express_are_told(words_encoder, tmp_path, capsys):
-    from negengine.engine.cli.train_commands import TrainingOptions
-    from negengine.export.training.cues import Corpus
-
+def test_cues_that_labels_cannot_express_are_told(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("a\t0\t0\tman\tman\tX\t*\tman\t_\t_\tm\t_\t_\n\na\t1\t0\tnot\tnot\tX\t*\tnot\t_\t_\n\n")
-    corpus = Corpus.read([path], [path], [], seed=0)
-    assert corpus.lost() == [f"{path}:1: m-"]
-    assert TrainingOptions(output=tmp_path).seed == 42
+    assert Corpus.read([path], [path], [], seed=0).lost() == [f"{path}:1: m-"]
 
 
 @pytest.fixture
@@ -148,21 +125,14 @@ def test_the_right_labels_have_the_full_score(longest, sentences):
     assert score_with(sentences, made)(logits_of(made), None) == {"F1": 1, "precision": 1, "recall": 1}
 
 
-def test_no_cue_found_has_no_score(sentences):
+def test_what_is_learned_are_first_tokens_in_batches_that_are_filled_up(sentences):
     made = examples(sentences, synthetic_cues.tokenizer(), 16)
-    assert score_with(sentences, made)(np.zeros_like(logits_of(made)), None)["F1"] == 0
-
-
-def test_special_tokens_are_not_learned(sentences):
-    for example in examples(sentences, synthetic_cues.tokenizer(), 16):
+    assert score_with(sentences, made)(np.zeros_like(logits_of(made)), None)["F1"] == 0  # no cue is found
+    for example in made:
         assert example.labels[0] == example.labels[-1] == IGNORED
         assert (example.labels[1:-1] != IGNORED).all()
-
-
-def test_batches_are_filled_up_and_masked(sentences):
-    made = examples(sentences, synthetic_cues.tokenizer(), 16)[:8]
-    batch = collate_with(0)(made)
-    for row, example in enumerate(made):
+    batch = collate_with(0)(made[:8])
+    for row, example in enumerate(made[:8]):
         length = len(example.ids)
         assert batch["input_ids"][row, :length].tolist() == example.ids.tolist()
         assert batch["attention_mask"][row].sum() == length

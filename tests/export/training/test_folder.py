@@ -74,13 +74,6 @@ def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoint
     assert all(inode in flushed[: flushed.index(record)] for inode in order)
 
 
-def test_a_checkpoint_can_be_sealed_again(tmp_path):
-    for content in (b"1", b"22"):
-        (tmp_path / "trainer_state.json").write_bytes(content)
-        mark(tmp_path)
-        assert is_complete(tmp_path)
-
-
 def test_a_result_that_was_changed_is_not_finished(tmp_path):
     with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
         held.publish(lambda folder: (folder / "config.json").write_text("{}"), {"steps": 1, "epochs": 1, "score": 1.0})
@@ -99,12 +92,15 @@ def test_the_folder_of_several_trainings_holds_nothing_else(tmp_path):
         pass
 
 
-def test_a_checkpoint_is_complete_with_all_its_files(tmp_path):
-    (tmp_path / "model.safetensors").write_bytes(b"1234")
+def test_a_checkpoint_is_complete_with_all_its_files_and_can_be_sealed_again(tmp_path):
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"1234")
     assert not is_complete(tmp_path)
     mark(tmp_path)
     assert is_complete(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"123")
+    weights.write_bytes(b"123")
     assert not is_complete(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
+    mark(tmp_path)
+    assert is_complete(tmp_path)
+    weights.unlink()
     assert not is_complete(tmp_path)

@@ -37,68 +37,73 @@ def rows(evaluated) -> dict[tuple[str, str], dict]:
     return {(row["condition"], row["split"]): row for row in evaluated.accuracies.to_dicts()}
 
 
+def items(one, condition):
+    return one.run.items.filter(pl.col("condition") == condition)
+
+
 @pytest.mark.everything
-def test_a_tiny_model_learns_the_synthetic_task(evaluated):
+def test_a_tiny_model_learns_the_task_and_only_the_pairs_with_negation_teach_their_rule(evaluated):
+    """The synthetic task is made so; Table 8's question can be answered on it."""
     found = rows(evaluated)
     assert found["original", "all"]["original"] > 0.9
     assert found["new", "all"]["negation"] > 0.9
-
-
-@pytest.mark.everything
-def test_only_the_pairs_with_negation_teach_their_rule(evaluated):
-    """The synthetic task is made so; Table 8's question can be answered on it."""
-    row = rows(evaluated)["new", "T-Hneg"]
+    row = found["new", "T-Hneg"]
     assert row["original"] < 0.7
     assert row["negation"] > 0.9
     assert row["gain"] == pytest.approx(row["negation"] - row["original"])
     assert row["p"] < row["p_holm"] < 0.05
     assert row["p_seeds"] == 0.5  # the smallest that two seeds can give
-
-
-@pytest.mark.everything
-def test_both_conditions_are_tested_on_the_same_held_out_pairs(evaluated):
-    held_out = [
-        one.run.items.filter(pl.col("condition") == "new").select("item", "premise", "hypothesis").sort("item")
-        for one in evaluated.trained
-    ]
-    assert len(held_out) == 4
-    assert all(items.equals(held_out[0]) for items in held_out)
-    assert len(held_out[0]) == 54  # 18 of 60 triples
-
-
-@pytest.mark.everything
-def test_no_held_out_pair_was_learned(evaluated, negation):
-    learned = {tuple(line.split("\t")[1:3]) for line in (negation / "RTE.txt").read_text("cp1252").splitlines()}
-    items = evaluated.trained[1].run.items.filter(pl.col("condition") == "new")
-    tested = set(items.select("premise", "hypothesis").iter_rows())
-    assert tested < learned  # they are pairs of the benchmark
-    identity = evaluated.trained[1].record.identity
-    assert identity["negation"] == 0.7
-    assert "negation" not in evaluated.trained[0].record.identity
-
-
-@pytest.mark.everything
-def test_pairs_with_a_cue_are_those_of_the_projects_own_count(evaluated):
-    items = evaluated.trained[0].run.items.filter(pl.col("condition") == "original")
-    assert items["negation"].sum() == rows(evaluated)["original", "negation"]["n"] == 6
-
-
-@pytest.mark.everything
-def test_accuracies_are_means_over_the_seeds(evaluated):
-    found = rows(evaluated)["new", "all"]
     for condition in ("original", "negation"):
-        values = [one.run.items.filter(pl.col("condition") == "new")["correct"].mean() for one in evaluated.trained
-                  if one.condition == condition]  # fmt: skip
-        assert found[condition] == pytest.approx(np.mean(values))
-        assert found[f"{condition}_deviation"] == pytest.approx(np.std(values, ddof=1))
+        own = [items(one, "new")["correct"].mean() for one in evaluated.trained if one.condition == condition]
+        assert found["new", "all"][condition] == pytest.approx(np.mean(own))
+        assert found["new", "all"][f"{condition}_deviation"] == pytest.approx(np.std(own, ddof=1))
 
 
 @pytest.mark.everything
-def test_the_papers_ranges_stand_beside_ours(evaluated):
+def test_all_are_tested_on_the_same_held_out_pairs_of_which_none_was_learned(evaluated, negation):
+    held_out = [items(one, "new").select("item", "premise", "hypothesis").sort("item") for one in evaluated.trained]
+    assert len(held_out) == 4
+    assert all(own.equals(held_out[0]) for own in held_out)
+    assert len(held_out[0]) == 54  # 18 of 60 triples
+    benchmark = {tuple(line.split("\t")[1:3]) for line in (negation / "RTE.txt").read_text("cp1252").splitlines()}
+    assert set(held_out[0].select("premise", "hypothesis").iter_rows()) < benchmark
+    assert (
+        items(evaluated.trained[0], "original")["negation"].sum() == rows(evaluated)["original", "negation"]["n"] == 6
+    )
+
+
+@pytest.mark.everything
+def test_each_classifier_has_its_own_seed_and_record(evaluated):
+    seeds = [(one.condition, one.seed) for one in evaluated.trained]
+    assert seeds == [("original", 42), ("negation", 42), ("original", 43), ("negation", 43)]
+    for one in evaluated.trained:
+        record = read_training(one.folder)
+        assert record.finished
+        assert record.identity["seed"] == one.seed
+        assert record.identity.get("negation") == (0.7 if one.condition == "negation" else None)
+        assert not (one.folder / "checkpoints").exists()
+
+
+@pytest.mark.everything
+def test_tables_document_and_methods_say_the_same_and_the_papers_ranges_stand_beside_ours(evaluated):
     found = rows(evaluated)
     assert (found["new", "all"]["original_paper"], found["new", "all"]["negation_paper"]) == ("59.3-64.4", "83.8-88.2")
     assert found["original", "all"]["original_paper"] == "66.1"  # Table 7, BERT
     assert found["new", "T-Hneg"]["original_paper"] is None  # a cell that is not at hand
+    text = str(evaluated)
+    assert "Accuracy on RTE after training" in text
+    assert "What the new pairs add" in text
+    document = json.loads(json.dumps(evaluated.document()))
+    assert len(document["classifiers"]) == 4
+    assert document["accuracy"][-1]["negation"] == found["new", "all"]["negation"]
+    assert "next, `negengine show" in evaluated.closing()
+    run = evaluated.trained[1].run
+    assert run.methods("Hossain et al., 2020").startswith(
+        "We fine-tuned encoder-whole on the original training split of RTE, with 70 % of the new pairs; the other new "
+        "pairs are the test (transformers' Trainer; 4 epochs, batches of 16, learning rate 0.005, weight decay 0, at "
+        "most 32 tokens, seed 42). We judged the pairs"
+    )
+    assert "wolf-etal-2020-transformers" in {reference.key for reference in cite(run).references}
 
 
 @pytest.mark.everything
@@ -113,50 +118,13 @@ def test_the_engine_answers_as_pytorch(evaluated):
         assert model.config.id2label[int(logits.argmax())] == item["predicted"]
 
 
-@pytest.mark.everything
-def test_the_methods_text_of_the_run_tells_the_training(evaluated):
-    _, with_negation, *_ = evaluated.trained
-    said = with_negation.run.methods("Hossain et al., 2020")
-    assert said.startswith(
-        "We fine-tuned encoder-whole on the original training split of RTE, with 70 % of the new pairs; the other new "
-        "pairs are the test (transformers' Trainer; 4 epochs, batches of 16, learning rate 0.005, weight decay 0, at "
-        "most 32 tokens, seed 42). We judged the pairs"
-    )
-    assert "wolf-etal-2020-transformers" in {reference.key for reference in cite(with_negation.run).references}
-
-
-@pytest.mark.everything
-def test_each_classifier_has_its_own_seed_and_record(evaluated):
-    seeds = [(one.condition, one.seed) for one in evaluated.trained]
-    assert seeds == [("original", 42), ("negation", 42), ("original", 43), ("negation", 43)]
-    for one in evaluated.trained:
-        record = read_training(one.folder)
-        assert record.finished
-        assert record.identity["seed"] == one.seed
-        assert not (one.folder / "checkpoints").exists()
-
-
-@pytest.mark.everything
-def test_tables_and_document_say_the_same(evaluated):
-    text = str(evaluated)
-    assert "Accuracy on RTE after training" in text
-    assert "What the new pairs add" in text
-    document = json.loads(json.dumps(evaluated.document()))
-    assert len(document["classifiers"]) == 4
-    assert document["accuracy"][-1]["negation"] == rows(evaluated)["new", "all"]["negation"]
-    assert "next, `negengine show" in evaluated.closing()
-
-
 def test_one_classifier_goes_to_the_folder_itself(encoder, glue, tmp_path):
-    options = TrainingOptions(output=tmp_path / "rte", **QUICK)
-    found = train_nli(str(encoder()), options, task="rte", data=glue)
-    assert (tmp_path / "rte" / "config.json").is_file()
-    assert json.loads((tmp_path / "rte" / "config.json").read_text())["id2label"] == {
-        "0": "entailment",
-        "1": "not_entailment",
-    }
-    assert found.closing().endswith("negengine export " + f"{tmp_path / 'rte'} -o {tmp_path / 'rte'}/onnx`")
-    changed = TrainingOptions(output=tmp_path / "rte", **QUICK | {"learning_rate": 1e-3})
+    folder = tmp_path / "rte"
+    found = train_nli(str(encoder()), TrainingOptions(output=folder, **QUICK), task="rte", data=glue)
+    labels = json.loads((folder / "config.json").read_text())["id2label"]
+    assert labels == {"0": "entailment", "1": "not_entailment"}
+    assert found.closing().endswith(f"negengine export {folder} -o {folder}/onnx`")
+    changed = TrainingOptions(output=folder, **QUICK | {"learning_rate": 1e-3})
     with pytest.raises(InputError, match=r"rte: was trained with learning_rate 0.005, now 0.001: choose another"):
         train_nli(str(encoder()), changed, task="rte", data=glue)
 
@@ -172,11 +140,14 @@ def test_one_classifier_goes_to_the_folder_itself(encoder, glue, tmp_path):
         ({"precision": "mixed"}, {}, "--precision mixed: a training computes in mixed precision on a GPU only"),
         ({"seeds": 10**6}, {}, "--seeds 1000000: give at most 1,000"),
         ({}, {"task": "qqp"}, "--task QQP: give RTE, SNLI, MNLI"),
+        ({}, {"task": "mnli"}, "unknown label 'not_entailment'; MNLI has entailment, contradiction, neutral"),
         ({}, {"negation": 1.5}, "--negation 1.5: give a fraction between 0 and 1"),
+        ({}, {"negation": 0.7}, "run `negengine data get negation-nli`, or give --negation-data PATH"),
         ({}, {"negation_data": "x"}, "--negation-data: give --negation too"),
     ],
 )
-def test_wrong_options_leave_nothing_behind(changed, given, said, encoder, glue, tmp_path):
+def test_wrong_options_leave_nothing_behind(changed, given, said, encoder, glue, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
     options = TrainingOptions(output=tmp_path / "out", **SETTINGS | changed)
     with pytest.raises(InputError, match=said):
         train_nli(str(encoder()), options, **{"task": "rte", "data": glue} | given)
@@ -188,7 +159,6 @@ def test_a_checkpoint_without_a_pooler_is_refused(encoder, glue, tmp_path):
     with pytest.raises(InputError, match=r"its weights lack the pooler \(bert.pooler.dense.bias\), .* --new-pooler"):
         train_nli(str(encoder("without pooler")), options, task="rte", data=glue)
     assert not (tmp_path / "out").exists()
-    options = TrainingOptions(output=tmp_path / "new", **QUICK)
     found = train_nli(str(encoder("without pooler")), options, task="rte", data=glue, new_pooler=True)
     assert found.trained[0].record.finished
 
@@ -196,50 +166,50 @@ def test_a_checkpoint_without_a_pooler_is_refused(encoder, glue, tmp_path):
 def test_too_little_memory_is_said_before_the_training(encoder, glue, tmp_path, monkeypatch):
     monkeypatch.setattr(needs, "free_memory", lambda: 5e8)
     options = TrainingOptions(output=tmp_path / "out", **QUICK)
-    with pytest.raises(
-        InputError, match=r"batches of 64 needs about .* GB of memory, but only 0.5 GB are free: take a"
-    ):
+    said = r"batches of 64 needs about .* GB of memory, but only 0.5 GB are free: take a"
+    with pytest.raises(InputError, match=said):
         train_nli(str(encoder()), options, task="rte", data=glue)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock"}
 
 
-def test_a_folder_with_other_files_is_refused(encoder, glue, tmp_path):
+def test_a_folder_with_other_files_or_in_use_is_refused(encoder, glue, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for seeds in (None, 2):
         options = TrainingOptions(output=tmp_path, seeds=seeds, **QUICK)
         with pytest.raises(InputError, match=r"holds 'notes.txt'.* choose another --output"):
             train_nli(str(encoder()), options, task="rte", data=glue)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_a_folder_in_use_is_refused(encoder, glue, tmp_path):
-    options = TrainingOptions(output=tmp_path / "out", **QUICK)
     (tmp_path / "out").mkdir()
     with locked(tmp_path / "out"), pytest.raises(InputError, match="in use by process"):
-        train_nli(str(encoder()), options, task="rte", data=glue)
+        train_nli(str(encoder()), TrainingOptions(output=tmp_path / "out", **QUICK), task="rte", data=glue)
+
+
+def saved(kind, config, folder):
+    kind(config(vocab_size=len(tokenizer()))).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def small(kind, **sizes):
+    return lambda **given: kind(**sizes, **given)
 
 
 def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue, tmp_path):
     """Optimum does not export FNet."""
-    words = tokenizer()
-    config = FNetConfig(vocab_size=len(words), hidden_size=16, num_hidden_layers=1, intermediate_size=16)
-    FNetModel(config).save_pretrained(tmp_path / "fnet")
-    words.save_pretrained(tmp_path / "fnet")
+    config = small(FNetConfig, hidden_size=16, num_hidden_layers=1, intermediate_size=16)
     options = TrainingOptions(output=tmp_path / "out", **QUICK)
     with pytest.raises(InputError, match="fnet: Optimum has no text-classification export for the family fnet"):
-        train_nli(str(tmp_path / "fnet"), options, task="rte", data=glue, evaluate=True)
+        train_nli(saved(FNetModel, config, tmp_path / "fnet"), options, task="rte", data=glue, evaluate=True)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.everything
 def test_xlnet_is_trained(glue, tmp_path):
     """tests/export has its export."""
-    words = tokenizer()
-    config = XLNetConfig(vocab_size=len(words), d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=0)
-    XLNetModel(config).save_pretrained(tmp_path / "xlnet")
-    words.save_pretrained(tmp_path / "xlnet")
+    config = small(XLNetConfig, d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=0)
     options = TrainingOptions(output=tmp_path / "out", **QUICK)
-    assert train_nli(str(tmp_path / "xlnet"), options, task="rte", data=glue).trained[0].record.finished
+    found = train_nli(saved(XLNetModel, config, tmp_path / "xlnet"), options, task="rte", data=glue)
+    assert found.trained[0].record.finished
 
 
 @pytest.mark.parametrize(
@@ -259,52 +229,24 @@ def test_settings_are_those_of_the_scripts(source, family, epochs, batch_size, l
     assert found == Settings(epochs, batch_size, learning_rate, weight_decay, warmup=0.0, max_length=128, seed=42)
 
 
-OPTIONS = ("--epochs", "1", "--batch-size", "64", "--max-length", "32", "--device", "cpu", "--threads", "1")
-
-
-@pytest.fixture
-def command(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
+def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder, glue, tmp_path, monkeypatch, capfd):
+    options = ("--epochs", "1", "--batch-size", "64", "--max-length", "32", "--device", "cpu", "--threads", "1")
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["negengine", *map(str, arguments)])
+        words = ["nli", "train", encoder(), "--task", "rte", "--data", glue, "-o", *arguments, *options, "--json"]
+        monkeypatch.setattr(sys, "argv", ["negengine", *map(str, words)])
         capfd.readouterr()
-        status = main.run()
-        return status, *capfd.readouterr()
+        return main.run(), *capfd.readouterr()
 
-    return run
-
-
-def test_a_training_is_told_as_json(command, encoder, glue):
-    status, out, err = command(
-        "nli", "train", encoder(), "--task", "rte", "--data", glue, "-o", "rte", *OPTIONS, "--json"
-    )
-    assert status == 0
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run("rte")
     document = json.loads(out)
-    assert document["task"] == "RTE"
-    assert document["settings"]["batch_size"] == 64
-    assert document["settings"]["learning_rate"] == 2e-5  # the paper's
+    assert (status, document["task"]) == (0, "RTE")
+    assert (document["settings"]["batch_size"], document["settings"]["learning_rate"]) == (64, 2e-5)  # the paper's
     assert "rte: the classifier is written; next, `negengine export rte -o rte/onnx`" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--task", "mnli"), "unknown label 'not_entailment'; MNLI has entailment, contradiction, neutral"),
-        (("--task", "rte", "--negation", "0.7"), "run `negengine data get negation-nli`, or give --negation-data PATH"),
-        (("--task", "rte", "--negation", "2"), "--negation 2: give a fraction between 0 and 1"),
-        (("--task", "qnli"), "--task"),
-        (("--task", "rte", "--device", "cuda"), "finds no CUDA device"),
-        (("--task", "rte", "--lr", "0"), "--lr 0.0: give a number above 0"),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(command, encoder, glue, tmp_path, arguments, said):
-    status, out, err = command("nli", "train", encoder(), "--data", glue, "-o", "out", *OPTIONS, *arguments)
-    assert (status, out) == (2, "")
-    *_, line = err.splitlines()
-    assert line.startswith("negengine: ")
-    assert said in line
+    status, _, err = run("out", "--lr", "0")
+    assert status == 2
+    assert err.splitlines()[-1].startswith("negengine: --lr 0.0: give a number above 0")
     assert not (tmp_path / "out").exists()
 
 

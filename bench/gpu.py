@@ -1,0 +1,247 @@
+"""`make gpu`: everything that needs a CUDA device, measured in one command, as one JSON file.
+
+Each step runs in a process of its own with a limit of time (`python -m negengine.bench.gpu SETTING FUNCTION RESULT`),
+so a step that fails, crashes or hangs does not stop the others. With `--rehearse` all steps run on the CPU with little
+work. `gpu_steps.py` has the steps.
+"""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from ..engine.basics.atomic import json_bytes, write_bytes
+from ..engine.basics.errors import InputError, shortened
+from ..engine.inference.device import CPU, Device, choose_device
+from ..engine.inference.exported import ExportedModel, load_exported
+from ..engine.views import Column, Table
+from .shapes import cache_folder
+
+MINUTES = 25.0
+MODELS = ("mini", "bert-base-shape")
+DONE, NOT_HERE, FAILED = "done", "not here", "failed"
+_LOG_LINES = 20
+Say = Callable[[str], None]
+Found = dict[str, Any]
+"""What a step gives: JSON values, whose keys say what they are and in which unit."""
+
+
+class NotHere(Exception):  # noqa: N818 - it is not an error
+    """A step has nothing to measure here. The message says why, in one line."""
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """How much is measured."""
+
+    compared: int = 4_096  # sentences whose decisions are compared with those of the CPU
+    candidates: int = 1_000_000  # candidates of the selection
+    product_rows: int = 16_384  # of the products that the peak is measured with
+    rounds: int = 2  # how often the baselines are timed
+    tried: int = 4_096  # sentences for finding a baseline's best settings
+    baseline_seconds: float = 4.0  # about how long a round of the authors' program takes
+    baseline_sentences: int = 2_000  # fewest sentences of such a round
+
+
+REHEARSAL = Amount(
+    compared=32, candidates=100, product_rows=512, rounds=1, tried=32, baseline_seconds=0.1, baseline_sentences=16
+)
+"""So little that all steps end in a few minutes on two cores."""
+
+
+class Model(msgspec.Struct, frozen=True):
+    """An exported model."""
+
+    name: str  # what it is called
+    checkpoint: str  # the folder or hub id that transformers loads
+    folder: str  # of its export
+    is_random: bool  # whether its weights are random
+
+    @property
+    def exported(self) -> ExportedModel:
+        return load_exported(Path(self.folder))
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """What a step is given."""
+
+    kind: str  # of the device, `cuda` or `cpu`
+    index: int  # of the device
+    names: tuple[str, ...]  # the models, as `negengine bench` takes them
+    cache: str  # a folder for checkpoints, exports, and files that baselines make
+    amount: Amount  # how much is measured
+    models: tuple[Model, ...] = ()  # those that are exported; empty before the step `export`
+
+    @property
+    def device(self) -> Device:
+        return CPU if self.kind == CPU.kind else Device(self.kind, self.index)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step."""
+
+    name: str  # what it is called in the JSON file
+    function: str  # `module:function`, from `Setting` to JSON values
+    about: str  # what it shows, in a line
+    minutes: float  # when it is stopped
+    needs_models: bool = True  # whether it needs exported models
+
+
+EXPORT = "export"
+_HERE = "negengine.bench.gpu_steps"
+STEPS = (
+    Step("environment", f"{_HERE}:environment", "device, driver, versions", 1, needs_models=False),
+    Step(EXPORT, f"{_HERE}:export", "the models, exported", 6, needs_models=False),
+    Step("placement", f"{_HERE}:placement", "where each operator runs, and which kernel attention takes", 2),
+    Step("parity", f"{_HERE}:parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3),
+    Step("selection", f"{_HERE}:selection", "a million candidates, selected", 6),
+    Step("baselines", f"{_HERE}:baselines", "PyTorch, torch.compile, Optimum", 6),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured."""
+
+    models: Sequence[str] = MODELS  # as `negengine bench` takes them
+    device: str = "cuda"  # as for `choose_device`; a rehearsal runs on the CPU
+    rehearse: bool = False  # whether all steps run with little work on the CPU
+    minutes: float = MINUTES  # when everything is stopped
+    steps: Sequence[Step] = STEPS
+    cache: Path | None = None  # for checkpoints and exports; in the user's cache by default
+
+    def setting(self) -> Setting:
+        """What the first step is given. Raises InputError without the device, or on the CPU without a rehearsal."""
+        device = CPU if self.rehearse else choose_device(self.device)
+        if device == CPU and not self.rehearse:
+            raise InputError("bench gpu: measures CUDA devices; give --rehearse to run all its steps on the CPU")
+        amount = REHEARSAL if self.rehearse else Amount()
+        return Setting(device.kind, device.index, tuple(self.models), str(self.cache or cache_folder()), amount)
+
+
+def measure(plan: Plan, output: Path, say: Say) -> dict[str, Any]:
+    """Run all steps, and give what the file holds. Raises InputError without the device, or if writing fails."""
+    setting, began = plan.setting(), time.monotonic()
+    until = began + 60 * plan.minutes
+    document: dict[str, Any] = {
+        "negengine gpu": 1,
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(["negengine", *sys.argv[1:]]),
+        "device": str(setting.device),
+        "rehearsal": plan.rehearse,
+        "models": list(plan.models),
+        "steps": {},
+    }
+    write_bytes(output, json_bytes(document))
+    for step in plan.steps:
+        say(f"{step.name}: {step.about}")
+        found = _step(step, setting, until)
+        document["steps"][step.name] = found
+        document["minutes"] = round((time.monotonic() - began) / 60, 2)
+        write_bytes(output, json_bytes(document))
+        reason = f": {found['why']}" if "why" in found else ""
+        say(f"{step.name}: {found['status']} after {found['seconds']:.0f} s{reason}")
+        if step.name == EXPORT and found["status"] == DONE:
+            models = tuple(msgspec.convert(model, Model) for model in found["found"]["models"])
+            setting = msgspec.structs.replace(setting, models=models)
+    return document
+
+
+def _step(step: Step, setting: Setting, until: float) -> Found:
+    began = time.monotonic()
+    limit = min(60 * step.minutes, until - began)
+    if limit <= 0:
+        found = {"status": FAILED, "why": "the time was over before it began"}
+    elif step.needs_models and not setting.models:
+        found = {"status": FAILED, "why": "no model was exported"}
+    else:
+        found = _in_process(step, setting, limit)
+    return {**found, "seconds": round(time.monotonic() - began, 2)}
+
+
+def _in_process(step: Step, setting: Setting, limit: float) -> Found:
+    with TemporaryDirectory() as temporary:
+        given, result, log = (Path(temporary) / name for name in ("setting.json", "result.json", "log.txt"))
+        given.write_bytes(msgspec.json.encode(setting))
+        words = [sys.executable, "-m", "negengine.bench.gpu", str(given), step.function, str(result)]
+        with log.open("wb") as stream:
+            process = subprocess.Popen(words, stdout=stream, stderr=stream, start_new_session=True)
+            try:
+                status = process.wait(limit)
+            except BaseException as stopped:
+                _kill(process)
+                if not isinstance(stopped, subprocess.TimeoutExpired):
+                    raise
+                return {"status": FAILED, "why": f"stopped after {limit:.0f} s", "log": _tail(log)}
+        if not result.exists():
+            return {"status": FAILED, "why": f"its process ended with status {status}", "log": _tail(log)}
+        found: Found = json.loads(result.read_bytes())
+        return found if found["status"] in {DONE, NOT_HERE} else {**found, "log": _tail(log)}
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """End a process and all that it has started."""
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+
+
+def _tail(log: Path) -> list[str]:
+    lines = log.read_text("utf-8", errors="replace").splitlines()
+    return [shortened(line) for line in lines[-_LOG_LINES:]]
+
+
+def table(document: Mapping[str, Any]) -> Table:
+    """One row for each step: how it ended, after how many seconds, and the reason where it did not run."""
+    rows = [
+        {"step": name, "status": found["status"], "seconds": found["seconds"], "why": found.get("why", "")}
+        for name, found in document["steps"].items()
+    ]
+    columns = [
+        Column("step", "step", wrap=False),
+        Column("status", "status", wrap=False),
+        Column("seconds", "seconds", decimals=1, wrap=False),
+        Column("why", "why"),
+    ]
+    what = "Rehearsal" if document["rehearsal"] else "Measurements"
+    return Table(f"{what} on {document['device']}", pl.DataFrame(rows), columns)
+
+
+def failed(document: Mapping[str, Any]) -> list[str]:
+    """The steps that failed."""
+    return [name for name, found in document["steps"].items() if found["status"] == FAILED]
+
+
+def run_step(setting: str, function: str, result: str) -> None:
+    """In the process of a step: run it, and write its status and what it found."""
+    given = msgspec.json.decode(Path(setting).read_bytes(), type=Setting)
+    module, _, name = function.partition(":")
+    found: Found
+    try:
+        found = {"status": DONE, "found": getattr(importlib.import_module(module), name)(given)}
+    except NotHere as reason:
+        found = {"status": NOT_HERE, "why": str(reason)}
+    except Exception as error:  # noqa: BLE001 - whatever a step raises is a line of the result
+        traceback.print_exc()
+        found = {"status": FAILED, "why": f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"}
+    Path(result).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+
+
+if __name__ == "__main__":
+    # The steps import this module by its name, so its own classes must be those of that name.
+    importlib.import_module("negengine.bench.gpu").run_step(*sys.argv[1:])

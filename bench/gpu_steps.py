@@ -1,0 +1,364 @@
+"""The steps of `make gpu`: the machine, the exports, placement, parity, the main job, the baselines."""
+
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import numpy as np
+import onnxruntime as ort
+import torch
+
+from ..engine.basics.choices import Precision
+from ..engine.basics.errors import InputError
+from ..engine.experiments.negation.select import Selection, Settings
+from ..engine.inference.cuda import attention_options
+from ..engine.inference.device import (
+    CPU,
+    Device,
+    cpu_threads,
+    cuda_bus_address,
+    cuda_devices,
+    cuda_memory,
+    cuda_name,
+    cuda_version,
+)
+from ..engine.inference.exported import REFERENCE
+from ..engine.inference.machine import energy_used
+from ..engine.inference.model import Decider, Decisions, MaskedLM
+from ..engine.inference.precision import Models, open_models
+from ..engine.inference.session import open_session, placed
+from ..engine.runs.record import read_run
+from ..engine.text.token_ids import EncodedSentences
+from .baselines import AtMask, AuthorsSelection, Optimum
+from .ceiling import product_rates
+from .gpu import Found, Model, NotHere, Setting
+from .machine import describe
+from .main_job import LowPrecision, MixedPrecision, Reference, Sentences, calibrated, candidates, main_job
+from .parts import run_selection
+from .rounds import Start, compare
+from .run import CANDIDATES, least
+from .shapes import prepare
+from .system import Place, System
+
+
+def environment(setting: Setting) -> Found:
+    """What the figures were measured on."""
+    return {
+        **describe(setting.device),
+        "onnxruntime providers": ort.get_available_providers(),
+        "torch": {
+            "cuda": torch.version.cuda,
+            "cudnn": torch.backends.cudnn.version(),
+            "sees": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
+        },
+        "cuda devices": cuda_devices(),
+        "cuda": None if setting.device == CPU else _cuda(setting.device),
+    }
+
+
+def _cuda(device: Device) -> Found:
+    found: Found = {
+        "name": cuda_name(device.index),
+        "GiB": None if (memory := cuda_memory(device.index)) is None else memory / 2**30,
+        "newest CUDA of the driver": cuda_version(),
+    }
+    import pynvml  # noqa: PLC0415 - takes long to import
+
+    try:
+        pynvml.nvmlInit()
+        found["driver"] = pynvml.nvmlSystemGetDriverVersion()
+        handle = pynvml.nvmlDeviceGetHandleByPciBusId(cuda_bus_address(device.index))
+        found["watts at most"] = pynvml.nvmlDeviceGetPowerManagementLimit(handle) / 1e3
+        found["MHz at most"] = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)
+    except pynvml.NVMLError as error:  # in a container, some of it may be hidden
+        found["hidden"] = str(error)
+    return found
+
+
+def export(setting: Setting) -> Found:
+    """Each model, exported or found in the cache, and why others are not. Raises InputError if none can be exported."""
+    models, failed = [], {}
+    for name in setting.names:
+        try:
+            made = prepare(name, Path(setting.cache))
+        except InputError as error:
+            failed[name] = str(error)
+            continue
+        models.append(Model(made.name, made.checkpoint, str(made.exported.folder), made.is_random))
+    if not models:
+        raise InputError("; ".join(failed.values()))
+    return {"models": msgspec.to_builtins(models), "failed": failed}
+
+
+def graphs_of(model: Model, setting: Setting) -> dict[str, Path]:
+    """Precision → graph, of those that the device takes: the reference, and the low-precision graph if there is one."""
+    exported = model.exported
+    low = exported.low_precision(setting.kind)
+    return {REFERENCE: exported.graph} | ({} if low is None else {"int8" if setting.kind == "cpu" else "fp16": low})
+
+
+def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
+    """The decisions about all sentences, in their order."""
+    found = Decisions.empty(len(encoded.expected))
+    for bucket in encoded.buckets:
+        found.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, encoded.expected[bucket.rows]))
+    return found
+
+
+_SAYS_KERNEL = "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO"
+_KERNEL = re.compile(rb"Operator=\w+.*SdpaKernel=\w+.*")
+
+
+def placement(setting: Setting) -> Found:
+    """Model → graph → operators by provider, and what ONNX Runtime says of its kernels for attention."""
+    found: Found = {}
+    for model in setting.models:
+        few = candidates(main_job(model.exported), 8).encoded
+        for precision, graph in graphs_of(model, setting).items():
+            options = {} if setting.device == CPU else attention_options(half=precision == "fp16")
+            session = open_session(graph, setting.device, cuda_options=options)
+            with _kernels() as kernels:
+                decide_all(MaskedLM(model.exported, setting.device, graph=graph, batch_tokens=512), few)
+            by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
+            found.setdefault(model.name, {})[graph.name] = {"operators": by_provider, "attention": dict(kernels)}
+    return found
+
+
+@contextmanager
+def _kernels() -> Iterator[Counter[str]]:
+    """What the libraries print of their kernels while the block runs, and how often; it is there after the block."""
+    said: Counter[str] = Counter()
+    os.environ[_SAYS_KERNEL] = "1"
+    with TemporaryDirectory() as folder:
+        path, before = Path(folder) / "printed", [os.dup(1), os.dup(2)]
+        sys.stdout.flush()
+        with path.open("wb") as stream:
+            for number in (1, 2):
+                os.dup2(stream.fileno(), number)
+        try:
+            yield said
+        finally:
+            for number, kept in zip((1, 2), before, strict=True):
+                os.dup2(kept, number)
+                os.close(kept)
+            del os.environ[_SAYS_KERNEL]
+            said.update(line.decode(errors="replace") for line in _KERNEL.findall(path.read_bytes()))
+
+
+_NEAR_TIE = 1e-3  # logits: closer than this, two libraries may order two tokens differently
+
+
+def parity(setting: Setting) -> Found:
+    """Model → precision → how far decisions and log-probabilities are from those of fp32 on the CPU."""
+    found: Found = {}
+    for model in setting.models:
+        exported = model.exported
+        sentences = candidates(main_job(exported), setting.amount.compared)
+        encoded = sentences.encoded
+        reference = decide_all(MaskedLM(exported, CPU), encoded)
+        models = open_models(exported, setting.device, Precision.AUTO)
+        opened = zip(graphs_of(model, setting), (models.reference, models.low_precision), strict=False)
+        own = {name: _compared(decide_all(one, encoded), reference, encoded) for name, one in opened if one is not None}
+        # Of random weights, almost all calls are close.
+        if not model.is_random and (mixed := calibrated(models, sentences)) is not None:
+            own["mixed"] = _compared(decide_all(mixed, encoded), reference, encoded) | {
+                "close calls": mixed.calibration.close,
+                "bound, logits": mixed.calibration.bound,
+            }
+        found[model.name] = own
+    return found
+
+
+def _compared(found: Decisions, reference: Decisions, encoded: EncodedSentences) -> Found:
+    expected = encoded.expected
+    wrong = found.repeated(expected) != reference.repeated(expected)
+    near = np.abs(reference.margin(expected)) < _NEAR_TIE
+    off = np.abs(found.expected_logprob - reference.expected_logprob)
+    return {
+        "sentences": len(expected),
+        "same top-1": float(np.mean(found.top1 == reference.top1)),
+        "wrong decisions": int(wrong.sum()),
+        "of them near-ties": int((wrong & near).sum()),
+        "largest difference of a log-probability": float(off.max()),
+        "same rank": float(np.mean(found.expected_rank == reference.expected_rank)),
+    }
+
+
+_GOAL = 60.0  # seconds for all candidates of bert-base, on one H200
+
+
+def selection(setting: Setting) -> Found:
+    """Model → rate of a selection from its start to its results, and the shares of device and host."""
+    return {"goal, seconds for 10.9 M of bert-base": _GOAL} | {
+        model.name: _selected(model, setting) for model in setting.models
+    }
+
+
+def _selected(model: Model, setting: Setting) -> Found:
+    job = main_job(model.exported)
+    pairs = math.ceil(setting.amount.candidates / job.verbs[0].grid.verbs)
+    # Of random weights almost every decision would be a close call, so the low-precision graph decides alone.
+    found, sentences = (_alone if model.is_random else _command)(model, setting, pairs)
+    sizes = model.exported.info["hidden_size"], model.exported.info["intermediate_size"]
+    kind = "int8" if setting.kind == "cpu" else "fp16"
+    peak = max(product_rates(setting.device, setting.amount.product_rows, *sizes, kind).values())
+    flops = least(model.exported, candidates(job, 1_000).length)
+    rate = sentences / found["seconds"]
+    return {
+        **found,
+        "sentences": sentences,
+        "sentences/s": rate,
+        "seconds for 10.9 M": CANDIDATES / rate,
+        "least GFLOP": flops / 1e9,
+        "product GFLOP/s": peak / 1e9,
+        "share of the products' peak": rate * flops / peak,
+    }
+
+
+def _alone(model: Model, setting: Setting, pairs: int) -> tuple[Found, int]:
+    exported = model.exported
+    graph = exported.low_precision(setting.kind)
+    if graph is None:
+        raise NotHere(f"{model.name} has no low-precision graph for {setting.kind}")
+    job = main_job(exported)
+    plans = [Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=number)) for number in (1, pairs)]
+    low = MaskedLM(exported, setting.device, graph=graph)
+    with TemporaryDirectory() as folder:
+        run_selection(plans[0], Models(low), low, Path(folder) / "first")  # a session's first batches take longer
+        with watched(setting.device) as seen:
+            run_selection(plans[1], Models(low), low, Path(folder) / "whole")
+    return {"precision": low.precision, **seen}, pairs * job.verbs[0].grid.verbs
+
+
+def _command(model: Model, setting: Setting, pairs: int) -> tuple[Found, int]:
+    """Run `negengine select`, as a user does; what was seen, and how many sentences were decided."""
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "run"
+        options = ["--device", str(setting.device), "--precision", "mixed", "--pairs", str(pairs)]
+        command = ["select", model.folder, *options]
+        with watched(setting.device) as seen:
+            ended = subprocess.run(
+                [sys.executable, "-m", "negengine.engine.cli", *command, "--output", str(folder)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        if ended.returncode != 0:
+            raise RuntimeError(f"negengine select: {ended.stderr.strip().rpartition(chr(10))[2]}")
+        record = read_run(folder).stages["select"]
+        counts, session = record.counts, record.sessions[-1]
+        own = {key: getattr(session, key) for key in ("sentences", "tokens", "precision", "joules", "workers")}
+        found = {"command": f"negengine {' '.join(command)}", **seen, "session": own, "counts": counts,
+                 "files": record.files, "calibration": record.calibration}  # fmt: skip
+        return found, int(counts["tested"])
+
+
+_EVERY = 0.2  # seconds
+Sample = tuple[float, float, float]  # utilisation in percent, bytes in use, watts
+
+
+@contextmanager
+def watched(device: Device) -> Iterator[Found]:
+    """What a device does while the block runs: its utilisation, memory and power, and the host's processor time.
+
+    It is in the dictionary at the end of the block. What the machine does not tell is None.
+    """
+    seen: Found = {}
+    samples, ended, read = [], threading.Event(), _reader(device)
+
+    def sample() -> None:
+        while read is not None and not ended.wait(_EVERY):
+            samples.append(read())
+
+    sampler, before, began = threading.Thread(target=sample, daemon=True), sum(os.times()[:4]), time.perf_counter()
+    with energy_used([device]) as joules:
+        sampler.start()
+        try:
+            yield seen
+        finally:
+            seconds = time.perf_counter() - began
+            ended.set()
+            sampler.join()
+    seen["seconds"] = seconds
+    # processor time of this process and its children, for each second of wall time
+    seen["host, cores"] = (sum(os.times()[:4]) - before) / seconds
+    seen["J"] = joules[0]
+    figures: dict[str, Callable[[list[float]], float]]
+    figures = {"utilisation %": statistics.mean, "GB": max, "W": statistics.mean}
+    for index, (name, take) in enumerate(figures.items()):
+        values = [row[index] for row in samples]
+        seen[name] = take(values) if values else None
+
+
+def _reader(device: Device) -> Callable[[], Sample] | None:
+    """Reads the state of a CUDA device; None for the CPU, and where the driver hides it."""
+    if device == CPU:
+        return None
+    import pynvml  # noqa: PLC0415 - takes long to import
+
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByPciBusId(cuda_bus_address(device.index))
+
+        def read() -> Sample:
+            used = pynvml.nvmlDeviceGetMemoryInfo(handle).used / 1e9
+            watts = pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3
+            return float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu), used, watts
+
+        read()
+    except pynvml.NVMLError:
+        return None
+    return read
+
+
+_MOST = 500_000  # sentences of a round
+
+
+def baselines(setting: Setting, *, start: Start | None = None) -> Found:
+    """Model → a row for each system, each in a process of its own, in alternation; and why others did not run."""
+    return {model.name: _beside(model, setting, start) for model in setting.models}
+
+
+def _beside(model: Model, setting: Setting, start: Start | None) -> Found:
+    place = Place(model.checkpoint, Path(model.folder), setting.device, cpu_threads(), Path(setting.cache))
+    job, amount = main_job(model.exported), setting.amount
+    systems: list[System[Sentences]] = [
+        AuthorsSelection(),
+        AtMask("fp16"),
+        AtMask("fp16", compiled=True),
+        Optimum(),
+        Reference(),
+        LowPrecision(setting.kind),
+        *([] if model.is_random else [MixedPrecision()]),
+    ]
+
+    def work(rates: Mapping[str, float]) -> Sentences:
+        wanted = rates[AuthorsSelection.name] * amount.baseline_seconds
+        return candidates(job, int(min(max(wanted, amount.baseline_sentences), _MOST)))
+
+    tried = candidates(job, amount.tried)
+    found = compare(systems, place, tried, work, amount.rounds, lambda _: None, start=start)
+    reference = found.outcomes[0]
+    return {
+        "sentences": reference.items,
+        "systems": [
+            {
+                **outcome.row(),
+                "times authors": outcome.rate / reference.rate,
+                "same top-1": float(np.mean(outcome.answers == reference.answers[: outcome.items])),
+            }
+            for outcome in found.outcomes
+        ],
+        "missing": dict(found.missing),
+    }
