@@ -62,7 +62,7 @@ def test_an_export_is_made_anew_only_if_it_must_be(copy, tmp_path):
     bias = weights["cls.predictions.bias"]
     weights["cls.predictions.bias"] = bias + 1.5 * torch.rand(bias.shape)
     save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
-    assert exported(checkpoint)["model.onnx_data"] != first["model.onnx_data"]
+    assert exported(checkpoint) != first
 
 
 @pytest.mark.parametrize("stage", ["load_model", "trace", "run_passes", "compare", "publish"])
