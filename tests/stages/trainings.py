@@ -18,7 +18,6 @@ from negengine.export.training.settings import Place, settings_of
 
 DEFAULTS = {"batch_size": 8, "epochs": 2, "learning_rate": 3e-3, "max_length": 32}
 LABELS = ("negated", "not negated")
-STEPS_BEFORE = 2  # batches of the trial step, which are encoded too
 
 
 def interrupt() -> None:
@@ -65,7 +64,7 @@ def run(
         def collate(examples):
             nonlocal calls
             calls += examples[0] in learned
-            if at is not None and calls - STEPS_BEFORE == at[0]:
+            if at is not None and calls == at[0]:
                 at[1]()
             return encode(examples)
 
