@@ -10,11 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from glob import glob, has_magic
 from pathlib import Path
+from typing import Any
 
 from ..basics.errors import InputError
 from ..basics.printable import counted
@@ -23,7 +24,7 @@ from .lock import holder
 from .part import PartFiles
 from .record import RUN_FILE, SESSIONS_FOLDER, StageRecord, differences, read_record, read_run
 from .results import shard_command
-from .session import INTERRUPTED
+from .session import INTERRUPTED, Session
 from .shard import Shard
 
 _NAME = re.compile(r"(.+)-([0-9]{1,9})-of-([0-9]{1,9})", re.DOTALL)
@@ -125,14 +126,12 @@ def _only(path: Path, found: Sequence[Division]) -> list[Path]:
 
 
 class State(StrEnum):
-    """What a shard is."""
+    """What a shard is. A stopped one was interrupted or killed; the last process of a failed one has met an error."""
 
     FINISHED = "finished"
     RUNNING = "running"
     STOPPED = "stopped"
-    """Not finished, and nobody works on it: it was interrupted or killed."""
     FAILED = "failed"
-    """Not finished, as its last process has met an error."""
     MISSING = "missing"
     DAMAGED = "damaged"
     OTHER_RUN = "another run"
@@ -167,17 +166,23 @@ class DividedRun:
 
     @property
     def is_finished(self) -> bool:
-        states = [one.state for one in self.shards]
-        return states == [State.FINISHED] * self.count
+        return [one.state for one in self.shards] == [State.FINISHED] * self.count
 
 
 @dataclass(frozen=True)
 class _Found:
+    """A folder, and what it says of a shard; `run` tells different runs apart."""
+
     folder: Path
     shard: Shard | None
-    stage: str | None = None
+    stage: str = ""
     record: StageRecord | None = None
     problem: str = ""
+
+    @property
+    def run(self) -> dict[str, Any]:
+        record = self.record
+        return {} if record is None else {"stage": self.stage, "parts": record.parts, **record.identity}
 
 
 def divided_run(folders: Sequence[Path], stages: Collection[str]) -> DividedRun:
@@ -190,14 +195,16 @@ def divided_run(folders: Sequence[Path], stages: Collection[str]) -> DividedRun:
             "the name of the whole run"
         )
     count = counts.most_common(1)[0][0]
-    leading = _leading([one for one in found if one.shard is not None and one.shard.count == count])
+    begun = [one for one in found if one.record is not None and one.shard is not None and one.shard.count == count]
+    kinds = Counter(str(one.run) for one in begun)
+    # A shard of the run that most of the folders belong to.
+    leading = next((one for one in begun if str(one.run) == kinds.most_common(1)[0][0]), None)
     shards = [_status(one, count, leading) for one in found]
     there = {one.shard.index for one in shards if one.state is not State.OTHER_RUN}
     missing = [Shard(index, count) for index in range(1, count + 1) if index not in there]
     shards += [_missing(shard, leading, _folder_of(shard, found)) for shard in missing]
-    return DividedRun(
-        leading.stage if leading else None, count, sorted(shards, key=lambda one: (one.shard.index, str(one.folder)))
-    )
+    shards.sort(key=lambda one: (one.shard.index, str(one.folder)))
+    return DividedRun(leading.stage if leading else None, count, shards)
 
 
 def _read(folder: Path, stages: Collection[str]) -> _Found:
@@ -207,27 +214,10 @@ def _read(folder: Path, stages: Collection[str]) -> _Found:
         run = read_record(folder) if exists(folder / RUN_FILE) else None
     except InputError as error:
         return _Found(folder, by_name, problem=str(error))
-    if run is None:
-        return _Found(folder, by_name)
-    for stage, record in reversed(run.stages.items()):
+    for stage, record in reversed(run.stages.items()) if run else ():
         if record.shard is not None and stage in stages:
             return _Found(folder, Shard.parse(record.shard), stage, record)
     return _Found(folder, by_name)
-
-
-def _leading(found: Sequence[_Found]) -> _Found | None:
-    """A shard of the run that most of the folders belong to."""
-    begun = [one for one in found if one.record is not None]
-    if not begun:
-        return None
-    kinds = Counter(_kind(one) for one in begun)
-    wanted = kinds.most_common(1)[0][0]
-    return next(one for one in begun if _kind(one) == wanted)
-
-
-def _kind(one: _Found) -> str:
-    record = one.record
-    return "" if record is None else f"{one.stage} {record.parts} {sorted(record.identity.items(), key=str)}"
 
 
 def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
@@ -236,13 +226,18 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
         return ShardStatus(shard, State.DAMAGED, one.folder, reason=one.problem)
     if shard.count != count:
         return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=f"divided into {counted(shard.count, 'shard')}")
-    if one.record is None:
-        return _begun(one, shard, leading)
-    if leading is not None and leading.record is not None and _kind(one) != _kind(leading):
-        other = {"stage": one.stage, "parts": one.record.parts, **one.record.identity}
-        wanted = {"stage": leading.stage, "parts": leading.record.parts, **leading.record.identity}
-        return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=differences(wanted, other, "here"))
-    return _known(one.folder, shard, one.stage or "", one.record)
+    if one.record is not None and leading is not None:
+        if other := differences(leading.run, one.run, "here"):
+            return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=other)
+        return _known(one.folder, shard, one.stage, one.record)
+    # Its record does not say a shard: it is about to begin, it is in an earlier stage, or it is missing.
+    by = holder(one.folder)
+    if by is None and not exists(one.folder / RUN_FILE):
+        return _missing(shard, leading, one.folder)
+    last = _changed(one.folder, "")
+    if by is not None:
+        return ShardStatus(shard, State.RUNNING, one.folder, holder=by, last=last)
+    return replace(_missing(shard, leading, one.folder), state=State.STOPPED, last=last)
 
 
 def _known(folder: Path, shard: Shard, stage: str, record: StageRecord) -> ShardStatus:
@@ -250,50 +245,24 @@ def _known(folder: Path, shard: Shard, stage: str, record: StageRecord) -> Shard
     markers = PartFiles.of(folder, stage, 0).marker.parent
     there = {path.name for path in paths_in(markers, "*.json")}
     done = sum(PartFiles.of(folder, stage, number).marker.name in there for number in parts) if there else 0
-    own, by, left = record.sessions[-1] if record.sessions else None, holder(folder), None
-    if record.finished and done == len(parts):
-        state = State.FINISHED
-    elif by is not None:
-        state = State.RUNNING
-        if own is not None and own.parts and own.seconds:
-            left = (len(parts) - done) * own.seconds / own.parts
-    else:
-        state = State.FAILED if own is not None and own.failed not in {None, INTERRUPTED} else State.STOPPED
-    reason = (own.failed or "") if own is not None and state is State.FAILED else ""
-    if record.finished and done < len(parts):
-        reason = f"{len(parts) - done} of its finished parts have been removed"
-    resumed = state in {State.STOPPED, State.FAILED}
-    return ShardStatus(
-        shard,
-        state,
-        folder,
-        len(parts),
-        done,
-        by,
-        _changed(folder, stage),
-        left,
-        reason,
-        (shard_command(record, folder, shard) or "") if resumed else "",
-    )
-
-
-def _begun(one: _Found, shard: Shard, leading: _Found | None) -> ShardStatus:
-    """A folder whose record does not say a shard: it is about to begin, it is in an earlier stage, or it is missing."""
-    by = holder(one.folder)
-    if by is None and not exists(one.folder / RUN_FILE):
-        return _missing(shard, leading, one.folder)
-    command = "" if by is not None else _command(shard, leading, one.folder)
-    state = State.STOPPED if by is None else State.RUNNING
-    return ShardStatus(shard, state, one.folder, holder=by, last=_changed(one.folder, ""), command=command)
+    known = ShardStatus(shard, State.FINISHED, folder, len(parts), done, holder(folder), _changed(folder, stage))
+    undone, last = len(parts) - done, record.sessions[-1] if record.sessions else Session()
+    if record.finished and not undone:
+        return known
+    if known.holder is not None:
+        left = undone * last.seconds / last.parts if last.parts and last.seconds else None
+        return replace(known, state=State.RUNNING, seconds_left=left)
+    has_failed = last.failed not in {None, INTERRUPTED}
+    reason = (last.failed or "") if has_failed else ""
+    if record.finished:
+        reason = f"{undone} of its finished parts have been removed"
+    state, command = State.FAILED if has_failed else State.STOPPED, shard_command(record, folder, shard)
+    return replace(known, state=state, reason=reason, command=command or "")
 
 
 def _missing(shard: Shard, leading: _Found | None, folder: Path) -> ShardStatus:
-    return ShardStatus(shard, State.MISSING, folder, command=_command(shard, leading, folder))
-
-
-def _command(shard: Shard, leading: _Found | None, folder: Path) -> str:
-    record = leading.record if leading else None
-    return (shard_command(record, folder, shard) or "") if record is not None else ""
+    command = shard_command(leading.record, folder, shard) if leading and leading.record else None
+    return ShardStatus(shard, State.MISSING, folder, command=command or "")
 
 
 def _folder_of(shard: Shard, found: Sequence[_Found]) -> Path:
