@@ -3,17 +3,22 @@
 Where the items are in clusters of two kinds, such as pairs and verbs, the interval allows for both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ...basics.errors import InputError
 from ...experiments.items import ALL
 from ...experiments.summary import estimated
+from ...library.run import Run
 from ...statistics.clusters import crossed_mean, proportion_interval, student_interval
 from ...views import Column, Table
 
+GROUP = ("dataset", "condition", "split", "metric")
+"""The columns of outcomes that make a group: what one figure of a table is about."""
 MODEL = "model"
 PERCENT = "%"
 DROP = "drop"
@@ -27,9 +32,31 @@ _FIGURES = {
 }
 
 
-def main_items(outcomes: pl.DataFrame, by_construction: Sequence[str]) -> pl.DataFrame:
-    """The outcomes that estimates are made of: no split `by_construction`; the split `all` alone where there is one."""
+def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
+    """A run's outcomes, each item once in its group: items are joined by their words.
+
+    An item without a cluster is a cluster of its own. An item that occurs twice in its group is an `InputError`.
+    """
+    outcomes = run.outcomes()
+    repeated = outcomes.filter(pl.struct(*group, "item").is_duplicated())
+    if not repeated.is_empty():
+        raise InputError(
+            f"{run.folder}: the item {repeated['item'][0]!r} occurs more than once; compare joins by items"
+        )
+    for name in ("cluster", "crossed"):
+        if name not in outcomes.columns:
+            outcomes = outcomes.with_columns(pl.lit(None, pl.String).alias(name))
+    return outcomes.with_columns(pl.col("cluster").fill_null(pl.col("item")))
+
+
+def main_items(outcomes: pl.DataFrame, by_construction: Sequence[str], *, every: bool = False) -> pl.DataFrame:
+    """The outcomes that estimates are made of: no split `by_construction`; the split `all` alone where there is one.
+
+    With `every`, all other splits stay, too.
+    """
     kept = outcomes.filter(~pl.col("split").is_in(list(by_construction)))
+    if every:
+        return kept
     whole = (pl.col("split") == ALL).any().over("dataset", "condition", "metric")
     return kept.filter((pl.col("split") == ALL) | ~whole)
 
@@ -76,32 +103,60 @@ def _figures(part: pl.DataFrame, *, yes_or_no: bool) -> tuple[int | float | str 
     return len(part), kinds[0].n_unique(), *scaled, unit
 
 
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The estimates of one unit, which a table or a chart shows together."""
+
+    frame: pl.DataFrame
+    is_rate: bool  # in percent
+    falls: bool  # shown as a drop from 100 %
+    varying: list[str]  # the keys that are not the same in all rows
+    constant: list[str]  # the values of the others
+
+    @property
+    def figures(self) -> tuple[str, str, str]:
+        """The columns of value, low and high."""
+        return (DROP, f"{DROP}_low", f"{DROP}_high") if self.falls else ("value", "low", "high")
+
+    @property
+    def decimals(self) -> int:
+        return 1 if self.is_rate else 3
+
+
+def blocks(found: pl.DataFrame, keys: Sequence[str]) -> Iterator[Block]:
+    """Estimates in percent, then all others."""
+    for unit in (PERCENT, ""):
+        own = found.filter(pl.col("unit") == unit)
+        if not own.is_empty():
+            falls = DROP in own.columns and own[DROP].null_count() == 0
+            varying = [key for key in keys if own[key].n_unique() > 1]
+            constant = [str(own[key][0]) for key in keys if key not in varying]
+            yield Block(own, unit == PERCENT, falls, varying, constant)
+
+
 FITTING, PRINTED = 4, 12
 """How many columns fit a terminal of 80 columns, and a page."""
-
-_KEYS = ("dataset", "condition", "split", "metric")
 _LABEL = "label"
-_POINTS = "percentage points"
 
 
 def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
     """A row for each model, a column for each category, from model, category, value, and low and high if there."""
     with_ends = {"low", "high"} <= set(points.columns)
-    names = ["value", *(["low", "high"] if with_ends else [])]
+    names = {"value": "{}", **({"low": "{} low", "high": "{} high"} if with_ends else {})}
     categories = points["category"].unique(maintain_order=True).to_list()
     rows: dict[str, dict[str, object]] = {}
     for point in points.iter_rows(named=True):
         row = rows.setdefault(point[MODEL], {MODEL: point[MODEL]})
-        row |= {_column(point["category"], name): point[name] for name in names}
-    figures = [_column(category, name) for category in categories for name in names]
+        row |= {heading.format(point["category"]): point[name] for name, heading in names.items()}
+    figures = [heading.format(category) for category in categories for heading in names.values()]
     frame = pl.DataFrame(list(rows.values()), schema={MODEL: pl.String, **dict.fromkeys(figures, pl.Float64)})
     columns = [
         Column(
             category,
             category,
             decimals=decimals,
-            low=_column(category, "low") if with_ends else None,
-            high=_column(category, "high") if with_ends else None,
+            low=f"{category} low" if with_ends else None,
+            high=f"{category} high" if with_ends else None,
         )
         for category in categories
     ]
@@ -114,44 +169,30 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
     With more than `most` columns there is a row for each model and category.
     """
     tables = []
-    for unit in (PERCENT, ""):
-        own = found.filter(pl.col("unit") == unit)
-        if own.is_empty():
-            continue
-        varying = [key for key in _KEYS if own[key].n_unique() > 1] or ["split"]
-        constant = [str(own[key][0]) for key in _KEYS if key not in varying]
-        falls = DROP in own.columns and own[DROP].null_count() == 0
-        figures = (DROP, f"{DROP}_low", f"{DROP}_high") if falls else ("value", "low", "high")
-        what = (
-            f"drop of the repetition rate, {_POINTS}" if falls else "rates, %" if unit else "values, in their own unit"
-        )
+    for block in blocks(found, GROUP):
+        own, falls = block.frame, block.falls
+        varying = block.varying or ["split"]
+        constant = [str(own[key][0]) for key in GROUP if key not in varying]
+        what = "rates, %" if block.is_rate else "values, in their own unit"
+        title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
         notes = [f"all columns: {', '.join(constant)}"] if constant else []
-        notes.append(
-            f"[95 % interval], with clusters ({clusters}{' and verbs' if falls else ''})"
-            if (own["clusters"] < own["n"]).any()
-            else "[95 % interval]"
-        )
-        shown = own.select(MODEL, *varying, "n", "clusters", "unit", value=figures[0], low=figures[1], high=figures[2])
-        title, decimals = f"Models: {what}", 1 if unit else 3
-        if shown.select(varying).n_unique() <= most:
-            points = shown.with_columns(category=pl.concat_str(varying, separator=" "))
-            tables.append(models_in_rows(title, points, decimals=decimals, notes=notes))
+        in_clusters = bool((own["clusters"] < own["n"]).any())
+        kinds = f", with clusters ({clusters}{' and verbs' if falls else ''})" if in_clusters else ""
+        notes.append(f"[95 % interval]{kinds}")
+        value, low, high = block.figures
+        shown = own.select(MODEL, *varying, "n", "clusters", "unit", value=value, low=low, high=high)
+        labelled = shown.with_columns(pl.concat_str(varying, separator=" ").alias(_LABEL))
+        labels = {label: place for place, label in enumerate(labelled[_LABEL].unique(maintain_order=True))}
+        if len(labels) <= most:
+            points = labelled.rename({_LABEL: "category"})
+            tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes))
             continue
         columns = [
             *(Column(key, key) for key in varying),
             Column(MODEL, MODEL),
             Column("n", "n", wrap=False),
-            Column("value", "value", low="low", high="high", decimals=decimals, wrap=False),
+            Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
         ]
-        tables.append(Table(title, _together(shown, varying), columns, section=_LABEL, notes=notes))
+        place = pl.col(_LABEL).replace_strict(labels, return_dtype=pl.Int64)
+        tables.append(Table(title, labelled.sort(place, maintain_order=True), columns, section=_LABEL, notes=notes))
     return tables
-
-
-def _together(shown: pl.DataFrame, varying: Sequence[str]) -> pl.DataFrame:
-    labelled = shown.with_columns(pl.concat_str(varying, separator=" ").alias(_LABEL))
-    places = {label: place for place, label in enumerate(labelled[_LABEL].unique(maintain_order=True))}
-    return labelled.sort(pl.col(_LABEL).replace_strict(places, return_dtype=pl.Int64), maintain_order=True)
-
-
-def _column(category: str, name: str) -> str:
-    return category if name == "value" else f"{category} {name}"

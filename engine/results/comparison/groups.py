@@ -11,8 +11,7 @@ from ...basics.errors import InputError, did_you_mean
 from ...library.run import Run
 from ...library.shown import Shown
 from ...views import Column, Table
-from .differences import GROUP, outcomes_of
-from .estimates import DROP, MODEL, PERCENT, estimates, main_items
+from .estimates import DROP, GROUP, MODEL, blocks, estimates, main_items, outcomes_of
 from .runs import labels, open_alike, refuse_unlike
 
 _NOT_GROUPS = {"item", "value", "metric", "cluster", "crossed"}
@@ -65,40 +64,29 @@ class Groups(Shown):
 
     def _tables(self, frame: pl.DataFrame, notes: Sequence[str] = ()) -> list[Table]:
         tables = []
-        for unit in (PERCENT, ""):
-            own = frame.filter(pl.col("unit") == unit)
-            if own.is_empty():
-                continue
-            falls = DROP in own.columns and own[DROP].null_count() == 0
-            figures: dict[str, Any] = {"decimals": 1 if unit else 3, "wrap": False}
-            value = (
-                [Column("drop", DROP, low=f"{DROP}_low", high=f"{DROP}_high", **figures)]
-                if falls
-                else [Column("value", "value", low="low", high="high", **figures)]
-            )
-            varying = [key for key in self._blocks if own[key].n_unique() > 1]
-            constant = [str(own[key][0]) for key in self._blocks if key not in varying]
+        for block in blocks(frame, self._blocks):
+            value, low, high = block.figures
+            figure = "drop" if block.falls else "rate" if block.is_rate else "value"
             columns = [
-                *(Column(key, key) for key in varying),
+                *(Column(key, key) for key in block.varying),
                 Column(self.by, self.by),
                 Column(MODEL, MODEL),
                 Column("n", "n", wrap=False),
                 Column("clusters", "clusters", wrap=False),
-                *value,
-                Column("moves", _MOVES, signed=True, decimals=2 if unit else 4, wrap=False),
+                Column(value, value, low=low, high=high, decimals=block.decimals, wrap=False),
+                Column("moves", _MOVES, signed=True, decimals=block.decimals + 1, wrap=False),
             ]
-            what, figure = ("Drop of the repetition rate", "drop") if falls else ("Rates", "rate")
-            if not unit:
-                what, figure = "Values", "value"
-            kinds = f"{self.clusters} (and verbs for the interval)" if falls else self.clusters
             said = [
-                *([f"all rows: {', '.join(constant)}"] if constant else []),
-                f"{'in percent; ' if unit else ''}[95 % interval]; clusters: {kinds}",
+                *([f"all rows: {', '.join(block.constant)}"] if block.constant else []),
+                f"{'in percent; ' if block.is_rate else ''}[95 % interval]; clusters: {self.clusters}"
+                + (" (and verbs for the interval)" if block.falls else ""),
                 f"moves: by how much the group moves the {figure} of all items",
                 *notes,
             ]
-            block = pl.concat_str([*varying, pl.lit("")], separator=" ").alias("block")
-            tables.append(Table(f"{what} by {self.by}", own.with_columns(block), columns, section="block", notes=said))
+            what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
+            section = pl.concat_str([*block.varying, pl.lit("")], separator=" ").alias("block")
+            shown = block.frame.with_columns(section)
+            tables.append(Table(f"{what} by {self.by}", shown, columns, section="block", notes=said))
         return tables
 
 
@@ -121,22 +109,16 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     names = labels(found)
     outcomes = {name: outcomes_of(run, GROUP) for name, run in zip(names, found, strict=True)}
     column = _column(by, found[0], outcomes[names[0]])
-    keep = [main_items(own, run.by_construction) for own, run in zip(outcomes.values(), found, strict=True)]
-    if column == "split":
-        keep = [
-            own.filter(~pl.col("split").is_in(list(run.by_construction)))
-            for own, run in zip(outcomes.values(), found, strict=True)
-        ]
-    chosen = dict(zip(names, keep, strict=True))
-    blocks = [key for key in GROUP if key != column]
-    frame = estimates(chosen, [*blocks, column], found[0].drop_of)
-    over = pl.col("value").mul(pl.col("n")).sum().over(MODEL, *blocks) / pl.col("n").sum().over(MODEL, *blocks)
-    share = pl.col("n") / pl.col("n").sum().over(MODEL, *blocks)
+    kept = {name: main_items(own, found[0].by_construction, every=column == "split") for name, own in outcomes.items()}
+    keys = [key for key in GROUP if key != column]
+    frame = estimates(kept, [*keys, column], found[0].drop_of)
+    over = pl.col("value").mul(pl.col("n")).sum().over(MODEL, *keys) / pl.col("n").sum().over(MODEL, *keys)
+    share = pl.col("n") / pl.col("n").sum().over(MODEL, *keys)
     moves = (pl.col("value") - over) * share
     if DROP in frame.columns:
         moves = pl.when(pl.col(DROP).is_null()).then(moves).otherwise(-moves)
     frame = frame.with_columns(moves.alias(_MOVES))
-    return Groups(_sorted(frame, blocks, column), column, found[0].clusters)
+    return Groups(_sorted(frame, keys, column), column, found[0].clusters)
 
 
 def _column(by: str, run: Run, outcomes: pl.DataFrame) -> str:
@@ -150,17 +132,15 @@ def _column(by: str, run: Run, outcomes: pl.DataFrame) -> str:
     return wanted
 
 
-def _sorted(frame: pl.DataFrame, blocks: Sequence[str], column: str) -> pl.DataFrame:
+def _sorted(frame: pl.DataFrame, keys: Sequence[str], column: str) -> pl.DataFrame:
     """Blocks in the order in which they come; in each, the groups from the strongest to the weakest."""
-    order = {key: place for place, key in enumerate(frame.select(blocks).unique(maintain_order=True).iter_rows())}
-    place = pl.Series("place", [order[key] for key in frame.select(blocks).iter_rows()], dtype=pl.Int64)
-    models = {name: number for number, name in enumerate(frame[MODEL].unique(maintain_order=True))}
     return (
-        frame.with_columns(
-            place,
-            pl.col(_MOVES).mean().over(*blocks, column).alias("mean"),
-            pl.col(MODEL).replace_strict(models, return_dtype=pl.Int64).alias("number"),
+        frame.with_row_index("row")
+        .with_columns(
+            pl.col("row").min().over(*keys).alias("place"),
+            pl.col(_MOVES).mean().over(*keys, column).alias("mean"),
+            pl.col("row").min().over(MODEL).alias("number"),
         )
         .sort("place", "mean", column, "number", descending=[False, True, False, False])
-        .drop("place", "mean", "number")
+        .drop("row", "place", "mean", "number")
     )

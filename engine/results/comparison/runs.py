@@ -20,40 +20,32 @@ Runs = Run | str | Path | Sequence[Run | str | Path]
 
 def open_runs(runs: Runs) -> list[Run]:
     """Open runs that can be put side by side: finished, of one kind, with the same data and conditions."""
+    opened = open_alike(runs)
+    refuse_unlike(opened, opened[0].may_differ)
+    return opened
+
+
+def open_alike(runs: Runs) -> list[Run]:
+    """Open runs of one kind: finished, each given once."""
     given = [runs] if isinstance(runs, Run | str | Path) else list(runs)
     if not given:
         raise InputError("no runs given; give one or more run folders")
     opened = [run if isinstance(run, Run) else open_run(run) for run in given]
-    refuse_twice(opened)
-    first, *others = opened
-    for other in others:
-        if first.stage != other.stage:
-            raise InputError(
-                f"{first.folder} ({first.stage}) and {other.folder} ({other.stage}) are runs of different kinds; make "
-                "one report for each kind"
-            )
-        if unlike := differences(_conditions(first), _conditions(other), "there"):
-            raise InputError(f"{first.folder} and {other.folder} cannot be put side by side: {unlike}")
+    if len({run.stage for run in opened}) > 1:
+        kinds = ", ".join(f"{run.folder} ({run.stage})" for run in opened)
+        raise InputError(f"runs of different kinds: {kinds}; give those of one kind")
+    known = Counter((run.folder.resolve(), run.model_name) for run in opened)
+    if twice := [folder for (folder, _), n in known.items() if n > 1]:
+        raise InputError(f"{twice[0]} is given more than once; give each run once")
     return opened
 
 
-def open_alike(runs: Sequence[Run | str | Path]) -> list[Run]:
-    """Open runs of one kind, whose items may be compared: finished, each given once."""
-    found = [run if isinstance(run, Run) else open_run(run) for run in runs]
-    if not found:
-        raise InputError("no runs given; compare takes one or more run folders")
-    if len({run.stage for run in found}) > 1:
-        raise InputError(f"runs of different kinds: {', '.join(f'{run.folder} ({run.stage})' for run in found)}")
-    refuse_twice(found)
-    return found
-
-
-def refuse_unlike(runs: Sequence[Run]) -> None:
+def refuse_unlike(runs: Sequence[Run], may_differ: Sequence[str] = ()) -> None:
     """Refuse runs whose items cannot be compared with those of the first: other data, other conditions."""
-    first, *others = runs
-    for other in others:
-        if unlike := differences(first.conditions, other.conditions, "there"):
-            raise InputError(f"{first.folder} and {other.folder} cannot be compared: {unlike}")
+    conditions = [{key: own for key, own in run.conditions.items() if key not in may_differ} for run in runs]
+    for run, own in zip(runs[1:], conditions[1:], strict=True):
+        if unlike := differences(conditions[0], own, "there"):
+            raise InputError(f"{runs[0].folder} and {run.folder} cannot be compared: {unlike}")
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
@@ -75,17 +67,6 @@ def labels(runs: Sequence[Run]) -> list[str]:
         if len(set(named)) == len(named):
             break
     return named
-
-
-def refuse_twice(runs: Sequence[Run]) -> None:
-    """Refuse a run that is given more than once."""
-    known = Counter((run.folder.resolve(), run.model_name) for run in runs)
-    if twice := [folder for (folder, _), n in known.items() if n > 1]:
-        raise InputError(f"{twice[0]} is given more than once; give each run once")
-
-
-def _conditions(run: Run) -> dict[str, object]:
-    return {key: value for key, value in run.conditions.items() if key not in run.may_differ}
 
 
 def item_rows(*runs: Run | str | Path) -> pl.LazyFrame:

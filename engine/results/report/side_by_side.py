@@ -11,9 +11,8 @@ from ...library.registry import probe_of
 from ...library.run import Run
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
-from ..comparison.compare import compare
-from ..comparison.differences import GROUP, differences_table
-from ..comparison.estimates import MODEL, PRINTED, models_in_rows
+from ..comparison.compare import compare, differences_table
+from ..comparison.estimates import GROUP, MODEL, PRINTED, models_in_rows
 from ..comparison.runs import labels
 from .chapters import chapter
 from .page import Chapter

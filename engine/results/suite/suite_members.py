@@ -61,7 +61,7 @@ def members_of(file: SuiteFile, output: Path) -> list[Member]:
 
 
 def state_of(member: Member) -> State:
-    """How far a member is; nothing is changed."""
+    """Nothing is changed."""
     if (run := finished_run(member)) is not None:
         return State.EMPTY if run.dead_end else State.FINISHED
     if not (member.folder / RUN_FILE).exists():

@@ -11,9 +11,10 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.printable import counted
+from ...experiments.items import ALL
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Curves
-from ..comparison.estimates import DROP, PERCENT
+from ..comparison.estimates import GROUP, Block, blocks
 from ..comparison.runs import open_runs
 from ..report.chapters import chapter
 from ..report.page import Chapter, page
@@ -24,8 +25,6 @@ from .suite_table import FinishedMember, model_tables
 REPORT, FIGURES = "report.html", "figures"
 _MOST_RUNS = 6  # of a probe: all figures, all paired differences, and a chapter for each; a page has room for no more
 _MOST_PANELS = 12
-_KEYS = ("dataset", "condition", "split", "metric")
-_WHOLE = "all"
 
 
 def write_report(
@@ -58,12 +57,10 @@ def _chapters(
     probe: str, own: Sequence[FinishedMember], found: pl.DataFrame
 ) -> tuple[list[Chapter], dict[str, Figure]]:
     runs = [one.run for one in own]
-    drawn = curves(found, probe, plain(probe))
-    sections = (
-        []
-        if found.is_empty()
-        else [Section("How do the models compare?", tables=model_tables(found, own, fitting=False))]
-    )
+    sections, drawn = [], []
+    if not found.is_empty():  # some runs, such as selections, have no items to compare
+        sections.append(Section("How do the models compare?", tables=model_tables(found, own, fitting=False)))
+        drawn = curves(found, probe, plain(probe))
     if drawn:
         sections.append(Section("How does it change over training?", figures=drawn))
     named = {figure.name: figure for figure in drawn}
@@ -74,10 +71,8 @@ def _chapters(
         open_runs(runs)
         together, *single = chapters_of(runs) if len(runs) > 1 else [Chapter("", []), chapter(runs[0], runs[0].label)]
     except InputError as error:  # such as classifiers with other labels
-        together, single = (
-            Chapter("", [Section("Side by side", [f"{error}."])]),
-            [chapter(run, run.label) for run in runs],
-        )
+        together = Chapter("", [Section("Side by side", [f"{error}."])])
+        single = [chapter(run, run.label) for run in runs]
     joint = [figure for section in together.sections for figure in section.figures]
     named |= {f"{plain(probe)}-{figure.name}": figure for figure in joint}
     first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary)
@@ -87,53 +82,36 @@ def _chapters(
 def curves(found: pl.DataFrame, probe: str, stem: str) -> list[Figure]:
     """From the rows of a probe, a figure for rates and one for other numbers; none without several steps."""
     several = found.filter(pl.col("step").is_not_null()).filter(pl.col("step").n_unique().over("series") > 1)
-    figures = []
-    for unit in (PERCENT, ""):
-        own = several.filter(pl.col("unit") == unit)
-        if not own.is_empty():
-            figures.append(_figure(own, probe, f"curve-{stem}{'' if unit else '-values'}", unit))
-    return figures
+    return [
+        _figure(block, probe, f"curve-{stem}{'' if block.is_rate else '-values'}") for block in blocks(several, GROUP)
+    ]
 
 
-def _figure(own: pl.DataFrame, probe: str, name: str, unit: str) -> Figure:
-    falls = DROP in own.columns and own[DROP].null_count() == 0
-    figures = (DROP, f"{DROP}_low", f"{DROP}_high") if falls else ("value", "low", "high")
-    what = "drop of the repetition rate, percentage points" if falls else "rate, %" if unit else "value"
-    varying = [key for key in _KEYS if own[key].n_unique() > 1]
+def _figure(block: Block, probe: str, name: str) -> Figure:
+    own, varying, (value, low, high) = block.frame, block.varying, block.figures
+    what = "rate, %" if block.is_rate else "value"
+    what = "drop of the repetition rate, percentage points" if block.falls else what
+    category = pl.concat_str(varying, separator=" ") if varying else pl.lit(str(own["split"][0]))
     points = own.select(
-        "series",
-        "step",
-        "model",
-        *varying,
-        "n",
-        category=pl.concat_str(varying, separator=" ") if varying else pl.lit(str(own["split"][0])),
-        value=figures[0],
-        low=figures[1],
-        high=figures[2],
+        *("series", "step", "model", *varying, "n"), category=category, value=value, low=low, high=high
     ).sort("series", "step", maintain_order=True)
     drawn, notes = _drawn(points)
-    panels = drawn["category"].n_unique()
-    constant = [str(own[key][0]) for key in _KEYS if key not in varying]
-    decimals = 1 if unit else 3
+    panels, runs = drawn["category"].n_unique(), points["series"].unique(maintain_order=True).to_list()
     columns = [
-        *([Column("training run", "series")] if points["series"].n_unique() > 1 else []),
+        *([Column("training run", "series")] if len(runs) > 1 else []),
         Column("step", "step"),
         *(Column(key, key) for key in varying),
         Column("n", "n", wrap=False),
-        Column("value", "value", low="low", high="high", decimals=decimals, wrap=False),
+        Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
     ]
-    title = f"{probe} over training: {what}"
+    same = [f"all rows: {', '.join(block.constant)}"] if block.constant else []
     table = Table(
-        title,
-        points.drop("category"),
-        columns,
-        notes=["[95 % interval]", *([f"all rows: {', '.join(constant)}"] if constant else []), *notes],
+        f"{probe} over training: {what}", points.drop("category"), columns, notes=["[95 % interval]", *same, *notes]
     )
-    runs = points["series"].unique(maintain_order=True).to_list()
-    steps = points["step"].n_unique()
     alt = (
-        f"Curves of {probe} over {steps} steps of {', '.join(runs[:4])}{' and others' if len(runs) > 4 else ''}, "
-        f"in {counted(panels, 'chart')}: {what} against the step, with 95 % intervals."
+        f"Curves of {probe} over {points['step'].n_unique()} steps of {', '.join(runs[:4])}"
+        f"{' and others' if len(runs) > 4 else ''}, in {counted(panels, 'chart')}: {what} against the step, with 95 % "
+        "intervals."
     )
     plot = Curves(
         drawn,
@@ -141,7 +119,7 @@ def _figure(own: pl.DataFrame, probe: str, name: str, unit: str) -> Figure:
         y="value",
         series="series",
         x_title="step",
-        y_title=what if panels == 1 else ("drop" if falls else "%" if unit else "value"),
+        y_title=what if panels == 1 else value if block.falls or not block.is_rate else "%",
         low="low",
         high="high",
         panel="category" if panels > 1 else None,
@@ -155,7 +133,7 @@ def _drawn(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
     count = points["category"].n_unique()
     if count <= _MOST_PANELS:
         return points, ()
-    if "split" in points.columns and len(whole := points.filter(pl.col("split") == _WHOLE)) > 0:
+    if "split" in points.columns and len(whole := points.filter(pl.col("split") == ALL)) > 0:
         points = whole
     kept = points["category"].unique(maintain_order=True).head(_MOST_PANELS).to_list()
     said = f"drawn: {len(kept)} of {count} groups; the table has all"

@@ -4,7 +4,7 @@ import shlex
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
@@ -67,39 +67,54 @@ def members_table(title: str, members: Sequence[Member], states: Mapping[int, St
 
 @dataclass(frozen=True, eq=False)
 class SuitePlan(Shown):
-    """The members of a suite, or those of a shard, and how far they are: number → state. Nothing was run."""
+    """The members of a suite, or those of a shard, and how far they are. Nothing was run."""
 
     file: SuiteFile
     members: Sequence[Member]
-    states: Mapping[int, State]
+    states: Mapping[int, State]  # by a member's number
+    failures: Mapping[int, str] = field(default_factory=dict)  # number of a member → why it failed
 
     def tables(self) -> list[Table]:
         return [members_table(f"{self.file.name}: {counted(len(self.members), 'run')}", self.members, self.states)]
 
     def remarks(self) -> list[str]:
-        return [_counted(self.members, self.states)]
+        counts = Counter(self.states[member.number] for member in self.members)
+        told = ", ".join(f"{counts[state]:,} {state}" for state in State if counts[state])
+        return [f"{counted(len(self.members), 'run')}: {told}"]
+
+    def described(self) -> list[dict[str, Any]]:
+        """Each member as a JSON value."""
+        return [
+            {
+                "number": member.number,
+                "state": str(self.states[member.number]),
+                "probe": member.probe.label,
+                "function": member.probe.function,
+                "settings": dict(member.probe.settings),
+                "model": member.model.label,
+                "reference": member.model.reference,
+                "series": member.model.series,
+                "step": member.model.step,
+                "folder": str(member.folder),
+                "failure": self.failures.get(member.number),
+            }
+            for member in self.members
+        ]
 
     def document(self) -> dict[str, Any]:
-        return {"suite": self.file.name, "members": [_described(one, self.states, {}) for one in self.members]}
+        return {"suite": self.file.name, "members": self.described()}
 
 
-@dataclass(frozen=True, eq=False)
-class SuiteRun(Shown):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SuiteRun(SuitePlan):
     """A suite that has been run.
 
     Attributes:
-        members: All members, or those of a shard.
-        states: Number of a member → its state.
-        failures: Number of a member → why it failed.
         frame: A row for each run and group of items; the file `results` has the same.
         notes: What else to know, a line each.
     """
 
-    file: SuiteFile
     folder: Path
-    members: Sequence[Member]
-    states: Mapping[int, State]
-    failures: Mapping[int, str]
     finished: Sequence[FinishedMember] = field(repr=False)
     frame: pl.DataFrame = field(repr=False)
     results: Path = field(repr=False)
@@ -117,68 +132,41 @@ class SuiteRun(Shown):
         return {(one.member.probe.label, one.member.model.label): one.run for one in self.finished}
 
     def tables(self) -> list[Table]:
-        return [*self._unfinished, *model_tables(self.frame, self.finished, fitting=False)]
+        return self._tables(fitting=False)
 
     def main_tables(self) -> list[Table]:
-        return [*self._unfinished, *model_tables(self.frame, self.finished, fitting=True)]
+        return self._tables(fitting=True)
 
-    @property
-    def _unfinished(self) -> list[Table]:
+    def _tables(self, *, fitting: bool) -> list[Table]:
         rest = [member for member in self.members if self.states[member.number] not in DONE]
-        return [members_table("Runs that are not finished", rest, self.states)] if rest else []
+        unfinished = [members_table("Runs that are not finished", rest, self.states)] if rest else []
+        return [*unfinished, *model_tables(self.frame, self.finished, fitting=fitting)]
 
     def remarks(self) -> list[str]:
-        by_number = {member.number: member for member in self.members}
-        failed = [f"{by_number[number].name}: {why}" for number, why in self.failures.items()]
-        empty = [f"{one.member.name}: {one.run.dead_end}" for one in self.finished if self._is_empty(one)]
-        return [_counted(self.members, self.states), *failed, *empty, *self.notes]
-
-    def _is_empty(self, one: FinishedMember) -> bool:
-        return self.states[one.member.number] is State.EMPTY
+        failed = [f"{own.name}: {self.failures[own.number]}" for own in self.members if own.number in self.failures]
+        empty = [f"{one.member.name}: {one.run.dead_end}" for one in self.finished if one.run.dead_end]
+        return [*super().remarks(), *failed, *empty, *self.notes]
 
     def closing(self) -> str:
-        kinds = [self.results.name, *(["report.html"] if self.report else []), *(["figures/"] if self.figures else [])]
-        written = f"{self.folder}: {' and '.join(filter(None, [', '.join(kinds[:-1]), kinds[-1]]))} are written"
-        if len(kinds) == 1:
-            written = f"{self.folder}: {kinds[0]} is written"
+        others = [name for name, made in (("report.html", self.report), ("figures/", self.figures)) if made]
+        *first, last = [self.results.name, *others]
+        written = f"{', '.join(first)} and {last} are written" if first else f"{last} is written"
         if self.is_finished:
-            return written
+            return f"{self.folder}: {written}"
         command = f"negengine suite {shlex.quote(str(self.file.path))}"
-        return f"{written}; not all runs are finished (status 3): to run the others again, `{command}`"
+        return f"{self.folder}: {written}; not all runs are finished (status 3): to run the others again, `{command}`"
 
     def document(self) -> dict[str, Any]:
         return {
             "suite": self.file.name,
             "folder": str(self.folder),
             "finished": self.is_finished,
-            "members": [_described(one, self.states, self.failures) for one in self.members],
+            "members": self.described(),
             "estimates": self.frame.to_dicts(),
             "report": None if self.report is None else str(self.report),
             "figures": [str(path) for path in self.figures],
             "notes": list(self.notes),
         }
-
-
-def _counted(members: Sequence[Member], states: Mapping[int, State]) -> str:
-    counts = Counter(states[member.number] for member in members)
-    told = ", ".join(f"{counts[state]:,} {state}" for state in State if counts[state])
-    return f"{counted(len(members), 'run')}: {told}"
-
-
-def _described(member: Member, states: Mapping[int, State], failures: Mapping[int, str]) -> dict[str, Any]:
-    return {
-        "number": member.number,
-        "state": str(states[member.number]),
-        "probe": member.probe.label,
-        "function": member.probe.function,
-        "settings": dict(member.probe.settings),
-        "model": member.model.label,
-        "reference": member.model.reference,
-        "series": member.model.series,
-        "step": member.model.step,
-        "folder": str(member.folder),
-        "failure": failures.get(member.number),
-    }
 
 
 def _text(value: Any) -> str:
@@ -208,99 +196,92 @@ def suite(
         InputError: The file is wrong, or the folder cannot be written. What a single member lacks is told at the end.
     """
     given, shared = divided(options)
-    found = _Suite.read(file, shared)
-    return found.run(_opening(found.file.opening, given), shared)
+    plan, folder = _read(file, shared)
+    said = vars(plan.file.opening)
+    opening = Opening(**{key: said[key] if value in {"auto", None} else value for key, value in vars(given).items()})
+    shard = shard_of(shared)
+    reporter = Reporter(verbose=shared.get("verbose", False), silent=not shared.get("progress", True))
+    make_folder(folder)
+    plan = _run_members(plan, folder, opening, shared, reporter)
+    done = [member for member in plan.members if plan.states[member.number] in DONE]
+    finished = [FinishedMember.of(member, finished_run(member) or open_run(member.folder)) for member in done]
+    frame = suite_table(finished)
+    results = folder / RESULTS.format(shard.suffix)
+    write_bytes(results, frame.write_csv().encode())
+    found = SuiteRun(
+        plan.file, plan.members, plan.states, plan.failures,
+        folder=folder, finished=finished, frame=frame, results=results,
+    )  # fmt: skip
+    if not shard.is_whole:
+        return replace(found, notes=["the same command without --shard makes the report of all runs"])
+    if not finished:
+        return found
+    try:
+        with needs_libraries():
+            from .suite_report import write_report
+        overview = members_table("All runs", plan.members, plan.states)
+        failures = {own.name: plan.failures[own.number] for own in plan.members if own.number in plan.failures}
+        report, figures = write_report(plan.file.name, folder, overview, failures, finished, frame)
+    except InputError as error:  # such as a missing extra: the results are there all the same
+        return replace(found, notes=[f"there is no report: {error}"])
+    return replace(found, report=report, figures=figures)
 
 
 def plan_suite(file: str | Path, **options: Unpack[RunOptions]) -> SuitePlan:
     """The members of a suite and how far each is; nothing is run or written. Raises InputError if the file is wrong."""
-    found = _Suite.read(file, options)
-    return SuitePlan(found.file, found.members, {member.number: state_of(member) for member in found.members})
+    return _read(file, options)[0]
 
 
-@dataclass(frozen=True)
-class _Suite:
-    file: SuiteFile
-    folder: Path
-    shard: Shard
-    members: Sequence[Member]
+def _read(file: str | Path, options: RunOptions) -> tuple[SuitePlan, Path]:
+    content = SuiteFile.read(Path(file))
+    folder = Path(str(options["output"])) if options.get("output") else RUNS / content.path.stem
+    members = members_of(content, folder)
+    if not members:
+        raise InputError(f"{file}: no probe is for any of its models")
+    own = [members[number] for number in shard_of(options).parts(len(members))]
+    return SuitePlan(content, own, {member.number: state_of(member) for member in own}), folder
 
-    @classmethod
-    def read(cls, file: str | Path, options: RunOptions) -> "_Suite":
-        content = SuiteFile.read(Path(file))
-        folder = Path(str(options["output"])) if options.get("output") else RUNS / content.path.stem
-        shard = shard_of(options)
-        members = members_of(content, folder)
-        if not members:
-            raise InputError(f"{file}: no probe is for any of its models")
-        return cls(content, folder, shard, [members[number] for number in shard.parts(len(members))])
 
-    def run(self, opening: Opening, options: RunOptions) -> SuiteRun:
-        """Run the members that are not finished, then make the table and the report."""
-        reporter = Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True))
-        make_folder(self.folder)
-        states = {member.number: state_of(member) for member in self.members}
-        todo = begun_last(self.members, states)
-        if len(todo) < len(self.members):
-            reporter.say(
-                f"{self.file.name}: {len(self.members) - len(todo):,} of {len(self.members):,} runs are finished"
-            )
-        failures: dict[int, str] = {}
-        for member in todo:
-            reporter.say(f"{self.file.name}: run {member.number} of {len(self.members):,}, {member.name}")
-            try:
-                states[member.number] = _run_member(member, opening, options)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the other members must run
-                failures[member.number] = _told(error)
-                states[member.number] = State.FAILED if holder(member.folder) is None else State.RUNNING
-                reporter.say(f"{self.file.name}: {member.name} failed: {failures[member.number]}")
-                if not isinstance(error, InputError):
-                    reporter.detail("".join(traceback.format_exception(error)))
-            self._record(states, failures)
-        self._record(states, failures)
-        return self._results(states, failures)
+def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOptions, reporter: Reporter) -> SuitePlan:
+    """The members that are not finished, one after the other."""
+    name, total, states, failures = plan.file.name, len(plan.members), dict(plan.states), dict(plan.failures)
+    plan = replace(plan, states=states, failures=failures)
+    todo = begun_last(plan.members, states)
+    if len(todo) < total:
+        reporter.say(f"{name}: {total - len(todo):,} of {total:,} runs are finished")
+    for member in todo:
+        reporter.say(f"{name}: run {member.number} of {total:,}, {member.name}")
+        try:
+            states[member.number] = _run_member(member, opening, options)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other members must run
+            known = isinstance(error, InputError)
+            why = str(error) if known else f"{type(error).__name__}: {first_line(error)} (a bug: see -v)"
+            failures[member.number] = why
+            states[member.number] = State.FAILED if holder(member.folder) is None else State.RUNNING
+            reporter.say(f"{name}: {member.name} failed: {why}")
+            if not known:
+                reporter.detail("".join(traceback.format_exception(error)))
+        _record(plan, folder, shard_of(options))
+    _record(plan, folder, shard_of(options))
+    return plan
 
-    def _results(self, states: Mapping[int, State], failures: Mapping[int, str]) -> SuiteRun:
-        done = [member for member in self.members if states[member.number] in DONE]
-        finished = [FinishedMember.of(member, _opened(member)) for member in done]
-        frame = suite_table(finished)
-        results = self.folder / RESULTS.format(self.shard.suffix)
-        write_bytes(results, frame.write_csv().encode())
-        notes: list[str] = []
-        report: Path | None = None
-        figures: tuple[Path, ...] = ()
-        if not self.shard.is_whole:
-            notes = ["the same command without --shard makes the report of all runs"]
-        elif finished:
-            overview = members_table("All runs", self.members, states)
-            by_number = {member.number: member.name for member in self.members}
-            told = {by_number[number]: why for number, why in failures.items()}
-            try:
-                with needs_libraries():
-                    from .suite_report import write_report
-                report, figures = write_report(self.file.name, self.folder, overview, told, finished, frame)
-            except InputError as error:  # such as a missing extra: the results are there all the same
-                notes = [f"there is no report: {error}"]
-        return SuiteRun(
-            self.file, self.folder, self.members, states, failures, finished, frame, results, report, figures, notes
-        )  # fmt: skip
 
-    def _record(self, states: Mapping[int, State], failures: Mapping[int, str]) -> None:
-        """suite.json: what was run from which file; after every member, so that it can be looked at meanwhile."""
-        content = {
-            "suite": self.file.name,
-            "file": self.file.path.name,
-            "sha256": self.file.sha256,
-            "members": [
-                _described(member, states, failures)
-                | {
-                    "reference": without_home_inside(member.model.reference),
-                    "folder": member.folder.relative_to(self.folder).as_posix(),
-                }
-                for member in self.members
-            ],
-        }
-        write_bytes(self.folder / RECORD.format(self.shard.suffix), json_bytes(content))
+def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
+    """suite.json: what was run from which file; after every member, so that it can be looked at meanwhile."""
+    content = {
+        "suite": plan.file.name,
+        "file": plan.file.path.name,
+        "sha256": plan.file.sha256,
+        "members": [
+            own
+            | {
+                "reference": without_home_inside(own["reference"]),
+                "folder": Path(own["folder"]).relative_to(folder).as_posix(),
+            }
+            for own in plan.described()
+        ],
+    }
+    write_bytes(folder / RECORD.format(shard.suffix), json_bytes(content))
 
 
 def _run_member(member: Member, opening: Opening, options: RunOptions) -> State:
@@ -317,18 +298,3 @@ def _run_member(member: Member, opening: Opening, options: RunOptions) -> State:
             return State.EMPTY
         run = library_function(function)(run if goes_on(function) else model, **own, **shared)
     return State.FINISHED
-
-
-def _opened(member: Member) -> Run:
-    return finished_run(member) or open_run(member.folder)
-
-
-def _opening(file: Opening, given: Opening) -> Opening:
-    """How models are opened: as the call says, else as the file says."""
-    return Opening(**{key: vars(file)[key] if value in {"auto", None} else value for key, value in vars(given).items()})
-
-
-def _told(error: Exception) -> str:
-    return (
-        str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {first_line(error)} (a bug: see -v)"
-    )

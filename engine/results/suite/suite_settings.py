@@ -1,8 +1,4 @@
-"""The settings of a probe in a suite: arguments of the library's functions, checked before anything runs.
-
-Names and kinds of values come from the function's signature. Words to choose from, and smallest and largest numbers,
-come from the options of the command with the same name.
-"""
+"""The settings of an experiment in a suite: its options as TOML has them, checked before anything runs."""
 
 import inspect
 import types
@@ -15,10 +11,8 @@ import msgspec
 
 from ...basics.errors import InputError, did_you_mean
 from ...basics.option import Opening, OptionField, options_of
+from ...library.call import ELSEWHERE
 from ...library.registry import find_command, library_function, load, probes
-
-_OPENED_ELSEWHERE = {"device", "precision", "batch_tokens", "threads", "model", "run"}
-_IN_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
 
 
 def functions() -> list[str]:
@@ -76,22 +70,19 @@ def _check(
 
 @dataclass(frozen=True)
 class _Setting:
-    """An argument as a file can give it: what msgspec converts it to, and the words to choose from."""
-
-    kind: Any
-    words: Sequence[str]
+    kinds: Mapping[Any, str]  # what msgspec converts a value to → that in words
+    words: Sequence[str]  # to choose from
     is_needed: bool
 
     def fault(self, value: Any) -> str:
         """What is given and what is needed; empty for a value of the right kind."""
         try:
-            msgspec.convert(value, self.kind)
+            msgspec.convert(value, _union(self.kinds))
         except msgspec.ValidationError:
             unknown = [one for one in (value if isinstance(value, list) else [value]) if one not in self.words]
             given = unknown[0] if self.words and unknown else value
             near = did_you_mean(given, self.words) if isinstance(given, str) else ""
-            needed = " or ".join(_in_words(self.kind))
-            return f"{str(given)[:60]!r}; {near}{needed} is needed"
+            return f"{str(given)[:60]!r}; {near}{' or '.join(self.kinds.values())} is needed"
         return ""
 
 
@@ -100,47 +91,39 @@ def _settings(function: str) -> Iterator[tuple[str, _Setting]]:
     hints = get_type_hints(own)
     declared = options_of(load(command.experiment)) if command and command.experiment else {}
     for key, parameter in inspect.signature(own).parameters.items():
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and key not in _OPENED_ELSEWHERE:
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and key not in ELSEWHERE:
             yield key, _setting(hints.get(key, Any), declared.get(key), parameter.default is inspect.Parameter.empty)
 
 
 def _setting(hint: Any, field: OptionField | None, is_needed: bool = False) -> _Setting:
     words = [] if field is None or field.choices is None else [str(member.value) for member in field.choices]
     bounds = msgspec.Meta() if field is None else msgspec.Meta(ge=field.option.minimum, le=field.option.maximum)
-    return _Setting(_kind(hint, words, bounds), words, is_needed)
+    return _Setting(dict(_kinds(hint, words, bounds)), words, is_needed)
 
 
-def _kind(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Any:
-    """The hint with the kinds of values that TOML has; None where it has no such value, as for a frame."""
+def _union(kinds: Mapping[Any, str]) -> Any:
+    return Union[tuple(kinds)] if kinds else Any  # noqa: UP007 - a tuple that is known at run time
+
+
+def _kinds(hint: Any, words: Sequence[str], bounds: msgspec.Meta) -> Iterator[tuple[Any, str]]:
+    """The kinds of values that TOML has for an argument, each in words; none for others, such as a frame."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in {Union, types.UnionType}:
-        kinds = [kind for one in inner if one is not Any and (kind := _kind(one, words, bounds)) is not None]
-        return Union[tuple(kinds)]  # noqa: UP007 - a tuple that is known at run time
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return types.GenericAlias(dict, (str, _kind(inner[1], words, bounds)))
-    if isinstance(origin, type) and issubclass(origin, Sequence):
-        return types.GenericAlias(list, _kind(inner[0], words, bounds))
-    if hint in {str, Path} or (words and isinstance(hint, type) and issubclass(hint, str)):
-        return Literal[tuple(words)] if words else Annotated[str, msgspec.Meta(min_length=1)]
-    if hint in {int, float}:
-        return Annotated[hint, bounds]
-    return hint if hint in {bool, Any} else None
-
-
-def _in_words(kind: Any) -> Iterator[str]:
-    """The kinds of values that a setting takes, in words."""
-    inner = get_args(kind)
-    if get_origin(kind) is Union:
         for one in inner:
-            yield from _in_words(one)
-        return
-    if get_origin(kind) is Literal:
-        yield f"one of {', '.join(inner)}"
-    elif get_origin(kind) is list:
-        yield "a list of them" if get_origin(inner[0]) is Literal else f"a list ({' or '.join(_in_words(inner[0]))})"
-    elif get_origin(kind) is Annotated:
-        (meta,) = kind.__metadata__
-        least = "" if meta.ge is None else f" of at least {meta.ge}"
-        yield f"{_IN_WORDS[inner[0]]}{least}{'' if meta.le is None else f' and at most {meta.le}'}"
-    else:
-        yield _IN_WORDS.get(get_origin(kind) or kind, "another value")
+            yield from _kinds(one, words, bounds)
+    elif isinstance(origin, type) and issubclass(origin, Mapping):
+        yield types.GenericAlias(dict, (str, _union(dict(_kinds(inner[1], words, bounds))))), "a table"
+    elif isinstance(origin, type) and issubclass(origin, Sequence):
+        items = dict(_kinds(inner[0], words, bounds))
+        said = "a list of them" if words else f"a list ({' or '.join(items.values()) or 'any values'})"
+        yield types.GenericAlias(list, _union(items)), said
+    elif words and isinstance(hint, type) and issubclass(hint, str | Path):
+        yield Literal[tuple(words)], f"one of {', '.join(words)}"
+    elif hint in {str, Path}:
+        yield Annotated[str, msgspec.Meta(min_length=1)], "a text"
+    elif hint in {int, float}:
+        least = "" if bounds.ge is None else f" of at least {bounds.ge}"
+        most = "" if bounds.le is None else f" and at most {bounds.le}"
+        yield Annotated[hint, bounds], f"a{' whole' if hint is int else ''} number{least}{most}"
+    elif hint is bool:
+        yield bool, "true or false"

@@ -9,8 +9,17 @@ from ...basics.errors import InputError
 from ...experiments.items import ALL
 from ...library.run import Run
 from ...views import Table
-from ..comparison.differences import GROUP, outcomes_of
-from ..comparison.estimates import FITTING, MODEL, PERCENT, PRINTED, estimates, estimates_tables, main_items
+from ..comparison.estimates import (
+    FITTING,
+    GROUP,
+    MODEL,
+    PERCENT,
+    PRINTED,
+    estimates,
+    estimates_tables,
+    main_items,
+    outcomes_of,
+)
 from .suite_members import Member
 
 KEYS = ("probe", "model", "series", "step", "revision")

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,12 @@ class Check:
     def is_damage(self) -> bool:
         return self.outcome is Outcome.DAMAGED
 
+    def damaged(self, detail: str, repair: str) -> "Check":
+        return replace(self, outcome=Outcome.DAMAGED, detail=detail, repair=repair)
+
+    def skipped(self, detail: str, outcome: Outcome = Outcome.NOT_CHECKED, repair: str = "") -> "Check":
+        return replace(self, outcome=outcome, detail=detail, repair=repair)
+
 
 @dataclass(frozen=True, eq=False)
 class Verification(Shown):
@@ -73,17 +79,13 @@ class Verification(Shown):
     folder: Path
     kind: str
     name: str
-    checks: tuple[Check, ...]
-    notes: tuple[str, ...] = ()
+    checks: Sequence[Check]
+    notes: Sequence[str] = ()
 
-    @classmethod
-    def of(
-        cls, folder: Path, kind: str, name: str, checks: Sequence[Check], notes: Sequence[str] = ()
-    ) -> "Verification":
-        """Put the checks of one stage or file together, else in the order in which they were made."""
-        order = list(dict.fromkeys(check.of for check in checks))
-        together = sorted(checks, key=lambda check: order.index(check.of))
-        return cls(folder, kind, name, tuple(together), tuple(notes))
+    def __post_init__(self) -> None:
+        order = list(dict.fromkeys(check.of for check in self.checks))
+        together = sorted(self.checks, key=lambda check: order.index(check.of))  # those of one stage or file
+        object.__setattr__(self, "checks", tuple(together))
 
     @property
     def damage(self) -> tuple[Check, ...]:
@@ -97,9 +99,12 @@ class Verification(Shown):
 
     def tables(self) -> list[Table]:
         """What was checked, how many, and the result."""
+        one = pl.col("n") == 1
+        unit = pl.when(one).then(pl.col("unit").str.strip_suffix("s")).otherwise("unit")
+        numbers = pl.Series([f"{check.n:,}" for check in self.checks], dtype=pl.String)
         shown = self.frame.with_columns(
-            pl.Series("counted", [_counted(check) for check in self.checks], dtype=pl.String),
-            pl.Series("found", [_found(check) for check in self.checks], dtype=pl.String),
+            counted=pl.when(pl.col("unit") == "").then(pl.lit("")).otherwise(pl.format("{} {}", numbers, unit)),
+            found=pl.when(pl.col("detail") == "").then("outcome").otherwise(pl.format("{}: {}", "outcome", "detail")),
         )
         columns = [
             Column("stage" if self.kind == "run" else "file", "of", wrap=False),
@@ -114,7 +119,8 @@ class Verification(Shown):
         """What is damaged and what repairs it, in one line for each; further notes; the verdict."""
         damaged = [f"{check.of}: {check.what}: {check.detail}; {check.repair}" for check in self.damage[1:]]
         skipped = sum(check.outcome is Outcome.NOT_CHECKED for check in self.checks)
-        verdict = [] if self.damage else [f"{self.folder}: no damage found{_skipped(skipped)}"]
+        also = f"; {counted(skipped, 'check was', 'checks were')} not possible" if skipped else ""
+        verdict = [] if self.damage else [f"{self.folder}: no damage found{also}"]
         return [*self.notes, *damaged, *verdict]
 
     def closing(self) -> str:
@@ -134,27 +140,11 @@ class Verification(Shown):
         }
 
     def refuse_damage(self) -> None:
-        """Raise an error where something is damaged.
-
-        Raises:
-            InputError: Names the first damage and what repairs it.
-        """
+        """Raise an InputError with the first damage and what repairs it, if there is any."""
         if self.damage:
             check, more = self.damage[0], len(self.damage) - 1
             also = f" (and {more} more, see above)" if more else ""
             raise InputError(f"{self.folder}: {check.of}: {check.what}: {check.detail}{also}; {check.repair}")
-
-
-def _counted(check: Check) -> str:
-    return f"{check.n:,} {check.unit.removesuffix('s') if check.n == 1 else check.unit}" if check.unit else ""
-
-
-def _found(check: Check) -> str:
-    return f"{check.outcome}: {check.detail}" if check.detail else str(check.outcome)
-
-
-def _skipped(n: int) -> str:
-    return f"; {counted(n, 'check was', 'checks were')} not possible" if n else ""
 
 
 def named(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from ...text.lexicon import load_lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from ...text.pattern_files import load_patterns
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
-from .checks import Check, Outcome
+from .checks import Check
 from .reference import each
 
 _FEWEST_ALIKE = 0.5
@@ -133,20 +133,14 @@ def check_form(exported: ExportedModel, graph: Path) -> Check:
         for name, size in wanted.items()
         if outputs.get(name) != size
     ]
-    repair = export_again(exported)
-    return replace(check, outcome=Outcome.DAMAGED, detail=wrong[0], repair=repair) if wrong else check
+    return check.damaged(wrong[0], export_again(exported)) if wrong else check
 
 
 def check_heads(exported: ExportedModel, graph: str, found: Sequence[Computed], asked: Sequence[Sentence]) -> Check:
     """Whether the decisions that a graph makes are those of its own logits, by NumPy."""
-    wrong = [
-        number
-        for number, (own, sentence) in enumerate(zip(found, asked, strict=True))
-        if not _is_own_decision(own, sentence.expected)
-    ]
+    wrong = sum(not _is_own_decision(own, one.expected) for own, one in zip(found, asked, strict=True))
     check = Check(graph, "decisions follow from the logits", len(found), "sentences")
-    detail = f"not in {counted(len(wrong), 'sentence')}"
-    return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=export_again(exported)) if wrong else check
+    return check.damaged(f"not in {counted(wrong, 'sentence')}", export_again(exported)) if wrong else check
 
 
 def _is_own_decision(own: Computed, expected: int) -> bool:
@@ -175,9 +169,7 @@ def check_equal(
     bound = disagreement_bound(other, len(found))
     said = f"max |Δlogit| {largest:.1e}, {ties:,} near-ties, {other:,} other decisions"
     check = replace(check, detail=said, wrong=other, near_ties=ties, bound=bound)
-    if off or other:
-        return replace(check, outcome=Outcome.DAMAGED, repair=export_again(exported))
-    return check
+    return check.damaged(said, export_again(exported)) if off or other else check
 
 
 def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> Check:
@@ -191,10 +183,11 @@ def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> 
     model = CausalLM(exported, CPU, graph=exported.graph)
     found = np.concatenate([model.token_logprobs(sentence.ids[None])[0] for sentence in asked])
     largest = float(np.abs(found - wanted).max(initial=0))
-    check = replace(check, detail=f"max difference {largest:.1e}")
-    if not largest <= ROUNDING * max(1.0, float(np.abs(wanted).max(initial=0))):
-        return replace(check, outcome=Outcome.DAMAGED, repair=export_again(exported))
-    return check
+    said, is_close = (
+        f"max difference {largest:.1e}",
+        largest <= ROUNDING * max(1.0, float(np.abs(wanted).max(initial=0))),
+    )
+    return replace(check, detail=said) if is_close else check.damaged(said, export_again(exported))
 
 
 def check_close(exported: ExportedModel, graph: str, found: Sequence[Computed], wanted: Sequence[Computed]) -> Check:
@@ -206,20 +199,14 @@ def check_close(exported: ExportedModel, graph: str, found: Sequence[Computed], 
         f"error of the margin: mean {errors.mean():+.2g}, standard deviation {errors.std():.2g}, largest "
         f"{np.abs(errors).max():.2g} logits; same top-1 in {100 * alike:.1f} %"
     )
-    if not np.isfinite(errors).all() or alike < _FEWEST_ALIKE:
-        return replace(check, outcome=Outcome.DAMAGED, detail=said, repair=export_again(exported))
-    return replace(check, detail=said)
+    is_close = np.isfinite(errors).all() and alike >= _FEWEST_ALIKE
+    return replace(check, detail=said) if is_close else check.damaged(said, export_again(exported))
 
 
 def _margin(own: Computed) -> float:
     """The expected token's logit minus the best other logit."""
     best_other = own.values[1] if own.ids[1] == 1 else own.values[0]
     return float(own.values[2] - best_other)
-
-
-def is_low_precision(name: str) -> bool:
-    """Whether a graph computes at low precision."""
-    return name in LOW_PRECISION.values()
 
 
 def graphs(exported: ExportedModel) -> list[str]:

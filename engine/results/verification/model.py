@@ -1,22 +1,20 @@
 """An exported model against its export.json: files, what export.json says, graphs, and PyTorch if asked for."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...basics.choices import LANGUAGE_MODELS, Task
 from ...basics.errors import InputError
 from ...basics.reading import file_sha256
-from ...inference.exported import MANIFEST, ExportedModel, load_exported
+from ...inference.exported import LOW_PRECISION, MANIFEST, ExportedModel, load_exported
 from ...library.again import Logits, Reference
 from ...text.tokenizer import load_tokenizer
-from .checks import Check, Outcome, Verification, named
+from .checks import Check, Verification, named
 from .graphs import (
     Computed,
-    Sentence,
     check_close,
     check_equal,
     check_form,
@@ -25,7 +23,6 @@ from .graphs import (
     compute,
     export_again,
     graphs,
-    is_low_precision,
     masked_sentences,
     text_pairs,
 )
@@ -48,10 +45,11 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
         checks += [check_form(exported, exported.folder / name) for name in names]
         if sample and not any(check.is_damage for check in checks):
             other = None if torch is None else torch_reference(torch, exported)
-            checks += _compared(exported)(exported, sample, seed, other)
+            compared = _masked if exported.task in LANGUAGE_MODELS else _classified
+            checks += compared(exported, sample, seed, other)
     extra = _without_digest(exported)
     notes = [f"{exported.folder}: export.json has no digest of {', '.join(extra)}"] if extra else []
-    return Verification.of(exported.folder, "model", exported.name, checks, notes)
+    return Verification(exported.folder, "model", exported.name, checks, notes)
 
 
 def any_model(reference: str | Path) -> ExportedModel:
@@ -65,20 +63,13 @@ def any_model(reference: str | Path) -> ExportedModel:
         raise
 
 
-def _compared(exported: ExportedModel) -> Callable[[ExportedModel, int, int, Reference | None], Iterator[Check]]:
-    if exported.task in LANGUAGE_MODELS:
-        return _masked
-    return _tokens if exported.task == Task.TOKEN_CLASSIFICATION else _pairs
-
-
 def _files(exported: ExportedModel) -> Iterator[Check]:
     what = "the file is as it was written"
     yield Check(MANIFEST, what, 1, "files")  # it was read, so it has the digest that it should have
     for name, digest in exported.info["files"].items():
         check = Check(name, what, 1, "files")
         if file_sha256(exported.folder / name) != digest:
-            detail = "its sha256 is not that in export.json"
-            check = replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=export_again(exported))
+            check = check.damaged("its sha256 is not that in export.json", export_again(exported))
         yield check
 
 
@@ -105,7 +96,7 @@ def _manifest(exported: ExportedModel) -> Iterator[Check]:
     except (OSError, ValueError, RecursionError):
         config = None
     if not isinstance(config, dict):
-        yield Check(MANIFEST, "agrees with config.json", outcome=Outcome.NOT_CHECKED, detail=f"{path} cannot be read")
+        yield Check(MANIFEST, "agrees with config.json").skipped(f"{path} cannot be read")
         return
     facts = dict(_facts(exported, config))
     wrong = [
@@ -130,22 +121,16 @@ def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple
         longest = min(longest, config.get("sliding_window") or longest)
     # Some families lose the first positions to the padding token: their sentences are a little shorter.
     first = longest - exported.max_length
-    yield "max_length", (exported.max_length, exported.max_length if first in _lost(exported) else longest)
+    lost = {0, 2, 1 + (exported.padding_id or 0)}
+    yield "max_length", (exported.max_length, exported.max_length if first in lost else longest)
     for name, key in (("layers", "num_hidden_layers"), ("hidden_size", "hidden_size")):
         if name in info and key in config:
             yield name, (info[name], config[key])
 
 
-def _lost(exported: ExportedModel) -> set[int]:
-    """How many of a model's positions sentences may lose."""
-    return {0, 2, 1 + (exported.padding_id or 0)}
-
-
 def _concluded(exported: ExportedModel, what: str, n: int, wrong: list[str]) -> Check:
     check = Check(MANIFEST, what, n, "fields")
-    if wrong:
-        check = replace(check, outcome=Outcome.DAMAGED, detail=named(wrong), repair=export_again(exported))
-    return check
+    return check.damaged(named(wrong), export_again(exported)) if wrong else check
 
 
 def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
@@ -157,7 +142,7 @@ def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | 
     for name in others:
         found = compute(exported.folder / name, asked)
         yield check_heads(exported, name, found, asked)
-        if is_low_precision(name):
+        if name in LOW_PRECISION.values():
             yield check_close(exported, name, found, reference)
         else:
             yield check_equal(exported, name, first, _logits(found), _logits(reference))
@@ -166,39 +151,26 @@ def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | 
     if torch is not None:
         texts = [sentence.text for sentence in asked if sentence.text]
         right = each(texts, torch.masked, torch.at_once)
-        own = _logits(_of_texts(reference, asked))
+        own = [one.logits for one, sentence in zip(reference, asked, strict=True) if sentence.text]
         yield check_equal(exported, first, torch.name, own, right)
-
-
-def _of_texts(found: list[Computed], asked: list[Sentence]) -> list[Computed]:
-    return [own for own, sentence in zip(found, asked, strict=True) if sentence.text]
 
 
 def _logits(found: list[Computed]) -> list[Logits]:
     return [own.logits for own in found]
 
 
-def _pairs(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
-    """A classifier has one graph; it is compared with PyTorch."""
-    name, what = exported.graph.name, "equal to PyTorch within rounding"
-    if torch is None:
-        yield Check(name, what, outcome=Outcome.NOT_CHECKED, detail="give --torch CHECKPOINT")
-        return
-    reference = ExportedReference(exported)
-    longest = min(_PAIR_LENGTH, exported.max_length)
-    texts = text_pairs(sample, seed)
-    own, right = (_pair_logits(asked, texts, longest) for asked in (reference, torch))
-    yield check_equal(exported, name, torch.name, own, right)
-
-
-def _tokens(exported: ExportedModel, *_: object) -> Iterator[Check]:
-    """The labels of a token classifier are compared with PyTorch when it is exported, and not again."""
-    detail = "its labels were compared with PyTorch when it was exported"
-    yield Check(exported.graph.name, "equal to PyTorch within rounding", outcome=Outcome.NOT_CHECKED, detail=detail)
-
-
-def _pair_logits(reference: Reference, texts: Sequence[tuple[str, str]], longest: int) -> list[Logits]:
-    def one(pair: tuple[str, str]) -> Logits:
-        return reference.pair(pair[0], pair[1], longest)
-
-    return each(texts, one, reference.at_once)
+def _classified(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
+    """A classifier has one graph; that of pairs is compared with PyTorch."""
+    check = Check(exported.graph.name, "equal to PyTorch within rounding")
+    if exported.task == Task.TOKEN_CLASSIFICATION:
+        yield check.skipped("its labels were compared with PyTorch when it was exported")
+    elif torch is None:
+        yield check.skipped("give --torch CHECKPOINT")
+    else:
+        longest = min(_PAIR_LENGTH, exported.max_length)
+        texts = text_pairs(sample, seed)
+        own, right = (
+            each(texts, lambda pair, asked=asked: asked.pair(*pair, longest), asked.at_once)  # type: ignore[misc]
+            for asked in (ExportedReference(exported), torch)
+        )
+        yield check_equal(exported, exported.graph.name, torch.name, own, right)

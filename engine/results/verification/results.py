@@ -44,10 +44,6 @@ class StoredParts:
     damaged: tuple[int, ...]  # the numbers of those that are not whole
     foreign: tuple[str, ...]  # other files in the folder of the parts
 
-    @property
-    def are_whole(self) -> bool:
-        return self.there == self.expected and not self.damaged
-
 
 @dataclass(frozen=True, eq=False)
 class StoredStage:
@@ -97,26 +93,23 @@ class StoredStage:
     @property
     def resume(self) -> str:
         """What repairs a final file, or a part that is needed."""
-        return f"to repair it, run: {self._command}"
+        return self._repair()
 
     @property
     def publish_again(self) -> str:
         """What makes the final files again: from the parts if they are there, else from the model."""
-        return self._after_removing(*self.record.files)
+        return self._repair(*self.record.files)
 
     @property
     def decide_again(self) -> str:
-        return self._after_removing(f"{PARTS_FOLDER}/{self.name}", *self.record.files)
+        return self._repair(f"{PARTS_FOLDER}/{self.name}", *self.record.files)
 
-    def _after_removing(self, *names: str) -> str:
-        files = " ".join(shlex.quote(str(self.folder / name)) for name in names)
-        return f"to repair it, remove {files}, then run: {self._command}"
-
-    @property
-    def _command(self) -> str:
-        # For this very folder: the run may have been copied, moved, or put together from shards since it was made.
+    def _repair(self, *removed: str) -> str:
+        """For this very folder: the run may have been copied, moved, or put together from shards since it was made."""
         command = shard_command(self.record, self.folder, None if self.shard.is_whole else self.shard)
-        return command or "the same call or command again"
+        files = " ".join(shlex.quote(str(self.folder / name)) for name in removed)
+        before = f"remove {files}, then " if removed else ""
+        return f"to repair it, {before}run: {command or 'the same call or command again'}"
 
 
 def check_results(stored: StoredStage) -> Iterator[Check]:
@@ -127,15 +120,15 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
     yield _parts(stored)
     if not stored.is_whole:
         why = "the stage is not finished" if stored.shard.is_whole else "`merge` makes the tables of shards"
-        yield Check(stored.name, _FROM_PARTS, outcome=Outcome.NOT_CHECKED, detail=why)
+        yield Check(stored.name, _FROM_PARTS).skipped(why)
         return
     if stored.unlike:
-        yield Check(stored.name, _FROM_PARTS, outcome=Outcome.NOT_CHECKED, detail="final files are damaged")
+        yield Check(stored.name, _FROM_PARTS).skipped("final files are damaged")
         return
     stage = stages().get(stored.name)
     if stage is None:
         why = f"no probe here makes the results of {stored.name}; is the package that made them installed?"
-        yield Check(stored.name, _FROM_PARTS, outcome=Outcome.NOT_CHECKED, detail=why)
+        yield Check(stored.name, _FROM_PARTS).skipped(why)
         return
     of_parts = _tables_of_parts(stored, stage)
     yield of_parts
@@ -164,12 +157,12 @@ def _final_files(stored: StoredStage) -> Check | None:
     if not stored.shard.is_whole:
         return None
     if not record.finished:
-        return replace(check, outcome=Outcome.NOT_CHECKED, detail="the stage is not finished", repair=stored.resume)
+        return check.skipped("the stage is not finished", repair=stored.resume)
     if stored.unlike:
         missing = [name for name in stored.unlike if not (stored.folder / name).is_file()]
         changed = [name for name in stored.unlike if name not in missing]
         said = [f"{named(missing)} missing"] * bool(missing) + [f"{named(changed)} changed"] * bool(changed)
-        return replace(check, outcome=Outcome.DAMAGED, detail=", ".join(said), repair=stored.resume)
+        return check.damaged(", ".join(said), stored.resume)
     return check
 
 
@@ -180,28 +173,26 @@ def _parts(stored: StoredStage) -> Check:
     is_needed = not stored.is_whole
     if parts.damaged:
         numbers = [stored.part(number).rows.name for number in parts.damaged]
-        repair = stored.resume if is_needed else stored.publish_again
-        return replace(check, outcome=Outcome.DAMAGED, detail=f"{named(numbers)} damaged", repair=repair)
+        return check.damaged(f"{named(numbers)} damaged", stored.resume if is_needed else stored.publish_again)
     if missing and stored.record.finished and is_needed:
-        detail = f"{missing:,} of {parts.expected:,} are missing"
-        return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.resume)
+        return check.damaged(f"{missing:,} of {parts.expected:,} are missing", stored.resume)
     if missing and stored.record.finished:
-        return replace(check, outcome=Outcome.NOT_KEPT, detail=f"{missing:,} of {parts.expected:,} are not kept")
+        return check.skipped(f"{missing:,} of {parts.expected:,} are not kept", Outcome.NOT_KEPT)
     return replace(check, detail=f"{missing:,} are still to do" if missing else "")
 
 
 def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
     check = Check(stored.name, _FROM_PARTS)
-    if not stored.parts.are_whole:
+    if stored.parts.there < stored.parts.expected or stored.parts.damaged:
         if stored.parts.damaged:
-            return replace(check, outcome=Outcome.NOT_CHECKED, detail="parts are damaged")
-        return replace(check, outcome=Outcome.NOT_KEPT, detail="parts are not kept")
+            return check.skipped("parts are damaged")
+        return check.skipped("parts are not kept", Outcome.NOT_KEPT)
     together = put_together(stored.folder, stored.name, stored.record)
     check = replace(check, n=int(together.counts.get("rows", 0)), unit="rows")
     if together.counts != stored.record.counts:
         keys = [key for key in together.counts if together.counts[key] != stored.record.counts.get(key)]
         detail = f"{stored.marker.name} has other counts than the parts ({named(keys) or 'more counts'})"
-        return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.publish_again)
+        return check.damaged(detail, stored.publish_again)
     return _published(check, stored, stage, together)
 
 
@@ -210,30 +201,29 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
     name = stage.rows_file
     check = Check(stored.name, _FROM_ITEMS.format(name or "the items"))
     if name is None or name not in stored.record.files:
-        return replace(check, outcome=Outcome.NOT_CHECKED, detail="no file has the rows of all parts")
+        return check.skipped("no file has the rows of all parts")
     names = [name, *(further for further in stage.further_rows_files if further in stored.record.files)]
     try:
         rows = stage.rows_of({own: pl.scan_parquet(stored.folder / own) for own in names})
         n = int(rows.select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         detail = f"{named(names)} cannot be read ({one_line(error)})"
-        return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stored.publish_again)
+        return check.damaged(detail, stored.publish_again)
     parts = FinishedParts(stored.folder, rows, stored.record.counts, stored.record.metadata)
     return _published(replace(check, n=n, unit="rows"), stored, stage, parts)
 
 
 def _published(check: Check, stored: StoredStage, stage: type[Stage[Any, Any]], parts: FinishedParts) -> Check:
-    damaged = replace(check, outcome=Outcome.DAMAGED, repair=stored.publish_again)
     try:
         files = stage.publish(parts)
     except Exception as error:  # noqa: BLE001 - rows that are wrong can make any error
-        return replace(damaged, detail=f"the tables cannot be made ({one_line(error)})")
+        return check.damaged(f"the tables cannot be made ({one_line(error)})", stored.publish_again)
     if set(files) != set(stored.record.files):
         detail = f"{stored.marker.name} lists {named(sorted(stored.record.files))}; {named(sorted(files))} are right"
-        return replace(damaged, detail=detail)
+        return check.damaged(detail, stored.publish_again)
     for name, content in files.items():
         if said := difference(stored.folder / name, content):
-            return replace(damaged, detail=f"{name}: {said}")
+            return check.damaged(f"{name}: {said}", stored.publish_again)
     return check
 
 
@@ -248,11 +238,10 @@ def _recounts(stored: StoredStage, of_parts: Check) -> Iterator[Check]:
         run: Run = found.open(stored.folder)
         for recount in run.recounts():
             check = Check(stored.name, recount.what, recount.n, "rows")
-            damaged = replace(check, outcome=Outcome.DAMAGED, detail=recount.wrong, repair=repair)
-            yield damaged if recount.wrong else check
+            yield check.damaged(recount.wrong, repair) if recount.wrong else check
     except (InputError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError) as error:
         detail = f"the tables cannot be counted again ({one_line(error)})"
-        yield Check(stored.name, what, outcome=Outcome.DAMAGED, detail=detail, repair=repair)
+        yield Check(stored.name, what).damaged(detail, repair)
 
 
 def difference(path: Path, wanted: Result) -> str:

@@ -11,13 +11,13 @@ from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...inference.audit import disagreement_bound
 from ...inference.exported import ExportedModel
-from ...library.again import Compared, Draw, Item, Reference, Sample, Verdict
+from ...library.again import Compared, Draw, Reference, Sample, Verdict
 from ...library.registry import run_class
 from ...library.run import Run
 from ...runs.lock import refuse_held
 from ...runs.record import RUN_FILE, read_run
 from ...runs.results import begun_stages
-from .checks import Check, Outcome, Verification
+from .checks import Check, Verification
 from .model import any_model, verify_model
 from .reference import ExportedReference, each, torch_reference
 from .results import StoredStage, check_results, foreign_files
@@ -94,7 +94,7 @@ def _verify_run(folder: Path, asked: _Asked) -> Verification:
     foreign = foreign_files(stored)
     notes = [f"{folder}: not written by this run: {', '.join(foreign)}"] if foreign else []
     name = str(stored[0].record.identity.get("model", ""))
-    return Verification.of(folder, "run", name, checks, notes)
+    return Verification(folder, "run", name, checks, notes)
 
 
 def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked) -> Iterator[Check]:
@@ -109,8 +109,7 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
         if asked.must_decide:
             raise
         detail = f"{error}; if the model has moved, give --model"
-        for stage in readable:
-            yield Check(stage.name, "items decided again", outcome=Outcome.NOT_CHECKED, detail=detail)
+        yield from (Check(stage.name, "items decided again").skipped(detail) for stage in readable)
         return
     references: list[Reference] = [ExportedReference(exported)]
     if asked.torch is not None:
@@ -123,8 +122,7 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
                 for sample in run.open(stage.folder).again(draw):
                     yield _conclusion(stage, sample, reference)
             except InputError as error:
-                what = f"items decided again by {reference.name}"
-                yield Check(stage.name, what, outcome=Outcome.NOT_CHECKED, detail=str(error))
+                yield Check(stage.name, f"items decided again by {reference.name}").skipped(str(error))
             except (pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
                 if stage.name not in unreadable:  # damage that was found before can make any error here
                     raise
@@ -147,14 +145,11 @@ def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path |
 
 
 def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Check:
-    def again(item: Item) -> Compared:
-        return item.again(reference)
-
-    compared = each(sample.items, again, reference.at_once)
+    compared = each(sample.items, lambda item: item.again(reference), reference.at_once)
     what = f"{sample.kind} decided again by {reference.name}"
     check = Check(stage.name, what, len(compared), sample.kind.rsplit(maxsplit=1)[-1])
     if not compared:
-        return Check(stage.name, what, outcome=Outcome.NOT_CHECKED, detail=sample.why_not)
+        return Check(stage.name, what).skipped(sample.why_not)
     wrong = [found for found in compared if found.verdict is Verdict.WRONG]
     ties = sum(found.verdict is Verdict.NEAR_TIE for found in compared)
     bound = disagreement_bound(len(wrong), len(compared), CONFIDENCE)
@@ -166,8 +161,7 @@ def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Che
     if not are_too_many(compared, stage.record.counts):
         return check
     worst = min(wrong, key=lambda found: not found.is_exact)
-    detail = f"{said} ({worst.name}: {worst.why})"
-    return replace(check, outcome=Outcome.DAMAGED, detail=detail, repair=stage.decide_again)
+    return check.damaged(f"{said} ({worst.name}: {worst.why})", stage.decide_again)
 
 
 def are_too_many(compared: Sequence[Compared], counts: Mapping[str, Any]) -> bool:
