@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from ..basics.paths import without_home
+from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
 from .model import Model
 
@@ -113,3 +113,25 @@ def _file(path: Path) -> dict[str, str]:
     if is_file(path):
         found["sha256"] = file_sha256(path)
     return found
+
+
+def files_in(value: Any) -> list[dict[str, str]]:
+    """The files and folders in a recorded argument: `path`, and `sha256` for a file."""
+    if isinstance(value, list):
+        return [found for one in value for found in files_in(one)]
+    if isinstance(value, dict):
+        return [value] if _is_file(value) else [found for inner in value.values() for found in files_in(inner)]
+    return []
+
+
+def as_given(value: Any) -> Any:
+    """A recorded argument as the function takes it: files are paths again."""
+    if isinstance(value, list):
+        return [as_given(one) for one in value]
+    if isinstance(value, dict):
+        return str(with_home(value["path"])) if _is_file(value) else {key: as_given(one) for key, one in value.items()}
+    return value
+
+
+def _is_file(value: dict[str, Any]) -> bool:
+    return "path" in value and set(value) <= {"path", "sha256"}

@@ -23,8 +23,9 @@ import yaml
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...experiments.data_sets.sources import sources
+from ...library.call import files_in
 from ...library.finished import open_run
-from ...library.registry import Probe, probe_of
+from ...library.registry import probe_of
 from ...library.run import Run
 from ...runs.record import StageRecord, read_run
 from ...views.to_latex import latex
@@ -59,10 +60,10 @@ class Reference:
 
     @property
     def bibtex(self) -> str:
-        authors = " and ".join(latex(author) if " " in author else f"{{{latex(author)}}}" for author in self.authors)
-        if self.role == "tool":  # the name of a group is not a first and a last name
-            authors = " and ".join(f"{{{latex(author)}}}" for author in self.authors)
-        values = {"title": _protected(self.title), "author": authors}
+        is_group = self.role == "tool"  # whose name is not a first and a last one
+        names = [f"{{{latex(own)}}}" if is_group or " " not in own else latex(own) for own in self.authors]
+        title = _CAPITALS.sub(lambda match: f"{{{match[0]}}}", latex(self.title))
+        values = {"title": title, "author": " and ".join(names)}
         values |= {"year": str(self.year)} if self.year else {}
         values |= {name: value if name in _VERBATIM else latex(value) for name, value in self.fields.items()}
         lines = [f"  {name} = {{{value}}}," for name, value in values.items()]
@@ -129,11 +130,6 @@ def _reference(key: str, entry: Mapping[str, Any]) -> Reference:
     )
 
 
-def _protected(title: str) -> str:
-    """A title for BibTeX: words with capitals inside keep them."""
-    return _CAPITALS.sub(lambda match: f"{{{match[0]}}}", latex(title))
-
-
 @dataclass(frozen=True, eq=False)
 class Citation:
     """What a paper needs to say about some runs.
@@ -150,7 +146,6 @@ class Citation:
 
     @property
     def bibtex(self) -> str:
-        """The entries of all references."""
         return "\n\n".join(reference.bibtex for reference in self.references) + "\n"
 
     @property
@@ -161,7 +156,6 @@ class Citation:
         return f"Methods\n\n{methods}\n\nFor the Responsible NLP checklist\n\n{facts}\n\nBibTeX\n\n{self.bibtex}"
 
     def document(self) -> dict[str, Any]:
-        """Everything as one JSON value."""
         return {"methods": list(self.methods), "facts": self.facts, "bibtex": self.bibtex}
 
     def __str__(self) -> str:
@@ -203,7 +197,7 @@ def _export(run: Run) -> dict[str, Any]:
 
 def _papers(run: Run) -> tuple[Reference, ...]:
     """The references of a run's test, and of those of its data sets that it used."""
-    probe: Probe | None = probe_of(run.stage)
+    probe = probe_of(run.stage)
     told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
     found = probe_references(probe.references) if probe else ()
     return tuple(paper for paper in found if paper.dataset is None or paper.dataset in told)
@@ -217,19 +211,19 @@ def _references(runs: Sequence[Run]) -> list[Reference]:
 
 
 def _paragraph(run: Run, stages: Sequence[StageRecord]) -> str:
-    test = next((paper for paper in _papers(run) if paper.role == "test"), None)
+    test = next((paper.label for paper in _papers(run) if paper.role == "test"), "")
     used = usage(stages)
-    return " ".join(
-        filter(None, [_model(run), run.methods(test.label if test else ""), _inference(used), _compute(used)])
-    )
+    return " ".join([_model(run), run.methods(test), _inference(used), _compute(used)]).rstrip()
 
 
 def _model(run: Run) -> str:
     export = _export(run)
     papers = "; ".join(paper.label for paper in model_references(str(export.get("family", ""))))
+    size = export.get("parameters") or 0
+    many = f"{size / 1e6:.1f} million" if size >= 100_000 else f"{size:,}"
     details = [
         f"revision {_short(export['revision'])}" if export.get("revision") else "",
-        f"{_millions(export['parameters'])} parameters" if export.get("parameters") else "",
+        f"{many} parameters" if size else "",
         f"architecture of {papers}" if papers else "",
     ]
     told = "; ".join(filter(None, details))
@@ -255,11 +249,9 @@ def _inference(used: Usage) -> str:
 def _compute(used: Usage) -> str:
     if not used.sessions:
         return ""
-    return (
-        f"The models ran {counted(used.sentences, 'sentence')} ({counted(used.tokens, 'token')}) in "
-        f"{_hours(used.hours)} on "
-        f"{' and '.join(used.hardware)}."
-    )
+    took = f"{used.hours:.1f} hours" if used.hours >= 1 else f"{used.hours * 60:.1f} minutes"
+    ran = f"{counted(used.sentences, 'sentence')} ({counted(used.tokens, 'token')})"
+    return f"The models ran {ran} in {took} on {' and '.join(used.hardware)}."
 
 
 def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: Usage) -> dict[str, str]:
@@ -267,7 +259,7 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
     data = {source.probe: source for source in sources().values()}
     sets = [(run, data[run.stage]) for run in runs if run.stage in data]
     named = [own for run, own in sets if _arguments(run).get("data") in (None, own.name)]
-    own_files = [path for run in runs for path in _paths(_arguments(run))]
+    own_files = [entry["path"] for run in runs for entry in files_in(_arguments(run))]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
     licences = [f"{name}: {_licence(name, found)}" for name, found in exports.items()]
     data_sets = [*(f"{own.title}, {own.repository} at {own.commit[:12]}" for own in named), *own_files]
@@ -308,13 +300,6 @@ def _arguments(run: Run) -> dict[str, Any]:
     return found
 
 
-def _paths(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [str(value["path"])] if isinstance(value.get("path"), str) else []
-        return own or [path for inner in value.values() for path in _paths(inner)]
-    return [path for inner in value for path in _paths(inner)] if isinstance(value, list) else []
-
-
 def _budget(used: Usage) -> str:
     parts = [
         f"{used.gpu_hours:.3g} GPU hours" if used.gpu_hours else "",
@@ -348,11 +333,3 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "/".join(map(str, value))
     return "all" if value is None else str(value)
-
-
-def _millions(parameters: int) -> str:
-    return f"{parameters / 1e6:.1f} million" if parameters >= 100_000 else f"{parameters:,}"
-
-
-def _hours(hours: float) -> str:
-    return f"{hours:.1f} hours" if hours >= 1 else f"{hours * 60:.1f} minutes"

@@ -6,7 +6,7 @@ Files are compared byte by byte, their frames column by column, and what the two
 import inspect
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ...basics.printable import counted
 from ...basics.reading import exists, file_sha256, is_file
 from ...inference.device import choose_devices
 from ...inference.exported import load_exported
-from ...library.call import ELSEWHERE, IN_MEMORY
+from ...library.call import ELSEWHERE, IN_MEMORY, as_given, files_in
 from ...library.model import Model
 from ...library.registry import library_function
 from ...library.shown import Shown
@@ -40,8 +40,18 @@ class FileDifference:
     result: str  # `same bytes`, or what is different
     column: str = ""  # the column or key that differs; empty for a whole file
     rows: int | None = None
-    total: int | None = None
-    largest: float | None = None  # the largest absolute difference of two numbers; None where they are not numbers
+    of: int | None = None
+    largest_difference: float | None = None  # of two numbers; None where they are not numbers
+
+
+_SCHEMA = {
+    "file": pl.String,
+    "result": pl.String,
+    "column": pl.String,
+    "rows": pl.Int64,
+    "of": pl.Int64,
+    "largest_difference": pl.Float64,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +70,22 @@ class Reproduction(Shown):
 
     @property
     def is_same(self) -> bool:
-        """Whether all files have the same bytes."""
         return all(found.result == SAME for found in self.differences)
 
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row for each file or column."""
+        return pl.DataFrame([asdict(one) for one in self.differences], schema=_SCHEMA)
+
     def tables(self) -> list[Table]:
-        """One line for each file or column."""
-        return [differences_table(self.differences)]
+        headings = {name: name.replace("_", " ").capitalize() for name in _SCHEMA} | {"of": "of"}
+        columns = [
+            Column(heading, name, significant=2 if name == "largest_difference" else None)
+            for name, heading in headings.items()
+        ]
+        return [Table("The run, and the same run again", self.frame, columns)]
 
     def remarks(self) -> list[str]:
-        """What it comes to, and what was different around the runs."""
         other = sorted({found.file for found in self.differences if found.result != SAME})
         verdict = f"{self.again} differs from {self.folder} in {', '.join(other)}."
         return [
@@ -77,7 +94,6 @@ class Reproduction(Shown):
         ]
 
     def closing(self) -> str:
-        """Where the new run is, and what to do next."""
         again, folder = (shlex.quote(str(path)) for path in (self.again, self.folder))
         next_ = f"negengine cite {again}" if self.is_same else f"negengine report {folder} {again}"
         return f"{self.again}: the new run is written; next, `{next_}`"
@@ -87,7 +103,7 @@ class Reproduction(Shown):
             "run": str(self.folder),
             "again": str(self.again),
             "same": self.is_same,
-            "differences": differences_table(self.differences).frame.to_dicts(),
+            "differences": self.frame.to_dicts(),
             "conditions": self.conditions,
         }
 
@@ -131,7 +147,7 @@ def reproduce(
         function = library_function(call["function"])
         if function is None:
             raise InputError(f"{source}: no probe here has the function {call['function']}; is its package installed?")
-        arguments = {name: _argument(value) for name, value in call["arguments"].items()}
+        arguments = {name: as_given(value) for name, value in call["arguments"].items()}
         _refuse_foreign(source, function, arguments)
         if "run" in inspect.signature(function).parameters:  # it goes on from the stage before
             function(target, model=opened, **arguments, **options)
@@ -173,7 +189,7 @@ def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecor
                 f"{source} was made from a {value[IN_MEMORY]} in memory, which no file holds: call {call['function']} "
                 "again with it"
             )
-        for entry in _files(value):
+        for entry in files_in(value):
             path = with_home(entry["path"])
             digest = entry.get("sha256") or next(
                 (str(own) for key, own in record.identity.items() if key == f"{name} sha256"), None
@@ -183,29 +199,6 @@ def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecor
                 raise InputError(f"{source} was made with --{name} {path}{told}, which is missing: put it there again")
             if "sha256" in entry and (not is_file(path) or file_sha256(path) != entry["sha256"]):
                 raise InputError(f"{path} is not the file that {source} was made with{told}: put that file there again")
-
-
-def _files(value: Any) -> list[dict[str, str]]:
-    if isinstance(value, list):
-        return [found for one in value for found in _files(one)]
-    if isinstance(value, dict):
-        own = [value] if _is_file(value) else []
-        return own or [found for inner in value.values() for found in _files(inner)]
-    return []
-
-
-def _argument(value: Any) -> Any:
-    """An argument as the function takes it: files are paths again."""
-    if isinstance(value, list):
-        return [_argument(one) for one in value]
-    if isinstance(value, dict):
-        return str(with_home(value["path"])) if _is_file(value) else {key: _argument(one) for key, one in value.items()}
-    return value
-
-
-def _is_file(value: dict[str, Any]) -> bool:
-    """Whether a value is a file as `negengine.engine.library.call` records it."""
-    return "path" in value and set(value) <= {"path", "sha256"}
 
 
 def _model(
@@ -238,11 +231,10 @@ def compare_stage(old: StageRecord, new: StageRecord, first: Path, second: Path)
             frames = read_frame(first, old, name), read_frame(second, new, name)
             found += compare_frames(name, *frames)
         else:
-            documents = read_document(first, old, name), read_document(second, new, name)
+            one, other = read_document(first, old, name), read_document(second, new, name)
+            unlike = [key for key in {**one, **other} if one.get(key) != other.get(key)]
             found += [
-                FileDifference(name, OTHER, key, largest=_distance(documents[0].get(key), documents[1].get(key)))
-                for key in dict.fromkeys([*documents[0], *documents[1]])
-                if documents[0].get(key) != documents[1].get(key)
+                FileDifference(name, OTHER, key, None, None, _distance(one.get(key), other.get(key))) for key in unlike
             ]
     return found
 
@@ -273,11 +265,11 @@ def other_conditions(old: Sequence[StageRecord], new: Sequence[StageRecord]) -> 
     for first, second in zip(old, new, strict=True):
         if changed := differences(first.identity, second.identity):
             lines.append(f"identity: {changed}")
-    conditions = [_conditions(stages) for stages in (old, new)]
+    one, other = _conditions(old), _conditions(new)
     lines += [
-        f"{key}: {conditions[0].get(key, 'unknown')}, now {conditions[1].get(key, 'unknown')}"
-        for key in dict.fromkeys([*conditions[0], *conditions[1]])
-        if conditions[0].get(key) != conditions[1].get(key)
+        f"{key}: {one.get(key, 'unknown')}, now {other.get(key, 'unknown')}"
+        for key in {**one, **other}
+        if one.get(key) != other.get(key)
     ]
     return lines
 
@@ -296,40 +288,6 @@ def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:
         "tokens in a batch": " and ".join(map(str, used.batch_tokens)),
     }
     return {key: value for key, value in found.items() if value}
-
-
-def differences_table(found: Sequence[FileDifference]) -> Table:
-    """One line for each file or column."""
-    frame = pl.DataFrame(
-        [
-            {
-                "file": one.file,
-                "result": one.result,
-                "column": one.column,
-                "rows": one.rows,
-                "of": one.total,
-                "largest_difference": one.largest,
-            }
-            for one in found
-        ],
-        schema={
-            "file": pl.String,
-            "result": pl.String,
-            "column": pl.String,
-            "rows": pl.Int64,
-            "of": pl.Int64,
-            "largest_difference": pl.Float64,
-        },
-    )
-    columns = [
-        Column("File", "file"),
-        Column("Result", "result"),
-        Column("Column", "column"),
-        Column("Rows", "rows"),
-        Column("of", "of"),
-        Column("Largest difference", "largest_difference", significant=2),
-    ]
-    return Table("The run, and the same run again", frame, columns)
 
 
 def _distance(old: Any, new: Any) -> float | None:

@@ -72,6 +72,16 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
         assert row["low_two_way"] <= row["difference"] <= row["high_two_way"]
         assert row["tests"] == 6
     assert (found["p_holm"] >= found["p"]).all()
+    text = " ".join(str(ng.compare(run)).split())
+    for said in (
+        "Difference of the repetition rates: first − second",
+        "in percentage points",
+        "clusters: 12 [NAME, PROF] pairs",
+        "corrected for 6 tests; 12 clusters cannot give a p below 0.00049",
+        "finds: the smallest true difference that this test finds with a power of 80 %",
+        "with verbs as clusters too, ",
+    ):
+        assert said in text
 
 
 def flipped(sums):
@@ -83,70 +93,33 @@ def flipped(sums):
     return result.pvalue
 
 
-def test_the_table_says_its_unit_its_clusters_its_family_and_what_it_can_find(runs, tmp_path):
-    run = runs["pronoun"]
-    text = " ".join(str(ng.compare(run)).split())
-    assert "Difference of the repetition rates: first − second" in text
-    assert "in percentage points" in text
-    assert "clusters: 12 [NAME, PROF] pairs" in text
-    assert "corrected for 6 tests; 12 clusters cannot give a p below 0.00049" in text
-    assert "finds: the smallest true difference that this test finds with a power of 80 %" in text
-    assert "with verbs as clusters too, " in text
-    other = Changed.of(run, "another", run.outcomes())
-    assert ng.compare(run, other).table.title == "mini − another, on the items of both runs"
-    shutil.copytree(run.folder, tmp_path / "again")
-    title = ng.compare(run, tmp_path / "again").table.title
-    assert title == "mini (pronoun) − mini (again), on the items of both runs"
-
-
-def test_targets_are_the_papers_columns(runs):
+def test_targets_are_the_papers_columns_and_are_tested_on_the_triplets_of_both(runs):
     found = ng.compare(*runs.values())
     assert found.rates["coreference"].unique(maintain_order=True).to_list() == ["same-name", "other-gender", "pronoun"]
     for target, run in runs.items():
         assert found.rates.filter(coreference=target)["drop"].to_list() == run.rates["drop"].to_list()
     assert set(found.document()) == {"rates", "tests"}
     text = str(found.tables()[0])
-    assert "selected triplets" in text
     assert text.index("same name") < text.index("other name, other gender")
     assert "CpTp" not in text
-
-
-def test_targets_are_tested_on_the_triplets_of_both(runs):
-    frame = ng.compare(*runs.values()).frame
-    assert len(frame) == 4 * 3
-    row = frame.row(
-        by_predicate=(pl.col("pattern") == "CpTn")
-        & (pl.col("first") == "same-name")
-        & (pl.col("second") == "other-gender"),
-        named=True,
-    )
-    sides = [run_of(runs[target], "CpTn") for target in ("same-name", "other-gender")]
+    named = {**runs["pronoun"].record.identity, "model": "roberta-large"}
+    large = [
+        ScoresRun(
+            run.folder, msgspec.structs.replace(run.record, identity={**run.record.identity, "model": named["model"]})
+        )
+        for run in runs.values()
+    ]
+    text = " ".join(str(ng.compare(*large)).split())
+    assert all(published in text for published in ("(60,800)", "(64.1)", "Table 8"))
+    assert len(found.frame) == 4 * 3
+    [row] = found.frame.filter(pattern="CpTn", first="same-name", second="other-gender").to_dicts()
+    sides = [
+        dict(runs[target].outcomes().filter(split="CpTn").select("item", "value").iter_rows())
+        for target in ("same-name", "other-gender")
+    ]
     common = sorted(set(sides[0]) & set(sides[1]))
     assert row["n"] == len(common)
     assert row["difference"] == pytest.approx(100 * np.mean([sides[0][i] - sides[1][i] for i in common]))
-
-
-def run_of(run, pattern):
-    return {row["item"]: row["value"] for row in run.outcomes().filter(split=pattern).iter_rows(named=True)}
-
-
-def test_targets_of_runs_with_other_words_are_refused(runs, tmp_path):
-    other = shutil.copytree(runs["other-gender"].folder, tmp_path / "other")
-    words = {"lexicon sha256": "0" * 64}
-    reseal(other / "run.json", lambda document: document["stages"]["select"]["identity"].update(words))
-    with pytest.raises(ng.InputError, match=r"cannot be compared: lexicon sha256 000000000000…, there [0-9a-f]{12}…"):
-        ng.compare(runs["pronoun"], other)
-
-
-def test_the_papers_figures_stand_in_brackets(runs):
-    def renamed(run):
-        identity = {**run.record.identity, "model": "roberta-large"}
-        return ScoresRun(run.folder, msgspec.structs.replace(run.record, identity=identity))
-
-    text = " ".join(str(ng.compare(*map(renamed, runs.values()))).split())
-    assert "(60,800)" in text
-    assert "(64.1)" in text
-    assert "Table 8" in text
 
 
 def test_two_models_are_compared_on_what_both_have(runs):
@@ -167,6 +140,7 @@ def test_two_models_are_compared_on_what_both_have(runs):
     assert found["CpTn"]["p"] == pytest.approx(wanted)
     assert found["CpTn"]["p_holm"] == pytest.approx(min(1, 5 * wanted))
     assert found["CpTp"]["p"] == 1
+    assert ng.compare(run, Changed.of(run, "another", own)).table.title == "mini − another, on the items of both runs"
 
 
 def test_triplets_are_joined_on_their_words(model, runs, small_lexicon, tmp_path):
@@ -176,41 +150,44 @@ def test_triplets_are_joined_on_their_words(model, runs, small_lexicon, tmp_path
         path.write_text("".join(reversed(path.read_text("utf-8").splitlines(keepends=True))), "utf-8")
     run = ng.select(model, lexicon=words, output=tmp_path / "reversed", progress=False)
     other = ng.score(run, progress=False)
+    assert ng.compare(runs["pronoun"], other).table.title.startswith("mini (pronoun) − mini (reversed), on")
     assert run.triplets["verb"].to_list() != runs["pronoun"].selection.triplets["verb"].to_list()
     found = ng.compare(runs["pronoun"], other).frame
     assert found["n"].to_list() == [len(run.triplets)] * 5
     assert found["difference"].to_list() == [0] * 5
 
 
-def test_runs_under_other_conditions_are_refused_before_their_items_are_read(runs, tmp_path, monkeypatch):
-    def refuse(_):
-        raise AssertionError("items were read")
-
-    monkeypatch.setattr(ScoresRun, "outcomes", refuse)
-    run = runs["pronoun"]
-    other = Changed.of(run, "another", pl.DataFrame())
-    other.record.identity["patterns sha256"] = "0" * 64
-    with pytest.raises(ng.InputError, match=r"cannot be compared: patterns sha256 [0-9a-f]{12}…, there 000000000000…"):
-        ng.compare(run, other)
-
-
-def test_what_cannot_be_compared_is_told(runs, selected_run, tmp_path):
+def test_what_cannot_be_compared_is_told_before_items_are_read(runs, selected_run, tmp_path):
     class Other(Run):
         stage = "another"
+
+    class Unread(Changed):
+        def outcomes(self):
+            raise AssertionError("items were read")
 
     run = runs["pronoun"]
     outcomes = run.outcomes()
     twice = Changed.of(run, "another", pl.concat([outcomes, outcomes.head(1)]))
     apart = Changed.of(run, "another", outcomes.with_columns(item=pl.lit("other ") + pl.col("item")))
+    unlike = Unread.of(run, "another", outcomes)
+    unlike.record.identity["patterns sha256"] = "0" * 64
+    words = shutil.copytree(runs["other-gender"].folder, tmp_path / "other")
+    reseal(
+        words / "run.json",
+        lambda document: document["stages"]["select"]["identity"].update({"lexicon sha256": "0" * 64}),
+    )
+    other = Other(run.folder, run.record)
     refused = [
+        ([run, words], r"cannot be compared: lexicon sha256 000000000000…, there [0-9a-f]{12}…"),
+        ([run, unlike], r"cannot be compared: patterns sha256 [0-9a-f]{12}…, there 000000000000…"),
         ([run, twice], r"the item '.+\|.+\|.+' occurs more than once"),
         ([run, apart], "have no item in common"),
         ([], "no runs given"),
         ([selected_run], r"is selected, not scored: run `negengine score .+` first"),
         ([run, tmp_path / "nowhere"], "nowhere is not a run folder"),
         ([run, run, run], "is given more than once"),
-        ([Other(run.folder, run.record)], "compare needs two runs of another"),
-        ([run, Other(run.folder, run.record)], r"runs of different kinds: .+ \(score\), .+ \(another\)"),
+        ([other], "compare needs two runs of another"),
+        ([run, other], r"runs of different kinds: .+ \(score\), .+ \(another\)"),
     ]
     for given, message in refused:
         with pytest.raises(ng.InputError, match=message):

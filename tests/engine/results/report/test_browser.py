@@ -50,37 +50,20 @@ def browser(tmp_path_factory):
     return open_page
 
 
-@pytest.fixture(scope="module")
-def opened(browser, scores, tmp_path_factory):
-    return browser(ng.report(scores, tmp_path_factory.mktemp("page") / "report.html"))
-
-
-def test_the_console_is_silent(opened):
-    assert opened[1] == []
-
-
-def test_nothing_is_asked_for(opened):
-    assert opened[2] == set()
-
-
-def test_the_filters_are_there_and_count_the_rows(opened):
-    (listing,) = [own for own in opened[0].all("div") if own.attributes.get("class") == "listing"]
+def test_a_report_is_silent_asks_for_nothing_and_its_filters_count_the_rows(browser, scores, tmp_path):
+    document, console, asked = browser(ng.report(scores, tmp_path / "report.html"))
+    assert (console, asked) == ([], set())
+    (listing,) = [own for own in document.all("div") if own.attributes.get("class") == "listing"]
     rows = [row for body in listing.all("tbody") for row in body.all("tr")]
     (state,) = [own for own in listing.all("p") if own.attributes.get("role") == "status"]
     assert state.words == f"{len(rows)} of {len(rows)} rows"
     labels = [label.text for label in listing.all("label")]
     assert labels[0] == "Rows with the text"
     assert {"shown as", "condition"} <= set(labels)
-
-
-def test_the_table_of_drops_shows_rates_parquet(opened, scores):
-    (table,) = [own for own in opened[0].all("table") if own.all("caption")[0].words.startswith("Drop of ACT")]
-    rows = [[cell.words for cell in row.children] for body in table.all("tbody") for row in body.all("tr")]
-    expected = [
-        [pattern, f"{rate:.1f}", f"{drop:.1f}"]
-        for pattern, rate, drop in scores.rates.select("pattern", "repetition_rate", "drop").iter_rows()
-    ]
-    assert [row[:3] for row in rows] == expected
+    (table,) = [own for own in document.all("table") if own.all("caption")[0].words.startswith("Drop of ACT")]
+    shown = [[cell.words for cell in row.children] for body in table.all("tbody") for row in body.all("tr")]
+    rates = scores.rates.select("pattern", "repetition_rate", "drop").iter_rows()
+    assert [row[:3] for row in shown] == [[pattern, f"{rate:.1f}", f"{drop:.1f}"] for pattern, rate, drop in rates]
 
 
 def test_an_error_and_a_request_would_be_seen(browser, tmp_path):

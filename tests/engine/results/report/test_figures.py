@@ -5,6 +5,7 @@ import re
 import struct
 
 import negengine as ng
+import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 
@@ -40,31 +41,35 @@ def test_a_figure_fits_a_column_or_a_page_and_is_readable_in_print(written):
         assert min(sizes) >= 5.5, name
 
 
-def test_a_second_call_replaces_its_own_files(written, scores):
+def test_the_figures_show_the_content_of_rates_parquet(written, scores):
+    folder, _ = written
+    drops = pl.read_csv(folder / "drops.csv")
+    for row, found in zip(scores.rates.iter_rows(named=True), drops.iter_rows(named=True), strict=True):
+        assert {key: found[key] for key in ("pattern", "n", "repetitions")} == {
+            key: row[key] for key in ("pattern", "n", "repetitions")
+        }
+        for key in ("repetition_rate", "drop", "drop_low", "drop_high"):
+            assert found[key] == pytest.approx(row[key])
+    ranks = pl.read_csv(folder / "ranks.csv").filter(pl.col("rank") == "1")
+    assert ranks.select("pattern", repetitions="n").rows() == scores.rates.select("pattern", "repetitions").rows()
+
+
+def test_a_call_replaces_its_own_files_and_no_others(written, scores, other_scores, tmp_path):
     folder, paths = written
     before = (folder / "drops.svg").read_bytes()
     assert ng.figures(scores, folder) == paths
     assert (folder / "drops.svg").read_bytes() == before
-
-
-def test_another_file_is_never_replaced(scores, tmp_path):
     (tmp_path / "drops.pdf").write_bytes(b"mine")
     with pytest.raises(InputError, match=r"drops.pdf exists and was not written by"):
         ng.figures(scores, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["drops.pdf"]
-
-
-def test_a_damaged_list_and_a_file_in_place_of_the_folder_are_refused(scores, tmp_path):
     for content in ("", "[1]", '{"figures": 3}', '{"files": []}'):
         (tmp_path / "figures.json").write_text(content)
         with pytest.raises(InputError, match=r"figures\.json: not as negengine writes it"):
             ng.figures(scores, tmp_path)
     with pytest.raises(InputError, match="not a folder"):
         ng.figures(scores, tmp_path / "figures.json")
-
-
-def test_figures_of_several_runs_have_names_of_their_own(scores, other_scores, tmp_path):
-    names = [path.name for path in ng.figures([scores, other_scores], tmp_path)]
+    names = [path.name for path in ng.figures([scores, other_scores], tmp_path / "both")]
     assert len(names) == len(set(names))
     assert "all-drops.pdf" in names
-    assert json.loads((tmp_path / "figures.json").read_text())["figures"] == sorted(names)
+    assert json.loads((tmp_path / "both" / "figures.json").read_text())["figures"] == sorted(names)

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.library.registry import probes
+from negengine.engine.results.report.chapters import WORST, examples
 from negengine.engine.text.lexicon import Lexicon
 from pages import read
 
@@ -64,7 +65,7 @@ def test_nothing_is_loaded_links_lead_to_the_page_and_headings_leave_no_gap(page
     assert policy.startswith("default-src 'none';")
 
 
-def test_figures_and_tables_say_what_they_show(page):
+def test_figures_and_tables_say_what_they_show_and_every_row_is_there_without_the_script(page):
     root = read(page)
     figures = root.all("figure")
     assert len(figures) == 10
@@ -80,26 +81,11 @@ def test_figures_and_tables_say_what_they_show(page):
         assert table.all("caption")[0].words
         assert {cell.attributes["scope"] for cell in table.all("thead")[0].all("th")} == {"col"}
         assert {cell.attributes["scope"] for body in table.all("tbody") for cell in body.all("th")} <= {"row"}
-
-
-def test_the_figures_show_the_content_of_rates_parquet(scores, tmp_path):
-    files = ng.figures(scores, tmp_path)
-    drops = pl.read_csv(tmp_path / "drops.csv")
-    assert tmp_path / "drops.csv" in files
-    for row, found in zip(scores.rates.iter_rows(named=True), drops.iter_rows(named=True), strict=True):
-        assert {key: found[key] for key in ("pattern", "n", "repetitions")} == {
-            key: row[key] for key in ("pattern", "n", "repetitions")
-        }
-        for key in ("repetition_rate", "drop", "drop_low", "drop_high"):
-            assert found[key] == pytest.approx(row[key])
-    ranks = pl.read_csv(tmp_path / "ranks.csv").filter(pl.col("rank") == "1")
-    assert ranks.select("pattern", repetitions="n").rows() == scores.rates.select("pattern", "repetitions").rows()
-
-
-def test_the_same_run_gives_the_same_bytes(page, scores, tmp_path):
-    code = "import negengine as ng, sys; ng.report(sys.argv[1], sys.argv[2])"
-    subprocess.run([sys.executable, "-c", code, scores.folder, tmp_path / "again.html"], check=True)
-    assert (tmp_path / "again.html").read_text("utf-8") == page
+    (listing,) = [own for own in root.all("div") if own.attributes.get("class") == "listing"]
+    assert not listing.all("input")
+    rows = [row for body in listing.all("tbody") for row in body.all("tr")]
+    assert len(rows) > 50
+    assert not any("hidden" in row.attributes for row in rows)
 
 
 def test_words_of_a_lexicon_are_never_markup(mini, make_scores, tmp_path):
@@ -118,17 +104,7 @@ def test_words_of_a_lexicon_are_never_markup(mini, make_scores, tmp_path):
     assert any("<b>Jessica" in cell.words for cell in root.all("td"))
 
 
-def test_without_the_script_every_row_is_there(page):
-    (listing,) = [own for own in read(page).all("div") if own.attributes.get("class") == "listing"]
-    assert not listing.all("input")
-    rows = [row for body in listing.all("tbody") for row in body.all("tr")]
-    assert len(rows) > 50
-    assert not any("hidden" in row.attributes for row in rows)
-
-
 def test_the_worst_failures_are_the_most_probable_repetitions_and_the_least_probable_misses(scores):
-    from negengine.engine.results.report.chapters import WORST, examples
-
     (section,) = examples(scores)
     shown = section.listing.frame.filter(pl.col("why") == "worst failure")
     rows = scores.sentence_rows().filter(pl.col("failed")).collect()
@@ -141,7 +117,7 @@ def test_the_worst_failures_are_the_most_probable_repetitions_and_the_least_prob
 def test_a_report_replaces_a_report_and_no_other_file(scores, page, tmp_path):
     path = tmp_path / "new" / "report.html"
     assert scores.report(path) == path
-    assert path.read_text("utf-8") == page
+    assert path.read_text("utf-8") == page  # the same run gives the same bytes
     ng.report(scores, path)
     assert [found.name for found in path.parent.iterdir()] == ["report.html"]
     for content in (b"", b"my notes", b"<!DOCTYPE html>\n<html><title>mine</title></html>"):
@@ -153,40 +129,41 @@ def test_a_report_replaces_a_report_and_no_other_file(scores, page, tmp_path):
         ng.report(scores, tmp_path)
 
 
-def test_what_is_not_a_finished_run_is_refused(scores, tmp_path):
-    path = tmp_path / "report.html"
-    with pytest.raises(InputError, match="is not a run folder"):
-        ng.report(tmp_path, path)
-    with pytest.raises(InputError, match="no runs given"):
-        ng.report([], path)
-    folder = shutil.copytree(scores.folder, tmp_path / "run")
+def test_what_is_not_a_finished_run_is_refused(scores, selected_run, tmp_path):
+    path, folder = tmp_path / "report.html", shutil.copytree(scores.folder, tmp_path / "run")
     (folder / "score.done.json").unlink()
-    with pytest.raises(InputError, match="score is not finished"):
-        ng.report(folder, path)
+    for given, said in {tmp_path: "is not a run folder", (): "no runs given", folder: "score is not finished"}.items():
+        with pytest.raises(InputError, match=said):
+            ng.report(given, path)
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | {"format": 1}))
     with pytest.raises(InputError, match="format 1"):
         ng.report(folder, path)
     assert not path.exists()
+    assert "Selected triplets" in headings(ng.report(selected_run, path).read_text("utf-8"), 3)
 
 
-def test_a_selection_is_reported_with_its_table(selected_run, tmp_path):
-    text = ng.report(selected_run, tmp_path / "report.html").read_text("utf-8")
-    assert "Selected triplets" in headings(text, 3)
+MISSING = """
+import sys
+import negengine as ng
+for library in ("altair", "vl_convert", "jinja2"):
+    sys.modules[library] = None
+    try: ng.report(sys.argv[1], sys.argv[2])
+    except ng.InputError as error: print(error)
+    del sys.modules[library]
+ng.report(sys.argv[1], sys.argv[2])
+"""
 
 
-@pytest.mark.parametrize("library", ["altair", "vl_convert", "jinja2"])
-def test_a_missing_library_is_one_line(scores, tmp_path, library):
-    code = (
-        f"import sys; sys.modules[{library!r}] = None\n"
-        "import negengine as ng\n"
-        "try: ng.report(sys.argv[1], sys.argv[2])\n"
-        "except ng.InputError as error: print(error)"
-    )
-    command = [sys.executable, "-c", code, str(scores.folder), str(tmp_path / "report.html")]
+def test_a_missing_library_is_one_line_and_another_process_writes_the_same_bytes(scores, page, tmp_path):
+    command = [sys.executable, "-c", MISSING, str(scores.folder), str(tmp_path / "report.html")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == f"reports and figures need {library}: pip install 'negengine[report]'\n"
-    assert not list(tmp_path.iterdir())
+    said = [
+        f"reports and figures need {name}: pip install 'negengine[report]'"
+        for name in ("altair", "vl_convert", "jinja2")
+    ]
+    assert done.stdout.splitlines() == said
+    assert (tmp_path / "report.html").read_text("utf-8") == page
 
 
 def test_every_probe_has_sections_for_its_results():

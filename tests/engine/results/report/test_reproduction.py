@@ -8,7 +8,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from lies import rewrite
-from negengine.engine.results.report.reproduction import SAME, compare_frames, other_conditions
+from negengine.engine.results.report.reproduction import OTHER, FileDifference, compare_frames, other_conditions
 from negengine.engine.runs.record import StageRecord, read_run
 from negengine.engine.runs.session import Session
 
@@ -20,13 +20,8 @@ def again(scored_run, tmp_path_factory):
 
 def test_the_same_run_again_has_the_same_bytes(again, scored_run):
     assert again.is_same
-    assert {found.file for found in again.differences} == {
-        "triplets.parquet",
-        "answers.parquet",
-        "selection.json",
-        "scores.parquet",
-        "rates.parquet",
-    }
+    files = {"triplets.parquet", "answers.parquet", "selection.json", "scores.parquet", "rates.parquet"}
+    assert {found.file for found in again.differences} == files
     assert again.conditions == []
     assert again.remarks() == [f"{again.again} has the same bytes as {scored_run}."]
     for name in ("triplets.parquet", "scores.parquet"):
@@ -41,10 +36,10 @@ def test_the_same_run_again_has_the_same_bytes(again, scored_run):
 
 @pytest.fixture
 def changed(scored_run, tmp_path):
-    """A copy of the run whose record can be changed."""
-    shutil.copytree(scored_run, tmp_path / "run")
+    """A copy of the run with a record that is changed."""
 
     def change(edit):
+        shutil.copytree(scored_run, tmp_path / "run", dirs_exist_ok=True)
         record = read_run(tmp_path / "run")
         edit(record.stages)
         rewrite(tmp_path / "run", record)
@@ -53,49 +48,36 @@ def changed(scored_run, tmp_path):
     return change
 
 
-def test_what_a_run_needs_is_told(changed, tmp_path, mini):
+def test_what_a_run_needs_is_told_and_nothing_else_is_taken_from_it(changed, tmp_path, mini):
+    """The file run.json may come from elsewhere: it decides neither where the run is written nor who works."""
     own = tmp_path / "own.toml"
     own.write_text("x")
-    digest = r"words \(sha256 [0-9a-f]{64}\), which is missing"
-    refused = {
-        f"needs the model mini, revision .*, sha256 {mini.sha256}.*give --model": ("model", "folder", "/gone"),
-        digest: ("arguments", "lexicon", {"path": str(tmp_path / "words")}),
-        r"own\.toml is not the file that": ("arguments", "patterns", {"path": str(own), "sha256": "ab" * 32}),
-    }
-    for match, (part, name, value) in refused.items():
+    gone = f"needs the model mini, revision .*, sha256 {mini.sha256}.*give --model"
+    missing = r"words \(sha256 [0-9a-f]{64}\), which is missing"
+    refused = [
+        (gone, "model", "folder", "/gone"),
+        (missing, "arguments", "lexicon", {"path": str(tmp_path / "words")}),
+        (r"own\.toml is not the file that", "arguments", "patterns", {"path": str(own), "sha256": "ab" * 32}),
+        ("from a DataFrame in memory", "arguments", "lexicon", {"in memory": "DataFrame"}),
+    ]
+    for name in ("output", "shard", "executor", "device", "surprise"):
+        refused += [(f"argument '{name}', which select does not take", "arguments", name, "x")]
+    for match, part, name, value in refused:
 
         def edit(stages, part=part, name=name, value=value):
             call = stages["select"].metadata["call"]
-            call.setdefault("before", {key: dict(call[key]) for key in ("model", "arguments")})
-            call.update({key: dict(own) for key, own in call["before"].items()})
-            call[part][name] = value
+            call[part] = {**call[part], name: value}
 
         with pytest.raises(ng.InputError, match=match):
             ng.reproduce(changed(edit), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-def test_another_model_is_told(changed, tmp_path):
-    def edit(stages):
+def test_a_run_that_cannot_be_made_again_is_refused(changed, tmp_path, scored_run):
+    def another_model(stages):
         for stage in stages.values():
             stage.identity["model sha256"] = "ab" * 32
 
-    with pytest.raises(ng.InputError, match="is another model"):
-        ng.reproduce(changed(edit), tmp_path / "new")
-
-
-@pytest.mark.parametrize("name", ["output", "shard", "executor", "device", "surprise"])
-def test_an_argument_that_no_call_records_is_refused(changed, tmp_path, name):
-    """The file run.json may come from elsewhere: it decides neither where the run is written nor who works."""
-
-    def edit(stages):
-        stages["select"].metadata["call"]["arguments"][name] = "x"
-
-    with pytest.raises(ng.InputError, match=f"argument '{name}', which select does not take"):
-        ng.reproduce(changed(edit), tmp_path / "new")
-
-
-def test_a_run_that_cannot_be_made_again_is_refused(changed, tmp_path, scored_run):
     def without_call(stages):
         stages["score"].metadata["call"] = {"function": "score", "arguments": []}
 
@@ -104,28 +86,22 @@ def test_a_run_that_cannot_be_made_again_is_refused(changed, tmp_path, scored_ru
 
     with pytest.raises(ng.InputError, match="the run itself"):
         ng.reproduce(scored_run, scored_run)
-    with pytest.raises(ng.InputError, match="does not tell which call made score"):
-        ng.reproduce(changed(without_call), tmp_path / "new")
-    with pytest.raises(ng.InputError, match="score is not finished"):
-        ng.reproduce(changed(unfinished), tmp_path / "new")
+    faults = {another_model: "is another model", without_call: "call made score", unfinished: "score is not finished"}
+    for edit, said in faults.items():
+        with pytest.raises(ng.InputError, match=said):
+            ng.reproduce(changed(edit), tmp_path / "new")
 
 
-# ---------------------------------------------------------------- what differs
-
-
-def test_columns_are_compared_row_by_row():
+def test_files_are_compared_by_columns_row_by_row():
     old = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, None, 1.0], "c": ["x", "y", "z"]})
     new = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, 0.25, 1.5], "c": ["x", "q", "z"]})
-    found = compare_frames("f.parquet", old, new)
-    assert [(one.column, one.rows, one.total, one.largest) for one in found] == [("b", 2, 3, 0.5), ("c", 1, 3, None)]
-
-
-def test_other_rows_and_other_columns_are_told():
-    frame = pl.DataFrame({"a": [1, 2]})
-    assert compare_frames("f", frame, frame.head(1))[0].result == "2 rows and 1 row"
-    assert compare_frames("f", frame, frame.rename({"a": "b"}))[0].result == "other columns"
-    assert compare_frames("f", frame, frame)[0].result == "same values, other bytes"
-    assert SAME not in {one.result for one in compare_frames("f", frame, frame)}
+    assert compare_frames("f", old, new) == [
+        FileDifference("f", OTHER, "b", 2, 3, 0.5),
+        FileDifference("f", OTHER, "c", 1, 3, None),
+    ]
+    results = [(old.head(1), "3 rows and 1 row"), (old.drop("c"), "other columns"), (old, "same values, other bytes")]
+    for frame, result in results:
+        assert compare_frames("f", old, frame) == [FileDifference("f", result)]
 
 
 def test_other_versions_and_processors_are_named():

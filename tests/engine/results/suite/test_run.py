@@ -81,24 +81,7 @@ def test_finished_members_are_not_run_again(place, opened, no_report):
     assert (place / "runs/suite/results.csv").read_bytes() == before
 
 
-def test_a_member_that_fails_does_not_stop_the_others_and_is_named(place, no_report):
-    text = (place / "suite.toml").read_text().replace('"step0", ', '"step99", ')
-    (place / "suite.toml").write_text(text)
-    found = ng.suite("suite.toml", progress=False)
-    assert not found.is_finished
-    assert states(found) == {
-        ("score", "lab/tiny@step99"): "failed",
-        ("score", "lab/tiny@step1000"): "finished",
-        ("score", "lab/tiny@step20k"): "finished",
-    }
-    (why,) = found.failures.values()
-    assert why.startswith("lab/tiny (revision step99) is neither a folder here nor in the cache")
-    assert any(line.startswith("score of lab/tiny@step99: ") for line in found.remarks())
-    record = json.loads((place / "runs/suite/suite.json").read_text())
-    assert [member["state"] for member in record["members"]] == ["failed", "finished", "finished"]
-
-
-def test_a_bug_in_a_member_does_not_stop_the_others(place, monkeypatch, no_report):
+def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(place, monkeypatch, no_report):
     whole = negation.run_stage
 
     def fail(stage, folder, execution, **more):
@@ -107,9 +90,17 @@ def test_a_bug_in_a_member_does_not_stop_the_others(place, monkeypatch, no_repor
         return whole(stage, folder, execution, **more)
 
     monkeypatch.setattr(negation, "run_stage", fail)
+    text = (place / "suite.toml").read_text().replace('"step0", ', '"step99", ')
+    (place / "suite.toml").write_text(text)
     found = ng.suite("suite.toml", progress=False)
-    assert list(found.failures.values()) == ["ZeroDivisionError: a bug (a bug: see -v)"]
-    assert states(found)["score", "lab/tiny@step20k"] == "finished"
+    assert not found.is_finished
+    assert list(states(found).values()) == ["failed", "failed", "finished"]
+    missing, bug = found.failures.values()
+    assert missing.startswith("lab/tiny (revision step99) is neither a folder here nor in the cache")
+    assert bug == "ZeroDivisionError: a bug (a bug: see -v)"
+    assert any(line.startswith("score of lab/tiny@step99: ") for line in found.remarks())
+    record = json.loads((place / "runs/suite/suite.json").read_text())
+    assert [member["state"] for member in record["members"]] == ["failed", "failed", "finished"]
 
 
 KILLED = """
@@ -157,25 +148,27 @@ def test_other_settings_in_the_same_folder_fail_in_one_line(place, no_report):
 def test_shards_of_a_suite_are_whole_members(place, opened, no_report):
     for index in (1, 2):
         part = ng.suite("suite.toml", shard=f"{index}/2", progress=False)
-        assert part.is_finished
-        assert part.report is None
+        assert (part.is_finished, part.report) == (True, None)
         assert (place / f"runs/suite/suite-{index}-of-2.json").exists()
     assert len({line.split()[1] for line in opened}) == 3
     opened.clear()
-    found = ng.suite("suite.toml", progress=False)
-    assert found.is_finished
+    assert ng.suite("suite.toml", progress=False).is_finished
     assert opened == []
 
 
-def test_a_plan_runs_nothing(place, opened):
+def test_runs_without_items_to_compare_are_reported_with_their_tables(place):
+    (place / "suite.toml").write_text((place / "suite.toml").read_text().replace('"score"', '"select"'))
+    found = ng.suite("suite.toml", progress=False)
+    assert (found.is_finished, found.notes) == (True, ())
+    assert "Selected triplets" in found.report.read_text("utf-8")
+    assert "select: Selected triplets" in str(found)
+
+
+def test_a_plan_runs_nothing_and_a_wrong_device_is_refused_before_anything_runs(place, opened):
     plan = plan_suite("suite.toml")
     assert set(plan.states.values()) == {State.NEW}
-    assert opened == []
-    assert not (place / "runs").exists()
     assert plan.document()["members"][1]["step"] == 1000
-
-
-def test_a_wrong_device_is_refused_before_anything_runs(place):
     with pytest.raises(InputError, match="nowhere"):
         ng.suite("suite.toml", device="nowhere", progress=False)
+    assert opened == []
     assert not (place / "runs").exists()
