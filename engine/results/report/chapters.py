@@ -182,22 +182,16 @@ def _rows(stages: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]
     return [(stage, key, text) for stage, values in stages.items() for key, text in _flat(values) if text]
 
 
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
     """Key and text of every value; the keys of inner values follow those of the outer ones."""
-    for key, value in values.items():
-        inner = value if isinstance(value, Mapping) else _numbered(value)
-        if inner is not None:
-            yield from _flat(inner, f"{before}{key}, ")
-        else:
-            words = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            yield f"{before}{key}", words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
-
-
-def _numbered(value: Any) -> dict[str, Any] | None:
-    """A list of objects, such as workers, with a number for each; None for any other value."""
-    if not isinstance(value, list) or not value or not all(isinstance(own, Mapping) for own in value):
-        return None
-    return {str(number): own for number, own in enumerate(value, 1)}
+    if isinstance(value, list) and value and all(isinstance(own, Mapping) for own in value):  # such as workers
+        value = {str(number): own for number, own in enumerate(value, 1)}
+    if isinstance(value, Mapping):
+        for key, own in value.items():
+            yield from _flat(own, f"{place}, {key}" if place else str(key))
+    else:
+        words = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        yield place, words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 
 def _table(title: str, rows: list[tuple[str, str, str]]) -> Table:

@@ -3,20 +3,21 @@
 The libraries of the extra `report` are imported once they are needed: if one is missing, one line says what to install.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from ...basics.atomic import json_bytes, make_folder, write_bytes
-from ...basics.errors import InputError
+from ...basics.errors import InputError, needs_extra
 from ...basics.reading import MissingFileError, open_regular, read_regular, unreadable
 from ...views import Figure
 from ..comparison.runs import Runs, open_runs
 
 _MARK = b'<meta name="generator" content="negengine report">'  # as the page has it; a test compares them
 _HEAD = 500  # bytes of a file that are looked at
+LIBRARIES = "report", "a report or figure"
+"""The extra whose libraries are imported once they are needed, and what needs them: see `needs_extra`."""
 MANIFEST = "figures.json"
 """The list of the files that `figures` has written into a folder: it may replace these and no others."""
 
@@ -25,17 +26,6 @@ _LARGEST = 1_000_000  # bytes of that list
 
 class _Written(msgspec.Struct):
     figures: list[str]  # names of files
-
-
-@contextmanager
-def needs_libraries() -> Iterator[None]:
-    """Turn a missing library into an error for the user; a missing module of negengine stays what it is."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("negengine"):
-            raise
-        raise InputError(f"reports and figures need {error.name}: pip install 'negengine[report]'") from None
 
 
 def report(runs: Runs, output: str | Path = "report.html") -> Path:
@@ -55,7 +45,7 @@ def report(runs: Runs, output: str | Path = "report.html") -> Path:
     path = Path(output)
     refuse_foreign(path)
     opened = open_runs(runs)
-    with needs_libraries():
+    with needs_extra(*LIBRARIES):
         from .page import page
         from .side_by_side import chapters, title
 
@@ -104,7 +94,7 @@ def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
     target = Path(folder)
     _written_before(target)  # refuses a wrong folder before anything is drawn
     opened = open_runs(runs)
-    with needs_libraries():
+    with needs_extra(*LIBRARIES):
         from .side_by_side import chapters
 
         named: dict[str, Figure] = {}
@@ -119,7 +109,7 @@ def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
 def write_figures(named: Mapping[str, Figure], target: Path) -> list[Path]:
     """Write figures as files, named without their ending; errors as for `figures`."""
     ours = _written_before(target)
-    with needs_libraries():
+    with needs_extra(*LIBRARIES):
         content = {name: own for stem, figure in named.items() for name, own in _files(figure, stem).items()}
     foreign = [name for name in content if name not in ours and (target / name).exists()]
     if foreign:

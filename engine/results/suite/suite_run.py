@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import polars as pl
 
 from ...basics.atomic import json_bytes, make_folder, write_bytes
-from ...basics.errors import InputError, first_line
+from ...basics.errors import InputError, first_line, needs_extra
 from ...basics.option import Opening
 from ...basics.paths import without_home_inside
 from ...basics.printable import counted
@@ -26,7 +26,7 @@ from ...runs.lock import holder
 from ...runs.progress import Reporter
 from ...runs.shard import Shard
 from ...views import Column, Table
-from ..report.report import needs_libraries
+from ..report.report import LIBRARIES
 from .suite_file import SuiteFile
 from .suite_members import DONE, Member, State, begun_last, finished_run, members_of, state_of
 from .suite_settings import chain, goes_on, settings_of
@@ -217,7 +217,7 @@ def suite(
     if not finished:
         return found
     try:
-        with needs_libraries():
+        with needs_extra(*LIBRARIES):
             from .suite_report import write_report
         overview = members_table("All runs", plan.members, plan.states)
         failures = {own.name: plan.failures[own.number] for own in plan.members if own.number in plan.failures}

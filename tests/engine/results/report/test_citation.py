@@ -50,7 +50,7 @@ def test_the_facts_are_those_of_the_checklist(citation, scored_run):
     assert "CPU core hours" in citation.facts["Compute"]
 
 
-def test_two_runs_have_two_paragraphs_and_each_paper_once(citation, scored_run, selected_run):
+def test_two_runs_have_two_paragraphs_and_each_paper_once(citation, scored_run, selected_run, scores):
     keys = ["negengine", "kletz-etal-2023-self", "devlin-etal-2019-bert"]
     assert [reference.key for reference in citation.references] == keys
     assert citation.bibtex.count("@") == 3
@@ -61,12 +61,9 @@ def test_two_runs_have_two_paragraphs_and_each_paper_once(citation, scored_run, 
     assert both.facts["Runs"].startswith("2, each once")
     with pytest.raises(ng.InputError, match="no runs given"):
         ng.cite()
-
-
-def test_a_run_that_recorded_no_export_is_cited_with_what_it_has(scores):
-    text = ng.cite(scores).text
-    assert "Parameters: not recorded" in text
-    assert "We tested mini." in text
+    bare = ng.cite(scores).text  # a run that recorded no export is cited with what it has
+    assert "Parameters: not recorded" in bare
+    assert "We tested mini." in bare
 
 
 def used(*sessions):
@@ -98,16 +95,13 @@ def test_usage_is_the_sum_over_sessions():
 # ---------------------------------------------------------------- references
 
 
-def test_every_probe_names_the_paper_of_its_test():
+def test_every_probe_names_the_paper_of_its_test_with_what_an_entry_needs():
     assert len(PROBES) == len(probes())
     for probe in PROBES:
         tests = [paper for paper in probe_references(probe.references) if paper.role == "test"]
         assert tests, probe.name
         assert len(tests) == 1 or all(paper.dataset for paper in tests)  # that of the method used is cited
     assert model_references("no such family") == ()
-
-
-def test_a_paper_has_what_an_entry_needs():
     for paper in PAPERS:
         assert paper.authors, paper.key
         assert all(" " in author for author in paper.authors), paper.key
@@ -117,19 +111,18 @@ def test_a_paper_has_what_an_entry_needs():
         assert {"inproceedings": "booktitle", "article": "journal"}[paper.kind] in paper.fields, paper.key
 
 
-def test_authors_are_cited_by_their_last_names():
-    def label(*authors):
-        return Reference("k", "misc", "T", authors, 2020, "test").label
+def test_an_entry_keeps_capitals_and_letters_and_is_cited_by_last_names():
+    def paper(*authors):
+        return Reference("k", "misc", "What BERT & RoBERTa are", authors, 2020, "model", {"doi": "10.1/a_b"})
 
-    assert label("Allyson Ettinger") == "Ettinger, 2020"
-    assert label("Nora Kassner", "Hinrich Schütze") == "Kassner and Schütze, 2020"
-    assert label("A One", "B Two", "C Three") == "One et al., 2020"
-
-
-def test_bibtex_keeps_capitals_and_letters():
-    paper = Reference("k", "misc", "What BERT & RoBERTa are", ("Hinrich Schütze",), 2020, "model", {"doi": "10.1/a_b"})
-    assert "title = {What {BERT} \\& {RoBERTa} are}," in paper.bibtex
-    assert re.search(r"author = \{Hinrich Sch[^ü]+tze\},\n  year = \{2020\},\n  doi = \{10.1/a_b\},\n\}$", paper.bibtex)
+    schuetze = paper("Hinrich Schütze")
+    assert "title = {What {BERT} \\& {RoBERTa} are}," in schuetze.bibtex
+    assert re.search(
+        r"author = \{Hinrich Sch[^ü]+tze\},\n  year = \{2020\},\n  doi = \{10.1/a_b\},\n\}$", schuetze.bibtex
+    )
+    labels = ["Schütze, 2020", "Kassner and Schütze, 2020", "One et al., 2020"]
+    others = paper("Nora Kassner", "Hinrich Schütze"), paper("A One", "B Two", "C Three")
+    assert [one.label for one in (schuetze, *others)] == labels
     tool = tool_reference()
     assert tool.title.startswith("negengine")
     assert "0.1.0" in tool.fields["note"]

@@ -159,7 +159,7 @@ def test_a_missing_library_is_one_line_and_another_process_writes_the_same_bytes
     command = [sys.executable, "-c", MISSING, str(scores.folder), str(tmp_path / "report.html")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     said = [
-        f"reports and figures need {name}: pip install 'negengine[report]'"
+        f"a report or figure needs {name}: pip install 'negengine[report]'"
         for name in ("altair", "vl_convert", "jinja2")
     ]
     assert done.stdout.splitlines() == said

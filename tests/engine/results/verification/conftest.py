@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import negengine as ng
 import pytest
 
 WORD_LISTS = {
@@ -19,12 +20,6 @@ def scored(scored_run, tmp_path) -> Path:
     return Path(shutil.copytree(scored_run, tmp_path / "run"))
 
 
-@pytest.fixture
-def selected(selected_run, tmp_path) -> Path:
-    """A copy of a finished selection."""
-    return Path(shutil.copytree(selected_run, tmp_path / "run"))
-
-
 @pytest.fixture(scope="session")
 def few_words(tmp_path_factory) -> Path:
     """A folder of word lists: 2 pairs and 8 verbs make 16 candidates, few enough to decide all of them again."""
@@ -35,26 +30,22 @@ def few_words(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def few_selected(mini, few_words, tmp_path_factory) -> Path:
-    """A finished selection from these words; tests do not change it."""
-    import negengine as ng
-
-    model, output = ng.load(mini.folder, device="cpu", precision="fp32"), tmp_path_factory.mktemp("few") / "selected"
-    return ng.select(model, lexicon=few_words, output=output, progress=False).folder
-
-
-@pytest.fixture(scope="session")
-def few_scored(few_selected, tmp_path_factory) -> Path:
-    """The same with its scores; tests do not change it."""
-    import negengine as ng
-
-    return ng.score(few_selected, output=tmp_path_factory.mktemp("few") / "scored", progress=False).folder
+def made(mini, few_words, tmp_path_factory) -> tuple[Path, Path]:
+    """A finished selection from these words, and the same with its scores; tests do not change them."""
+    model, folder = ng.load(mini.folder, device="cpu", precision="fp32"), tmp_path_factory.mktemp("few")
+    selected = ng.select(model, lexicon=few_words, output=folder / "selected", progress=False).folder
+    return selected, ng.score(selected, output=folder / "scored", progress=False).folder
 
 
 @pytest.fixture
-def few(few_scored, tmp_path) -> Path:
+def selected(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made[0], tmp_path / "run"))
+
+
+@pytest.fixture
+def few(made, tmp_path) -> Path:
     """A copy of a small run with its scores."""
-    return Path(shutil.copytree(few_scored, tmp_path / "run"))
+    return Path(shutil.copytree(made[1], tmp_path / "run"))
 
 
 @pytest.fixture

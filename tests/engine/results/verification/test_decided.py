@@ -24,11 +24,6 @@ CAUSAL = {"sentence": ["Jessica is happy to [MASK]."] * 3, "target": ["smoked", 
 
 
 @pytest.fixture
-def selected(few_selected, tmp_path):
-    return shutil.copytree(few_selected, tmp_path / "run")
-
-
-@pytest.fixture
 def verify(mini):
     def run(folder, **options):
         return ng.verify(folder, **{"model": mini.folder, "sample": ALL, **options})
@@ -103,15 +98,10 @@ def test_a_repeated_verb_that_was_not_selected_is_found(selected, verify):
     assert not verify(selected, sample=0).damage
     found = verify(selected)
     assert damage(found) == [("select", UNSELECTED)]
+    other_words = check(verify(selected, lexicon=BUNDLED_LEXICON, sample=1), "select", UNSELECTED)
+    assert (str(other_words.outcome), "--lexicon" in other_words.detail) == ("not checked", True)
     name, profession, verb = run.triplets.select("name", "profession", "verb").row(0)
     assert f"{name}, {profession}, {verb}: another word was first" in found.damage[0].detail
-
-
-def test_word_lists_are_those_of_the_run_or_none(selected):
-    assert str(check(ng.verify(selected, sample=1), "select", UNSELECTED).outcome) == "ok"
-    found = check(ng.verify(selected, lexicon=BUNDLED_LEXICON, sample=1), "select", UNSELECTED)
-    assert str(found.outcome) == "not checked"
-    assert "--lexicon" in found.detail
 
 
 def test_a_model_that_is_not_that_of_the_run_is_refused(mini, few_words, tmp_path):
