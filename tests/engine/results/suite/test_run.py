@@ -161,7 +161,7 @@ def test_runs_without_items_to_compare_are_reported_with_their_tables(place):
     found = ng.suite("suite.toml", progress=False)
     assert (found.is_finished, found.notes) == (True, ())
     assert "Selected triplets" in found.report.read_text("utf-8")
-    assert "select: Selected triplets" in str(found)
+    assert str(found).startswith("select: Selection of triplets: lab/tiny@step0")
 
 
 def test_a_plan_runs_nothing_and_a_wrong_device_is_refused_before_anything_runs(place, opened):
