@@ -38,7 +38,7 @@ MAY_ASK_BESIDE = (
     "negengine.engine.results.verification.reference",
 )
 # What imports by a name in a string, such as "negengine.engine.library.model:export", from a room below.
-MAY_NAME_LATER = ("library.registry", "library.run", "experiments.cues.entry")
+MAY_NAME_LATER = ("library.registry", "library.run")
 NAMED = re.compile(r"(negengine\.[\w.]+):\w+")
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}
 

@@ -11,6 +11,9 @@ from ..experiments.experiment import Experiment
 from . import options
 from .run_command import Setup, run_command
 
+_MOVED = "The folder of the run's model, if it was moved (default: where it was)."
+_PLAN = "Say what the run would do, and about how long it takes; run nothing."
+
 
 def experiment_command(experiment: type[Experiment]) -> Any:
     """The function of the command line, as Typer reads it."""
@@ -21,27 +24,17 @@ def experiment_command(experiment: type[Experiment]) -> Any:
         own = {name: field.from_command(values.pop(name)) for name, field in fields.items()}
         if experiment.goes_on_from:
             return experiment.function()(**values, **own, **vars(setup.opening), **setup.run)
+        if experiment.no_model and values["model"] == experiment.no_model:
+            setup.refuse_all(f"without a model there is no run; add --{experiment.model_option}")
+            return experiment(**own).without_model()
         opened = setup.model(values["model"], experiment.task)
         if only_planned:
             return experiment(**own).plan(opened, setup.run)
         return experiment.function()(opened, **own, **setup.run)
 
-    kind = inspect.Parameter
-    named = typer.Argument(metavar="MODEL", help=experiment.model_help)
-    model: Any = Annotated[str, named] if experiment.model_help else options.Model
-    must_be_given = experiment.model_help or any(field.required for field in fields.values())
-    first: dict[str, Any] = {} if must_be_given else {"default": "mini"}
-    parameters = [kind("setup", kind.POSITIONAL_OR_KEYWORD, annotation=Setup)]
-    if experiment.goes_on_from:
-        named = typer.Argument(metavar="RUN", help=f"A run folder with a finished {experiment.goes_on_from}.")
-        parameters.append(kind("run", kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[Path, named]))
-        moved = "The folder of the run's model, if it was moved (default: where it was)."
-        model, first = Annotated[str | None, typer.Option(metavar="DIR", help=moved)], {"default": None}
-    parameters.append(kind("model", kind.POSITIONAL_OR_KEYWORD, annotation=model, **first))
-    parameters += options.parameters(experiment)
+    parameters = [_parameter("setup", Setup), *_model(experiment), *options.parameters(experiment)]
     if experiment.has_plan:
-        told = typer.Option("--plan", help="Say what the run would do, and about how long it takes; run nothing.")
-        parameters.append(kind("plan", kind.POSITIONAL_OR_KEYWORD, annotation=Annotated[bool, told], default=False))
+        parameters.append(_parameter("plan", Annotated[bool, typer.Option("--plan", help=_PLAN)], False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__name__, command.__module__ = experiment.name, experiment.__module__
     example = f" Example: {experiment.example}" if experiment.example else ""
@@ -49,3 +42,22 @@ def experiment_command(experiment: type[Experiment]) -> Any:
         f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nTo resume a stopped run, run the same command again.{example}"
     )
     return run_command(command)
+
+
+def _model(experiment: type[Experiment]) -> list[inspect.Parameter]:
+    """What names the model, or the run that has one."""
+    if source := experiment.goes_on_from:
+        run = typer.Argument(metavar="RUN", help=f"A run folder in which `{source}` is finished.")
+        moved = typer.Option(metavar="DIR", help=_MOVED)
+        return [_parameter("run", Annotated[Path, run]), _parameter("model", Annotated[str | None, moved], None)]
+    if name := experiment.model_option:
+        named = typer.Option(f"--{name}", metavar=f"{experiment.no_model}|MODEL", help=experiment.model_help)
+        return [_parameter("model", Annotated[str, named], experiment.no_model)]
+    if experiment.model_help:
+        return [_parameter("model", Annotated[str, typer.Argument(metavar="MODEL", help=experiment.model_help)])]
+    must_be_given = any(field.required for field in options_of(experiment).values())
+    return [_parameter("model", options.Model, inspect.Parameter.empty if must_be_given else "mini")]
+
+
+def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..basics.errors import OF_THE_MACHINE, InputError, shortened
-from ..library.registry import commands, experiment_summary, find_command, load, probes, resumable
+from ..library.registry import experiment, experiments, load, summary
 from .console import open_standard_streams, say, show
 from .program import Commands, CommandsByName, Program, as_command, with_subcommands
 from .run_command import resuming_command
@@ -35,7 +35,9 @@ _LAST = {
     "data": "model_commands:data_app",
     "patterns": "model_commands:patterns_app",
 }
-"""Command → module of this package, and its function or its group. The probes' commands stand between the two."""
+"""Command → module of this package, and its function or its group. The experiments' commands stand between the two."""
+_TRAININGS = {"nli": "train_nli", "cues": "train_cues"}
+"""Experiment → the function of its subcommand `train`."""
 
 
 class AllCommands(Commands):
@@ -47,24 +49,22 @@ class AllCommands(Commands):
 
     def summary(self, ctx: "_click.Context", name: str) -> str:
         """An experiment's is read from its source: to import all experiments takes a second."""
-        return experiment_summary(name) or super().summary(ctx, name)
+        return summary(name.replace("-", "_")) or super().summary(ctx, name)
 
 
 def _names() -> list[str]:
-    return [*_FIRST, *commands(probes()), *_LAST]
+    return [*_FIRST, *(name.replace("_", "-") for name in experiments()), *_LAST]
 
 
 def _command(name: str) -> "_click.Command | None":
     if own := (_FIRST | _LAST).get(name):
         return as_command(name, load(f"{__package__}.{own}"))
-    if (found := find_command(name)) is None:
+    if (found := experiment(name.replace("-", "_"))) is None:
         return None
-    inner = {own: load(function) for own, function in found.subcommands.items()}
-    if found.function:
-        return as_command(name, load(found.function), with_subcommands(inner))
     from .experiment_command import experiment_command
 
-    return as_command(name, experiment_command(load(found.experiment)), with_subcommands(inner))
+    inner = {"train": load(f"{__package__}.train_commands:{_TRAININGS[name]}")} if name in _TRAININGS else {}
+    return as_command(name, experiment_command(found), with_subcommands(inner))
 
 
 app = Program(
@@ -125,5 +125,6 @@ def negengine(
 def say_interrupted() -> None:
     """Say what an interrupted run has kept, and which command resumes it."""
     named = {" ".join(sys.argv[1:2]), " ".join(sys.argv[1:3])}
-    kept = not named.isdisjoint({"merge", "reproduce", "suite", *resumable()})
+    trainings = (f"{name} train" for name in _TRAININGS)
+    kept = not named.isdisjoint({"merge", "reproduce", "suite", *experiments(), *trainings})
     say(f"negengine: interrupted{f'; finished parts are kept. To resume: {resuming_command()}' if kept else ''}")

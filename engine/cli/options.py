@@ -18,7 +18,7 @@ def parameter(field: OptionField) -> inspect.Parameter:
     told = typer.Argument(**how) if field.required else typer.Option(field.flag, **how)
     return inspect.Parameter(
         field.name,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if field.required else field.shown_default,
         annotation=Annotated[field.command_type, told],
     )

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..basics.choices import TABLE
+from ..basics.errors import InputError
 from ..basics.option import Opening, flag
 from ..basics.paths import shell_command
 from . import options
@@ -58,23 +58,18 @@ EXECUTORS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """The values of the options that all run commands share.
+    """The options that all run commands share, by name."""
 
-    `opened` has those of `Opening`, and `elsewhere` those of `EXECUTORS`.
-    """
-
-    opened: Mapping[str, Any]
-    shard: str | None
-    output: Path | None
-    verbose: bool
-    elsewhere: Mapping[str, Any]
+    values: Mapping[str, Any]
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setup":
-        common = {name: values.pop(name) for name in _COMMON}
-        opened, elsewhere = ({name: common.pop(name) for name in names} for names in (_OPENING, _ELSEWHERE))
-        _called.append(setup := cls(opened, elsewhere=elsewhere, **common))
+        _called.append(setup := cls({name: values.pop(name) for name in _COMMON}))
         return setup
+
+    @property
+    def verbose(self) -> bool:
+        return bool(self.values["verbose"])
 
     def model(self, reference: str, task: str | None = None) -> "Model":
         """The model of the run. Wrong devices are refused first."""
@@ -86,14 +81,14 @@ class Setup:
     def opening(self) -> Opening:
         """How models are opened."""
         here = {} if self.executor is None else {"device": "cpu"}  # the workers' devices are the cluster's
-        return Opening(**{**self.opened, **here})
+        return Opening(**{**{name: self.values[name] for name in _OPENING}, **here})
 
     @property
     def run(self) -> "RunOptions":
         """Keyword arguments of every run function: the run options."""
         return {
-            "output": self.output,
-            "shard": self.shard,
+            "output": self.values["output"],
+            "shard": self.values["shard"],
             "executor": self.executor,
             "verbose": self.verbose,
             "again": run_line(),
@@ -106,19 +101,24 @@ class Setup:
 
         Raises InputError for an option that belongs to an executor that is not asked for, or contradicts another one.
         """
-        from ..basics.errors import InputError
         from ..library.registry import load
 
         found: Executor | None = None
         for name, option in EXECUTORS.items():
-            given = {own: self.elsewhere[own] for own in option.more if self.elsewhere[own] is not None}
-            if self.elsewhere[name] is not None:
-                found = load(option.executor)(self.elsewhere[name], device=self.opened["device"], **given)
+            given = {own: self.values[own] for own in option.more if self.values[own] is not None}
+            if self.values[name] is not None:
+                found = load(option.executor)(self.values[name], device=self.values["device"], **given)
             elif given:
                 own, value = next(iter(given.items()))
                 told = f"{flag(own)} {value:g}: this option belongs to {flag(name)}"
                 raise InputError(f"{told}; add {option.example}")
         return found
+
+    def refuse_all(self, why: str) -> None:
+        """Raise InputError if any of these options is given, where there is no run."""
+        for name, (_, default) in _COMMON.items():
+            if self.values[name] != default and name != "verbose":
+                raise InputError(f"{flag(name)} {self.values[name]}: {why}")
 
 
 _ELSEWHERE = {
@@ -199,14 +199,13 @@ def run_line() -> str:
 
 def resuming_command() -> str:
     """The command that resumes this process's run, also outside of the job array that it belongs to."""
-    from ..basics.errors import InputError
     from ..library.options import explicit
 
     if not _called:
         return command_line()
-    setup, is_suite = _called[-1], Command.path.endswith(" suite")
+    given, is_suite = _called[-1].values, Command.path.endswith(" suite")
     try:
-        return explicit(run_line(), setup.shard, setup.output, shares_folder=is_suite)
+        return explicit(run_line(), given["shard"], given["output"], shares_folder=is_suite)
     except InputError:
         return command_line()
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from ..basics.choices import Task
-from ..basics.errors import InputError
 from ..basics.option import Option as Option  # noqa: PLC0414 - an experiment imports it from here
 from ..basics.option import OptionField, check_options, options_of
 from ..inference.exported import ExportedModel
@@ -64,7 +63,11 @@ class Experiment(ABC):
     example: ClassVar[str] = ""  # of the command, for its help
     # what the command line says of the model; empty for any language model, `mini` by default
     model_help: ClassVar[str] = ""
-    goes_on_from: ClassVar[str] = ""  # what a run holds that it goes on from, such as a selection
+    # where a run can do without a model: the option that names it, and what the option says by default
+    model_option: ClassVar[str] = ""
+    no_model: ClassVar[str] = ""
+    goes_on_from: ClassVar[str] = ""  # the experiment whose finished run it needs, such as `select`
+    stages: ClassVar[Sequence[type[Stage[Any, Any]]]] = ()  # in their order; the class itself if it makes an `AskStage`
     has_plan: ClassVar[bool] = False  # whether `plan` says what a run would do
     results: ClassVar[type[Run]]  # the class that reads a finished run
 
@@ -81,15 +84,19 @@ class Experiment(ABC):
 
     def stage(self, exported: ExportedModel) -> Stage[Any, Any]:
         """What is computed with a model; an `InputError` if an option or a file is wrong."""
-        raise NotImplementedError(f"{self.name} has a `call` of its own")
+        raise NotImplementedError
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
         """Run the stage, or its unfinished parts."""
         return run_probe(self.stage(model.exported), self.results, model, options)
 
-    def plan(self, model: Model, options: RunOptions) -> Shown:  # noqa: ARG002 - where `has_plan` says so
-        """What `run` would do; nothing is written."""
-        raise InputError(f"{self.name} has no plan")
+    def plan(self, model: Model, options: RunOptions) -> Shown:
+        """What `run` would do, where `has_plan`; nothing is written."""
+        raise NotImplementedError
+
+    def without_model(self) -> Shown:
+        """The result where `no_model` is given."""
+        raise NotImplementedError
 
     @classmethod
     @cache
@@ -125,7 +132,7 @@ class Experiment(ABC):
 
 
 _TOLD = {
-    "run": "A finished {}, or its folder.",
+    "run": "A finished run of `{}`, or its folder.",
     "model": "From `load`, or the folder or name of an exported model{}.",
 }
 

@@ -7,7 +7,7 @@ A row that cannot be asked about is an error, or it is skipped and listed in ski
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -267,4 +267,5 @@ class TableExperiment(Experiment):
     def plan(self, model: Model, options: RunOptions) -> TablePlan:
         stage: TableStage[Any] = self.stage(model.exported)  # type: ignore[assignment]
         folder, shard = run_folder(model, options, stage.name), shard_of(options)
-        return stage.plan(model.opening, len(model.devices), folder, shard)
+        first = replace(model.opening, device=str(model.devices[0]))
+        return stage.plan(first, len(model.devices), folder, shard)

@@ -79,6 +79,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from .engine.library.registry import probes  # noqa: PLC0415 - probes of other packages
+    from .engine.library.registry import experiments  # noqa: PLC0415 - those of other packages
 
-    return sorted({*__all__, *(name for probe in probes() for name in probe.functions)})
+    return sorted({*__all__, *experiments()})

@@ -64,10 +64,10 @@ def read(page: str) -> Element:
 
 def drawn_figures(run) -> dict[str, Any]:
     """The figures of a run's own sections by name; every one can be drawn, and its values can be written."""
-    from negengine.engine.library.registry import sections_function
+    from negengine.engine.library.registry import experiment
     from negengine.engine.views.svg import for_page
 
-    figures = [figure for section in sections_function(run.stage)(run) for figure in section.figures]
+    figures = [figure for section in experiment(run.stage).sections(run) for figure in section.figures]
     for figure in figures:
         assert for_page(figure, "f").startswith("<svg")
         assert figure.data.write_csv()

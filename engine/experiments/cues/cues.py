@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, Unpack
+from typing import Annotated, Any, ClassVar, Self
 
 import polars as pl
 
@@ -20,16 +20,14 @@ from ...basics.option import Opening
 from ...inference.device import choose_device
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.call import recorded
-from ...library.model import ModelLike, open_model
-from ...library.options import RunOptions
 from ...library.recount import Recount
-from ...library.run import Run, ShardRun
+from ...library.run import Run
 from ...runs.masked_stages import ExportedStage, description, refuse_mixed
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...views import Table
-from ..finished_run import SummaryRun, run_probe
+from ..experiment import Experiment, Option
+from ..finished_run import SummaryRun
 from ..items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
 from .cue_texts import TextFile, sentence_rows, split_sentences, split_words
@@ -38,6 +36,7 @@ from .cue_views import (
     MODEL,
     SHARE,
     WORDS,
+    CueShares,
     cue_table,
     paper_shares,
     recounts,
@@ -45,6 +44,7 @@ from .cue_views import (
     share_table,
     summarise,
 )
+from .cue_views import sections as report_sections
 from .cue_words import find_cues
 
 TEXTS = "texts"  # key of the metadata
@@ -242,29 +242,46 @@ class CuesRun(SummaryRun):
         return recounts(self.items, self.summary)
 
 
-@recorded(files=("files",))
-def cues(
-    model: ModelLike, files: str | Path | Sequence[str | Path], **options: Unpack[RunOptions]
-) -> CuesRun | ShardRun:
-    """Count the sentences of texts that contain a negation cue, by a trained detector and by the list of words.
+@dataclass(frozen=True, eq=False)
+class Cues(Experiment):
+    """Count the sentences of texts that contain a negation cue.
 
-    Args:
-        model: From `load`, or the folder or name of a detector that was exported for token-classification.
-        files: UTF-8 texts, also `.gz`: one or several. A line break ends a sentence.
-        **options: See `RunOptions`.
-
-    Returns:
-        The finished run; a `ShardRun` if only a shard was asked for.
-
-    Raises:
-        InputError: The model is not a cue detector, a text cannot be read, two texts have one name, the run folder
-            belongs to another run, or the disk is full.
+    A list of words finds the cues. With --detector, a trained model finds them too, and the tables show both.
     """
-    paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
-    if not paths:
-        raise InputError("no text is given; give one file or more")
-    if twice := next((path for path in paths if paths.count(path) > 1), None):
-        raise InputError(f"{twice}: this text is given twice; give it once")
-    opened = open_model(model, task=Task.TOKEN_CLASSIFICATION)
-    stage = CueStage.plan(opened.exported, [TextFile.scan(path) for path in paths])
-    return run_probe(stage, CuesRun, opened, options)
+
+    name = "cues"
+    title = "Negation cues in texts"
+    references = "negengine.engine.experiments.cues:references.toml"
+    task = Task.TOKEN_CLASSIFICATION
+    example = "negengine cues corpus.txt --detector detector"
+    model_option = "detector"
+    model_help = "What finds cues: the list of words alone, or also a model exported with --task token-classification."
+    no_model = "words"
+    results = CuesRun
+    stages = (CueStage,)
+
+    files: Annotated[
+        str | Path | Sequence[str | Path],
+        Option("Texts in UTF-8; also packed, as .gz.", metavar="FILE...", kind=list[Path], is_file=True),
+    ]
+
+    def __post_init__(self) -> None:
+        if not self.paths:
+            raise InputError("no text is given; give one file or more")
+        if twice := next((path for path in self.paths if self.paths.count(path) > 1), None):
+            raise InputError(f"{twice}: this text is given twice; give it once")
+
+    @cached_property
+    def paths(self) -> list[Path]:
+        return [Path(file) for file in ([self.files] if isinstance(self.files, str | Path) else self.files)]
+
+    def stage(self, exported: ExportedModel) -> CueStage:
+        return CueStage.plan(exported, [TextFile.scan(path) for path in self.paths])
+
+    def without_model(self) -> CueShares:
+        return CueShares.of(self.paths)
+
+    sections = staticmethod(report_sections)
+
+
+cues = Cues.function()

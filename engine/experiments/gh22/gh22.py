@@ -134,6 +134,7 @@ class Gh22(Experiment):
     references = "negengine.engine.experiments.gh22:references.toml"
     example = "negengine gh22 mini --pairs 100"
     results = Gh22Run
+    stages = (Acts, Repetitions)
 
     pairs: Annotated[int | None, PAIRS] = None
     ranks: Annotated[

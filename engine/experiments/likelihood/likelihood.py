@@ -127,6 +127,7 @@ class Likelihood(TableExperiment):
     references = "negengine.engine.experiments.likelihood:references.toml"
     example = "negengine likelihood mini sentences.csv --per-word"
     results = LikelihoodRun
+    stages = (Likelihoods,)
     rows_per_part: ClassVar[int] = ROWS_PER_PART
 
     data: Annotated[

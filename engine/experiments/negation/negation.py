@@ -40,6 +40,7 @@ class Select(Settings, Experiment):
     example = "negengine select mini --pairs 60"
     has_plan = True
     results = SelectionRun
+    stages = (Selection,)
 
     lexicon: Annotated[str | Path | None, LEXICON] = None
     patterns: Annotated[
@@ -77,8 +78,9 @@ class Score(Experiment):
     title = TITLE
     references = REFERENCES
     example = "negengine score runs/mini"
-    goes_on_from = "selection"
+    goes_on_from = "select"
     results = ScoresRun
+    stages = (Scoring,)
 
     def call(  # type: ignore[override]  # it goes on from a run
         self,

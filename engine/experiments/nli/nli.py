@@ -125,6 +125,7 @@ class Nli(Experiment):
     example = "negengine nli textattack/bert-base-uncased-RTE --source RTE"
     model_help = "A classifier of text pairs: an exported folder, or its name under models/."
     results = NliRun
+    stages = (Judgements,)
 
     data: Annotated[str | Path | None, DATA_FOLDER] = None
     source: Annotated[

@@ -239,6 +239,7 @@ class OwnSentences(TableExperiment):
     references = "negengine.engine.experiments.probe:references.toml"
     example = "negengine probe mini sentences.csv --group condition"
     results = ProbeRun
+    stages = (OwnStimuli,)
 
     data: Annotated[
         TableLike,

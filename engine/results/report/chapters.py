@@ -14,7 +14,7 @@ from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
-from ...library.registry import sections_function
+from ...library.registry import experiment
 from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, REPEATED
 from ...runs.record import StageRecord, read_run
@@ -56,8 +56,8 @@ _MOST_SESSIONS = 8
 
 def chapter(run: Run, title: str) -> Chapter:
     """Everything about a run, from the answer to what made it."""
-    own = sections_function(run.stage)
-    sections = list(own(run)) if own else [Section("Results", run.remarks(), tables=run.tables())]
+    own = experiment(run.stage)
+    sections = list(own.sections(run)) if own else [Section("Results", run.remarks(), tables=run.tables())]
     return Chapter(title, [*sections, *examples(run), *precision(run), provenance(run)])
 
 

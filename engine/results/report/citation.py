@@ -3,7 +3,7 @@
 The facts are those that the Responsible NLP checklist of ACL Rolling Review asks: artifacts and their licences,
 parameters, compute budget and infrastructure, settings, number of runs, packages.
 
-References are data: a probe names a TOML file beside its code (`Probe.references`). It has one table for each paper,
+References are data: an experiment names a TOML file beside its code (`references`). It has one table for each paper,
 whose name is the key of BibTeX, with `role` (test, method or data), `type`, `title`, `author` and other fields of
 BibTeX. `models.toml` has the papers of model families. The tool's own reference is read from CITATION.cff.
 """
@@ -25,7 +25,7 @@ from ...basics.printable import counted
 from ...experiments.data_sets.sources import sources
 from ...library.call import files_in
 from ...library.finished import open_run
-from ...library.registry import probe_of
+from ...library.registry import experiment
 from ...library.run import Run
 from ...runs.record import StageRecord, read_run
 from ...views.to_latex import latex
@@ -184,9 +184,9 @@ def cite(*runs: Run | str | Path) -> Citation:
 
 
 def _stages(run: Run) -> list[StageRecord]:
-    probe = probe_of(run.stage)
+    known = experiment(run.stage) is not None
     records = read_run(run.folder).stages
-    wanted = list(records)[: list(records).index(run.stage) + 1] if probe else [run.stage]
+    wanted = list(records)[: list(records).index(run.stage) + 1] if known else [run.stage]
     return [records[name] for name in wanted]
 
 
@@ -197,9 +197,9 @@ def _export(run: Run) -> dict[str, Any]:
 
 def _papers(run: Run) -> tuple[Reference, ...]:
     """The references of a run's test, and of those of its data sets that it used."""
-    probe = probe_of(run.stage)
+    own = experiment(run.stage)
     told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
-    found = probe_references(probe.references) if probe else ()
+    found = probe_references(own.references) if own else ()
     return tuple(paper for paper in found if paper.dataset is None or paper.dataset in told)
 
 

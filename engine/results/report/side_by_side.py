@@ -7,7 +7,7 @@ from itertools import combinations
 import polars as pl
 
 from ...basics.errors import InputError
-from ...library.registry import probe_of
+from ...library.registry import experiment
 from ...library.run import Run
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
@@ -22,8 +22,8 @@ _MOST_ROWS = 40  # of a chart; more differences are in the table alone
 
 def title(runs: Sequence[Run]) -> str:
     """The heading of a report."""
-    probe = probe_of(runs[0].stage)
-    what = (probe.title or probe.name) if probe else runs[0].stage
+    own = experiment(runs[0].stage)
+    what = (own.title or own.name) if own else runs[0].stage
     return f"{what}: {', '.join(labels(runs))}"
 
 

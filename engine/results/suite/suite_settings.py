@@ -1,43 +1,37 @@
 """The settings of an experiment in a suite: its options as TOML has them, checked before anything runs."""
 
-import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
 from ...basics.errors import InputError, did_you_mean
 from ...basics.option import Opening, OptionField, options_of
-from ...library.call import ELSEWHERE
-from ...library.registry import find_command, library_function, load, probes
+from ...library.registry import experiment, experiments
 
 
 def functions() -> list[str]:
     """The names of all functions that make a run."""
-    return [name for probe in probes() for name in probe.functions]
+    return [*experiments()]
 
 
 def chain(function: str) -> list[str]:
     """The functions that a run needs, in their order: a function that goes on from a run needs the one before it."""
-    (names,) = ([*probe.functions] for probe in probes() if function in probe.functions)
-    place = names.index(function)
-    while place and goes_on(names[place]):
-        place -= 1
-    return names[place : names.index(function) + 1]
+    before = experiment(function).goes_on_from
+    return [*(chain(before) if before else ()), function]
 
 
 def goes_on(function: str) -> bool:
     """Whether a function goes on from a run, as `score` does."""
-    return "run" in inspect.signature(library_function(function)).parameters
+    return bool(experiment(function).goes_on_from)
 
 
 def settings_of(function: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the settings that a function of a chain takes itself."""
-    parameters = inspect.signature(library_function(function)).parameters
-    return {key: value for key, value in settings.items() if key in parameters}
+    return {key: value for key, value in settings.items() if key in options_of(experiment(function))}
 
 
 def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
@@ -45,17 +39,19 @@ def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[
 
     `settings` has values as TOML has them; `where` gives the file and line of a setting, or of the table for None.
     """
-    _check(function, {key: setting for name in chain(function) for key, setting in _settings(name)}, settings, where)
+    fields = {key: field for name in chain(function) for key, field in options_of(experiment(name)).items()}
+    _check(function, fields, settings, where)
 
 
 def check_opening(table: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
     """As `check_settings`, for the table of a suite that says how models are opened."""
-    _check("[run]", {key: _setting(field.type, field) for key, field in options_of(Opening).items()}, table, where)
+    _check("[run]", options_of(Opening), table, where)
 
 
 def _check(
-    what: str, known: Mapping[str, "_Setting"], given: Mapping[str, Any], where: Callable[[str | None], str]
+    what: str, fields: Mapping[str, OptionField], given: Mapping[str, Any], where: Callable[[str | None], str]
 ) -> None:
+    known = {key: _setting(field) for key, field in fields.items()}
     for key, value in given.items():
         if key not in known:
             near = did_you_mean(key, known)
@@ -86,19 +82,10 @@ class _Setting:
         return ""
 
 
-def _settings(function: str) -> Iterator[tuple[str, _Setting]]:
-    own, command = library_function(function), find_command(function)
-    hints = get_type_hints(own)
-    declared = options_of(load(command.experiment)) if command and command.experiment else {}
-    for key, parameter in inspect.signature(own).parameters.items():
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD and key not in ELSEWHERE:
-            yield key, _setting(hints.get(key, Any), declared.get(key), parameter.default is inspect.Parameter.empty)
-
-
-def _setting(hint: Any, field: OptionField | None, is_needed: bool = False) -> _Setting:
-    words = [] if field is None or field.choices is None else [str(member.value) for member in field.choices]
-    bounds = msgspec.Meta() if field is None else msgspec.Meta(ge=field.option.minimum, le=field.option.maximum)
-    return _Setting(dict(_kinds(hint, words, bounds)), words, is_needed)
+def _setting(field: OptionField) -> _Setting:
+    words = [str(member.value) for member in field.choices or ()]
+    bounds = msgspec.Meta(ge=field.option.minimum, le=field.option.maximum)
+    return _Setting(dict(_kinds(field.type, words, bounds)), words, field.required)
 
 
 def _union(kinds: Mapping[Any, str]) -> Any:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -14,43 +15,13 @@ import typer.main
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.main import app
 from negengine.engine.library import registry
-from negengine.engine.library.run import Run
 
-PROBES = registry.probes()
+EXPERIMENTS = {name: registry.experiment(name) for name in registry.experiments()}
 COMMANDS = typer.main.get_command(app).commands
-FUNCTIONS = sorted(name for name in registry.resumable() if " " not in name)  # a subcommand is not in the library
-
-
-def test_everything_that_the_registry_names_exists():
-    names = []
-    for probe in PROBES:
-        stages = [registry.load(reference) for reference in probe.stages]
-        names += [stage.name for stage in stages]
-        assert stages[-1].name in probe.runs, f"{probe.name}: the last stage's results cannot be read"
-        assert registry.load(probe.runs[stages[-1].name]).outcomes is not Run.outcomes, f"{probe.name}: not compared"
-        for stage in stages:
-            assert callable(registry.publishers()[stage.name])
-            assert not getattr(stage.publish, "__isabstractmethod__", False)
-        for stage, reference in probe.runs.items():
-            assert registry.load(reference).stage == stage
-        for reference in [*probe.functions.values(), *filter(None, probe.commands.values()), *probe.sections.values()]:
-            assert callable(registry.load(reference)), reference
-        assert set(probe.functions) <= set(probe.commands)
-    assert len(names) == len(set(names))
-
-
-def test_every_function_that_resumes_is_a_command_and_a_name_of_the_library():
-    import negengine as ng
-
-    common = {"device", "precision", "batch_tokens", "threads", "shard", "output", "verbose", "form", "as_json"}
-    for name in FUNCTIONS:
-        assert name in ng.__all__
-        assert common <= {parameter.name for parameter in COMMANDS[name].params}, name
-        function = registry.library_function(name)
-        assert function.__name__ == name
-        documented = inspect.getdoc(function)
-        for key, parameter in inspect.signature(function).parameters.items():
-            assert f"    {'**' * (parameter.kind is parameter.VAR_KEYWORD)}{key}: " in documented, (name, key)
+OF_ALL_RUNS = {
+    "shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads", "help",
+    "ray", "workers", "cpus_per_worker", "gpus_per_worker",
+}  # fmt: skip
 
 
 def written(default):
@@ -58,69 +29,65 @@ def written(default):
     return ",".join(map(str, default)) if isinstance(default, tuple | list) else str(default or "")
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_options_are_keyword_arguments_with_the_commands_names_and_defaults(name):
-    function = registry.library_function(name)
-    arguments = {
-        key: own for key, own in inspect.signature(function).parameters.items() if own.kind is own.KEYWORD_ONLY
-    }
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name):
+    import negengine as ng
+
+    declared, function = EXPERIMENTS[name], registry.library_function(name)
+    assert declared.results.stage == name
+    assert registry.run_class(name) is declared.results
+    assert not [stage for stage in declared.stages if registry.stages()[stage.name] is not stage]
+    assert function.__name__ == name
+    assert name in ng.__all__
+    assert getattr(ng, name) is function
+    arguments = inspect.signature(function).parameters
+    for key, own in arguments.items():
+        assert f"    {'**' * (own.kind is own.VAR_KEYWORD)}{key}: " in inspect.getdoc(function), key
     options = {own.name: own for own in COMMANDS[name].params if isinstance(own, typer.core.TyperOption)}
-    common = {"shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads", "help"}
-    common |= {"ray", "workers", "cpus_per_worker", "gpus_per_worker"}  # the executor of the library
-    common |= {"plan"}  # a question that the command answers instead of a run
-    common |= {"detector"}  # the model of the library; the command also takes `words`
-    assert set(options) - common == set(arguments) - common
-    for key in set(arguments) - common:
-        assert written(options[key].default) == written(arguments[key].default), key
+    assert set(options) >= OF_ALL_RUNS
+    by_keyword = {key: own for key, own in arguments.items() if own.kind is own.KEYWORD_ONLY and key != "model"}
+    assert set(options) - OF_ALL_RUNS - {"plan", "model"} == set(by_keyword)
+    for key, own in by_keyword.items():
+        assert written(options[key].default) == written(own.default), key
 
 
-def test_listing_probes_imports_none_of_them():
+def test_listing_experiments_imports_none_of_them():
     code = (
         "import sys\n"
         "from negengine.engine.library import registry\n"
-        "registry.probes(), registry.resumable()\n"
+        "registry.experiments(), registry.summary('lama')\n"
         "print([m for m in sys.modules if m.endswith(('.stage', '.runs', '.commands', 'numpy', 'polars'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-def test_a_bundled_command_is_found_without_a_look_at_what_is_installed(monkeypatch):
+@pytest.fixture
+def installed(monkeypatch):
+    """Set what other packages name as experiments."""
+    yield lambda *entries: (
+        monkeypatch.setattr(registry, "entry_points", lambda group: entries),
+        registry.experiments.cache_clear(),
+    )
+    monkeypatch.undo()
+    registry.experiments.cache_clear()
+
+
+def test_a_bundled_experiment_is_found_without_a_look_at_what_is_installed(monkeypatch):
     monkeypatch.setattr(registry, "entry_points", lambda group: pytest.fail("all installed packages were listed"))
-    registry.probes.cache_clear()
-    found = registry.find_command("nli")
-    monkeypatch.undo()
-    assert found.experiment == "negengine.engine.experiments.nli.nli:Nli"
-    assert list(found.subcommands) == ["train"]
+    registry.experiments.cache_clear()
+    assert registry.experiment("nli").name == "nli"
 
 
-def test_a_command_that_no_probe_has_is_not_found():
-    assert registry.find_command("no-such-command") is None
-
-
-class Entry:
-    """An entry point that somebody's package names."""
-
-    name, value = "theirs", "theirs.entry:PROBE"
-
-    def __init__(self, found):
-        self.load = lambda: found
-
-
-@pytest.mark.parametrize(
-    ("found", "message"),
-    [
-        ("a text", r"theirs of negengine.probes \(theirs.entry:PROBE\) is not an Experiment"),
-        (registry.Probe("lama", (), {}, {}), "has the name of another probe"),
-    ],
-)
-def test_an_entry_point_that_is_wrong_is_told(found, message, monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry(found)])
-    registry.probes.cache_clear()
-    with pytest.raises(InputError, match=message):
-        registry.probes()
-    monkeypatch.undo()
-    registry.probes.cache_clear()
+def test_an_entry_point_that_is_wrong_is_told(installed):
+    told = r"theirs of negengine.probes \(json:dumps\) is not an Experiment of this name"
+    installed(EntryPoint("theirs", "json:dumps", registry.GROUP))
+    with pytest.raises(InputError, match=told):
+        registry.experiment("theirs")
+    assert registry.experiment("nothing") is None
+    installed(EntryPoint("lama", "json:dumps", registry.GROUP))
+    with pytest.raises(InputError, match="has the name of another probe"):
+        registry.experiments()
 
 
 # ---------------------------------------------------------------- a probe of another package
@@ -172,7 +139,7 @@ print(json.dumps({
     "decided again": again,
     "items": len(run.items), "same": ng.open("merged").items.equals(run.items), "in_dir": "colours" in dir(ng),
     "parameters": list(inspect.signature(ng.colours).parameters), "doc": inspect.getdoc(ng.colours),
-    "resumable": "colours" in main.resumable(), "n": ng.compare(run, "merged").frame["n"].to_list(),
+    "n": ng.compare(run, "merged").frame["n"].to_list(),
     "again": Path("again/items.parquet").read_bytes() == Path("whole/items.parquet").read_bytes(),
     "page": "Colours of things" in Path("report.html").read_text(),
     "drawn": sorted(path.stem for path in Path("figures").glob("*.svg")),
@@ -199,6 +166,6 @@ def test_an_experiment_of_at_most_60_lines_gets_everything(theirs, mini, tmp_pat
     assert "things: Number of things to ask about." in found.pop("doc")
     assert found.pop("decided again") == [["items decided again by the reference model", 12, 0]]
     assert found == {
-        "items": 12, "same": True, "in_dir": True, "parameters": ["model", "things", "options"], "resumable": True,
+        "items": 12, "same": True, "in_dir": True, "parameters": ["model", "things", "options"],
         "n": [6] * 4, "again": True, "page": True, "drawn": ["first", "surprisal"], "failed": True,
     }  # fmt: skip

@@ -5,14 +5,15 @@ import json
 import pytest
 import typer
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli.cues_commands import cues
+from negengine.engine.cli.experiment_command import experiment_command
+from negengine.engine.experiments.cues.cues import Cues
 from typer.testing import CliRunner
 
 
 @pytest.fixture
 def run(tmp_path):
     app = typer.Typer()
-    app.command()(cues)
+    app.command()(experiment_command(Cues))
     (tmp_path / "text.txt").write_text("No.\nYou never came.\nIt rained.\nIt rained.\n")
 
     def invoke(*options):
@@ -49,7 +50,7 @@ def test_both_detectors_as_one_document(run, detector, tmp_path):
 def test_options_of_a_run_belong_to_a_detector(option, value, run):
     error = run(option, value).exception
     assert isinstance(error, InputError)
-    assert str(error) == f"{option} {value}: the list of words needs no model and no run folder; add --detector"
+    assert str(error) == f"{option} {value}: without a model there is no run; add --detector"
 
 
 def test_a_model_of_another_task_is_refused(run, mini):

@@ -9,7 +9,6 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.library.registry import probes
 from negengine.engine.results.report.chapters import WORST, examples
 from negengine.engine.text.lexicon import Lexicon
 from pages import read
@@ -156,8 +155,3 @@ def test_a_missing_library_is_one_line_and_another_process_writes_the_same_bytes
         said = f"a report or figure needs {name}: pip install 'negengine[report]'\n" if name else ""
         assert done.stdout == said
     assert path.read_text("utf-8") == page
-
-
-def test_every_probe_has_sections_for_its_results():
-    for probe in probes():
-        assert set(probe.sections) == set(probe.runs), probe.name
