@@ -19,7 +19,7 @@ from negengine.engine.library import registry
 EXPERIMENTS = {name: registry.experiment(name) for name in registry.experiments()}
 COMMANDS = typer.main.get_command(app).commands
 OF_ALL_RUNS = {
-    "shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads", "help",
+    "shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads",
     "ray", "workers", "cpus_per_worker", "gpus_per_worker",
 }  # fmt: skip
 
@@ -46,7 +46,7 @@ def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name
     options = {own.name: own for own in COMMANDS[name].params if isinstance(own, typer.core.TyperOption)}
     assert set(options) >= OF_ALL_RUNS
     by_keyword = {key: own for key, own in arguments.items() if own.kind is own.KEYWORD_ONLY and key != "model"}
-    assert set(options) - OF_ALL_RUNS - {"plan", "model"} == set(by_keyword)
+    assert set(options) - OF_ALL_RUNS - {"plan", "model", "help"} == set(by_keyword)
     for key, own in by_keyword.items():
         assert written(options[key].default) == written(own.default), key
 
