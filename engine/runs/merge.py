@@ -187,16 +187,10 @@ def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
 
 def told_batches(shards: Mapping[str, int | None]) -> list[str]:
     """One line if shards were given different sizes of batches; shard → its largest number of tokens in a batch."""
-    given: dict[int | None, list[str]] = {}
-    for shard, tokens in shards.items():
-        given.setdefault(tokens, []).append(shard)
-    if len(given) < 2:
+    if len(set(shards.values())) < 2:
         return []
-    parts = "; ".join(
-        f"{', '.join(members)} with {f'{tokens} tokens' if tokens else 'the usual ones'}"
-        for tokens, members in given.items()
-    )
-    return [f"the shards ran in different batches: {parts}. The last digits of log-probabilities can differ"]
+    ways = _told({shard: f"with {f'{own} tokens' if own else 'the usual ones'}" for shard, own in shards.items()})
+    return [f"the shards ran in different batches: {ways}. The last digits of log-probabilities can differ"]
 
 
 def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
@@ -204,15 +198,12 @@ def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
     lines = []
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
         own = {shard: choices[pattern] for shard, choices in shards.items() if pattern in choices}
-        ways: dict[str, list[str]] = {}
-        for shard, choice in own.items():
-            ways.setdefault(_way(choice), []).append(shard)
+        ways = {shard: _way(choice) for shard, choice in own.items()}
         deciding = [{key: value for key, value in choice.items() if key not in _SPEEDS} for choice in own.values()]
-        if len(ways) > 1:
-            parts = "; ".join(f"{', '.join(members)} in {way}" for way, members in ways.items())
+        if len(set(ways.values())) > 1:
             lines.append(
-                f"{pattern}: the shards were decided in different precisions: {parts}. The decisions are exact in "
-                "each. The log-probabilities are those of the model that the column `precision` names"
+                f"{pattern}: the shards were decided in different precisions: {_told(ways)}. The decisions are exact "
+                "in each. The log-probabilities are those of the model that the column `precision` names"
             )
         elif any(choice != deciding[0] for choice in deciding):
             models = {choice.get(LOW_PRECISION_SHA256) for choice in deciding}
@@ -225,5 +216,11 @@ def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
 
 
 def _way(choice: Mapping[str, Any]) -> str:
-    precision = str(choice.get("precision"))
-    return f"{precision} ({choice['low_precision']})" if "low_precision" in choice else precision
+    low = f" ({choice['low_precision']})" if "low_precision" in choice else ""
+    return f"in {choice.get('precision')}{low}"
+
+
+def _told(ways: Mapping[str, str]) -> str:
+    """Shard → its way, as `1/3, 3/3 in fp32; 2/3 in mixed`."""
+    members = {way: [shard for shard, own in ways.items() if own == way] for way in ways.values()}
+    return "; ".join(f"{', '.join(shards)} {way}" for way, shards in members.items())

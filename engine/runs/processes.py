@@ -185,10 +185,8 @@ def _stop(children: Sequence[_Child]) -> None:
 def _end(status: int) -> str:
     if status >= 0:
         return f"ended with status {status}"
-    with suppress(ValueError):
-        name = signal.Signals(-status).name
-        return f"was killed by {name}" + (" (is the memory full?)" if name == "SIGKILL" else "")
-    return f"was killed by signal {-status}"
+    name = next((own.name for own in signal.Signals if own == -status), f"signal {-status}")
+    return f"was killed by {name}" + (" (is the memory full?)" if name == "SIGKILL" else "")
 
 
 def worker_main() -> None:

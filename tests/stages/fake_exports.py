@@ -1,9 +1,13 @@
-"""Exported folders whose graph nothing opens."""
+"""Exported folders: some whose graph nothing opens, and copies with weights that differ a little."""
 
 import hashlib
+import shutil
 from pathlib import Path
 
-from negengine.engine.inference.exported import FORMAT, write_manifest
+import numpy as np
+from negengine.engine.inference.exported import FORMAT, GRAPH, read_manifest, write_manifest
+
+WEIGHTS = f"{GRAPH}_data"
 
 
 def write_fake_export(folder: Path, tokenizer: str, **changes) -> Path:
@@ -25,4 +29,20 @@ def write_fake_export(folder: Path, tokenizer: str, **changes) -> Path:
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     write_manifest(folder, info | changes)
+    return folder
+
+
+def write_checkpoint(exported: Path, folder: Path, name: str, noise: float) -> Path:
+    """A copy of an exported model under another name, as a checkpoint of one training run."""
+    folder.mkdir(parents=True)
+    manifest, info = read_manifest(exported)
+    kept = {"tokenizer.json", "config.json", GRAPH, WEIGHTS} & {path.name for path in exported.iterdir()}
+    for own in kept:
+        shutil.copy(exported / own, folder / own)
+    weights = np.fromfile(folder / WEIGHTS, "<f4")
+    random = np.random.default_rng(0)
+    weights *= 1 + noise * random.standard_normal(len(weights), dtype=np.float32)
+    weights.tofile(folder / WEIGHTS)
+    files = {own: hashlib.sha256((folder / own).read_bytes()).hexdigest() for own in manifest.files if own in kept}
+    write_manifest(folder, info | {"name": name, "files": files, "made_from": {"revision": f"{noise}"}})
     return folder

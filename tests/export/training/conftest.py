@@ -9,7 +9,7 @@ from negengine.engine.cli.train_commands import TrainingOptions
 from negengine.export.training.cues import train_cues
 from negengine.export.training.nli import train_nli
 from negengine.export.training.nli_tables import NliTraining
-from synthetic_glue import write_glue, write_negation
+from synthetic_pairs import write_glue, write_negation
 from tiny_encoder import save_encoder
 
 

@@ -1,7 +1,7 @@
 """A folder with three checkpoints of one training run, and a suite file."""
 
 import pytest
-from checkpoints import write_checkpoint
+from fake_exports import write_checkpoint
 from huggingface_hub import constants
 from huggingface_hub.utils import reset_sessions
 
