@@ -26,7 +26,7 @@ from .likelihood_stage import LOG_LIKELIHOOD, NAME, ROWS_PER_PART, Likelihoods
 from .likelihood_summary import MEANS, RATES, condition, counts, item_name, metrics, recounts, sentence_rows, sentences
 from .likelihood_tables import BLIMP, GOOD, Columns, Method
 from .likelihood_views import sections as report_sections
-from .likelihood_views import tables
+from .likelihood_views import results_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class LikelihoodRun(TableRun):
         return bool(self.record.identity["scores"] == LOG_LIKELIHOOD)
 
     def tables(self) -> list[Table]:
-        return tables(self.summary, self.columns, self.model_name, is_causal=self.is_causal)
+        return [results_table(self)]
 
     def methods(self, test: str) -> str:
         n = int(self.record.counts["sentences"])

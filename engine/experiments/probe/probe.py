@@ -80,7 +80,7 @@ class ProbeRun(TableRun):
         return self.frame(SKIPPED_FILE)
 
     def tables(self) -> list[Table]:
-        return tables(self.summary, self.model_name, self.columns, self.skipped)
+        return tables(self)
 
     def remarks(self) -> list[str]:
         if self.skipped.is_empty():

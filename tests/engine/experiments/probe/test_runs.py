@@ -300,7 +300,7 @@ def test_a_report_shows_the_figures_of_the_summary(run):
     assert set(figures) == {"first-choice", "log-probability"}
     wanted = run.summary.filter((pl.col("metric") == "logprob") & pl.col("split").is_in(["all", "group=negated"]))
     shown = figures["log-probability"].plot.data.filter(pl.col("split").is_in(["all", "group=negated"]))
-    assert shown["logprob"].to_list() == wanted["value"].to_list()
+    assert shown["value"].to_list() == wanted["value"].to_list()
 
 
 def test_the_methods_paragraph_has_its_numbers(run):
