@@ -361,7 +361,8 @@ def _put(
 def _allowed(marks: WordMarks, word_class: int, token: int, causal: bool) -> NDArray[np.bool_]:
     """The tokens that a token of this class competes with at its position in the word, bool [V]."""
     if not causal:
-        return marks.same_class(word_class)
+        same: NDArray[np.bool_] = marks.classes == word_class
+        return same
     if token or marks.mark is Mark.END:  # the end of the word competes with the tokens that continue it
         return np.ones(len(marks.classes), np.bool_)
     return marks.unmarked if word_class == WordClass.CONTINUES else marks.breaks

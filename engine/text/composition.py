@@ -8,13 +8,15 @@ written together, one column at a time.
 
 Not every tokenizer allows this. Therefore `composer` compares sentences that cover every filler with the tokenizer's
 own. If one of them differs, every sentence is tokenized.
+
+A sentence is a row of the fillers that a composer gets: slot → int64 [n], indices in that slot's list of fillers. At
+least one slot is given, so that n is known. Slots that the pattern does not have are ignored.
 """
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,38 +29,6 @@ from .tokenizer import MaskTokenizer
 
 RANDOM_COMBINATIONS = 2_000
 """How many sentences of random fillers are compared, besides those that cover every filler."""
-
-
-class Composer(Protocol):
-    """Makes the token ids of one pattern's sentences.
-
-    A sentence is a row of the fillers given: slot → int64 [n], indices in that slot's list of fillers. At least one
-    slot is given, so that n is known. Slots that the pattern does not have are ignored.
-    """
-
-    @property
-    def slotwise(self) -> bool:
-        """Whether sentences are put together from the token ids of their fillers instead of being tokenized."""
-
-    @property
-    def proved(self) -> int:
-        """How many sentences were compared with the tokenizer's."""
-
-    @property
-    def reason(self) -> str:
-        """Why every sentence is tokenized; empty if it is not."""
-
-    def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
-        """The number of tokens of each sentence, int32 [n]."""
-
-    def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
-        """The number of tokens of the longest sentence, or an upper bound on it.
-
-        `used`, slot → int64 [m], are the fillers that sentences can have, in any combination; of other slots, all.
-        """
-
-    def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
-        """The sentences, one bucket for each length, by ascending length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,16 +79,21 @@ class SlotwiseComposer:
     template: NDArray[np.int32]  # int32 [length of the example sentence], its token ids
     mask: int
     spans: tuple[Span, ...]  # the parts of the template that fillers replace, from left to right, without overlap
-    proved: int = 0
-    slotwise: bool = True
+    proved: int = 0  # how many sentences were compared with the tokenizer's
+    slotwise: bool = True  # whether sentences are put together instead of being tokenized
     reason: str = ""
 
     def lengths(self, fillers: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int32]:
+        """The number of tokens of each sentence, int32 [n]."""
         return np.array([layout.length for layout in self._layouts], dtype=np.int32).take(self._layout_of(fillers))
 
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
+        """The number of tokens of the longest sentence.
+
+        `used`, slot → int64 [m], are the fillers that sentences can have, in any combination; of other slots, all.
+        """
         used = used or {}
-        growth: dict[str, NDArray[np.int64]] = {}  # this gives the exact number, not a bound
+        growth: dict[str, NDArray[np.int64]] = {}
         for span in self.spans:  # one filler may replace several spans
             widths = np.array(span.widths).take(span.width_class) - (span.stop - span.start)
             growth[span.slot] = growth.get(span.slot, 0) + widths
@@ -127,6 +102,7 @@ class SlotwiseComposer:
         )
 
     def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
+        """The sentences, one bucket for each length, by ascending length."""
         layout_of = self._layout_of(fillers)
         order = np.argsort(layout_of, kind="stable")  # a radix sort, since there are few layouts
         counts = np.bincount(layout_of, minlength=len(self._layouts))
@@ -197,7 +173,7 @@ def composer(
     seed: int,
     random_combinations: int = RANDOM_COMBINATIONS,
     sentences: Mapping[str, NDArray[np.integer]] | None = None,
-) -> "SlotwiseComposer | WholeSentenceComposer":
+) -> "Composer":
     """The fastest composer that gives exactly the tokenizer's ids. Slots that the pattern lacks are ignored.
 
     It tokenizes some thousand sentences, so call it only when there are sentences to run. The seed draws the random
@@ -221,12 +197,12 @@ def composer(
 
 @dataclass(frozen=True, eq=False)
 class WholeSentenceComposer:
-    """Tokenizes every sentence: correct for every tokenizer, but slow. `reason` says why this is needed."""
+    """As `SlotwiseComposer`, but tokenizes every sentence: correct for every tokenizer, but slow."""
 
     tokenizer: MaskTokenizer
     pattern: Pattern
     fillers: Mapping[str, Sequence[str]]
-    reason: str = ""
+    reason: str = ""  # why this is needed
     slotwise: bool = False
     proved: int = 0
 
@@ -258,6 +234,9 @@ class WholeSentenceComposer:
             rows = np.flatnonzero(lengths == length)
             ids = np.stack([sentences[row] for row in rows])
             yield Bucket(rows, ids, (ids == self.tokenizer.mask_id).argmax(axis=1).astype(np.int32))
+
+
+Composer = SlotwiseComposer | WholeSentenceComposer
 
 
 def _refuse_special_tokens(whole: WholeSentenceComposer) -> None:

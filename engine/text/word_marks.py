@@ -110,11 +110,6 @@ class WordMarks:
         """The tokens that can begin a word where no space stands before it: bool [V]."""
         return np.isin(self.classes, _UNMARKED)
 
-    def same_class(self, word_class: int) -> NDArray[np.bool_]:
-        """The tokens of one class: bool [V]."""
-        same: NDArray[np.bool_] = self.classes == word_class
-        return same
-
 
 def _leading_space(tokens: list[str]) -> str:
     """The character that stands for a leading space; empty if there is none."""

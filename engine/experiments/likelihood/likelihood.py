@@ -25,8 +25,8 @@ from .likelihood_scores import Encoder
 from .likelihood_stage import LOG_LIKELIHOOD, NAME, ROWS_PER_PART, Likelihoods
 from .likelihood_summary import MEANS, RATES, condition, counts, item_name, metrics, recounts, sentence_rows, sentences
 from .likelihood_tables import BLIMP, GOOD, Columns, Method
-from .likelihood_views import sections as report_sections
 from .likelihood_views import results_table
+from .likelihood_views import sections as report_sections
 
 
 @dataclass(frozen=True, eq=False)

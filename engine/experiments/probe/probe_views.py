@@ -7,7 +7,7 @@ import polars as pl
 from ...basics.printable import counted
 from ...views import Column, Section, Table
 from ..own_table import ROW
-from ..summary import DIFFERENCE, HOLM, VERSUS
+from ..summary import DIFFERENCE, HOLM, VERSUS, correction_note
 from ..view import PERCENT, POINTS, Chart, P, Values, View
 from .probe_items import IS_TOP1, LOGPROB, MOST_COMPARED, PREFERRED
 
@@ -22,7 +22,6 @@ _QUESTIONS = {
     _TARGETS: "Which target does the model prefer?",
     _SKIPPED: "Which rows were skipped?",
 }
-_TEST = "sign flips of clusters, or of rows without a cluster"
 _OF_GROUPS, _OF_TARGETS = (pl.col(name).str.contains(VERSUS, literal=True) for name in ("split", "condition"))
 _LOGARITHM = {"decimals": 2, "wrap": False}
 _N = Column("n", "n", wrap=False)
@@ -94,7 +93,7 @@ def _targets(run: "ProbeRun") -> Table:
 def _groups(run: "ProbeRun") -> Table:
     """A row for each two groups of a column: their difference."""
     sides = pl.col("split").str.split(VERSUS)
-    notes = ["first group minus second, with 95 % intervals"]
+    notes = ["first group minus second, with 95 % intervals", *_tested(run, _OF_GROUPS)]
     if run.columns.groups and run.columns.item is None:
         notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
     return View(
@@ -111,7 +110,6 @@ def _groups(run: "ProbeRun") -> Table:
         texts={"split": pl.format("{} − {}", sides.list.first(), sides.list.last().str.replace("^[^=]*=", ""))},
         section="condition",
         notes=notes,
-        test=_TEST,
     ).table(run)
 
 
@@ -134,8 +132,8 @@ def _target_pairs(run: "ProbeRun") -> Table:
         notes=[
             "preferred: rows in which the first target is more probable than the second",
             "log-probability: first target minus second, with 95 % intervals",
+            *_tested(run, _OF_TARGETS),
         ],
-        test=_TEST,
     ).table(run)
 
 
@@ -151,6 +149,13 @@ def _skipped(skipped: pl.DataFrame) -> Table:
 
 def _target(run: "ProbeRun") -> list[Column]:
     return [Column("target", "condition")] if len(run.columns.targets) > 1 else []
+
+
+def _tested(run: "ProbeRun", where: pl.Expr) -> list[str]:
+    """What the tests of a table are, where it has any."""
+    adjusted = run.summary.filter(where & pl.col("metric").str.starts_with(f"{HOLM}:"))
+    test = "sign flips of clusters, or of rows without a cluster"
+    return [] if adjusted.is_empty() else [correction_note(adjusted.row(0, named=True), test)]
 
 
 def _difference(run: "ProbeRun", metric: str, where: pl.Expr) -> list[Values]:

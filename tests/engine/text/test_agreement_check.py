@@ -2,7 +2,6 @@
 
 import pytest
 from negengine.engine.text.agreement_check import Kind, Rules, differences
-from negengine.engine.text.bundled import bundled_patterns
 from negengine.engine.text.pattern_files import load_language
 
 FILES = {
@@ -144,12 +143,6 @@ def test_without_rules_only_the_patterns_are_checked(found, tmp_path):
     (tmp_path / "professions_male.txt").write_text("una architetto\nuno psicologo\n")
     (tmp_path / "verbs.txt").write_text("ballato\n")
     assert Rules(load_language(tmp_path / "patterns.toml")).findings() == []
-
-
-@pytest.mark.parametrize("name", bundled_patterns())
-def test_the_bundled_sets_have_no_problem(name):
-    findings = Rules(load_language(name, slots=("ACT", "ACT1", "ACT2"))).findings()
-    assert [finding for finding in findings if finding.kind is Kind.PROBLEM] == []
 
 
 def test_differences_are_told_in_words():

@@ -1,4 +1,4 @@
-"""Sentences as tokens: what is scored, which windows of long sentences are read, and masked copies as in the papers."""
+"""Sentences as tokens: what is scored, and masked copies as in the papers."""
 
 import numpy as np
 import pytest
@@ -47,40 +47,6 @@ def test_the_pieces_of_a_word_share_its_number(small_tokenizers):
     [sentence] = Encoder(tokenizer).encode(["Anna smoker."])
     assert [tokenizer.token_text(token) for token in sentence.tokens.tolist()] == ["Anna", "smoke", "##r", "."]
     assert sentence.word[sentence.scored].tolist() == [0, 1, 1, 2]
-
-
-@pytest.mark.parametrize("longest", [5, 6, 9])
-def test_the_window_of_a_token_holds_those_nearest_to_it(small_tokenizers, longest):
-    encoder = Encoder(small_tokenizers["WordPiece cased"])
-    [sentence] = encoder.encode(["Anna likes to smoke and she is happy to dance"])
-    n, room = len(sentence.scored), longest - 2
-    seen = []
-    for group in encoder.groups([sentence], longest):
-        assert group.ids.shape[1] == longest
-        for row in range(len(group.ids)):
-            [place] = np.flatnonzero(group.slot[row] >= 0)
-            token = int(group.slot[row, place])
-            start = min(max(token - room // 2, 0), n - room)
-            assert place - 1 == token - start
-            assert group.ids[row, 1:-1].tolist() == sentence.tokens[start : start + room].tolist()
-            assert group.ids[row, [0, -1]].tolist() == sentence.ids[[0, -1]].tolist()
-            seen.append(token)
-    assert seen == list(range(n))
-
-
-@pytest.mark.parametrize("longest", [5, 6, 9])
-def test_the_windows_of_a_causal_model_overlap_by_half(small_tokenizers, longest):
-    encoder = Encoder(small_tokenizers["WordPiece cased"], is_causal=True)
-    [sentence] = encoder.encode(["Anna likes to smoke and she is happy to dance"])
-    n, room = len(sentence.scored), longest - 2
-    seen = []
-    for number, group in enumerate(encoder.groups([sentence], longest)):
-        own = group.slot[group.slot >= 0].tolist()
-        before = [place - 1 for place in np.flatnonzero(group.slot[0] >= 0)]
-        assert number == 0 or min(before) >= room // 2
-        assert group.ids.shape[1] <= longest
-        seen += own
-    assert seen == list(range(n))
 
 
 WORDS = ["Anna", "smoker", "isn't", "happying", "to", "Maria's", "dance.", "like"]

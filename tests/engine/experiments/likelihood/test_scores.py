@@ -45,7 +45,7 @@ def plain(sentences, method, torch_masked, mask_id, longest=512):
 
 
 @pytest.mark.parametrize("method", list(Method))
-@pytest.mark.parametrize("longest", [512, 9])
+@pytest.mark.parametrize("longest", [512, 9, 6])
 def test_pseudo_log_likelihoods_are_those_of_the_definition(masked, torch_masked, one_thread, method, longest):
     found, sentences = ours(masked, method, longest)
     wanted = list(plain(sentences, method, torch_masked, masked.exported.tokenizer.mask_id, longest))
@@ -91,17 +91,15 @@ def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_checkp
     np.testing.assert_allclose(found, wanted, atol=CLOSE)
 
 
-def test_long_sentences_of_causal_models_have_at_least_half_a_window_before_each_token(causal_model):
+@pytest.mark.parametrize("longest", [10, 9, 5])
+def test_long_sentences_of_causal_models_have_at_least_half_a_window_before_each_token(causal_model, longest):
     model = CausalLM(causal_model.exported, threads=1)
     encoder = Encoder(model.exported.tokenizer, is_causal=True)
-    sentences = encoder.encode([SENTENCES[1]])
-    found = causal_logprobs(model, encoder, sentences, 10, lambda _: None)
-    [sentence] = sentences
-    content, room = sentence.tokens, 8
+    [sentence] = sentences = encoder.encode([SENTENCES[1]])
+    found = causal_logprobs(model, encoder, sentences, longest, lambda _: None)
+    content, room = sentence.tokens, longest - 2
     for token in range(len(content)):
-        start = 0
-        while start + room <= token:
-            start += room // 2
+        start = next(start for start in range(0, len(content), room // 2) if start + room > token)
         ids = np.array([[sentence.ids[0], *content[start : token + 1]]], np.int32)
         assert found[token] == pytest.approx(model.token_logprobs(ids)[0, -1], abs=CLOSE)
         assert start == 0 or token - start >= room // 2
