@@ -46,7 +46,6 @@ def sections(run: "ProbeRun") -> list[Section]:
             name,
             metric,
             title,
-            f"A point for {what} in each group of rows.",
             f"{what.capitalize()} in each group, with 95 % intervals.",
             where=~_OF_GROUPS & ~_OF_TARGETS,
             label=pl.col("split"),
