@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.experiments.likelihood.likelihood import likelihood
     from .engine.experiments.negation.check_patterns import check_patterns
     from .engine.experiments.negation.negation import score, select
-    from .engine.experiments.negation.runs import ScoresRun, SelectionRun
+    from .engine.experiments.negation.negation_runs import ScoresRun, SelectionRun
     from .engine.experiments.nli.nli import nli
     from .engine.experiments.probe.probe import probe
     from .engine.library.finished import merge

@@ -1,138 +1,121 @@
-"""Select and score from end to end: against a slow PyTorch loop, and however the run is cut, batched or interrupted."""
+"""Select and score from end to end: against a slow PyTorch loop, and however the run is cut, batched or interrupted.
 
-import json
-from functools import cache
+Verbs of one and of several tokens go the same way, so most runs have both.
+"""
+
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
 import torch
-from fake_models import LEXICON, FakeScoring, FakeSelection, NeverSelection
+from fake_models import LEXICON, NeverSelection
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from negengine.engine.basics.choices import Coreference, Precision
+from negengine.engine.basics.choices import Coreference, Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
-from negengine.engine.basics.option import Opening
-from negengine.engine.experiments.negation.score import Scoring, read_selected
+from negengine.engine.experiments.negation.negation_runs import read_selected
+from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.inference.device import CPU
-from negengine.engine.inference.exported import load_exported
-from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
-from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern_files import load_patterns
+from select_and_score import (
+    PUBLISHERS,
+    SEVERAL,
+    SINGLE,
+    execute,
+    files,
+    plan_scores,
+    planned,
+    score,
+    select,
+    summary,
+    triplets,
+)
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 pytestmark = pytest.mark.long
 
 MINI = Path(__file__).parents[2] / "export" / "mini"
-SMALL_PARTS = {"candidates_per_part": 12, "pairs_per_lazy_part": 3}  # one pair, or three
-PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
+SEVERAL_TRIPLETS = "triplets_several_tokens.parquet"
+PATTERNS = ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
 
 
-def execute(stage, folder, *, executor=None, shard=None, earlier=None, **options):
-    execution = Execution(
-        executor or ThisProcess(CPU),
-        Opening(**{"precision": Precision.FP32, **options}),
-        shard or Shard(),
-        Reporter(silent=True),
-    )
-    run_stage(stage, folder, execution, earlier=earlier)
-    return folder
+def words(folder, name="triplets.parquet") -> set[tuple[str, ...]]:
+    return set(triplets(folder, name).select("name", "profession", "verb").iter_rows())
 
 
-@cache
-def plan_selection(mini_folder, kind, chosen):
-    """A plan is a pure function of what is chosen; to prove its composer takes most of a small run's time."""
-    return kind.plan(load_exported(mini_folder), LEXICON, load_patterns(), chosen, **SMALL_PARTS)
+# ---------------------------------------------------------------- against PyTorch
 
 
-def run_select(mini, folder, *, kind=FakeSelection, how=None, **settings):
-    chosen = Settings(**{"max_verbs": 3, **settings})
-    return execute(plan_selection(mini.folder, kind, chosen), folder, **(how or {}))
+class PyTorch:
+    """One text, one forward pass for each token; nothing of composing, queries, slices, parts or ONNX."""
 
+    def __init__(self):
+        self.tokenizer = AutoTokenizer.from_pretrained(MINI)
+        self.model = AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
+        self.forms = {p.name: f"{p.context} {p.target}" for p in load_patterns().all}
 
-def plan_scores(mini, folder, kind=FakeScoring):
-    return kind.plan(read_selected(folder), mini, triplets_per_part=7)
-
-
-def run_score(plan, output=None, **how):
-    source = plan.selected.folder
-    return execute(plan, output or source, earlier={"select": source}, **how)
-
-
-def triplets(folder) -> pl.DataFrame:
-    return pl.read_parquet(folder / "triplets.parquet")
-
-
-def words(folder) -> set[tuple[str, ...]]:
-    return set(triplets(folder).select("name", "profession", "verb").iter_rows())
-
-
-def summary(folder) -> dict:
-    return json.loads((folder / "selection.json").read_text())
-
-
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+    def filled(self, pattern, slots, tokens, *, greedy):
+        """Fill a mask for each token, from left to right: what stands there then, and its log-probability."""
+        text = self.forms[pattern].format(**slots, MASK=" ".join(["[MASK]"] * len(tokens)))
+        ids = self.tokenizer(text, return_tensors="pt")["input_ids"]
+        found, total = [], 0.0
+        masks = (ids[0] == self.tokenizer.mask_token_id).nonzero().flatten().tolist()
+        for position, token in zip(masks, tokens, strict=True):
+            with torch.inference_mode():
+                logits = self.model(input_ids=ids).logits[0, position]
+            found.append(int(logits.argmax()) if greedy else token)
+            ids[0, position] = found[-1]
+            total += float(torch.log_softmax(logits.double(), 0)[found[-1]])
+        return found, total
 
 
 @pytest.fixture
-def one_torch_thread():
+def pytorch():
     """Threads that wait for each other on a busy machine make single sentences ten times as slow."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    yield PyTorch()
     torch.set_num_threads(before)
 
 
-@pytest.mark.usefixtures("one_torch_thread")
-def test_a_slow_pytorch_loop_gives_the_same_selection_and_the_same_rates(mini, tmp_path):
-    """The reference knows nothing of composing, slices, parts or ONNX: one sentence, one forward pass."""
-    tokenizer = AutoTokenizer.from_pretrained(MINI)
-    model = AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
-    forms = {p.name: (p.context, p.target) for p in load_patterns().all}
-
-    def top1(pattern, name, profession, pronoun, verb):
-        text = " ".join(forms[pattern]).format(
-            NAME=name, PROF=profession, ACT=verb, PRON=pronoun.capitalize(), MASK="[MASK]"
-        )
-        inputs = tokenizer(text, return_tensors="pt")
-        with torch.inference_mode():
-            logits = model(**inputs).logits[0]
-        return tokenizer.convert_ids_to_tokens(int(logits[inputs["input_ids"][0] == tokenizer.mask_token_id].argmax()))
-
-    pronouns = {"f": "she", "m": "he"}
-    people = list(zip(LEXICON.names, LEXICON.genders, strict=True))[1:3]
-    lexicon = Lexicon(tuple(n for n, _ in people), tuple(g for _, g in people), LEXICON.professions[:2], LEXICON.verbs)
-    repeating = {
-        (name, profession, verb)
-        for name, gender in people
-        for profession in lexicon.professions
-        for verb in lexicon.verbs
-        if len(tokenizer.tokenize(verb)) == 1 and top1("CpTp", name, profession, pronouns[gender], verb) == verb
-    }
-    run = execute(Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=100), **SMALL_PARTS), tmp_path)
-    assert words(run) == repeating
-    assert (summary(run)["repeating"], summary(run)["selected"]) == (len(repeating), len(repeating))
-    assert summary(run)["verbs"] == sum(len(tokenizer.tokenize(verb)) == 1 for verb in lexicon.verbs)
-
-    run_score(plan_scores(mini, run, Scoring))
-    scores, rates = pl.read_parquet(run / "scores.parquet"), pl.read_parquet(run / "rates.parquet")
-    for pattern in forms:
-        rows = triplets(run).select("name", "profession", "pronoun", "verb").iter_rows()
-        guesses = [top1(pattern, *row) for row in rows]
-        ours = scores.filter(pl.col("pattern") == pattern).sort("triplet")
-        assert ours["top1"].to_list() == guesses
-        repeated = [guess == verb for guess, verb in zip(guesses, triplets(run)["verb"], strict=True)]
-        assert ours["repeated"].to_list() == repeated
-        row = rates.row(by_predicate=pl.col("pattern") == pattern, named=True)
-        assert row["repetitions"] == sum(repeated)
-        assert row["drop"] == pytest.approx(100 - 100 * sum(repeated) / len(repeated))
+def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, pytorch, tmp_path):
+    verbs = ("smoke", "dance", "walk", "argue", "beware", "rustle", "abdicate")
+    lexicon = Lexicon(("Jessica", "John"), ("f", "m"), ("a dancer",), verbs)
+    folder = select(mini, tmp_path, kind=Selection, lexicon=lexicon, max_verbs=100)
+    score(plan_scores(mini, folder, Scoring))
+    wanted = {}
+    for name, pronoun in (("Jessica", "She"), ("John", "He")):
+        for verb in verbs:
+            slots = {"NAME": name, "PROF": "a dancer", "ACT": verb, "PRON": pronoun}
+            tokens = pytorch.tokenizer(verb, add_special_tokens=False)["input_ids"]
+            if pytorch.filled("CpTp", slots, tokens, greedy=True)[0] == tokens:
+                wanted[name, verb] = slots, tokens
+    repetitions = dict.fromkeys(PATTERNS, 0)
+    for kind, is_several in (("", False), ("_several_tokens", True)):
+        own = triplets(folder, f"triplets{kind}.parquet")
+        assert set(own.select("name", "verb").iter_rows()) == {
+            key for key, (_, tokens) in wanted.items() if (len(tokens) > 1) == is_several
+        }
+        assert len(own) > 2
+        scores = pl.read_parquet(folder / f"scores{kind}.parquet").join(own, on="triplet")
+        assert len(scores) == 5 * len(own)
+        for row in scores.iter_rows(named=True):
+            slots, tokens = wanted[row["name"], row["verb"]]
+            greedy, _ = pytorch.filled(row["pattern"], slots, tokens, greedy=True)
+            _, logprob = pytorch.filled(row["pattern"], slots, tokens, greedy=False)
+            assert row["repeated"] == (greedy == tokens) == (row["expected_rank"] == 1)
+            assert row["expected_logprob"] == pytest.approx(logprob, abs=1e-4 * len(tokens))
+            first_wrong = next((i for i in range(len(tokens)) if greedy[i] != tokens[i]), len(tokens) - 1)
+            assert row["top1"] == pytorch.tokenizer.decode(greedy[: first_wrong + 1])
+            repetitions[row["pattern"]] += 0 if is_several else row["repeated"]
+    rates, n = pl.read_parquet(folder / "rates.parquet"), len(triplets(folder))
+    assert dict(rates.select("pattern", "repetitions").iter_rows()) == repetitions
+    assert rates["drop"].to_list() == pytest.approx([100 - 100 * count / n for count in repetitions.values()])
 
 
 # ---------------------------------------------------------------- cut, interrupted, batched
@@ -140,91 +123,118 @@ def test_a_slow_pytorch_loop_gives_the_same_selection_and_the_same_rates(mini, t
 
 @pytest.fixture(scope="module")
 def whole(mini, tmp_path_factory):
-    """A run that nothing disturbed, with its scores."""
-    return run_score(plan_scores(mini, run_select(mini, tmp_path_factory.mktemp("whole") / "run")))
+    """A run that nothing disturbed, with its scores; tests do not change it."""
+    return score(plan_scores(mini, select(mini, tmp_path_factory.mktemp("whole") / "run")))
 
 
-@settings(max_examples=2)
-@given(count=st.integers(2, 14), order=st.randoms(use_true_random=False))
-def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path_factory, count, order):
-    """Also where there are more shards than parts: 12 parts of the selection, 6 of the scores."""
-    base = tmp_path_factory.mktemp("shards")
-    shards = [Shard(index, count) for index in range(1, count + 1)]
-    order.shuffle(shards)
-    merge(
-        [run_select(mini, base / f"select-{shard.index}", how={"shard": shard}) for shard in shards],
-        base / "merged",
-        PUBLISHERS,
-    )
-    plan = plan_scores(mini, base / "merged")
-    merge(
-        [run_score(plan, base / f"score-{shard.index}", shard=shard) for shard in shards], base / "merged", PUBLISHERS
-    )
-    assert files(base / "merged") == files(whole)
+@pytest.mark.parametrize(("precision", "count"), [(Precision.FP32, 3), (Precision.MIXED, 40)])
+def test_shards_merge_to_the_bytes_of_the_whole_run(mini, tmp_path, precision, count):
+    """Also where there are more shards than parts."""
+    how = {"precision": precision}
+    run = select(mini, tmp_path / "run", how=how)
+    score(plan_scores(mini, run), **how)
+    shards, merged = [Shard(index, count) for index in range(count, 0, -1)], tmp_path / "merged"
+    own = [select(mini, tmp_path / f"a{shard.index}", how={**how, "shard": shard}) for shard in shards]
+    with suppress(InputError):  # an audit in one shard can ask for a wider margin, and the run decides parts again
+        merge(own, merged, PUBLISHERS)
+    select(mini, merged, how=how)
+    plan = plan_scores(mini, merged)
+    own = [score(plan, tmp_path / f"b{shard.index}", shard=shard, **how) for shard in shards]
+    with suppress(InputError):
+        merge(own, merged, PUBLISHERS)
+    score(plan, **how)
+    assert files(merged) == files(run)
+    assert summary(merged) == summary(run)
 
 
 @settings(max_examples=4)
-@given(stops=st.lists(st.integers(0, 6), min_size=1, max_size=3), lazy=st.booleans())
+@given(stops=st.lists(st.integers(0, 14), min_size=1, max_size=3), lazy=st.booleans())
 def test_a_run_interrupted_anywhere_resumes_to_the_same_bytes(mini, whole, tmp_path_factory, stops, lazy):
     folder = tmp_path_factory.mktemp("interrupted") / "run"
     for parts in stops:
-        try:
-            run_select(mini, folder, how={"executor": InterruptedAfter(parts)}, lazy=lazy)
-        except KeyboardInterrupt:
-            continue
-    run_select(mini, folder, lazy=lazy)
-    assert triplets(folder).equals(triplets(whole))
-    assert files(folder)["triplets.parquet"] == files(whole)["triplets.parquet"]
-
-
-def test_scores_interrupted_anywhere_resume_to_the_same_bytes(mini, whole, tmp_path):
-    plan = plan_scores(mini, whole)
-    assert len(plan.parts) > 3
-    for parts in range(len(plan.parts)):
-        with pytest.raises(KeyboardInterrupt):
-            run_score(plan, tmp_path / str(parts), executor=InterruptedAfter(parts))
-        run_score(plan, tmp_path / str(parts))
-        assert files(tmp_path / str(parts)) == files(whole)
+        with suppress(KeyboardInterrupt):
+            select(mini, folder, how={"executor": InterruptedAfter(parts)}, lazy=lazy)
+    select(mini, folder, lazy=lazy)
+    assert files(folder) == {name: own for name, own in files(whole).items() if name.startswith(("tr", "answers"))}
+    for parts in stops:
+        with suppress(KeyboardInterrupt):
+            score(plan_scores(mini, folder), executor=InterruptedAfter(parts))
+    assert files(score(plan_scores(mini, folder))) == files(whole)
 
 
 def test_batch_size_does_not_change_the_triplets_of_the_bundled_model(mini, tmp_path):
     for tokens in (17, 300, 100_000):
-        run_select(mini, tmp_path / str(tokens), kind=Selection, how={"batch_tokens": tokens}, pairs=2)
-    assert files(tmp_path / "17") == files(tmp_path / "300") == files(tmp_path / "100000")
+        select(mini, tmp_path / str(tokens), kind=Selection, how={"batch_tokens": tokens}, pairs=2)
+    first, second, third = (
+        (triplets(tmp_path / own), triplets(tmp_path / own, SEVERAL_TRIPLETS)) for own in ("17", "300", "100000")
+    )
+    for one, other, another in zip(first, second, third, strict=True):
+        assert one.equals(other)
+        assert one.equals(another)
 
 
 # ---------------------------------------------------------------- what is selected
 
 
+def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole, tmp_path):
+    score(plan_scores(mini, select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)))
+    found, own, figures = files(whole), files(tmp_path), summary(whole)
+    assert {name: found[name] for name in own} == own
+    assert set(found) - set(own) == {SEVERAL_TRIPLETS, "scores_several_tokens.parquet", "rates_by_tokens.parquet"}
+    assert {name: figures[name] for name in summary(tmp_path)} == summary(tmp_path)
+    with pytest.raises(InputError, match="verbs in-context, now whole-words"):
+        select(mini, tmp_path)
+
+
+def test_kinds_are_kept_apart_with_figures_by_number_of_tokens(whole):
+    several, figures = triplets(whole, SEVERAL_TRIPLETS), summary(whole)
+    assert set(several["verb"]) <= set(SEVERAL)
+    assert set(triplets(whole)["verb"]) <= set(SINGLE)
+    assert (several["tokens"] > 1).all()
+    apart, by_tokens = figures["several_tokens"], figures["by_tokens"]
+    # A third of all queries repeat (see `fake_models`), so a third of the candidates need a second one.
+    assert apart["tested"] == 12 * len(SEVERAL) < apart["queries"] < 2 * 12 * len(SEVERAL)
+    assert [row["tokens"] for row in by_tokens][:2] == [1, 2]
+    assert sum(row["verbs"] for row in by_tokens) == len(SINGLE + SEVERAL)
+    assert (by_tokens[0]["repeating"], apart["verbs"]) == (figures["repeating"], len(SEVERAL))
+    rates = pl.read_parquet(whole / "rates_by_tokens.parquet")
+    every = rates.filter(pl.col("tokens") == "several").select("pattern", "n", "repetitions")
+    parts = rates.filter(pl.col("tokens") != "several").group_by("pattern", maintain_order=True)
+    assert every["pattern"].to_list() == PATTERNS
+    assert parts.agg(pl.col("n", "repetitions").sum()).equals(every)
+
+
 def test_every_coreference_variant_selects_and_scores(mini, tmp_path):
     for coreference in Coreference:
-        run = run_score(plan_scores(mini, run_select(mini, tmp_path / coreference, coreference=coreference)))
+        run = score(plan_scores(mini, select(mini, tmp_path / coreference, coreference=coreference)))
         same = (triplets(run)["name"] == triplets(run)["pronoun"]).to_list()
         assert all(same) if coreference is Coreference.SAME_NAME else not any(same)
-        assert pl.read_parquet(run / "rates.parquet")["pattern"].to_list() == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
+        assert pl.read_parquet(run / "rates.parquet")["pattern"].to_list() == PATTERNS
 
 
 def test_the_kept_verbs_depend_on_the_seed_and_on_no_other_pair(mini, whole, tmp_path):
     """So a sample of pairs gives a part of what a larger one gives."""
-    few, more = (words(run_select(mini, tmp_path / str(n), pairs=n)) for n in (3, 7))
-    assert few < more < words(whole)
-    assert words(run_select(mini, tmp_path / "other", seed=1)) != words(whole)
+    few, more = (words(select(mini, tmp_path / str(n), pairs=n), SEVERAL_TRIPLETS) for n in (3, 7))
+    assert few < more < words(whole, SEVERAL_TRIPLETS)
+    assert words(select(mini, tmp_path / "other", seed=1), SEVERAL_TRIPLETS) != words(whole, SEVERAL_TRIPLETS)
 
 
 def test_at_most_max_verbs_of_a_pair_are_kept(mini, tmp_path):
-    run = run_select(mini, tmp_path, max_verbs=2)
-    kept = triplets(run)
-    assert kept.group_by("name", "profession").len()["len"].max() == 2
-    assert summary(run)["repeating"] > summary(run)["selected"] == len(kept)
-    assert kept["triplet"].to_list() == list(range(len(kept)))
+    run = select(mini, tmp_path, max_verbs=1)
+    figures = summary(run)
+    for kept, own in ((triplets(run), figures), (triplets(run, SEVERAL_TRIPLETS), figures["several_tokens"])):
+        assert kept.group_by("name", "profession").len()["len"].max() == 1
+        assert own["repeating"] > own["selected"] == len(kept)
+        assert kept["triplet"].to_list() == list(range(len(kept)))
 
 
 def test_a_lazy_selection_gives_the_same_triplets_with_fewer_sentences(mini, tmp_path):
-    whole, lazy = (run_select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
-    assert files(whole) == files(lazy)
-    assert summary(lazy)["tested"] < summary(whole)["tested"] / 2
-    assert summary(lazy)["lazy"]["candidates"] == summary(whole)["tested"]
-    assert summary(lazy)["lazy"]["ratio_low"] <= summary(whole)["ratio"] <= summary(lazy)["lazy"]["ratio_high"]
+    exhaustive, lazy = (select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
+    assert files(exhaustive) == files(lazy)
+    for more, fewer in zip(*((own, own["several_tokens"]) for own in map(summary, (exhaustive, lazy))), strict=True):
+        assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
+        assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]
+    assert summary(lazy)["several_tokens"]["queries"] < summary(exhaustive)["several_tokens"]["queries"]
 
 
 def test_a_lazy_selection_is_calibrated_for_what_it_will_run(mini):
@@ -234,8 +244,7 @@ def test_a_lazy_selection_is_calibrated_for_what_it_will_run(mini):
     """
     totals = []
     for max_verbs in (2, 100):
-        settings = Settings(lazy=True, max_verbs=max_verbs)
-        (work,) = Selection.plan(mini, LEXICON, load_patterns(), settings).workloads()
+        (work,) = planned(mini.folder, Selection, Settings(lazy=True, max_verbs=max_verbs), LEXICON).workloads()
         totals.append((work.total, work.at_least(1.0), work.at_least(0.0)))
     assert totals == [(2 * 2 * 12, 2 * 12, 12 * 12), (12 * 12, 12 * 12, 12 * 12)]
 
@@ -244,29 +253,41 @@ def test_a_lazy_selection_is_calibrated_for_what_it_will_run(mini):
 
 
 def test_a_run_made_otherwise_is_refused_with_the_difference(mini, tmp_path):
-    before = files(run_select(mini, tmp_path))
+    before = files(select(mini, tmp_path))
     for change, told in (({"seed": 1}, "seed 0, now 1"), ({"max_verbs": 5}, "max verbs 3, now 5")):
         with pytest.raises(InputError, match=told):
-            run_select(mini, tmp_path, **change)
+            select(mini, tmp_path, **change)
     assert files(tmp_path) == before
 
 
-def test_numbers_below_the_smallest_are_refused():
-    with pytest.raises(InputError, match="--seed -1: give a number from 0"):
-        Settings(seed=-1)
-    with pytest.raises(InputError, match="--max-verbs 0: give a number from 1"):
-        Settings(max_verbs=0)
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"seed": -1}, "--seed -1: give a number from 0"),
+        ({"max_verbs": 0}, "--max-verbs 0: give a number from 1"),
+        ({"coreference": "nobody"}, "--coreference nobody"),
+        ({"verbs": "all"}, "--verbs all"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(setting, message):
+    with pytest.raises(InputError, match=message):
+        Settings(**setting)
+
+
+def test_a_lexicon_without_verbs_of_several_tokens_is_refused(mini, tmp_path):
+    with pytest.raises(InputError, match="no verb is of several tokens; use --verbs in-context"):
+        select(mini, tmp_path, lexicon=Lexicon(("Maria",), ("f",), ("a dancer",), SINGLE))
 
 
 def test_scoring_an_unfinished_selection_is_refused(mini, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run_select(mini, tmp_path, how={"executor": InterruptedAfter(2)})
+        select(mini, tmp_path, how={"executor": InterruptedAfter(2)})
     with pytest.raises(InputError, match="select is not finished"):
         read_selected(tmp_path)
 
 
 def test_a_model_that_repeats_nothing_leaves_nothing_to_score(mini, tmp_path):
-    assert summary(run_select(mini, tmp_path, kind=NeverSelection))["selected"] == 0
+    assert summary(select(mini, tmp_path, kind=NeverSelection))["selected"] == 0
     with pytest.raises(InputError, match="nothing to score"):
         read_selected(tmp_path)
 
@@ -274,10 +295,10 @@ def test_a_model_that_repeats_nothing_leaves_nothing_to_score(mini, tmp_path):
 def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_path, monkeypatch):
     selected = read_selected(whole)
     assert selected.exported().sha256 == mini.sha256
-    monkeypatch.setitem(selected.metadata, "model sha256", "0" * 64)
+    monkeypatch.setitem(selected.record.metadata, "model sha256", "0" * 64)
     with pytest.raises(InputError, match="is not the model that selected"):
         selected.exported()
-    monkeypatch.setitem(selected.metadata, "model folder", str(tmp_path / "gone"))
+    monkeypatch.setitem(selected.record.metadata, "model folder", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="give --model"):
         selected.exported()
 

@@ -21,21 +21,19 @@ from fake_models import CALIBRATION, FakeScoring, FakeSelection
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.experiments.negation.runs import ScoresRun
-from negengine.engine.experiments.negation.score import Scoring, read_selected
-from negengine.engine.experiments.negation.sections import replacements
+from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
+from negengine.engine.experiments.negation.negation_views import scored
+from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.device import CPU
-from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
-from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
+from select_and_score import PUBLISHERS, execute, summary
 from small_stages import InterruptedAfter, results
 
 pytestmark = pytest.mark.long
@@ -46,14 +44,6 @@ LEXICON = Lexicon(
     professions=("a dancer", "an architect", "a doctor", "a baker", "an actor", "a teacher", "a pilot", "a nurse"),
     verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
 )
-PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
-
-
-def execute(stage, folder, *, executor=None, shard=None, precision=Precision.MIXED, earlier=None, threads=None):
-    options = Opening(precision=precision, threads=threads)
-    execution = Execution(executor or ThisProcess(CPU), options, shard or Shard(), Reporter(silent=True))
-    run_stage(stage, folder, execution, earlier=earlier)
-    return folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +56,7 @@ class Case:
     whole: Path
 
     def run(self, folder, **options):
-        return execute(self.stage, folder, precision=self.precision, earlier=self.earlier, **options)
+        return execute(self.stage, folder, **{"precision": self.precision, "earlier": self.earlier, **options})
 
     @property
     def markers(self):
@@ -151,37 +141,31 @@ def test_an_audit_has_widened_the_margin_of_parts_that_had_not_asked_for_it(case
     assert finished_stage(case.whole, case.stage.name).counts["disagreements"] > 0
 
 
-@each(WITH_AUDITS)
-def test_decisions_are_those_of_fp32(case, tmp_path):
-    exact = execute(case.stage, tmp_path, precision=Precision.FP32, earlier=case.earlier)
+@each([*WITH_AUDITS, ("score", Precision.FP32)])
+def test_decisions_are_those_of_fp32_and_each_row_says_which_model_gave_its_numbers(case, tmp_path):
+    """Rows of the reference model are those of a run in fp32; the fake's low-precision model has other numbers."""
+    exact = case.run(tmp_path, precision=Precision.FP32)
     if case.stage.name == "select":
         assert (exact / "triplets.parquet").read_bytes() == (case.whole / "triplets.parquet").read_bytes()
-    else:
-        columns = ["triplet", "pattern", "repeated"]
-        exact_scores, scores = (pl.read_parquet(folder / "scores.parquet") for folder in (exact, case.whole))
-        asked = {pattern for pattern, choice in _widest(case.whole, "score").items() if choice > CALIBRATION.bound}
-        ours, theirs = (frame.filter(pl.col("pattern").is_in(asked))[columns] for frame in (scores, exact_scores))
-        assert len(ours)
-        assert ours.equals(theirs)
-
-
-@each([("score", precision) for precision in (Precision.MIXED, Precision.AUTO, Precision.FP32)])
-def test_each_row_says_which_model_gave_its_numbers(case, tmp_path):
-    """Rows of the reference model are those of a run in fp32; the fake's low-precision model has other numbers."""
-    exact = execute(case.stage, tmp_path, precision=Precision.FP32, earlier=case.earlier)
-    exact_scores, scores = (pl.read_parquet(folder / "scores.parquet") for folder in (exact, case.whole))
+        return
+    wanted, scores = (pl.read_parquet(folder / "scores.parquet") for folder in (exact, case.whole))
     assert scores.columns[-1] == "precision"
-    assert set(exact_scores["precision"]) == {"fp32"}
+    assert set(wanted["precision"]) == {"fp32"}
     is_exact = scores["precision"] == "fp32"
-    assert scores.filter(is_exact).equals(exact_scores.filter(is_exact))
+    assert scores.filter(is_exact).equals(wanted.filter(is_exact))
     if case.precision is Precision.FP32:
         assert is_exact.all()
         return
+    asked = {pattern for pattern, bound in _widest(case.whole, "score").items() if bound > CALIBRATION.bound}
+    ours, theirs = (
+        own.filter(pl.col("pattern").is_in(asked))["triplet", "pattern", "repeated"] for own in (scores, wanted)
+    )
+    assert len(ours)
+    assert ours.equals(theirs)
     assert set(scores["precision"]) == {"fp32", "int8"}
-    other = scores["expected_logprob"] != exact_scores["expected_logprob"]
-    assert (other == ~is_exact).all()
-    record = finished_stage(case.whole, "score")
-    assert is_exact.sum() == record.counts["close"] + record.counts["audited"]
+    assert ((scores["expected_logprob"] != wanted["expected_logprob"]) == ~is_exact).all()
+    counts = finished_stage(case.whole, "score").counts
+    assert is_exact.sum() == counts["close"] + counts["audited"]
 
 
 def _widest(folder, stage):
@@ -193,7 +177,7 @@ def _widest(folder, stage):
 def test_tables_and_reports_say_what_the_audit_found_and_whose_numbers_are_shown(case):
     run = ScoresRun.open(case.whole)
     notes = " ".join(note for table in run.tables() for note in table.notes)
-    (said,) = replacements(run).notes or [""]
+    (said,) = next(own for own in scored(run) if own.title.startswith("What does the model say")).notes or [""]
     if case.precision is Precision.FP32:
         assert "Mixed precision" not in notes
         assert said == ""
@@ -323,53 +307,34 @@ def test_a_resumed_run_goes_on_as_it_began(cases, tmp_path, monkeypatch):
 # ---------------------------------------------------------------- few parts, and the bundled model
 
 
-def test_in_more_shards_than_parts(mini, tmp_path):
-    """Most of them have nothing to do, and nothing to calibrate."""
-    stage = FakeSelection.plan(mini, LEXICON, load_patterns(), Settings(pairs=2), candidates_per_part=12)
-    whole = execute(stage, tmp_path / "whole")
-    folders = [execute(stage, tmp_path / str(i), shard=Shard(i, 5)) for i in range(1, 6)]
-    merge(folders[::-1], tmp_path / "merged", PUBLISHERS)
-    assert results(tmp_path / "merged") == results(whole)
-    assert read_run(tmp_path / "merged").stages["select"].calibration == read_run(whole).stages["select"].calibration
-
-
-def test_the_bundled_model_gives_the_triplets_and_rates_of_fp32_byte_for_byte(mini, tmp_path):
-    results = {}
-    lexicon = Lexicon(("Maria",), ("f",), ("a dancer",), load_lexicon().verbs[:250])
+def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_any_threads(mini, tmp_path):
+    """In mixed precision, triplets and rates are those of fp32."""
+    lexicon = Lexicon(("Maria", "John"), ("f", "m"), ("a dancer", "a doctor"), load_lexicon().verbs[:120])
+    selection = Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=10), candidates_per_part=120)
+    made = {}
     for precision in (Precision.FP32, Precision.MIXED):
-        folder = tmp_path / precision
-        plan = Selection.plan(mini, lexicon, load_patterns())
-        execute(plan, folder, precision=precision)
-        execute(Scoring.plan(read_selected(folder), mini), folder, precision=precision)
-        results[precision] = [(folder / name).read_bytes() for name in ("triplets.parquet", "rates.parquet")]
-        summary = json.loads((folder / "selection.json").read_text())
-        assert summary["precision"]["kind"] == precision
-        assert read_run(folder).stages["score"].sessions[0].precision == precision
-    assert results[Precision.FP32] == results[Precision.MIXED]
-    assert 0 < summary["precision"]["close_calls"] < 0.5
-    assert summary["precision"]["audited"] > 100
+        place = tmp_path / precision
+        selected = execute(selection, place / "whole select", precision=precision, threads=1)
+        scoring = Scoring.plan(read_selected(selected), mini, triplets_per_part=8)
+        for stage, earlier in ((selection, None), (scoring, {"select": selected})):
 
+            def run(name, stage=stage, earlier=earlier, precision=precision, **options):
+                folder = tmp_path / precision / f"{name} {stage.name}"
+                return execute(stage, folder, precision=precision, earlier=earlier, **options)
 
-@pytest.mark.parametrize("precision", [Precision.FP32, Precision.MIXED])
-def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_any_threads(mini, tmp_path, precision):
-    lexicon = Lexicon(("Maria", "John"), ("f", "m"), ("a dancer", "a doctor"), load_lexicon().verbs[:40])
-
-    def select(name, **options):
-        plan = Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=5), candidates_per_part=40)
-        return execute(plan, tmp_path / name, precision=precision, **options)
-
-    def score(name, **options):
-        plan = Scoring.plan(read_selected(whole), mini, triplets_per_part=8)
-        return execute(plan, tmp_path / name, precision=precision, earlier={"select": whole}, **options)
-
-    whole = select("whole", threads=1)
-    for run in (select, score):
-        one = run(f"one {run.__name__}", threads=1)
-        assert results(run(f"threads {run.__name__}", threads=3)) == results(one)
-        assert results(run(f"processes {run.__name__}", executor=Processes((CPU, CPU)))) == results(one)
-        shards = [run(f"{run.__name__} {i}", shard=Shard(i, 2), threads=i) for i in (1, 2)]
-        merge(shards[::-1], tmp_path / f"merged {run.__name__}", PUBLISHERS)
-        assert results(tmp_path / f"merged {run.__name__}") == results(one)
+            whole = results(run("whole", threads=1))
+            assert results(run("threads", threads=3)) == whole
+            assert results(run("processes", executor=Processes((CPU, CPU)))) == whole
+            merge([run(i, shard=Shard(i, 2), threads=i) for i in (2, 1)], place / f"merged {stage.name}", PUBLISHERS)
+            assert results(place / f"merged {stage.name}") == whole
+            made[precision, stage.name] = whole
+        found = summary(selected)["precision"]
+        assert found["kind"] == precision
+        assert read_run(place / "whole score").stages["score"].sessions[0].precision == precision
+    for stage, name in (("select", "triplets.parquet"), ("score", "rates.parquet")):
+        assert made[Precision.FP32, stage][name] == made[Precision.MIXED, stage][name]
+    assert 0 < found["close_calls"] < 0.5
+    assert found["audited"] > 100
 
 
 def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(mini, tmp_path):
@@ -377,7 +342,7 @@ def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(min
     lexicon = Lexicon(("Maria",), ("f",), ("a dancer", "a doctor"), load_lexicon().verbs[:30])
     plan = Selection.plan(mini, lexicon, load_patterns(), candidates_per_part=15)
     with pytest.raises(KeyboardInterrupt):
-        execute(plan, tmp_path, executor=InterruptedAfter(1))
+        execute(plan, tmp_path, executor=InterruptedAfter(1), precision=Precision.MIXED)
     (choice,) = read_run(tmp_path).stages["select"].calibration.values()
     assert choice["low_precision_sha256"] == mini.low_precision_sha256("int8")
     files_now = {**mini.info["files"], "model.int8.onnx_data": "0" * 64}
@@ -386,4 +351,4 @@ def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(min
     assert other.low_precision_sha256("fp16") == mini.low_precision_sha256("fp16")
     with pytest.raises(InputError, match="this run was started with another int8 model than"):
         replace(plan, exported=other).use(plan.open(Opening(precision=Precision.MIXED)), {"CpTp": choice})
-    execute(plan, tmp_path)
+    execute(plan, tmp_path, precision=Precision.MIXED)

@@ -30,7 +30,7 @@ from ...text.pattern import NAME, PROFESSION, PRONOUN, Pattern, column
 from ...text.token_ids import Bucket
 from ...text.tokenizer import MaskTokenizer
 from ..items import model_identity
-from ..negation.grid import PairFillers, all_pairs, pair_fillers, sample_pairs
+from ..negation.grid import PairFillers, pair_fillers, sample_pairs
 
 ACTS_FILE = "acts.parquet"
 _MOST_RANKS = 100
@@ -90,7 +90,7 @@ class Acts(ReferenceStage[list[Bucket]]):
             pattern=pattern,
             ranks=tuple(sorted(set(ranks))),
             fillers=fillers,
-            pairs=all_pairs(lexicon) if pairs is None else sample_pairs(lexicon, pairs, seed),
+            pairs=sample_pairs(lexicon, pairs, seed),
             unranked=unranked,
             seed=seed,
             pairs_per_part=pairs_per_part,

@@ -3,7 +3,7 @@
 Nothing is run and nothing is written: of a model only the tokenizer is read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,27 @@ class Tokens:
     longest: int  # tokens of a sentence
     most: int  # tokens that the model takes
     composed: tuple[str, ...]  # how the sentences of each pattern are put together
-    findings: tuple[Finding, ...]
+
+    def content(self) -> dict[str, str | int]:
+        return {
+            "model": self.model,
+            "verbs that are one token": self.verbs,
+            "verbs that drop out": len(self.dropped),
+            "further forms that drop out": len(self.dropped_forms),
+            f"tokens of the longest sentence (of {self.most})": self.longest,
+        }
+
+    def notes(self) -> list[str]:
+        lost = {"verbs that drop out": self.dropped, "further forms that drop out": self.dropped_forms}
+        return [*self.composed, *(f"{what}: {_some(words)}" for what, words in lost.items() if words)]
 
 
 @dataclass(frozen=True, eq=False)
 class PatternsCheck(Shown):
     """A checked pattern set."""
 
-    language: Language
+    content: Mapping[str, str | int]
+    patterns: pl.DataFrame  # columns name, role, sentence, difference (from the first one, which selects)
     sentences: pl.DataFrame  # columns pattern, sentence, and with a model n_tokens and tokens
     findings: tuple[Finding, ...]  # problems first
     tokens: Tokens | None  # None without a model
@@ -62,98 +75,57 @@ class PatternsCheck(Shown):
         return [finding for finding in self.findings if finding.kind is Kind.PROBLEM]
 
     def tables(self) -> list[Table]:
-        return [self._content(), self._patterns(), self._sentences(), *([self._findings()] if self.findings else [])]
+        values = [f"{value:,}" if isinstance(value, int) else value for value in self.content.values()]
+        content = pl.DataFrame({"what": list(self.content), "value": values})
+        findings = pl.DataFrame([{**asdict(finding), "kind": str(finding.kind)} for finding in self.findings])
+        shown = [Column("pattern", "pattern"), Column("sentence", "tokens" if self.tokens else "sentence")]
+        return [
+            Table(
+                "Patterns and words",
+                content,
+                [Column("", "what"), Column("", "value")],
+                notes=self.tokens.notes() if self.tokens else [],
+            ),
+            Table(
+                "Patterns",
+                self.patterns,
+                [
+                    Column("pattern", "name"),
+                    Column("role", "role"),
+                    Column(f"other than {self.patterns['name'][0]}", "difference"),
+                ],
+            ),
+            Table(
+                counted(len(self.sentences), "sentence"),
+                self.sentences,
+                [*shown, *([Column("tokens", "n_tokens")] if self.tokens else [])],
+                notes=[f"{_BETWEEN_TOKENS}: the border of two tokens"] if self.tokens else [],
+            ),
+            *(
+                [Table("Findings", findings, [Column("", "kind"), Column("where", "where"), Column("what", "what")])]
+                if self.findings
+                else []
+            ),
+        ]
 
     def remarks(self) -> list[str]:
         n = len(self.problems)
         return ["No problem was found." if not n else f"{n:,} problem{'s' if n > 1 else ''} found."]
 
     def document(self) -> dict[str, Any]:
-        found = {
-            "patterns": self._pattern_rows(),
-            "content": self._counts(),
+        return {
+            "patterns": self.patterns.to_dicts(),
+            "content": dict(self.content),
             "sentences": self.sentences.to_dicts(),
             "findings": [asdict(finding) for finding in self.findings],
+            **({"tokens": asdict(self.tokens)} if self.tokens else {}),
         }
-        if self.tokens is None:
-            return found
-        tokens = {key: value for key, value in asdict(self.tokens).items() if key != "findings"}
-        return {**found, "tokens": tokens}
 
     def refuse_problems(self) -> None:
         """Raise an InputError that names the first problem, if there is one."""
         if self.problems:
             first, more = self.problems[0], len(self.problems) - 1
             raise InputError(f"{first.where}: {first.what}{f' (and {more:,} more, see above)' if more else ''}")
-
-    def _counts(self) -> dict[str, str | int]:
-        lexicon, file = self.language.lexicon, self.language.file
-        names = {f"names, {gender}": lexicon.genders.count(label) for gender, label in lexicon.labels.items()}
-        own = {f"words of {{{slot}}}": len(words) for slot, words in lexicon.lists.items()}
-        own |= {f"forms of {{{slot}}}": len(forms) for slot, forms in lexicon.forms.items() if slot != PROFESSION}
-        counts: dict[str, str | int] = {
-            "pattern set": self.language.patterns.name,
-            "pattern file": str(file.toml.path),
-            "lexicon": str(self.language.folder),
-            **names,
-            "professions": len(lexicon.professions),
-            "pairs": lexicon.n_pairs,
-            f"verbs in {file.verbs}": len(lexicon.verbs),
-            "with another form at the mask": len(lexicon.at_mask),
-            "with several accepted forms": sum(len(forms) > 1 for forms in lexicon.at_mask.values()),
-            **own,
-        }
-        if self.tokens is not None:
-            counts |= {
-                "model": self.tokens.model,
-                "verbs that are one token": self.tokens.verbs,
-                "verbs that drop out": len(self.tokens.dropped),
-                "further forms that drop out": len(self.tokens.dropped_forms),
-                f"tokens of the longest sentence (of {self.tokens.most})": self.tokens.longest,
-            }
-        return counts
-
-    def _content(self) -> Table:
-        counts = self._counts()
-        values = [f"{value:,}" if isinstance(value, int) else value for value in counts.values()]
-        notes = []
-        if self.tokens is not None:
-            notes = list(self.tokens.composed)
-            if self.tokens.dropped:
-                notes.append(f"verbs that drop out: {_some(self.tokens.dropped)}")
-            if self.tokens.dropped_forms:
-                notes.append(f"further forms that drop out: {_some(self.tokens.dropped_forms)}")
-        frame = pl.DataFrame({"what": list(counts), "value": values}, schema={"what": pl.String, "value": pl.String})
-        return Table("Patterns and words", frame, [Column("", "what"), Column("", "value")], notes=notes)
-
-    def _pattern_rows(self) -> list[dict[str, Any]]:
-        selecting = self.language.patterns.selecting
-        return [
-            {
-                "name": pattern.name,
-                "role": str(pattern.role),
-                "sentence": pattern.sentence,
-                "difference": differences(pattern, selecting),
-            }
-            for pattern in self.language.patterns.all
-        ]
-
-    def _patterns(self) -> Table:
-        frame = pl.DataFrame(self._pattern_rows())
-        against = self.language.patterns.selecting.name
-        columns = [Column("pattern", "name"), Column("role", "role"), Column(f"other than {against}", "difference")]
-        return Table("Patterns", frame, columns)
-
-    def _sentences(self) -> Table:
-        columns = [Column("pattern", "pattern"), Column("sentence", "sentence" if self.tokens is None else "tokens")]
-        if self.tokens is not None:
-            columns.append(Column("tokens", "n_tokens"))
-        notes = [] if self.tokens is None else [f"{_BETWEEN_TOKENS}: the border of two tokens"]
-        return Table(counted(len(self.sentences), "sentence"), self.sentences, columns, notes=notes)
-
-    def _findings(self) -> Table:
-        frame = pl.DataFrame([{**asdict(finding), "kind": str(finding.kind)} for finding in self.findings])
-        return Table("Findings", frame, [Column("", "kind"), Column("where", "where"), Column("what", "what")])
 
 
 def check_patterns(
@@ -184,19 +156,43 @@ def check_patterns(
     language = load_language(patterns, lexicon, ACT_SLOTS)
     fillers = pair_fillers(language.lexicon, Coreference.PRONOUN, seed)
     rules = Rules(language)
-    found = rules.findings()
+    findings, content, tokens = rules.findings(), _content(language), None
     exported = None if model is None else load_exported(model)
-    tokenizer = None if exported is None else exported.tokenizer
-    tokens = None
-    if exported is not None and tokenizer is not None:
-        tokens = _tokens(rules, exported, tokenizer, fillers, seed)
-        found += tokens.findings
-    mask = "[MASK]" if tokenizer is None else tokenizer.mask_token
+    mask = "[MASK]" if exported is None else exported.mask_token
     rows = list(_sentences(language, fillers, mask, sentences, seed))
-    if tokenizer is not None:
+    if exported is not None:
+        tokenizer = exported.tokenizer
+        tokens, found = _tokens(rules, exported, tokenizer, fillers, seed)
+        findings, content = [*findings, *found], {**content, **tokens.content()}
         rows = [{**row, **_in_tokens(tokenizer, row["sentence"])} for row in rows]
-    ordered = sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
-    return PatternsCheck(language, pl.DataFrame(rows), tuple(ordered), tokens)
+    compared = [
+        {
+            "name": pattern.name,
+            "role": str(pattern.role),
+            "sentence": pattern.sentence,
+            "difference": differences(pattern, language.patterns.selecting),
+        }
+        for pattern in language.patterns.all
+    ]
+    ordered = sorted(findings, key=lambda finding: finding.kind is Kind.NOTE)
+    return PatternsCheck(content, pl.DataFrame(compared), pl.DataFrame(rows), tuple(ordered), tokens)
+
+
+def _content(language: Language) -> dict[str, str | int]:
+    lexicon, file = language.lexicon, language.file
+    return {
+        "pattern set": language.patterns.name,
+        "pattern file": str(file.toml.path),
+        "lexicon": str(language.folder),
+        **{f"names, {gender}": lexicon.genders.count(label) for gender, label in lexicon.labels.items()},
+        "professions": len(lexicon.professions),
+        "pairs": lexicon.n_pairs,
+        f"verbs in {file.verbs}": len(lexicon.verbs),
+        "with another form at the mask": len(lexicon.at_mask),
+        "with several accepted forms": sum(len(forms) > 1 for forms in lexicon.at_mask.values()),
+        **{f"words of {{{slot}}}": len(words) for slot, words in lexicon.lists.items()},
+        **{f"forms of {{{slot}}}": len(forms) for slot, forms in lexicon.forms.items() if slot != PROFESSION},
+    }
 
 
 def _sentences(
@@ -227,44 +223,48 @@ def _in_tokens(tokenizer: MaskTokenizer, sentence: str) -> dict[str, Any]:
 
 def _tokens(
     rules: Rules, exported: ExportedModel, tokenizer: MaskTokenizer, fillers: Mapping[str, PairFillers], seed: int
-) -> Tokens:
+) -> tuple[Tokens, list[Finding]]:
     language = rules.language
     lexicon, patterns = language.lexicon, language.patterns
     words = {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
     words |= {slot: lexicon.verbs for slot in ACT_SLOTS if slot not in words}
     main = [lexicon.accepted(verb)[0] for verb in lexicon.verbs]
-    usable = {pattern.name: _one_token(tokenizer, pattern, words, main) for pattern in patterns.all}
-    first = usable[patterns.selecting.name]
-    findings, lines, longest = [], [], 0
+    first = _one_token(tokenizer, patterns.selecting, words, main)
+    found, lines, longest = [], [], 0
+
+    def problem(where: str, what: str) -> None:
+        found.append(Finding(Kind.PROBLEM, where, what))
+
     if not first:
         said = f"none of {len(main):,} verbs is one token of {exported.name} at the mask, so it cannot take the test"
-        findings.append(Finding(Kind.PROBLEM, str(language.folder / language.file.verbs), said))
+        problem(str(language.folder / language.file.verbs), said)
     for pattern in patterns.all:
-        where = rules.of_pattern(pattern)
-        if lost := [form for form in first if form not in usable[pattern.name]]:
-            said = f"{pattern.name}: {_some(lost)} are one token in {patterns.selecting.name}, but not here"
-            findings.append(Finding(Kind.PROBLEM, where, said))
+        where, usable = rules.of_pattern(pattern), _one_token(tokenizer, pattern, words, main)
+        if lost := [form for form in first if form not in usable]:
+            problem(where, f"{pattern.name}: {_some(lost)} are one token in {patterns.selecting.name}, but not here")
         made = composer(tokenizer, pattern, words, seed)
         lines.append(composed(pattern.name, made))
         longest = max(longest, own := made.longest())
         if own > exported.max_length:
-            said = (
-                f"{pattern.name} has sentences of {counted(own, 'token')}; {exported.name} takes {exported.max_length}"
-            )
-            findings.append(Finding(Kind.PROBLEM, where, said))
-    others = [form for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
-    one = _one_token(tokenizer, patterns.selecting, words, others)
+            told = f"{pattern.name} has sentences of {counted(own, 'token')}; {exported.name} takes"
+            problem(where, f"{told} {exported.max_length}")
+    for slot in dict.fromkeys((*WORD_SLOTS, *patterns.slots)):
+        if unknown := tokenizer.unknown(list(words[slot])):
+            said = f"words of {{{slot}}} with letters that the model does not know: {_some(unknown)}"
+            found.append(Finding(Kind.NOTE, str(language.folder), said))
+    further = [form for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
+    one = _one_token(tokenizer, patterns.selecting, words, further)
     dropped = tuple(form for form in main if form not in first)
-    return Tokens(
+    tokens = Tokens(
         model=exported.name,
         verbs=len(main) - len(dropped),
         dropped=dropped,
-        dropped_forms=tuple(form for form in others if form not in one),
+        dropped_forms=tuple(form for form in further if form not in one),
         longest=longest,
         most=exported.max_length,
         composed=tuple(lines),
-        findings=(*findings, *_unknown(rules, tokenizer, words)),
     )
+    return tokens, found
 
 
 def _one_token(
@@ -277,14 +277,6 @@ def _one_token(
     return dict.fromkeys(form for form, token in zip(forms, tokens, strict=True) if token != NOT_ONE_TOKEN)
 
 
-def _unknown(rules: Rules, tokenizer: MaskTokenizer, words: Mapping[str, Any]) -> Iterator[Finding]:
-    """Words with letters that the model does not know."""
-    for slot in dict.fromkeys((*WORD_SLOTS, *rules.language.patterns.slots)):
-        if lost := tokenizer.unknown(list(words[slot])):
-            said = f"words of {{{slot}}} with letters that the model does not know: {_some(lost)}"
-            yield Finding(Kind.NOTE, str(rules.language.folder), said)
-
-
-def _some(words: tuple[str, ...] | list[str]) -> str:
+def _some(words: Sequence[str]) -> str:
     more = f" and {len(words) - _MOST_SHOWN:,} more" if len(words) > _MOST_SHOWN else ""
     return f"{FORMS_SEPARATOR.join(words[:_MOST_SHOWN])}{more}"

@@ -54,17 +54,16 @@ class Grid:
         return np.repeat(name, self.verbs), np.repeat(profession, self.verbs), verb
 
 
-def all_pairs(lexicon: Lexicon) -> NDArray[np.int64]:
-    """The ids of all pairs, int64 [n_pairs], ascending."""
-    return np.arange(lexicon.n_pairs)
-
-
-def sample_pairs(lexicon: Lexicon, n: int, seed: int) -> NDArray[np.int64]:
+def sample_pairs(lexicon: Lexicon, n: int | None, seed: int) -> NDArray[np.int64]:
     """The ids of the n pairs with the smallest keys, int64 [n], ascending: a smaller sample is part of a larger one.
+
+    All pairs if n is None.
 
     Raises:
         InputError: n is less than 1 or exceeds the number of pairs.
     """
+    if n is None:
+        return np.arange(lexicon.n_pairs)
     if not 1 <= n <= lexicon.n_pairs:
         raise InputError(f"{n} pairs asked for: the lexicon has {lexicon.n_pairs}; ask for 1 to {lexicon.n_pairs}")
     keys = combine(_keys(lexicon.names, "pairs", seed)[:, None], _keys(lexicon.professions, "pairs", seed)).ravel()

@@ -21,11 +21,11 @@ from ...runs.loop import run_stage
 from ...text.bundled import bundled_lexicons, bundled_patterns
 from ...text.pattern_files import load_language
 from ..experiment import LEXICON, Experiment, Option
-from .plan import SelectionPlan, plan_of
-from .runs import ScoresRun, SelectionRun
-from .score import Scoring, read_selected
-from .sections import scored, selected
+from .negation_runs import ScoresRun, SelectionRun, read_selected
+from .negation_views import scored, selected
+from .score import Scoring
 from .select import Selection, Settings
+from .selection_plan import SelectionPlan, plan_of
 
 TITLE, REFERENCES = "Self-Contained Negation Test", "negengine.engine.experiments.negation:references.toml"
 

@@ -12,11 +12,17 @@ from itertools import combinations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ...statistics.clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval
+from ...statistics.differences import crossed_interval
+from ...statistics.p_values import sign_flips
 from ...statistics.power import detectable
+from .select import TOKENS
 
+SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
+SEVERAL_SCORES_FILE, TOKEN_RATES_FILE = "scores_several_tokens.parquet", "rates_by_tokens.parquet"
+ALL_SEVERAL = "several"
+"""In rates_by_tokens.parquet, the number of tokens of all verbs of several tokens together."""
 PAIR = ("name", "profession")
 _SCHEMA = {
     "pattern": pl.String,
@@ -59,73 +65,58 @@ def rates(
     Raises:
         ValueError: the triplet of a score is not among the triplets.
     """
-    # Numbers and no words: the scores of all patterns are in memory at once.
-    clusters = _Clusters(triplets)
-    wanted = scores.filter(pl.col("pattern").is_in(patterns))
-    outcomes = wanted.select("triplet", pl.col("pattern").cast(pl.Enum(patterns)), "repeated").collect(
-        engine="streaming"
-    )
-    scored = {
-        pattern: _Scored(outcomes.filter(pl.col("pattern") == pattern).drop("pattern"), clusters)
-        for pattern in patterns
-    }
-    estimated = {pattern: own for pattern, own in scored.items() if len(own.repeated) and pattern != selecting}
-    smallest = _detectable(estimated)
+    scored = _scored(scores, triplets, patterns)
+    smallest = _detectable({name: own for name, own in scored.items() if len(own) and name != selecting})
     rows = [_row(pattern, own, pattern == selecting, smallest.get(pattern)) for pattern, own in scored.items()]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-class _Clusters:
-    """The pairs and verbs of all triplets, by ascending triplet: numbers from 0 on in the order of the words."""
+def _scored(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """Pattern → triplet (ascending), repeated, and the numbers of pair and verb, in the order of their words.
 
-    def __init__(self, triplets: pl.LazyFrame) -> None:
-        words = triplets.select("triplet", *PAIR, "verb").sort("triplet").collect()
-        self.triplet: NDArray[np.int64] = words["triplet"].to_numpy()
-        name, profession, self.verb = (_numbers(words[column]) for column in (*PAIR, "verb"))
-        both = name * (int(profession.max(initial=0)) + 1) + profession
-        self.pair: NDArray[np.int64] = np.unique(both, return_inverse=True)[1]
-
-
-def _numbers(words: pl.Series) -> NDArray[np.int64]:
-    """The rank of each word among the distinct words of a column, int64 [n], from 0."""
-    known = words.unique().cast(pl.String).sort()
-    kind = pl.Enum(known)
-    numbers: NDArray[np.int64] = words.cast(pl.String).cast(kind).to_physical().cast(pl.Int64).to_numpy()
-    return numbers
+    Numbers and no words: the scores of all patterns are in memory at once.
+    """
+    pair, verb = (own.rank("dense").cast(pl.Int64) for own in (pl.struct(*PAIR), pl.col("verb")))
+    numbers = triplets.select("triplet", pair=pair, verb=verb)
+    wanted = scores.filter(pl.col("pattern").is_in(patterns)).with_columns(pl.col("pattern").cast(pl.Enum(patterns)))
+    outcomes = wanted.select("triplet", "pattern", "repeated").join(numbers, on="triplet", how="left")
+    known = outcomes.collect(engine="streaming").sort("triplet")
+    if known["pair"].null_count():
+        raise ValueError("scores of triplets that are not among the triplets")
+    return {pattern: known.filter(pl.col("pattern") == pattern) for pattern in patterns}
 
 
-class _Scored:
-    """The triplets of one pattern, by ascending number. Where that is all of them, the clusters' arrays are shared."""
+def token_rates(
+    scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], numbers: Sequence[int]
+) -> pl.DataFrame:
+    """Rates of the verbs of several tokens: tokens (`several` for all of them, or a number), the columns of `rates`.
 
-    def __init__(self, outcomes: pl.DataFrame, clusters: _Clusters) -> None:
-        own = outcomes.sort("triplet")
-        self.triplet: NDArray[np.int64] = own["triplet"].to_numpy()
-        self.repeated: NDArray[np.bool_] = own["repeated"].to_numpy()
-        if np.array_equal(self.triplet, clusters.triplet):
-            self.triplet, self.pair, self.verb = clusters.triplet, clusters.pair, clusters.verb
-            return
-        at = np.searchsorted(clusters.triplet, self.triplet)
-        if not np.isin(self.triplet, clusters.triplet).all():
-            raise ValueError("scores of triplets that are not among the triplets")
-        self.pair, self.verb = clusters.pair[at], clusters.verb[at]
+    The first pattern is the selecting one.
+    """
+    groups = {ALL_SEVERAL: pl.lit(value=True), **{str(number): pl.col(TOKENS) == number for number in numbers}}
+    return pl.concat(
+        rates(scores.filter(own), triplets.filter(own), patterns, patterns[0]).select(
+            pl.lit(name).alias(TOKENS), pl.all()
+        )
+        for name, own in groups.items()
+    )
 
 
 def _row(
-    pattern: str, own: _Scored, by_construction: bool, smallest: float | None
+    pattern: str, scored: pl.DataFrame, by_construction: bool, smallest: float | None
 ) -> dict[str, str | int | float | None]:
-    total, repeated = len(own.repeated), int(own.repeated.sum())
-    row: dict[str, str | int | float | None] = {"pattern": pattern, "n": total, "repetitions": repeated}
-    row |= {"pairs": len(np.unique(own.pair)), "verbs": len(np.unique(own.verb))}
+    repeated, pair, verb = (scored[name].to_numpy() for name in ("repeated", "pair", "verb"))
+    total, repetitions = len(repeated), int(repeated.sum())
+    row: dict[str, str | int | float | None] = {"pattern": pattern, "n": total, "repetitions": repetitions}
+    row |= {"pairs": scored["pair"].n_unique(), "verbs": scored["verb"].n_unique()}
     if not total:
         return row
-    rate = 100 * repeated / total
+    rate = 100 * repetitions / total
     row |= {"repetition_rate": rate, "drop": 100 - rate}
     if by_construction:
         return row
-    by_pair = clustered_mean(*cluster_sums(own.repeated, own.pair))
-    by_both = crossed_mean(own.repeated, own.pair, own.verb)
-    row |= _interval(by_pair, "") | _interval(by_both, "_two_way")
-    return row | {"detectable": smallest}
+    by_pair, by_both = clustered_mean(*cluster_sums(repeated, pair)), crossed_mean(repeated, pair, verb)
+    return row | _interval(by_pair, "") | _interval(by_both, "_two_way") | {"detectable": smallest}
 
 
 def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:
@@ -137,15 +128,63 @@ def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:
     }
 
 
-def _detectable(scored: Mapping[str, _Scored]) -> dict[str, float | None]:
+def _detectable(scored: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
     """Pattern → the largest of the detectable differences from the other patterns, on the triplets of both."""
     found: dict[str, list[float]] = {pattern: [] for pattern in scored}
     for one, other in combinations(scored, 2):
-        _, first, second = np.intersect1d(scored[one].triplet, scored[other].triplet, return_indices=True)
-        if not len(first):
+        both = scored[one].join(scored[other].select("triplet", other="repeated"), on="triplet", maintain_order="left")
+        if both.is_empty():
             continue
-        differences = scored[one].repeated[first].astype(np.float64) - scored[other].repeated[second]
-        smallest = detectable(crossed_mean(differences, scored[one].pair[first], scored[one].verb[first]))
+        first, second, pair, verb = (both[name].to_numpy() for name in ("repeated", "other", "pair", "verb"))
+        smallest = detectable(crossed_mean(first.astype(np.float64) - second, pair, verb))
         for pattern in (one, other):
             found[pattern] += [] if smallest is None else [100 * smallest]
     return {pattern: max(differences, default=None) for pattern, differences in found.items()}
+
+
+_DIFFERENCES = {
+    "first": pl.String,
+    "second": pl.String,
+    "n": pl.Int64,
+    **dict.fromkeys(("difference", "low", "high", "p"), pl.Float64),
+    **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
+}
+
+
+def differences(scores: pl.LazyFrame, triplets: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
+    """One row for each ordered pair of patterns of scores.parquet: the difference of their repetition rates.
+
+    Columns: first, second, n (triplets), difference (first - second), low, high (its 95 % interval; pairs and verbs are
+    clusters) in percentage points, p (by sign flips of pairs), and in how many triplets the verb is repeated in both,
+    only_first, only_second, neither.
+    """
+    scored = _scored(scores, triplets, names)
+    rows = [(first, second, *_difference(scored[first], scored[second])) for first, second in combinations(names, 2)]
+    one_way = pl.DataFrame(rows, schema=_DIFFERENCES, orient="row")
+    other_way = one_way.select(
+        first="second",
+        second="first",
+        n="n",
+        difference=-pl.col("difference"),
+        low=-pl.col("high"),
+        high=-pl.col("low"),
+        p="p",
+        both="both",
+        only_first="only_second",
+        only_second="only_first",
+        neither="neither",
+    )
+    places = {name: i for i, name in enumerate(names)}
+    order = [pl.col(side).replace_strict(places, return_dtype=pl.Int64) for side in ("first", "second")]
+    return pl.concat([one_way, other_way]).sort(order)
+
+
+def _difference(first: pl.DataFrame, second: pl.DataFrame) -> tuple[int | float | None, ...]:
+    """Of two patterns that have the same triplets."""
+    one, pair, verb = (first[name].to_numpy() for name in ("repeated", "pair", "verb"))
+    other = second["repeated"].to_numpy()
+    ends = crossed_interval(one, other, pair, verb)
+    sums, _ = cluster_sums(one.astype(np.float64) - other.astype(np.float64), pair)
+    counts = [int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)]
+    low, high = (None if end is None else 100 * end for end in ends)
+    return (len(one), 100 * (counts[1] - counts[2]) / len(one), low, high, sign_flips(sums), *counts)

@@ -17,8 +17,7 @@ import polars as pl
 from ...basics.choices import Coreference
 from ...text.pattern import PatternSet, Role
 from ...text.pattern_files import load_patterns
-from .score import ALL_SEVERAL
-from .select import SEVERAL_TOKENS, TOKENS
+from .select import SEVERAL_TOKENS
 
 Row = Mapping[str, Any]
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
@@ -187,11 +186,6 @@ def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
         "clusters) are: "
         f"{', '.join(drops)}."
     )
-
-
-def apart_methods(token_rates: pl.DataFrame, patterns: PatternSet) -> str:
-    """The drops of verbs of several tokens."""
-    return f"Verbs of several tokens: {told(token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL), patterns)}"
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -43,7 +43,7 @@ from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
 from ..experiment import PAIRS, SEED, Option
 from .answers import ANSWERS_FILE, answer_columns, as_column, divided, rejoined
-from .grid import Grid, PairFillers, all_pairs, pair_fillers, sample_pairs, verb_order
+from .grid import Grid, PairFillers, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
 TRIPLETS_FILE, SELECTION_FILE = "triplets.parquet", "selection.json"
@@ -118,9 +118,9 @@ class Found:
 
     repeated: NDArray[np.bool_]  # [pairs, verbs], known to repeat
     tested: NDArray[np.bool_]  # [pairs, verbs]
-    counts: Mapping[str, float]  # tested, repeating, variance, near_ties, queries; of a lazy run, stopped too
     candidates: NDArray[np.int64]  # [m], pair * verbs + verb of those that repeat, ascending
     scores: WordScores  # of these
+    counts: Mapping[str, float]  # those of `_COUNTS`, and queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class Selection(DecidingStage[Sentences]):
                 "name can stand in the target; choose other patterns"
             )
         fillers = pair_fillers(lexicon, coreference, settings.seed)
-        pairs = all_pairs(lexicon) if settings.pairs is None else sample_pairs(lexicon, settings.pairs, settings.seed)
+        pairs = sample_pairs(lexicon, settings.pairs, settings.seed)
 
         def verbs(apart: str, index: NDArray[np.int64], words: TokenSequences) -> Verbs:
             grid = Grid(len(lexicon.names), len(lexicon.professions), len(index), pairs)
@@ -328,52 +328,38 @@ class Selection(DecidingStage[Sentences]):
 
     def _decide_all(self, decider: Decider, verbs: Verbs, prepared: Sentences, advance: Advance) -> Found:
         scores = repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance)
-        is_right = scores.top1
-        repeated, (own,) = is_right.reshape(-1, verbs.grid.verbs), np.nonzero(is_right)
-        counts = {
-            "tested": repeated.size,
-            "repeating": len(own),
-            "variance": 0.0,
-            "near_ties": scores.near_ties(NEAR_TIE),
-            "queries": scores.queries,
-        }
-        return Found(repeated, np.ones_like(repeated), counts, own, scores.take(own))
+        repeated = scores.top1.reshape(-1, verbs.grid.verbs)
+        (own,) = np.nonzero(scores.top1)
+        return Found(repeated, np.ones_like(repeated), own, scores.take(own), _counts(scores, repeating=len(own)))
 
     def _decide_lazily(self, decider: Decider, verbs: Verbs, pairs: Pairs, advance: Advance) -> Found:
         """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
         name, profession = pairs
-        near_ties = queries = 0
-        repeating: list[tuple[NDArray[np.int64], WordScores]] = []
+        rounds: list[tuple[NDArray[np.int64], WordScores]] = []  # candidates and their scores
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
-            nonlocal near_ties, queries
-            buckets, words = self._sentences(verbs, name[pair], profession[pair], verb)
+            sentences = self._sentences(verbs, name[pair], profession[pair], verb)
             scores = repeated_words(
-                decider, buckets, words, causal=self.exported.is_causal, advance=lambda _, n: advance(0, n)
+                decider, *sentences, causal=self.exported.is_causal, advance=lambda _, n: advance(0, n)
             )
-            near_ties += scores.near_ties(NEAR_TIE)
-            queries += scores.queries
-            is_right = scores.top1
-            (own,) = np.nonzero(is_right)
-            repeating.append(((pair * verbs.grid.verbs + verb)[own], scores.take(own)))
-            return is_right
+            rounds.append((pair * verbs.grid.verbs + verb, scores))
+            return scores.top1
 
         order = self.verb_order(verbs, pairs)
         found = first_repeating(order, self.settings.max_verbs, decide, lambda verbs: advance(verbs, 0))
-        counts = {
-            "tested": int(found.tested.sum()),
-            "repeating": float(found.repeating.sum()),
-            "variance": float(found.variance.sum()),
-            "stopped": int(found.stopped.sum()),
-            "near_ties": near_ties,
-            "queries": queries,
-        }
         tested = np.zeros_like(found.repeated)
         np.put_along_axis(tested, order, np.arange(order.shape[1]) < found.tested[:, None], axis=1)
-        candidates = np.concatenate([own for own, _ in repeating])
-        ascending = np.argsort(candidates)
-        scores = WordScores.joined([own for _, own in repeating]).take(ascending)
-        return Found(found.repeated, tested, counts, candidates[ascending], scores)
+        candidates, scores = np.concatenate([own for own, _ in rounds]), WordScores.joined([own for _, own in rounds])
+        (own,) = np.nonzero(scores.top1)
+        own = own[np.argsort(candidates[own])]
+        counts = _counts(scores, repeating=float(found.repeating.sum()), variance=float(found.variance.sum()))
+        return Found(
+            found.repeated,
+            tested,
+            candidates[own],
+            scores.take(own),
+            {**counts, "stopped": int(found.stopped.sum())},
+        )
 
     def _kept(self, verbs: Verbs, pairs: Pairs, found: Found) -> pl.DataFrame:
         """The triplets of a part, by pair, then key: of each pair, the repeating verbs with the smallest keys.
@@ -451,6 +437,16 @@ class Selection(DecidingStage[Sentences]):
         summary[SEVERAL_TOKENS] = {**apart, "queries": counts[f"{SEVERAL}: queries"]}
         summary[BY_TOKENS] = [_of_tokens(tokens, n, counts) for tokens, n in numbers.items()]
         return {**files, SEVERAL_TRIPLETS_FILE: several}
+
+
+def _counts(scores: WordScores, *, repeating: float, variance: float = 0.0) -> dict[str, float]:
+    return {
+        "tested": len(scores.words),
+        "repeating": repeating,
+        "variance": variance,  # of `repeating`, where it is an estimate
+        "near_ties": scores.near_ties(NEAR_TIE),
+        "queries": scores.queries,
+    }
 
 
 def _figures(

@@ -7,7 +7,7 @@ from pathlib import Path
 import negengine as ng
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation.score import read_selected
+from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.runs.part import PartFiles
 from small_stages import work

@@ -35,7 +35,7 @@ from negengine.engine.experiments.likelihood.likelihood_items import Faults
 from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
 from negengine.engine.experiments.likelihood.likelihood_tables import Columns
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
-from negengine.engine.experiments.negation.score import read_selected
+from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
 from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.inference.exported import VerifiedFiles, exported_names, load_exported, read_origin

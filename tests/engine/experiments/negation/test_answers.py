@@ -1,6 +1,5 @@
 """The selection keeps its answers, and the scoring takes them instead of asking the model again."""
 
-import json
 import shutil
 from dataclasses import replace
 
@@ -13,17 +12,15 @@ from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE, kept_answers
-from negengine.engine.experiments.negation.score import Scoring, distinct, read_selected
+from negengine.engine.experiments.negation.negation_runs import read_selected
+from negengine.engine.experiments.negation.score import Scoring, distinct
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.inference.device import CPU
-from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.masked_stages import DecidingStage
-from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.pattern_files import load_patterns
+from select_and_score import execute, score
 
 
 class Taking(FakeScoring):
@@ -40,12 +37,6 @@ class Deaf(Taking):
         return super().decide(model, number, prepared, advance)
 
 
-def execute(stage, folder, *, precision=Precision.FP32, shard=None, earlier=None):
-    work = Execution(ThisProcess(CPU), Opening(precision=precision), shard or Shard(), Reporter(silent=True))
-    run_stage(stage, folder, work, earlier=earlier)
-    return folder
-
-
 def plan(mini, folder, kind=Taking):
     return kind.plan(read_selected(folder), mini, triplets_per_part=7)
 
@@ -54,10 +45,6 @@ def keeping(stage, change):
     """The scoring with other answers of the selection; None for none."""
     (own,) = stage.triplets
     return changed(stage, triplets=(replace(own, kept=None if change is None else own.kept.with_columns(change)),))
-
-
-def score(stage, output, **how):
-    return execute(stage, output, earlier={"select": stage.selected.folder}, **how)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +80,7 @@ def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_t
     # Batches of a few sentences: the last digits may differ.
     assert (own.select(logarithms) - other.select(logarithms)).to_numpy() == pytest.approx(0, abs=1e-5)
     assert (taken / "rates.parquet").read_bytes() == (computed / "rates.parquet").read_bytes()
-    n = len(stage.selected)
+    n = len(stage.selected.triplets)
     asked = [read_run(folder).stages["score"].sessions[0].sentences for folder in (taken, computed)]
     compared = min(n, SAMPLE)
     assert asked == [4 * n + compared, 5 * n]
@@ -117,16 +104,11 @@ def test_a_lazy_selection_keeps_the_same_answers(mini, selection, tmp_path):
     settings = Settings(max_verbs=3, lazy=True)
     stage = FakeSelection.plan(mini, LEXICON, load_patterns(), settings, pairs_per_lazy_part=3)
     lazy = execute(stage, tmp_path / "lazy")
-    for name in ("triplets.parquet", ANSWERS_FILE):
-        assert (lazy / name).read_bytes() == (selection() / name).read_bytes()
-
-
-def test_an_answer_stands_beside_each_triplet(selection):
-    answers = pl.read_parquet(selection() / ANSWERS_FILE)
-    triplets = pl.read_parquet(selection() / "triplets.parquet")
+    answers, triplets = (pl.read_parquet(lazy / name) for name in (ANSWERS_FILE, "triplets.parquet"))
     assert answers["triplet"].equals(triplets["triplet"])
     assert answers["top1"].to_list() == triplets["verb"].to_list()
-    assert set(answers["precision"]) == {"fp32"}
+    for name in ("triplets.parquet", ANSWERS_FILE):
+        assert (lazy / name).read_bytes() == (selection() / name).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +141,6 @@ def test_numbers_of_the_low_precision_model_are_taken_with_their_mark(mini, sele
     assert stage.known(model, lambda _: None)["CpTp"]["taken_from"] == "select"
     own = stage._taken(stage.triplets[0], {"answers_sha256": stage.selected.record.files[ANSWERS_FILE]}, slice(3))
     assert own["precision"].to_list() == ["int8"] * 3
-    assert own["repeated"].to_list() == [True] * 3
 
 
 def test_a_wrong_decision_of_the_low_precision_model_is_noticed(mini, selection):
@@ -204,10 +185,3 @@ def test_distinct_words_come_in_the_order_of_their_first_rows():
     assert rows.tolist() == [0, 1, 2]
     assert rows.dtype == np.int32
     assert distinct(words[:0])[0].to_list() == []
-
-
-def test_a_selected_run_gives_its_words_as_text(selection):
-    selected = read_selected(selection())
-    assert selected.triplets.equals(pl.read_parquet(selection() / "triplets.parquet"))
-    assert replace(selected, coded=selected.coded[:2]).triplets["verb"].dtype == pl.String
-    assert json.dumps(selected.summary)

@@ -72,36 +72,6 @@ def test_italian_articles_agree_with_gender_and_the_next_sound():
     assert {"una psicologa", "una studentessa", "un'attrice", "un'architetta"} <= set(forms["f"])
 
 
-def test_french_articles_agree_with_gender():
-    forms = load_lexicon(lexicon_path("french")).forms["PROF"]
-    assert all(profession.startswith("une ") for profession in forms["f"])
-    assert all(profession.startswith("un ") for profession in forms["m"])
-
-
-INVARIANT = {"italian": ("a", "e"), "french": ("e",)}
-
-
-@pytest.mark.parametrize("name", INVARIANT)
-def test_forms_of_a_profession_are_the_same_only_for_nouns_in_these_endings(name):
-    forms = load_lexicon(lexicon_path(name)).forms["PROF"]
-    for one, other in zip(*({**forms}[gender] for gender in "fm"), strict=True):
-        female, male = (re.sub(r"^un('|a |e |o | )", "", profession) for profession in (one, other))
-        assert female != male or male.endswith(INVARIANT[name]), male
-        stem = len(male) // 2
-        assert female[:stem] == male[:stem], (female, male)
-
-
-TEUSE = {"chanteur", "conteur"}
-
-
-def test_french_nouns_in_teur_have_trice_but_for_those_of_verbs_in_ter():
-    forms = load_lexicon(lexicon_path("french")).forms["PROF"]
-    for female, male in zip(forms["f"], forms["m"], strict=True):
-        if male.endswith("teur"):
-            noun = male.removeprefix("un ")
-            assert female.endswith("teuse" if noun in TEUSE else "trice"), female
-
-
 def italian_gerund(verb):
     irregular = {"bere": "bevendo", "comporre": "componendo", "sedurre": "seducendo"}
     return irregular.get(verb) or verb[:-3] + ("ando" if verb.endswith("are") else "endo")
@@ -113,21 +83,6 @@ def test_italian_gerunds_are_those_of_their_infinitives():
     assert gerunds.verbs == infinitives.verbs
     for verb in gerunds.verbs:
         assert gerunds.accepted(verb) == tuple(italian_gerund(form) for form in infinitives.accepted(verb))
-
-
-def test_french_gerunds_are_those_of_their_infinitives():
-    infinitives = load_lexicon(lexicon_path("french"))
-    gerunds = load_lexicon(lexicon_path("french"), "verbs_gerund.txt")
-    assert gerunds.verbs == infinitives.verbs
-    for verb in gerunds.verbs:
-        for form in gerunds.accepted(verb):
-            assert form.endswith("ant")
-            if verb.endswith("ger"):
-                assert form.endswith("geant"), form
-            elif verb.endswith("cer"):
-                assert form.endswith("çant"), form
-            elif verb.endswith("er") and len(infinitives.accepted(verb)) == 1:
-                assert form == f"{verb[:-2]}ant"
 
 
 def test_spellings_of_a_french_verb_differ_in_a_circumflex_only():

@@ -4,8 +4,8 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation.recount import scores as recounted
-from negengine.engine.experiments.negation.runs import SelectionRun
+from negengine.engine.experiments.negation.negation_runs import SelectionRun
+from negengine.engine.experiments.negation.triplet_checks import recount_scores
 
 # The bundled model copies verbs, so a second form that is the verb of the context is what it repeats.
 VERBS = {"cook": "dance, cook", "sing": "sing, dance", "swim": "swim", "walk": "argue", "sleep": "sleep, unheardof"}
@@ -28,24 +28,19 @@ def scores(mini, folder, tmp_path_factory):
     return ng.score(run, progress=False)
 
 
-def test_triplets_have_the_accepted_forms(scores):
-    forms = dict(scores.selection.triplets.select("verb", "verb_at_mask").unique().iter_rows())
+def test_any_accepted_form_as_the_first_choice_is_a_repetition_but_not_the_form_in_the_context(scores):
+    triplets = scores.selection.triplets
+    forms = dict(triplets.select("verb", "verb_at_mask").unique().iter_rows())
     assert {"cook", "agree"} <= set(forms)
     assert forms == {verb: VERBS.get(verb, verb) for verb in forms}
-
-
-def test_any_accepted_form_as_the_first_choice_is_a_repetition(scores):
-    items = scores.items.join(scores.selection.triplets.select("triplet", "verb", "verb_at_mask"), on="triplet")
+    assert "walk" not in forms
+    items = scores.items.join(triplets.select("triplet", "verb", "verb_at_mask"), on="triplet")
     accepted = pl.col("verb_at_mask").str.split(", ").list.contains(pl.col("top1"))
     assert items.select((pl.col("repeated") == accepted).all()).item()
     cook = items.filter((pl.col("verb") == "cook") & pl.col("repeated") & (pl.col("top1") == "cook"))
     assert len(cook)
     assert (cook["expected_rank"] > 1).all()  # of the main form, which is not the first choice
     assert (cook["expected_logprob"] < cook["top1_logprob"]).all()
-
-
-def test_a_verb_is_not_repeated_by_its_form_in_the_context(scores):
-    assert not (scores.selection.triplets["verb"] == "walk").any()
 
 
 def test_sentences_show_the_main_form_as_expected(scores):
@@ -75,19 +70,14 @@ def test_a_wrong_repetition_is_found_by_the_recount(scores):
         top1=pl.when(pl.col("repeated")).then(pl.lit("argue")).otherwise("top1"),
     )
     patterns = [pattern.name for pattern in scores.selection.patterns.all]
-    said = [found.what for found in recounted(wrong, triplets, scores.rates, patterns) if found.wrong]
+    said = [found.what for found in recount_scores(wrong, triplets, scores.rates, patterns) if found.wrong]
     assert "the first choice is the verb where the verb is repeated" in said
 
 
-def test_mixed_precision_selects_the_same_triplets(mini, folder, scores, tmp_path):
-    model = ng.load(mini.folder, device="cpu", precision="mixed")
-    run = ng.select(model, lexicon=folder, output=tmp_path / "mixed", progress=False)
-    assert run.triplets.equals(scores.selection.triplets)
-
-
-def test_a_lazy_selection_is_the_same(mini, folder, scores, tmp_path):
-    model = ng.load(mini.folder, device="cpu", precision="fp32")
-    run = ng.select(model, lexicon=folder, lazy=True, output=tmp_path / "lazy", progress=False)
+@pytest.mark.parametrize("other", [{"precision": "mixed"}, {"lazy": True}])
+def test_another_way_selects_the_same_triplets(mini, folder, scores, tmp_path, other):
+    model = ng.load(mini.folder, device="cpu", precision=other.pop("precision", "fp32"))
+    run = ng.select(model, lexicon=folder, output=tmp_path / "run", progress=False, **other)
     assert run.triplets.equals(scores.selection.triplets)
 
 

@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
+from negengine.engine.experiments.negation.negation_tables import published
 from negengine.engine.experiments.negation.reading import reading
-from negengine.engine.experiments.negation.tables import published
 from negengine.engine.text.pattern import Pattern, PatternSet, Role
 from negengine.engine.text.pattern_files import load_patterns
 

@@ -1,10 +1,12 @@
 """What a report says about a scored run: the same figures as other code counts."""
 
+import msgspec
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.experiments.negation.differences import differences
-from negengine.engine.experiments.negation.sections import scored
+from negengine.engine.experiments.negation.negation_runs import ScoresRun
+from negengine.engine.experiments.negation.negation_views import scored
+from negengine.engine.experiments.negation.rates import differences
 from pages import drawn_figures
 
 
@@ -14,23 +16,26 @@ def run(scored_run):
 
 
 @pytest.fixture(scope="module")
+def between(run):
+    return differences(run.items.lazy(), run.selection.triplets.lazy(), run.rates["pattern"].to_list())
+
+
+@pytest.fixture(scope="module")
 def figures(run):
     return drawn_figures(run)
 
 
-def test_differences_are_those_of_compare(run):
-    found = differences(run)
+def test_differences_are_those_of_compare(run, between):
     for row in ng.compare(run).frame.iter_rows(named=True):
-        own = found.filter((pl.col("first") == row["first"]) & (pl.col("second") == row["second"])).row(0, named=True)
+        own = between.filter((pl.col("first") == row["first"]) & (pl.col("second") == row["second"])).row(0, named=True)
         assert own["n"] == row["n"]
         assert own["difference"] == pytest.approx(row["difference"])
         assert own["p"] == pytest.approx(row["p"])
         assert (own["low"], own["high"]) == pytest.approx((row["low_two_way"], row["high_two_way"]))
 
 
-def test_the_other_way_round_a_difference_has_the_other_sign(run):
-    found = differences(run)
-    rows = {(row["first"], row["second"]): row for row in found.iter_rows(named=True)}
+def test_the_other_way_round_a_difference_has_the_other_sign(between):
+    rows = {(row["first"], row["second"]): row for row in between.iter_rows(named=True)}
     for (first, second), row in rows.items():
         other = rows[second, first]
         assert other["difference"] == -row["difference"]
@@ -84,3 +89,14 @@ def test_the_drops_stand_beside_the_published_ones(run, figures, monkeypatch):
 
 def test_the_answer_is_the_reading_of_the_run(run):
     assert scored(run)[0].sentences[0] == run.reading
+
+
+def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):
+    n = dict(run.rates.select("pattern", "n").iter_rows())["CpTn"]
+    named = {"CpTn: other token with the verb's text": n}
+    done = msgspec.structs.replace(run.record.done, counts={**run.record.counts, **named})
+    found = ScoresRun(run.folder, msgspec.structs.replace(run.record, done=done))
+    assert run.remarks() == [run.reading]
+    assert found.remarks()[-1] == (
+        "The first choice reads like the verb but is another token, and is not counted: CpTn 100.0 %."
+    )

@@ -5,8 +5,8 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation.runs import ScoresRun, SelectionRun
-from negengine.engine.experiments.negation.sentences import scored_sentences
+from negengine.engine.experiments.negation.negation_runs import ScoresRun, SelectionRun
+from negengine.engine.experiments.negation.triplet_sentences import scored_sentences
 from negengine.engine.text.pattern_files import load_patterns
 
 COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
@@ -41,18 +41,15 @@ def test_a_sentence_has_the_words_of_its_triplet(sentences):
     assert first["expected"] == first["verb"]
 
 
-def test_a_repetition_fails_where_the_negation_forbids_it_only(sentences):
-    forbidden = pl.col("condition").is_in(["CpTn", "CnTp"])
+def test_a_repetition_fails_where_the_negation_forbids_it_only(sentences, scored_run):
+    forbidden = pl.col("role") == "forbidden"
     assert (sentences.filter(forbidden)["failed"] == sentences.filter(forbidden)["repeated"]).all()
     assert (sentences.filter(~forbidden)["failed"] != sentences.filter(~forbidden)["repeated"]).all()
-
-
-def test_nothing_is_forbidden_where_the_target_is_about_another_person(scored_run):
-    run = ng.open(scored_run)
+    run = ng.open(scored_run)  # as if the target was about another person: nothing is forbidden
     triplets = run.selection.triplets.lazy()
     rows = scored_sentences(run.items.lazy(), triplets, load_patterns(), "other-gender", "[MASK]").collect()
-    assert rows.filter(pl.col("role") == "forbidden")["failed"].is_null().all()
-    assert rows.filter(pl.col("role") != "forbidden")["failed"].is_not_null().all()
+    assert rows.filter(forbidden)["failed"].is_null().all()
+    assert rows.filter(~forbidden)["failed"].is_not_null().all()
 
 
 def test_a_selection_has_the_sentences_of_its_triplets(selected_run, mini_tokenizer, sentences):
@@ -65,18 +62,13 @@ def test_a_selection_has_the_sentences_of_its_triplets(selected_run, mini_tokeni
     assert rows["rank"].unique().to_list() == [1]
 
 
-def test_a_sample_is_part_of_all_sentences(scored_run, sentences):
-    sample = ng.open(scored_run).sentences(sample=7, seed=2)
+def test_neither_the_model_nor_the_selection_is_needed_and_a_sample_is_part_of_all(scored_run, sentences):
+    run = ScoresRun.open(scored_run)
+    run.selection.record.metadata["model folder"] = "/gone"
+    assert run.sentences().equals(sentences)
+    sample = run.sentences(sample=7, seed=2)
     assert len(sample) == 7
     assert sample.join(sentences, on=["item", "condition"], how="semi").equals(sample)
-
-
-def test_the_model_is_not_needed(scored_run, sentences):
-    run = ng.open(scored_run)
-    for metadata in (run.record.metadata, run.selection.metadata):
-        if "model folder" in metadata:
-            metadata["model folder"] = "/gone"
-    assert run.sentences().equals(sentences)
 
 
 def test_a_run_that_has_not_recorded_the_mask_token_says_what_to_do(selected_run):
@@ -85,7 +77,3 @@ def test_a_run_that_has_not_recorded_the_mask_token_says_what_to_do(selected_run
     old = SelectionRun(run.folder, msgspec.structs.replace(run.record, metadata=metadata))
     with pytest.raises(InputError, match="does not name the mask token; run the same command again"):
         old.sentences()
-
-
-def test_a_scoring_alone_in_its_folder_is_enough(scored_run, sentences):
-    assert ScoresRun.open(scored_run).sentences().equals(sentences)

@@ -7,7 +7,7 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.experiments.negation.runs import ScoresRun
+from negengine.engine.experiments.negation.negation_runs import ScoresRun
 from negengine.engine.library.run import Run
 from scipy import stats
 from sealed_documents import reseal

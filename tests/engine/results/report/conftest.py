@@ -4,7 +4,7 @@ import negengine as ng
 import pytest
 from fake_models import LEXICON, FakeScoring, FakeSelection
 from negengine.engine.basics.option import Opening
-from negengine.engine.experiments.negation.score import read_selected
+from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess

@@ -1,24 +1,37 @@
-"""The paper's Tables 5 and 6 with our figures; the published ones, of `[[published]]` in pattern files, beside them.
+"""The paper's Tables 5, 6, 8 and 9 with our figures; the published ones, of `[[published]]` in pattern files, beside.
 
 Verbs of several tokens have tables of their own, without a column of the paper.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ...basics.choices import Coreference
+from ...basics.errors import InputError
 from ...inference.audit import audit_sentences
+from ...library.run import Contrast
+from ...runs.record import differences
 from ...text.bundled import SELF_CONTAINED_NEGATION, bundled_patterns
 from ...text.pattern import PatternSet, PublishedColumn
 from ...text.pattern_files import PatternFile, load_language
 from ...views import Column, Table
-from .score import ALL_SEVERAL
+from .rates import ALL_SEVERAL
 from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS
 
+if TYPE_CHECKING:
+    from .negation_runs import ScoresRun
+
+SUBJECTS = {
+    Coreference.SAME_NAME: "same name",
+    Coreference.SAME_GENDER: "other name, same gender",
+    Coreference.OTHER_GENDER: "other name, other gender",
+    Coreference.PRONOUN: "pronoun",
+}
 POINTS = "percentage points"
 _SELECTION = {
     "row": pl.Int64,
@@ -247,3 +260,77 @@ def _millions(count: float | None) -> str | None:
 
 def _target(coreference: str) -> str:
     return "" if coreference == Coreference.PRONOUN else f", target about: {coreference}"
+
+
+# ---------------------------------------------------------------- what `compare` sets side by side
+
+
+def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
+    """The patterns of one run, or runs of one model that differ in the target: Tables 8 and 9; None of any others.
+
+    Raises:
+        InputError: The words, patterns or conventions of the runs differ.
+    """
+    scored = [pattern.name for pattern in runs[0].selection.patterns.scored]
+    if len(runs) == 1:
+        return Contrast(
+            "Do the patterns differ?",
+            f"Patterns on the same triplets: {runs[0].model_name}. Difference of the repetition rates: first − second",
+            ("first", "second"),
+            {pair: ((runs[0], pair[0]), (runs[0], pair[1])) for pair in combinations(scored, 2)},
+        )
+    if len({run.model_name for run in runs}) > 1 or len({run.coreference for run in runs}) < len(runs):
+        return None
+    ordered = sorted(runs, key=lambda run: list(SUBJECTS).index(Coreference(run.coreference)))
+    for run in ordered[1:]:
+        if unlike := differences(_words(ordered[0]), _words(run), "there"):
+            raise InputError(f"{ordered[0].folder} and {run.folder} cannot be compared: {unlike}")
+    rates = [  # with two columns before those of rates.parquet
+        run.rates.select(
+            pl.lit(run.coreference).alias("coreference"),
+            pl.lit(run.selection.summary["selected"]).alias("selected"),
+            pl.all(),
+        )
+        for run in ordered
+    ]
+    return Contrast(
+        "What is the target sentence about?",
+        "Targets on the triplets of both runs. Difference of the repetition rates: first − second",
+        ("pattern", "first", "second"),
+        {
+            (name, first.coreference, second.coreference): ((first, name), (second, name))
+            for name in scored
+            for first, second in combinations(ordered, 2)
+        },
+        pl.concat(rates, how="diagonal"),
+        [_targets_table(ordered, scored)],
+    )
+
+
+def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Table:
+    """Drops in the layout of Tables 8 and 9: a column for each target, with the published drops in brackets."""
+    model = runs[0].model_name
+    paper = published(model, runs[0].selection.patterns)
+    frame: dict[str, Any] = {"pattern": ["selected triplets", *patterns], "decimals": [0, *(1 for _ in patterns)]}
+    columns = [Column("pattern", "pattern")]
+    for run in runs:
+        drops = dict(run.rates.select("pattern", "drop").iter_rows())
+        theirs = paper.coreference.get(run.coreference) if paper else None
+        shown, printed = run.coreference, f"{run.coreference}_published"
+        frame[shown] = [float(run.selection.summary["selected"]), *(drops.get(name) for name in patterns)]
+        own = [theirs.triplets, *map(theirs.drops.get, patterns)] if theirs else [None] * (1 + len(patterns))
+        frame[printed] = pl.Series(own, dtype=pl.Float64, strict=False)
+        columns.append(Column(SUBJECTS[Coreference(shown)], shown, beside=printed, decimals="decimals"))
+    return Table(
+        title=f"Drop of ACT repetition by what the target is about: {model}",
+        frame=pl.DataFrame(frame).with_columns(section=pl.col("pattern") == "selected triplets"),
+        columns=columns,
+        section="section",
+        notes=[f"in brackets: the paper; {'; '.join(paper.doubts)}"] if paper else [],
+    )
+
+
+def _words(run: "ScoresRun") -> dict[str, Any]:
+    """What runs that differ in the target must have in common: lexicon, patterns, which verbs are tried."""
+    identity = run.selection.record.identity
+    return {key: identity[key] for key in ("lexicon sha256", "patterns sha256", "verbs")}

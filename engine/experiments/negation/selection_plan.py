@@ -38,10 +38,8 @@ class SelectionPlan(Shown):
     folder: Path
 
     def tables(self) -> list[Table]:
-        work = pl.DataFrame(
-            {"what": list(self.work), "number": [float(value) for value in self.work.values()]},
-            schema={"what": pl.String, "number": pl.Float64},
-        ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(1))
+        work = pl.DataFrame({"what": list(self.work), "number": [float(value) for value in self.work.values()]})
+        work = work.with_columns(decimals=(pl.col("number") != pl.col("number").round(0)).cast(pl.Int32))
         return [
             Table(
                 f"Plan of a selection: {self.model}",
@@ -75,25 +73,31 @@ class SelectionPlan(Shown):
 
 
 def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
-    """What a selection would do; no model is opened. All figures but those of `_more` are about mono-token verbs."""
+    """What a selection would do; no model is opened. Figures are about mono-token verbs unless they say otherwise."""
     single, *several = stage.verbs
     # Of the patterns, the selection answers the selecting one.
     pairs, verbs, patterns = len(single.grid.pairs), single.grid.verbs, len(stage.patterns.scored)
     most = min(stage.settings.max_verbs, verbs)
-    parts = shard.parts(len(single.parts))
-    own = sum(len(single.parts[number]) for number in parts)
+    parts, own = _of_shard(single, shard)
     work: dict[str, int | float] = {
         "verbs that are one token": verbs,
         "pairs": pairs,
         "candidates": single.grid.size,
-        "parts of this run" if shard.is_whole else f"parts of shard {shard}": len(parts),
+        "parts of this run" if shard.is_whole else f"parts of shard {shard}": parts,
     }
     if stage.settings.lazy:
         work |= {"sentences, at least": own * most, "sentences, at most": own * verbs}
     else:
         work["sentences"] = own * verbs
-    for more in several:
-        work |= _more(more, stage.settings.max_verbs if stage.settings.lazy else more.grid.verbs, shard)
+    for more in several:  # a candidate needs one sentence at least, and one for each token at most
+        parts, own_pairs = _of_shard(more, shard)
+        fewest = min(stage.settings.max_verbs, more.grid.verbs) if stage.settings.lazy else more.grid.verbs
+        work |= {
+            SEVERAL: more.grid.verbs,
+            f"{SEVERAL}: parts": parts,
+            f"{SEVERAL}: sentences, at least": own_pairs * fewest,
+            f"{SEVERAL}: sentences, at most": own_pairs * int(more.words.counts.sum()),
+        }
     work |= {f"minutes at {speed:,} sentences a second": own * verbs / speed / 60 for speed in _SPEEDS}
     work |= {"selected triplets, at most": pairs * most, "sentences of the scoring, at most": pairs * most * patterns}
     if smallest := smallest_difference(pairs, most, verbs):
@@ -101,16 +105,10 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
     return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder)
 
 
-def _more(verbs: Verbs, fewest: int, shard: Shard) -> dict[str, int | float]:
-    """What verbs of several tokens add. A candidate needs one sentence at least, and one for each token at most."""
+def _of_shard(verbs: Verbs, shard: Shard) -> tuple[int, int]:
+    """How many parts of these verbs, and pairs, a shard has."""
     numbers = shard.parts(len(verbs.parts))
-    pairs = sum(len(verbs.parts[number]) for number in numbers)
-    return {
-        SEVERAL: verbs.grid.verbs,
-        f"{SEVERAL}: parts": len(numbers),
-        f"{SEVERAL}: sentences, at least": pairs * min(fewest, verbs.grid.verbs),
-        f"{SEVERAL}: sentences, at most": pairs * int(verbs.words.counts.sum()),
-    }
+    return len(numbers), sum(len(verbs.parts[number]) for number in numbers)
 
 
 def two_way_variance(
@@ -142,17 +140,15 @@ def smallest_difference(pairs: int, size: int, verbs: int) -> float:
 
 def _widths(size: int, verbs: int) -> pl.DataFrame:
     two_sided = normal_quantile(UPPER)
-    rows = []
-    for width in WIDTHS:
-        pairs, more = (
-            clusters_needed(width / 100, _RATE, size, correlation)
-            for correlation in (PAIR_CORRELATION, LARGE_PAIR_CORRELATION)
-        )
-        rows.append((width, pairs, more, 100 * 2 * two_sided * sqrt(two_way_variance(pairs, size, verbs))))
-    schema = {
-        "width": pl.Float64,
-        "pairs": pl.Int64,
-        "pairs_large_correlation": pl.Int64,
-        "width_two_way": pl.Float64,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    pairs, more = (
+        [clusters_needed(width / 100, _RATE, size, correlation) for width in WIDTHS]
+        for correlation in (PAIR_CORRELATION, LARGE_PAIR_CORRELATION)
+    )
+    return pl.DataFrame(
+        {
+            "width": WIDTHS,
+            "pairs": pairs,
+            "pairs_large_correlation": more,
+            "width_two_way": [100 * 2 * two_sided * sqrt(two_way_variance(own, size, verbs)) for own in pairs],
+        }
+    )

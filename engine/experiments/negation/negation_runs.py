@@ -3,50 +3,40 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 
 from ...basics.choices import Precision
 from ...basics.errors import InputError
+from ...basics.paths import with_home
 from ...inference.audit import audit_summary
+from ...inference.exported import ExportedModel, load_exported
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...library.run import Contrast, Run
-from ...runs.record import mask_token
+from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
 from ...text.pattern import PatternSet
 from ...views import Table
-from . import recount
-from .again import triplets, unselected
-from .contrasts import contrast
-from .rates import PAIR
-from .reading import apart_methods, reading, scores_methods, selection_methods, told
-from .score import (
-    ALL_SEVERAL,
-    RATES_FILE,
-    SAME_TEXT,
-    SCORES_FILE,
-    SEVERAL_SCORES_FILE,
-    TOKEN_RATES_FILE,
-    Scoring,
-    Selected,
-    read_selected,
+from .negation_tables import contrast, published, rates_table, scored_apart, selected_apart, selection_table
+from .rates import ALL_SEVERAL, PAIR, RATES_FILE, SCORES_FILE, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE
+from .reading import reading, scores_methods, selection_methods, told
+from .select import SELECTION_FILE, SEVERAL, SEVERAL_TOKENS, SEVERAL_TRIPLETS_FILE, TOKENS, TRIPLETS_FILE, Selection
+from .triplet_checks import (
+    recount_scores,
+    recount_selection,
+    recount_several,
+    recount_token_rates,
+    triplets_again,
+    unselected_again,
 )
-from .select import (
-    SELECTION_FILE,
-    SEVERAL,
-    SEVERAL_TOKENS,
-    SEVERAL_TRIPLETS_FILE,
-    TOKENS,
-    TRIPLETS_FILE,
-    Selection,
-)
-from .sentences import scored_sentences, selected_sentences
-from .tables import published, rates_table, scored_apart, selected_apart, selection_table
+from .triplet_sentences import scored_sentences, selected_sentences
 
 DATASET = "SCNT"
-_TRIPLET = ("name", "profession", "verb")
+SAME_TEXT = "{}: other token with the verb's text"
+"""Name of the count, by pattern, of top-1 tokens that read like the verb: "smoke" where "Ġsmoke" is expected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +63,42 @@ class SelectionRun(Run):
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        return read_document(self.folder, self.record, SELECTION_FILE)
+        return Recorded(read_document(self.folder, self.record, SELECTION_FILE))
+
+    @cached_property
+    def patterns(self) -> PatternSet:
+        return PatternSet.from_json(self.record.metadata["pattern set"])
+
+    def exported(self, moved_to: str | None = None) -> ExportedModel:
+        """The model that selected the triplets; it lies in `moved_to` now, if it was moved.
+
+        Raises:
+            InputError: The folder does not contain the model, or contains another one.
+        """
+        try:
+            found = load_exported(moved_to or with_home(self._recorded("model folder")))
+        except InputError as error:
+            hint = "" if moved_to else "; if it has moved, give --model"
+            raise InputError(f"the model that selected {self.folder}: {error}{hint}") from None
+        self.refuse_other_model(found)
+        return found
+
+    def refuse_other_model(self, exported: ExportedModel) -> None:
+        """Raise an InputError for a model that did not select the triplets."""
+        selected = self._recorded("model sha256")
+        if exported.sha256 != selected:
+            raise InputError(
+                f"{exported.folder} is not the model that selected {self.folder} (sha256 {exported.sha256[:12]}…, "
+                f"then {selected[:12]}…): give --model, or select again"
+            )
+
+    def _recorded(self, key: str) -> str:
+        if not isinstance(value := self.record.metadata[key], str):
+            raise InputError(f"{self.folder}: run.json says {value!r} for {key}; run its command again")
+        return value
 
     def tables(self) -> list[Table]:
-        patterns = PatternSet.from_json(self.record.metadata["pattern set"])
-        table = selection_table(self.summary, published(self.summary["model"], patterns))
+        table = selection_table(self.summary, published(self.summary["model"], self.patterns))
         return [table, *selected_apart(self.summary)]
 
     def methods(self, test: str) -> str:
@@ -92,7 +113,6 @@ class SelectionRun(Run):
 
     @property
     def dead_end(self) -> str:
-        """Why there is nothing to score; empty if there is."""
         if self.summary["selected"] or self.summary.get(SEVERAL_TOKENS, {}).get("selected"):
             return ""
         return f"{self.folder}: the model does not repeat any verb, so there is nothing to score"
@@ -102,11 +122,10 @@ class SelectionRun(Run):
 
     def sentence_rows(self) -> pl.LazyFrame:
         metadata = self.record.metadata
-        patterns, mask = PatternSet.from_json(metadata["pattern set"]), mask_token(metadata, self.folder)
-        kinds = [self.triplets] if self.several is None else [self.triplets, self.several]
-        return pl.concat(
-            [selected_sentences(own.lazy(), patterns, metadata["coreference"], mask) for own in kinds], how="diagonal"
-        )
+        mask = mask_token(metadata, self.folder)
+        kinds = [own for own in (self.triplets, self.several) if own is not None]
+        rows = [selected_sentences(own.lazy(), self.patterns, metadata["coreference"], mask) for own in kinds]
+        return pl.concat(rows, how="diagonal")
 
     def outcomes(self) -> pl.DataFrame:
         raise InputError(f"{self.folder} is selected, not scored: run `negengine score {self.folder}` first")
@@ -119,13 +138,25 @@ class SelectionRun(Run):
         is_exact = not self.record.counts.get("decided")
         kind = str(Precision.FP32 if is_exact else Precision.MIXED)
         no_answer = pl.lit(None, pl.String)  # a selection records nothing but the decision
-        yield from triplets(draw, self.sentence_rows().with_columns(precision=pl.lit(kind), answer=no_answer))
-        yield unselected(draw, self.record, self.triplets, is_exact=is_exact)
+        yield from triplets_again(draw, self.sentence_rows().with_columns(precision=pl.lit(kind), answer=no_answer))
+        yield unselected_again(draw, self.record, self.triplets, is_exact=is_exact)
 
     def recounts(self) -> Iterator[Recount]:
-        yield from recount.selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
+        yield from recount_selection(self.triplets, self.summary, self.record.identity, self.record.metadata)
         if self.several is not None:
-            yield from recount.several(self.several, self.summary, self.record.identity, self.record.metadata)
+            yield from recount_several(self.several, self.summary, self.record.identity, self.record.metadata)
+
+
+def read_selected(folder: Path) -> SelectionRun:
+    """Read a finished selection that can be scored.
+
+    Raises:
+        InputError: The folder is not a run, its selection is not finished or damaged, or nothing was selected.
+    """
+    found = SelectionRun.open(folder)
+    if found.dead_end:
+        raise InputError(found.dead_end)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +174,7 @@ class ScoresRun(Run):
         token_rates: Their rates: of all of them, and by number of tokens.
     """
 
-    stage: ClassVar[str] = Scoring.name
+    stage: ClassVar[str] = "score"
     clusters: ClassVar[str] = "[NAME, PROF] pairs"
     may_differ: ClassVar[Sequence[str]] = ("coreference",)
     drop_of: ClassVar[tuple[str, str] | None] = (DATASET, "repetition_rate")
@@ -157,13 +188,12 @@ class ScoresRun(Run):
         return self.frame(RATES_FILE)
 
     @cached_property
-    def selection(self) -> Selected:
+    def selection(self) -> SelectionRun:
         return read_selected(self.folder)
 
-    @cached_property
+    @property
     def several(self) -> pl.DataFrame | None:
-        found = self.selection.several
-        return None if found is None else found.cast({pl.Categorical: pl.String})
+        return self.selection.several
 
     @cached_property
     def several_items(self) -> pl.DataFrame:
@@ -173,16 +203,19 @@ class ScoresRun(Run):
     def token_rates(self) -> pl.DataFrame:
         return self.frame(TOKEN_RATES_FILE)
 
-    def methods(self, test: str) -> str:
-        selected = SelectionRun.open(self.folder).methods(test)
-        patterns = self.selection.patterns
-        apart = "" if self.several is None else f" {apart_methods(self.token_rates, patterns)}"
-        return f"{selected} {scores_methods(self.rates, patterns)}{apart}"
+    @property
+    def _all_several(self) -> pl.DataFrame:
+        return self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
 
     @property
     def coreference(self) -> str:
         """What the target sentence is about: a value of `Coreference`."""
         return str(self.selection.summary["coreference"])
+
+    def methods(self, test: str) -> str:
+        selected, patterns = self.selection.methods(test), self.selection.patterns
+        apart = "" if self.several is None else f" Verbs of several tokens: {told(self._all_several, patterns)}"
+        return f"{selected} {scores_methods(self.rates, patterns)}{apart}"
 
     def tables(self) -> list[Table]:
         summary = self.selection.summary
@@ -206,10 +239,15 @@ class ScoresRun(Run):
         return [self.reading, *apart, *([self.same_text] if self.same_text else [])]
 
     @property
+    def reading(self) -> str:
+        """What the rates mean, in one sentence."""
+        return reading(self.rates, self.selection.patterns, self.coreference)
+
+    @property
     def reading_apart(self) -> str:
         """What the rates of verbs of several tokens mean, in one sentence."""
-        own = self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL)
-        return f"Verbs of several tokens, apart from the paper's test: {told(own, self.selection.patterns)}"
+        drops = told(self._all_several, self.selection.patterns)
+        return f"Verbs of several tokens, apart from the paper's test: {drops}"
 
     @property
     def same_text(self) -> str:
@@ -219,41 +257,32 @@ class ScoresRun(Run):
         texts, so it counts such a token as a repetition. With mixed precision, the first choice of the low-precision
         model counts where that decided alone.
         """
-        n = dict(self.rates.select("pattern", "n").iter_rows())
-        counts = {pattern: self.record.counts.get(SAME_TEXT.format(pattern), 0) for pattern in n}
-        shares = [f"{pattern} {100 * count / n[pattern]:.1f} %" for pattern, count in counts.items() if count]
+        counts = self.record.counts
+        shares = [
+            f"{pattern} {100 * count / n:.1f} %"
+            for pattern, n in self.rates.select("pattern", "n").iter_rows()
+            if (count := counts.get(SAME_TEXT.format(pattern), 0))
+        ]
         if not shares:
             return ""
-        of_low = (
-            " (where the low-precision model decided, its first choice)" if self.record.counts.get("decided") else ""
-        )
+        of_low = " (where the low-precision model decided, its first choice)" if counts.get("decided") else ""
         return (
             f"The first choice{of_low} reads like the verb but is another token, and is not counted: "
             f"{', '.join(shares)}."
         )
-
-    @property
-    def reading(self) -> str:
-        """What the rates mean, in one sentence."""
-        return reading(self.rates, self.selection.patterns, self.coreference)
 
     def document(self) -> dict[str, Any]:
         apart = {} if self.several is None else {"rates_by_tokens": self.token_rates.to_dicts()}
         return {"run": str(self.folder), "rates": self.rates.to_dicts(), "reading": self.reading, **apart}
 
     def sentence_rows(self) -> pl.LazyFrame:
-        kinds = {SCORES_FILE: self.selection.triplets}
-        if self.several is not None:
-            kinds[SEVERAL_SCORES_FILE] = self.several
+        mask, files = mask_token(self.selection.record.metadata, self.folder), (SCORES_FILE, SEVERAL_SCORES_FILE)
         rows = [
             scored_sentences(
-                pl.scan_parquet(self.folder / name),
-                triplets.lazy(),
-                self.selection.patterns,
-                self.coreference,
-                mask_token(self.selection.metadata, self.folder),
+                pl.scan_parquet(self.folder / name), own.lazy(), self.selection.patterns, self.coreference, mask
             )
-            for name, triplets in kinds.items()
+            for name, own in zip(files, (self.selection.triplets, self.several), strict=True)
+            if own is not None
         ]
         return pl.concat(rows, how="diagonal")
 
@@ -267,27 +296,10 @@ class ScoresRun(Run):
 
         Triplets of verbs of several tokens have a condition of their own.
         """
-        single = self._outcomes(self.items, self.selection.triplets, self.coreference)
+        single = _outcomes(self.items, self.selection.triplets, self.coreference)
         if self.several is None:
             return single
-        condition = f"{self.coreference}, {SEVERAL}"
-        return pl.concat([single, self._outcomes(self.several_items, self.several, condition)])
-
-    def _outcomes(self, items: pl.DataFrame, triplets: pl.DataFrame, condition: str) -> pl.DataFrame:
-        return items.join(triplets, on="triplet", validate="m:1").select(
-            dataset=pl.lit(DATASET),
-            condition=pl.lit(condition),
-            split="pattern",
-            metric=pl.lit("repetition_rate"),
-            item=pl.concat_str(_TRIPLET, separator="|"),
-            value=pl.col("repeated").cast(pl.Float64),
-            cluster=pl.concat_str(*PAIR, separator="|"),
-            crossed="verb",
-            name="name",
-            gender="gender",
-            profession="profession",
-            verb="verb",
-        )
+        return pl.concat([single, _outcomes(self.several_items, self.several, f"{self.coreference}, {SEVERAL}")])
 
     @property
     def by_construction(self) -> Sequence[str]:
@@ -305,13 +317,29 @@ class ScoresRun(Run):
         return named.select(*first, pl.all().exclude(first))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        yield from triplets(draw, self.sentence_rows())
+        yield from triplets_again(draw, self.sentence_rows())
 
     def recounts(self) -> Iterator[Recount]:
         patterns = [pattern.name for pattern in self.selection.patterns.all]
-        yield from recount.scores(self.items, self.selection.triplets, self.rates, patterns)
+        yield from recount_scores(self.items, self.selection.triplets, self.rates, patterns)
         if self.several is not None:
-            own = self.token_rates.filter(pl.col(TOKENS) == ALL_SEVERAL).drop(TOKENS)
-            for found in recount.scores(self.several_items, self.several, own, patterns):
+            for found in recount_scores(self.several_items, self.several, self._all_several, patterns):
                 yield replace(found, what=f"{SEVERAL}: {found.what}")
-            yield recount.token_rates(self.several_items, self.token_rates, patterns)
+            yield recount_token_rates(self.several_items, self.token_rates, patterns)
+
+
+def _outcomes(items: pl.DataFrame, triplets: pl.DataFrame, condition: str) -> pl.DataFrame:
+    return items.join(triplets, on="triplet", validate="m:1").select(
+        dataset=pl.lit(DATASET),
+        condition=pl.lit(condition),
+        split="pattern",
+        metric=pl.lit("repetition_rate"),
+        item=pl.concat_str(*PAIR, "verb", separator="|"),
+        value=pl.col("repeated").cast(pl.Float64),
+        cluster=pl.concat_str(*PAIR, separator="|"),
+        crossed="verb",
+        name="name",
+        gender="gender",
+        profession="profession",
+        verb="verb",
+    )

@@ -1,0 +1,442 @@
+"""What a report says about a run of the Self-Contained Negation Test, from the answer to the single words."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...inference.exported import REFERENCE
+from ...statistics.clusters import clustered_mean, proportion_interval
+from ...statistics.intervals import proportion
+from ...statistics.p_values import holm
+from ...text.pattern import Role
+from ...views import Column, Figure, Section, Table, charts
+from .negation_runs import ScoresRun, SelectionRun
+from .negation_tables import POINTS, published, rates_table, selection_table
+from .rates import PAIR, SCORES_FILE, differences
+
+_TOP = 8
+_RANKS = ((1, "1"), (2, "2"), (3, "3"), (5, "4–5"), (10, "6–10"), (100, "11–100"), (1000, "101–1,000"))
+_BEYOND = "> 1,000"
+_QUANTILES = {"q5": "5 %", "q25": "25 %", "q50": "median", "q75": "75 %", "q95": "95 %"}
+_MOST = 12
+_GENDERS = {"f": "female name", "m": "male name"}
+_PATTERN = Column("pattern", "pattern")
+
+
+def selected(run: SelectionRun) -> list[Section]:
+    """The one section of a selection that is not scored yet."""
+    return [Section("Selected triplets", run.remarks(), tables=run.tables())]
+
+
+def scored(run: ScoresRun) -> list[Section]:
+    """The sections of a scored run, from the answer to the single sentences."""
+    scores, patterns = pl.scan_parquet(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
+    between = differences(scores, run.selection.triplets.lazy(), patterns)
+    precision = _precision_note(scores)
+    return [
+        _verdict(run, between),
+        _drops(run),
+        Section(
+            "What changes between two patterns of a minimal pair?",
+            ["Two patterns of a minimal pair differ in one negation only. All patterns have the same triplets."],
+            figures=[_matrix(between, patterns)],
+        ),
+        _replacements(scores, run.rates, precision),
+        _shifts(scores, patterns, precision),
+        _drivers(run, scores),
+        *([] if run.several is None else [_apart(run)]),
+    ]
+
+
+def _apart(run: ScoresRun) -> Section:
+    how = (
+        "A verb of several tokens is repeated if each of its tokens is the first choice at its mask, filled from left "
+        "to right. All other sections are about mono-token verbs, as the paper is."
+    )
+    return Section("Do verbs of several tokens differ?", [run.reading_apart], tables=run.tables_apart(), notes=[how])
+
+
+def _in_order(column: str, values: Sequence[str]) -> pl.Expr:
+    """The place of a value among all of them, to sort by."""
+    return pl.col(column).replace_strict({value: i for i, value in enumerate(values)}, return_dtype=pl.Int64)
+
+
+def _verdict(run: ScoresRun, between: pl.DataFrame) -> Section:
+    n = int(run.rates["n"].max() or 0)  # type: ignore[arg-type]
+    about = (
+        f"{run.model_name} was asked for the verb in {n:,} triplets of a name, a profession and a verb, in each of "
+        f"{len(run.rates)} patterns. It repeats all these verbs where nothing is negated."
+    )
+    how = (
+        "A model passes if its drop in every forbidden pattern is above its drop in every control. In a forbidden "
+        "pattern the negation rules out that the verb is repeated; in a control the verb stays natural."
+    )
+    selection = selection_table(run.selection.summary, published(run.model_name, run.selection.patterns))
+    return Section(
+        "Does the model pass the test?",
+        [run.reading, about, *([run.same_text] if run.same_text else [])],
+        tables=[_gaps(run, between), selection],
+        notes=[how],
+    )
+
+
+def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
+    """For each forbidden pattern and each control: the difference of their drops on the same triplets."""
+    forbidden, controls = (
+        [pattern.name for pattern in run.selection.patterns.scored if pattern.role is role]
+        for role in (Role.FORBIDDEN, Role.CONTROL)
+    )
+    frame = (
+        between.filter(pl.col("first").is_in(controls) & pl.col("second").is_in(forbidden))
+        # A drop is 100 - rate, so the difference of drops is the difference of the rates with its sides exchanged.
+        .select(forbidden="second", control="first", difference="difference", low="low", high="high", p="p", n="n")
+        .sort(_in_order("forbidden", forbidden), maintain_order=True)
+    )
+    return Table(
+        "By how much: drop of the forbidden pattern − drop of the control, on the same triplets",
+        frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy()), dtype=pl.Float64)),
+        [
+            Column("forbidden", "forbidden"),
+            Column("control", "control"),
+            Column("difference", "difference", decimals=1, signed=True, unit=POINTS),
+            Column("95 % interval", low="low", high="high", decimals=1, signed=True, unit=POINTS),
+            Column("p (Holm)", "p_holm", significant=2),
+            Column("triplets", "n"),
+        ],
+        notes=["interval: pairs and verbs are clusters; p: by sign flips of pairs, adjusted with Holm's method"],
+    )
+
+
+def _drops(run: ScoresRun) -> Section:
+    selection = run.selection
+    paper = published(selection.summary["model"], selection.patterns)
+    table = rates_table(run.rates, selection.patterns, selection.summary, paper)
+    scored_patterns = table.frame.filter(pl.col("role") != str(Role.SELECTING))
+    ours, theirs = (
+        scored_patterns.select("pattern", "role", pl.lit(source).alias("source"), drop=drop, low=low, high=high)
+        for source, drop, low, high in (
+            (run.model_name, "drop", "drop_low_two_way", "drop_high_two_way"),
+            ("paper", "published", pl.lit(None, pl.Float64), pl.lit(None, pl.Float64)),
+        )
+    )
+    shown = pl.concat([ours, theirs]).drop_nulls("drop")
+    series = "source" if (shown["source"] == "paper").any() else None
+    listed = ", ".join(f"{name} {drop:.1f}" for name, drop in ours.drop_nulls("drop")["pattern", "drop"].iter_rows())
+    figure = Figure(
+        "drops",
+        charts.Points(
+            shown.with_columns(pl.format("{}, {}", "pattern", "role").alias("pattern")),
+            x="drop",
+            y="pattern",
+            low="low",
+            high="high",
+            series=series,
+            title=f"drop ({POINTS})",
+        ),
+        table,
+        f"A point for the drop of each pattern: {listed}.",
+        "Drop of the repetition rate in each pattern, with 95 % intervals for which pairs and verbs are clusters."
+        + (" The paper prints its drops without intervals." if series else ""),
+        joint=True,
+    )
+    return Section(
+        "How much does each pattern lower the repetition of the verb?",
+        ["The drop is the share of the triplets whose verb is no longer the first choice (100 − repetition rate)."],
+        figures=[figure],
+    )
+
+
+def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
+    """The difference of every two patterns."""
+    cells = pl.DataFrame(list(product(patterns, patterns)), schema=["first", "second"], orient="row")
+    cells = cells.join(between, on=["first", "second"], how="left", maintain_order="left").with_columns(
+        text=pl.col("difference").map_elements("{:+.1f}".format, pl.String).fill_null("")
+    )
+    once = between.filter(_in_order("first", patterns) < _in_order("second", patterns)).drop("n", "p")
+    counts = ("both", "only_first", "only_second", "neither")
+    table = Table(
+        "Difference of the repetition rates on the same triplets: first − second",
+        once,
+        [
+            Column("first", "first"),
+            Column("second", "second"),
+            Column("difference", "difference", low="low", high="high", decimals=1, signed=True, unit=POINTS),
+            *(Column(name.replace("_", " "), name) for name in counts),
+        ],
+        notes=[
+            "both, only first, only second, neither: in how many triplets the verb is repeated",
+            "in square brackets: 95 % interval, for which pairs and verbs are clusters",
+        ],
+    )
+    largest = once.sort(pl.col("difference").abs(), maintain_order=True).row(-1, named=True)
+    return Figure(
+        "differences",
+        charts.Matrix(cells, row="first", column="second", value="difference", text="text"),
+        table,
+        f"A matrix of differences between patterns. The largest is {largest['first']} − {largest['second']}: "
+        f"{largest['difference']:+.1f} {POINTS}.",
+        f"Repetition rate of the row minus that of the column, in {POINTS}.",
+    )
+
+
+def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str]) -> Section:
+    """The most frequent first choices that are not the verb, for each pattern."""
+    counts = (
+        scores.filter(~pl.col("repeated"))
+        .group_by("pattern", "top1")
+        .agg(n=pl.len().cast(pl.Int64))
+        .collect()
+        .join(rates.select("pattern", triplets="n"), on="pattern")
+        .with_columns(share=pl.col("n") / pl.col("n").sum().over("pattern"))
+        .sort("n", "top1", descending=[True, False])
+    )
+    top = (
+        counts.group_by("pattern", maintain_order=True)
+        .head(_TOP)
+        .sort(_in_order("pattern", rates["pattern"].to_list()), maintain_order=True)
+        .select("pattern", "top1", "n", "share", "triplets")
+    )
+    title = "What does the model say instead of the verb?"
+    if top.is_empty():
+        return Section(title, ["The model repeats every verb in every pattern."])
+    distinct = dict(counts.group_by("pattern").agg(pl.len()).iter_rows())
+    first = top.group_by("pattern", maintain_order=True).first()
+    said = [_first_said(row, distinct[row["pattern"]]) for row in first.iter_rows(named=True)]
+    table = Table(
+        "Most frequent answers that are not the verb",
+        top,
+        [
+            _PATTERN,
+            Column("answer", "top1"),
+            Column("triplets", "n"),
+            Column("share of these answers", "share", decimals=1, scale=100, unit="%"),
+        ],
+        section="pattern",
+    )
+    labelled = top.with_columns(text=pl.col("n").map_elements("{:,}".format, pl.String))
+    figure = Figure(
+        "replacements",
+        charts.Bars(labelled, x="n", y="top1", panel="pattern", title="triplets", text="text"),
+        table,
+        " ".join(said),
+        f"The {_TOP} most frequent first choices that are not the verb, with the number of triplets.",
+        wide=True,
+    )
+    return Section(title, said, figures=[figure], notes=notes)
+
+
+def _first_said(row: Mapping[str, Any], distinct: int) -> str:
+    if distinct == 1:
+        return f"{row['pattern']}: always “{row['top1']}” ({row['n']:,} times)."
+    return (
+        f"{row['pattern']}: most often “{row['top1']}” ({row['n']:,} times, {100 * row['share']:.0f} % of the answers "
+        f"that are not the verb), among {distinct:,} different answers."
+    )
+
+
+def _shifts(scores: pl.LazyFrame, patterns: Sequence[str], notes: Sequence[str]) -> Section:
+    """Rank and log-probability of the expected verb: a shift is visible even if the first choice stays the same."""
+    ranks = _ranks(scores, patterns)
+    medians = _quantiles(scores, patterns, "expected_rank").select("pattern", "q50").iter_rows()
+    said = f"The median rank of the verb is {', '.join(f'{rank:.0f} in {name}' for name, rank in medians)}."
+    logprobs = _quantiles(scores, patterns, "expected_logprob")
+    ends = {label: str(last) for last, label in _RANKS} | {_BEYOND: "all"}
+    return Section(
+        "How far does the verb fall?",
+        [said],
+        figures=[
+            Figure(
+                "ranks",
+                charts.Lines(
+                    ranks.with_columns(percent=100 * pl.col("cumulative"), up_to=pl.col("rank").replace(ends)),
+                    x="up_to",
+                    y="percent",
+                    series="pattern",
+                    x_title="rank of the verb",
+                    y_title="triplets up to this rank (%)",
+                    domain=(0, 100),
+                ),
+                Table(
+                    "Rank of the expected verb",
+                    ranks,
+                    [
+                        _PATTERN,
+                        Column("rank", "rank"),
+                        Column("triplets", "n"),
+                        Column("share", "share", decimals=1, scale=100, unit="%"),
+                        Column("share up to this rank", "cumulative", decimals=1, scale=100, unit="%"),
+                    ],
+                    section="pattern",
+                ),
+                f"Lines of the share of the triplets whose verb has a rank or a better one. {said}",
+                "Share of the triplets whose verb is among the first predictions: rank 1 is the repetition rate.",
+                joint=True,
+            ),
+            Figure(
+                "log-probabilities",
+                charts.Points(
+                    logprobs,
+                    x="q50",
+                    y="pattern",
+                    low="q25",
+                    high="q75",
+                    title="log-probability of the verb (natural logarithm)",
+                    zero=False,
+                ),
+                Table(
+                    "Log-probability of the expected verb: quantiles over the triplets",
+                    logprobs,
+                    [_PATTERN, *(Column(heading, name, decimals=2) for name, heading in _QUANTILES.items())],
+                    notes=["natural logarithm; the half of all triplets lies between 25 % and 75 %"],
+                ),
+                "A point for the median log-probability of the verb in each pattern, with a line for the middle half.",
+                "Median of the verb's log-probability; the line holds the middle half of the triplets. "
+                "It is not a confidence interval.",
+                joint=True,
+            ),
+        ],
+        notes=notes,
+    )
+
+
+def _ranks(scores: pl.LazyFrame, patterns: Sequence[str]) -> pl.DataFrame:
+    """Counts of ranks in bins: pattern, rank, n, share, cumulative."""
+    label = pl.lit(_BEYOND)
+    for last, name in reversed(_RANKS):
+        label = pl.when(pl.col("expected_rank") <= last).then(pl.lit(name)).otherwise(label)
+    found = scores.group_by("pattern", rank=label).agg(n=pl.len().cast(pl.Int64)).collect()
+    labels = [*(name for _, name in _RANKS), _BEYOND]
+    bins = pl.DataFrame(list(product(patterns, labels)), schema=["pattern", "rank"], orient="row")
+    counts = bins.join(found, on=["pattern", "rank"], how="left", maintain_order="left").fill_null(0)
+    total = pl.col("n").sum().over("pattern")
+    return counts.with_columns(share=pl.col("n") / total, cumulative=pl.col("n").cum_sum().over("pattern") / total)
+
+
+def _quantiles(scores: pl.LazyFrame, patterns: Sequence[str], column: str) -> pl.DataFrame:
+    number = pl.col(column).cast(pl.Float64)
+    own = scores.group_by("pattern").agg(number.quantile(int(q[1:]) / 100, "nearest").alias(q) for q in _QUANTILES)
+    return own.collect().sort(_in_order("pattern", patterns), maintain_order=True)
+
+
+def _precision_note(scores: pl.LazyFrame) -> list[str]:
+    rows = dict(scores.group_by("precision").agg(pl.len()).collect().iter_rows())
+    low = {name: n for name, n in rows.items() if name != REFERENCE}
+    if not low:
+        return []
+    share = 100 * sum(low.values()) / sum(rows.values())
+    said = (
+        "The run used mixed precision: whether a verb is repeated is exact. Other answers, ranks and log-probabilities "
+        f"come from the low-precision model ({', '.join(sorted(low))}) in {share:.0f} % of the sentences, which the "
+        "column precision marks."
+    )
+    return [said]
+
+
+def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
+    """Repetition rates by gender, and by those verbs, professions and names that move the overall rates most."""
+    words = run.selection.triplets.lazy().select("triplet", *PAIR, "gender", "verb")
+    selecting = run.selection.patterns.selecting.name
+    counts = scores.select("triplet", "pattern", "repeated").join(words, on="triplet")
+    counts = counts.filter(pl.col("pattern") != selecting).with_columns(pl.col("gender").replace(_GENDERS))
+    sums = (pl.col("repeated").sum().cast(pl.Int64).alias("repetitions"), pl.len().cast(pl.Int64).alias("n"))
+    clusters = counts.group_by("pattern", *PAIR, "gender").agg(*sums).collect().sort("pattern", *PAIR)
+    # A verb occurs once at most in each pair, so its triplets are independent of each other.
+    by_verb = counts.group_by("pattern", "verb").agg(*sums).collect().sort("pattern", "verb")
+    overall = run.rates.filter(pl.col("pattern") != selecting)
+    gender, *figures = (
+        _driver_figure(what, by_verb if what == "verb" else clusters, overall)
+        for what in ("gender", "verb", "profession", "name")
+    )
+    shown = (
+        f"Shown are the {_MOST} words that move the rates most: the number of a word's triplets times the distance of "
+        "its rate from the pattern's, added up over the patterns."
+    )
+    return Section(
+        "Which words drive the result?",
+        [_driver(figure.data, what) for figure, what in zip(figures, ("verb", "profession", "name"), strict=True)],
+        figures=[gender, *figures],
+        notes=[shown],
+    )
+
+
+def _driver_figure(what: str, counts: pl.DataFrame, rates: pl.DataFrame) -> Figure:
+    """Rates of the words that move the result most; `counts` has pattern, word, repetitions, n: a row per cluster."""
+    overall = dict(rates.select("pattern", pl.col("repetition_rate") / 100).iter_rows())
+    sums = counts.group_by("pattern", what, maintain_order=True).agg(pl.col("repetitions", "n").sum())
+    moved = sums.with_columns(overall=pl.col("pattern").replace_strict(overall, return_dtype=pl.Float64)).with_columns(
+        rate=pl.col("repetitions") / pl.col("n"),
+        contribution=(pl.col("repetitions") - pl.col("n") * pl.col("overall")) / pl.col("n").sum().over("pattern"),
+    )
+    strength = moved.group_by(what, maintain_order=True).agg(strength=pl.col("contribution").abs().sum())
+    strongest = strength.sort("strength", what, descending=[True, False]).head(_MOST)[what].to_list()
+    in_order = sorted(strongest) if what == "gender" else strongest
+    rows = (
+        moved.filter(pl.col(what).is_in(strongest))
+        .sort(_in_order("pattern", [*overall]), _in_order(what, in_order))
+        .select("pattern", what, "n", "repetitions", "rate", "overall", "contribution")
+    )
+    groups = counts.filter(pl.col(what).is_in(strongest)).partition_by(
+        "pattern", what, as_dict=True, maintain_order=True
+    )
+    ends = [_interval(groups[key], what) for key in rows.select("pattern", what).iter_rows()]
+    frame = rows.with_columns(
+        low=pl.Series([e[0] for e in ends], dtype=pl.Float64), high=pl.Series([e[1] for e in ends], dtype=pl.Float64)
+    )
+    label = pl.col(what) if what == "gender" else pl.format("{} ({})", what, "n")
+    table = Table(
+        f"Repetition rate by {what}",
+        frame,
+        [
+            _PATTERN,
+            Column(what, what),
+            Column("triplets", "n"),
+            Column("repetition rate", "rate", low="low", high="high", decimals=1, scale=100, unit="%"),
+            Column("moves the rate by", "contribution", decimals=2, scale=100, signed=True, unit=POINTS),
+        ],
+        section="pattern",
+    )
+    return Figure(
+        f"by-{what}",
+        charts.Points(
+            frame.with_columns(pl.col("rate", "low", "high", "overall") * 100, label=label),
+            x="rate",
+            y="label",
+            low="low",
+            high="high",
+            panel="pattern",
+            title="repetition (%)",
+            domain=(0, 100),
+        ),
+        table,
+        f"A small chart for each pattern with a point for the repetition rate of each {what}, with its interval.",
+        f"Repetition rate by {what}, with 95 % intervals."
+        + ("" if what == "gender" else " In brackets: the number of triplets."),
+        wide=True,
+        joint=what == "gender",
+    )
+
+
+def _driver(frame: pl.DataFrame, what: str) -> str:
+    if frame.is_empty():
+        return f"There is no {what}."
+    row = frame.sort(pl.col("contribution").abs(), descending=True, maintain_order=True).row(0, named=True)
+    way = "raises" if row["contribution"] > 0 else "lowers"
+    return (
+        f"The {what} that moves a rate most is “{row[what]}”: it {way} the rate of {row['pattern']} by "
+        f"{abs(100 * row['contribution']):.2f} percentage points ({row['n']:,} triplets, "
+        f"{100 * row['rate']:.1f} % repeated)."
+    )
+
+
+def _interval(rows: pl.DataFrame, what: str) -> tuple[float | None, float | None]:
+    """Of the rate of a word: pairs are clusters, and each triplet of a verb is of another pair."""
+    if what == "verb":
+        _, low, high = proportion(int(rows["repetitions"].sum()), int(rows["n"].sum()))
+        return low, high
+    if len(rows) < 2:  # a single pair shows no variation between pairs
+        return None, None
+    repetitions, n = (rows[name].to_numpy().astype(np.int64) for name in ("repetitions", "n"))
+    return proportion_interval(clustered_mean(repetitions, n))

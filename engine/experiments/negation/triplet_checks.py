@@ -1,0 +1,357 @@
+"""What `verify` checks of the test: recorded decisions asked again, and the figures counted again in a plain way.
+
+A selection keeps, of each pair, the repeating verbs with the smallest keys, at most `--max-verbs`. So a verb that was
+not selected must not be repeated, except where the pair is full and the verb's key comes after those that are kept.
+Such verbs say nothing and are not drawn.
+"""
+
+import unicodedata
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...basics.choices import Precision
+from ...basics.errors import InputError
+from ...basics.paths import with_home
+from ...library.again import NEAR_TIE, Draw, Question, Sample
+from ...library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
+from ...runs.record import StageRecord, differences
+from ...text.bundled import lexicon_path
+from ...text.keys import combine, string_keys
+from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
+from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, PatternSet, column
+from ...text.pattern_files import load_language
+from .rates import ALL_SEVERAL, PAIR
+from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS, Selection, Settings, Verbs
+
+_WORDS = (*PAIR, "verb")
+_SCORE = ("triplet", "pattern")
+
+
+def triplets_again(draw: Draw, rows: pl.LazyFrame) -> Iterator[Sample]:
+    """Rows of `sentence_rows`; those of verbs of several tokens apart."""
+    has_several = TOKENS in rows.collect_schema()
+    single = rows.filter(pl.col(TOKENS).is_null()) if has_several else rows
+    yield Sample("items", [_question(draw, row) for row in draw.rows(single)])
+    if has_several:
+        some = draw.rows(rows.filter(pl.col(TOKENS) > 1))
+        yield Sample(SEVERAL, [replace(draw.word_question(row, row[TOKENS]), cut=True) for row in some])
+
+
+def _question(draw: Draw, row: Mapping[str, Any]) -> Question:
+    """A verb of one token, with its further accepted forms."""
+    forms = (row.get(AT_MASK) or "").split(FORMS_SEPARATOR)[1:]
+    if row["expected"][:1].isupper():  # at the start of a sentence
+        forms = [form[:1].upper() + form[1:] for form in forms]
+    return replace(draw.question(row), accepted=draw.tokens(row["sentence"], forms))
+
+
+def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_exact: bool) -> Sample:
+    """Candidates of one token that were not selected: those without a row in `kept`, the content of triplets.parquet.
+
+    Raises:
+        InputError: run.json contradicts itself, or the word lists that a user gives cannot be read.
+    """
+    kind, lexicon = "unselected candidates", _lexicon(record, draw.lexicon)
+    if lexicon is None or lexicon.sha256 != record.identity["lexicon sha256"]:
+        return Sample(kind, [], "the word lists of the run were not found: give --lexicon DIR")
+    selected: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, profession, verb in kept.select(_WORDS).iter_rows():
+        selected[name, profession].append(verb)
+    return Sample(kind, Unselected(_planned(draw, record, lexicon), selected, is_exact).drawn(draw))
+
+
+def _lexicon(record: StageRecord, given: Path | None) -> Lexicon | None:
+    """The words of a run: those given, those where the run found its own, or the bundled ones."""
+    arguments = record.metadata.get("call", {}).get("arguments", {})
+    patterns, own = (_source(arguments.get(name)) for name in ("patterns", "lexicon"))
+    with suppress(InputError):
+        return load_language(patterns, own if given is None else given).lexicon
+    return None if given is None else load_lexicon(lexicon_path(given))  # the patterns may have been moved, too
+
+
+def _source(argument: Any) -> str | Path | None:
+    match argument:
+        case {"path": str(path)}:
+            return with_home(path)
+        case str(name):
+            return name
+    return None
+
+
+def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:
+    """The selection as its run has recorded it."""
+    identity = record.identity
+    named = {one.name: identity[one.name.replace("_", " ")] for one in fields(Settings)}
+    patterns = PatternSet.from_json(record.metadata["pattern set"])
+    stage = Selection.plan(draw.exported, lexicon, patterns, Settings(**named))
+    known, planned = (
+        {key: value for key, value in own.items() if not key.startswith("pairs per part")}
+        for own in (identity, stage.identity)
+    )
+    if other := differences(known, planned):
+        raise InputError(f"the selection that run.json describes has {other}")
+    return stage
+
+
+@dataclass(frozen=True, eq=False)
+class Unselected:
+    """The candidates of one token that were not selected though they would have been if their verb were repeated."""
+
+    stage: Selection
+    kept: Mapping[tuple[str, str], list[str]]  # name and profession → verbs
+    is_exact: bool
+
+    @property
+    def verbs(self) -> Verbs:
+        return self.stage.verbs[0]  # those of one token
+
+    def drawn(self, draw: Draw) -> list[Question]:
+        """A random verb of each random pair in turn, so that few pairs are looked at twice."""
+        random = np.random.default_rng(draw.seed)
+        waiting: deque[tuple[int, list[int] | None]] = deque(
+            (pair, None) for pair in random.permutation(self.verbs.grid.pairs).tolist()
+        )
+        found: list[Question] = []
+        while waiting and len(found) < draw.size:
+            pair, left = waiting.popleft()
+            verbs = random.permutation(self._telling(pair)).tolist() if left is None else left
+            if verbs:
+                found.append(self._question(draw, pair, verbs.pop()))
+                waiting.append((pair, verbs))
+        return found
+
+    def _words(self, pair: int) -> dict[str, str]:
+        """Slot → the pair's filler."""
+        name, profession = divmod(pair, self.verbs.grid.professions)
+        return {slot: filler.word(name, profession) for slot, filler in self.stage.fillers.items()}
+
+    def _telling(self, pair: int) -> NDArray[np.int64]:
+        """The verbs of a pair that were not selected and would have been if they were repeated; in the grid."""
+        words, stage = self._words(pair), self.stage
+        kept = self.kept.get((words[NAME], words[PROFESSION]), [])
+        [order] = stage.verb_order(self.verbs, np.divmod(np.array([pair]), self.verbs.grid.professions))
+        is_kept = np.array([stage.lexicon.verbs[verb] in kept for verb in self.verbs.index[order].tolist()])
+        last = len(order)
+        if len(kept) >= stage.settings.max_verbs:
+            last = int(np.flatnonzero(is_kept).max(initial=-1)) + 1
+        telling: NDArray[np.int64] = order[:last][~is_kept[:last]]
+        return telling
+
+    def _question(self, draw: Draw, pair: int, verb: int) -> Question:
+        stage, words = self.stage, self._words(pair)
+        verb_text, pattern = stage.lexicon.verbs[int(self.verbs.index[verb])], stage.patterns.selecting
+        sentence = pattern.text({**words, VERB: verb_text}, draw.exported.mask_token)
+        forms = [pattern.mask.spell(form) for form in stage.lexicon.accepted(verb_text)]
+        return Question(
+            name=f"{words[NAME]}, {words[PROFESSION]}, {verb_text}",
+            text=sentence,
+            tokenizer=draw.tokenizer,
+            tokens=(draw.tokens(sentence, forms),),
+            is_first=False,
+            is_exact=self.is_exact,
+        )
+
+
+# ---------------------------------------------------------------- counted again
+
+
+def recount_selection(
+    triplets: pl.DataFrame, summary: Mapping[str, Any], identity: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> Iterator[Recount]:
+    """What must hold of a finished selection."""
+    most, n = identity["max verbs"], len(triplets)
+    yield holds(
+        "triplets are numbered from 0",
+        triplets.with_row_index("row"),
+        pl.col("triplet") == pl.col("row"),
+        ["triplet"],
+    )
+    yield holds("each triplet is there once", triplets, ~pl.struct(_WORDS).is_duplicated(), _WORDS)
+    pairs = triplets.group_by(PAIR, maintain_order=True).agg(pl.len().alias("verbs"))
+    yield holds(f"at most {most} verbs are kept of a pair", pairs, pl.col("verbs") <= most, PAIR)
+    if identity["lexicon sha256"] == load_lexicon().sha256:  # triplets have its words as the keys have them
+        yield holds(
+            "verbs of a pair are in the order of their keys",
+            triplets.with_columns(pl.Series("key", _verb_keys(triplets, identity["seed"]))),
+            pl.col("key") > pl.col("key").shift(1).over(PAIR),
+            _WORDS,
+        )
+    yield _summary(summary, metadata, n, len(pairs), bool((pairs["verbs"] >= most).any()))
+
+
+def recount_several(
+    triplets: pl.DataFrame, summary: Mapping[str, Any], identity: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> Iterator[Recount]:
+    """What must hold of the triplets of verbs of several tokens; the statements are those of `selection`."""
+    verbs = metadata[SEVERAL]
+    own = {**summary, **summary[SEVERAL_TOKENS]}
+    for found in recount_selection(triplets, own, identity, {**metadata, "verbs": sum(verbs.values())}):
+        yield replace(found, what=f"{SEVERAL}: {found.what}")
+    yield holds(
+        f"{SEVERAL}: each has a number of tokens that the selection knows",
+        triplets,
+        (pl.col(TOKENS) > 1) & pl.col(TOKENS).cast(pl.String).is_in(list(verbs)),
+        _WORDS,
+    )
+    yield _by_tokens(summary, metadata)
+
+
+def _by_tokens(summary: Mapping[str, Any], metadata: Mapping[str, Any]) -> Recount:
+    """The rows by number of tokens against each other, and against the figures of all verbs of several tokens."""
+    rows, apart = summary[BY_TOKENS], summary[SEVERAL_TOKENS]
+    more = [row for row in rows if row["tokens"] > 1]
+    tested, found = (sum(row[name] for row in more) for name in ("tested", "repeating"))
+    return _agree(
+        "figures by number of tokens agree with each other",
+        {
+            f"tested by number of tokens: {tested:,}, in all {apart['tested']:,}": tested == apart["tested"],
+            f"verbs of one token: {rows[0]['verbs']:,}": rows[0]["verbs"] == summary["verbs"],
+            f"repeating by number of tokens: {found:,}, in all {apart['repeating']:,}": (
+                metadata["lazy"] or found == apart["repeating"]
+            ),
+            f"{apart['queries']:,} queries of {apart['tested']:,} candidates": (
+                apart["tested"] + found <= apart["queries"] <= sum(row["tokens"] * row["tested"] for row in more)
+            ),
+            "a ratio is not that of its row": all(
+                abs(row["ratio"] - 100 * row["repeating"] / max(row["tested"], 1)) <= ROUNDING for row in rows
+            ),
+        },
+    )
+
+
+def _agree(what: str, statements: Mapping[str, bool]) -> Recount:
+    """`statements` are what a person reads where it is not so → whether it is so."""
+    return Recount(what, len(statements), next((said for said, is_so in statements.items() if not is_so), ""))
+
+
+def recount_token_rates(items: pl.DataFrame, rates: pl.DataFrame, patterns: Sequence[str]) -> Recount:
+    """The rates by number of tokens, counted again."""
+    groups = {ALL_SEVERAL: items, **{str(number): own for (number,), own in items.group_by(TOKENS)}}
+    wanted = [_counted(own, patterns).with_columns(pl.lit(name).alias(TOKENS)) for name, own in groups.items()]
+    return same_figures(
+        "rates by number of tokens are those of the scores", rates, pl.concat(wanted), [TOKENS, "pattern"]
+    )
+
+
+def _verb_keys(triplets: pl.DataFrame, seed: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """The key by which each triplet is kept, uint64 [n]; from its words alone."""
+    parts = []
+    for name in _WORDS:
+        words = triplets[name].unique(maintain_order=True)
+        keys = pl.Series(string_keys(words.to_list(), f"verbs, seed {seed}"))
+        parts.append(keys.gather(triplets[name].replace_strict(words, np.arange(len(words)))).to_numpy())
+    return combine(*parts) if len(triplets) else np.empty(0, np.uint64)
+
+
+def _summary(summary: Mapping[str, Any], metadata: Mapping[str, Any], n: int, pairs: int, is_cut: bool) -> Recount:
+    """The counts of selection.json against the triplets and against each other."""
+    candidates, is_lazy = metadata["pairs"] * metadata["verbs"], metadata["lazy"]
+    tested, repeating, ratio = summary["tested"], summary["repeating"], summary["ratio"]
+    return _agree(
+        "selection.json agrees with the triplets and with itself",
+        {
+            f"selected is {summary['selected']:,}, triplets.parquet has {n:,}": summary["selected"] == n,
+            f"triplets of {pairs:,} pairs, but there are {metadata['pairs']:,}": pairs <= metadata["pairs"],
+            f"{tested:,} of {candidates:,} candidates tested": (
+                n <= tested <= candidates if is_lazy else tested == candidates
+            ),
+            f"{repeating:,} of {tested:,} candidates repeat, {n:,} are selected": (
+                0 <= repeating <= candidates if is_lazy else (repeating >= n if is_cut else repeating == n)
+            ),
+            f"ratio is {ratio}, of {repeating:,} among {candidates:,}": (
+                abs(ratio - 100 * repeating / candidates) <= 100 * 0.5 / candidates + ROUNDING
+            ),
+            f"{summary['near_ties']:,} near-ties of {tested:,}": summary["near_ties"] <= tested,
+        },
+    )
+
+
+def recount_scores(
+    items: pl.DataFrame,
+    triplets: pl.DataFrame,
+    rates: pl.DataFrame,
+    patterns: Sequence[str],
+) -> Iterator[Recount]:
+    """What must hold of a finished scoring; the selecting pattern is the first."""
+    wanted = triplets.select("triplet").join(pl.DataFrame({"pattern": patterns}), how="cross")
+    both = wanted.join(items.group_by(_SCORE).agg(pl.len().alias("rows")), on=_SCORE, how="full", coalesce=True)
+    known = both.join(wanted.with_columns(known=True), on=_SCORE, how="left")
+    yield holds(
+        "each triplet is scored once in each pattern",
+        known,
+        ((pl.col("rows") == 1) & pl.col("known")).fill_null(value=False),
+        _SCORE,
+    )
+    forms = pl.col(AT_MASK if AT_MASK in triplets.columns else column(VERB)).alias("forms")
+    verbs = items.join(triplets.select("triplet", "verb", forms), on="triplet", how="left", maintain_order="left")
+    # The rank is that of the main form: where another accepted form is the first choice, it is not 1.
+    may_be_another = pl.col("forms").str.contains(FORMS_SEPARATOR, literal=True)
+    yield holds(
+        "the verb is repeated where its rank is 1, and nowhere else",
+        verbs,
+        (pl.col("expected_rank") >= 1)
+        & pl.when("repeated")
+        .then((pl.col("expected_rank") == 1) | may_be_another)
+        # The verb of rank 1 that is not the top-1 has the same logit as the top-1.
+        .otherwise((pl.col("expected_rank") > 1) | (_behind().abs() <= LOGARITHM)),
+        _SCORE,
+    )
+    texts = verbs.filter("repeated").select("verb", "forms", "top1").unique(maintain_order=True)
+    unlike = texts.filter(
+        pl.Series(
+            [_plain(top1) not in map(_plain, own.split(FORMS_SEPARATOR)) for _, own, top1 in texts.iter_rows()],
+            dtype=pl.Boolean,
+        )
+    )
+    yield holds(
+        "the first choice is the verb where the verb is repeated",
+        verbs.join(unlike.drop("forms").with_columns(unlike=True), on=["verb", "top1"], how="left"),
+        ~(pl.col("repeated") & pl.col("unlike").fill_null(value=False)),
+        _SCORE,
+    )
+    yield holds(
+        "log-probabilities are at most 0, and the verb's at most that of the first choice",
+        items,
+        (pl.col("top1_logprob") <= LOGARITHM) & (_behind() <= LOGARITHM),
+        _SCORE,
+    )
+    yield holds(
+        "in the selecting pattern every verb is repeated, near-ties excepted",
+        items.filter((pl.col("pattern") == patterns[0]) & (pl.col("precision") == str(Precision.FP32))),
+        pl.col("repeated") | (_behind() > -10 * NEAR_TIE),
+        _SCORE,
+    )
+    yield same_figures("repetitions and rates are those of the scores", rates, _counted(items, patterns), ["pattern"])
+
+
+def _behind() -> pl.Expr:
+    """The verb's log-probability minus that of the first choice."""
+    return pl.col("expected_logprob") - pl.col("top1_logprob")
+
+
+def _counted(items: pl.DataFrame, patterns: Sequence[str]) -> pl.DataFrame:
+    counted = items.group_by("pattern").agg(
+        n=pl.len().cast(pl.Int64),
+        repetitions=pl.col("repeated").sum().cast(pl.Int64),
+        repetition_rate=100 * pl.col("repeated").mean(),
+        drop=100 - 100 * pl.col("repeated").mean(),
+    )
+    return (
+        pl.DataFrame({"pattern": patterns})
+        .join(counted, on="pattern", how="left", maintain_order="left")
+        .with_columns(pl.col("n", "repetitions").fill_null(0))
+    )
+
+
+def _plain(text: str) -> str:
+    """A word as every tokenizer keeps it: without case and accents."""
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
