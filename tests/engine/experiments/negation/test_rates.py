@@ -84,9 +84,7 @@ def test_pairs_and_verbs_are_clusters_that_cross():
     assert (table["drop_low_two_way"], table["drop_high_two_way"]) == pytest.approx((100 * (1 - high), 100 * (1 - low)))
     assert table["design_effect_two_way"] == pytest.approx(wanted.design_effect)
     assert table["design_effect_two_way"] > table["design_effect"]
-    low, high = proportion_interval(
-        clustered_mean(np.array([1, 1, 2]), np.array([2, 2, 2]))
-    )  # Anna's two pairs, and John's
+    low, high = proportion_interval(clustered_mean(np.array([1, 1, 2]), np.array([2, 2, 2])))
     assert (table["drop_low"], table["drop_high"]) == pytest.approx((100 * (1 - high), 100 * (1 - low)))
 
 
