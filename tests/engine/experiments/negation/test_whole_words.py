@@ -89,9 +89,9 @@ def test_queries_of_a_causal_model_are_the_growing_text(mini):
     asked = {row: [] for row in range(len(words))}
     for group in expand(buckets, words, causal=True):
         for token in range(group.words.widest):
-            queries = group.queries(token, np.flatnonzero(group.words.counts > token))
+            bucket, expects = group.queries(token, np.flatnonzero(group.words.counts > token))
             for row, ids, position, expected in zip(
-                queries.rows, queries.ids, queries.mask_position, queries.expected, strict=True
+                bucket.rows, bucket.ids, bucket.mask_position, expects, strict=True
             ):
                 asked[row].append([*ids[:position].tolist(), int(expected)])
     for row, texts in asked.items():
