@@ -37,7 +37,7 @@ def test_without_a_browser_the_file_is_written_all_the_same(command, scored_run,
 def test_figures_are_written_and_named(command, scored_run, tmp_path):
     done = command("figures", scored_run, "-o", "figures")
     assert done.status == 0
-    assert done.out.startswith("figures: 10 figures as PDF, SVG, PNG and CSV: drops, polarities,")
+    assert done.out.startswith("figures: 9 figures as PDF, SVG, PNG and CSV: drops, differences,")
     listed = json.loads(command("figures", scored_run, "-o", "figures", "--json").out)
     assert set(listed["files"]) == {path.name for path in (tmp_path / "figures").iterdir()} - {"figures.json"}
 
