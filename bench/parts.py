@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.basics.choices import Precision
-from ..engine.experiments.negation.runs import SelectionRun
+from ..engine.experiments.negation.negation_runs import SelectionRun
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.batches import Advance, ignored
 from ..engine.inference.model import Decider, Decisions, Ids, LanguageModel

@@ -66,7 +66,7 @@ def test_nothing_is_loaded_links_lead_to_the_page_and_headings_leave_no_gap(page
 def test_figures_and_tables_say_what_they_show_and_every_row_is_there_without_the_script(page):
     root = read(page)
     figures = root.all("figure")
-    assert len(figures) == 10
+    assert len(figures) == 9
     for figure in figures:
         (svg,) = figure.all("svg")
         assert svg.attributes["role"] == "img"
