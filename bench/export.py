@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +37,14 @@ SYSTEMS = tuple(_CODE)
 _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes; ru_maxrss counts in kilobytes on Linux
 
 
-@dataclass(frozen=True)
-class ExportCost:
-    """What one export took."""
-
-    model: str  # its name
-    system: str  # one of `SYSTEMS`
-    seconds: float  # wall time, from the start of Python on
-    cpu_seconds: float  # time of all cores together
-    peak_bytes: int  # most memory at a time
-    disk_bytes: int  # size of what it wrote
-
-
 def measure(
     models: Sequence[str],
     *,
     folder: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
     say: Callable[[str], None] = lambda _: None,
-) -> list[ExportCost]:
-    """Export each model with each system. Raises InputError if an export fails."""
+) -> list[dict[str, Any]]:
+    """Export each model with each system, and give what each export took. Raises InputError if one fails."""
     folder = folder or cache_folder()
     costs = []
     for model in models:
@@ -68,9 +55,8 @@ def measure(
     return costs
 
 
-def table(costs: Sequence[ExportCost]) -> Table:
+def table(costs: Sequence[Mapping[str, Any]]) -> Table:
     """The costs as a table, a row for each export."""
-    frame = pl.DataFrame([asdict(cost) for cost in costs])
     columns = [
         Column("model", "model"),
         Column("system", "system"),
@@ -81,15 +67,10 @@ def table(costs: Sequence[ExportCost]) -> Table:
     ]
     # ours are four: fp32, the same for CPUs, int8, fp16; Optimum checks nothing
     notes = ["Optimum writes one fp32 graph. negengine also writes int8 and fp16 graphs, and compares with PyTorch."]
-    return Table("Export", frame, columns, section="model", notes=notes)
+    return Table("Export", pl.DataFrame(costs), columns, section="model", notes=notes)
 
 
-def document(costs: Sequence[ExportCost]) -> dict[str, Any]:
-    """The costs for a JSON document."""
-    return {"export": [asdict(cost) for cost in costs]}
-
-
-def _measure_one(model: str, checkpoint: str, system: str, folder: Path) -> ExportCost:
+def _measure_one(model: str, checkpoint: str, system: str, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="export.", dir=folder) as temporary, tempfile.TemporaryFile() as errors:
         output = Path(temporary) / "exported"
@@ -108,5 +89,11 @@ def _measure_one(model: str, checkpoint: str, system: str, folder: Path) -> Expo
             last = errors.read().decode(errors="replace").strip().splitlines() or [f"status {process.returncode}"]
             raise InputError(f"{model} cannot be exported with {system}: {last[-1]}")
         disk = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    cpu = used.ru_utime + used.ru_stime
-    return ExportCost(model, system, seconds, cpu, used.ru_maxrss * _PEAK_UNIT, disk)
+    return {
+        "model": model,
+        "system": system,
+        "seconds": seconds,  # wall time, from the start of Python on
+        "cpu_seconds": used.ru_utime + used.ru_stime,  # of all cores together
+        "peak_bytes": used.ru_maxrss * _PEAK_UNIT,  # most memory at a time
+        "disk_bytes": disk,  # of what it wrote
+    }

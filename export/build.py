@@ -205,7 +205,7 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     _save_tokenizer(tokenizer, staged)
     model.config.save_pretrained(staged)
     config = optimum_config(name, model.config, task.head.task)
-    segments = task.takes_segments and takes_segments(config, model.config, tokenizer.model_input_names)
+    segments = task.head.takes_pairs and takes_segments(config, model.config, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)

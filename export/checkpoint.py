@@ -26,6 +26,7 @@ from requests import RequestException
 from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
+from ..engine.basics.choices import Task
 from ..engine.basics.errors import InputError, first_line
 from ..engine.basics.reading import file_sha256, parse_json, paths_in, read_regular
 from .families import LONGEST_COMPARED, family_of, longest_of, padding_id
@@ -46,11 +47,26 @@ class Head:
     task: str
     noun: str
     adjective: str  # what the head is called where it is missing
-    loader: Any
-    families: Any
-    fills_masks: bool
-    is_decoder: bool
-    endings: tuple[str, ...]
+    loader: Any  # transformers' class that loads any checkpoint with the head
+    endings: tuple[str, ...]  # of the names of such classes
+
+    @property
+    def families(self) -> Mapping[type[PretrainedConfig], type[PreTrainedModel]]:
+        """Class of a configuration → the class with the head, of all families that transformers has it for."""
+        known: Mapping[type[PretrainedConfig], type[PreTrainedModel]] = self.loader._model_mapping  # noqa: SLF001
+        return known
+
+    @property
+    def fills_masks(self) -> bool:
+        return self.task == Task.FILL_MASK
+
+    @property
+    def is_decoder(self) -> bool:
+        return self.task == Task.TEXT_GENERATION
+
+    @property
+    def takes_pairs(self) -> bool:  # the model may tell a first text from a second one
+        return self.task == Task.TEXT_CLASSIFICATION
 
 
 @dataclass(frozen=True)

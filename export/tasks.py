@@ -25,12 +25,6 @@ from transformers import (
     PretrainedConfig,
     PreTrainedTokenizerFast,
 )
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_MASKED_LM_MAPPING,
-    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
-    MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
-)
 
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import CONVOLVED, GRAPH, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
@@ -64,7 +58,6 @@ class Task:
     length: int  # tokens of a typical input, for which operations are counted
     passes: tuple[Pass, ...]  # from the traced graph to the finished fp32 graph
     variants: tuple[Variant, ...]
-    takes_segments: bool  # the model may tell a first text from a second one
     check: Callable[[Checkpoint], object]  # refuses checkpoints whose head does not fit, with an InputError
     outputs: Callable[[Checkpoint], int]  # number of logits
     samples: Callable[[Checkpoint, bool], Sequence[Sample]]  # to compare on; the flag: whether segments are an input
@@ -101,7 +94,7 @@ def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
 def _reads_to_the_right(checkpoint: Checkpoint) -> None:
     """Refuse models that read a text in both directions."""
     config = checkpoint.config
-    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
+    if type(config) in FILL_MASK.head.families and not getattr(config, "is_decoder", False):
         raise InputError(
             f"{checkpoint.name} is configured as an encoder (is_decoder is false): give --task fill-mask, or a causal "
             "model"
@@ -145,19 +138,15 @@ def _low(device: str, own: tuple[Pass, ...]) -> Variant:
 
 FILL_MASK = Task(
     head=Head(
-        task="fill-mask",
-        noun="masked language model",
-        adjective="masked-LM",
-        loader=AutoModelForMaskedLM,
-        families=MODEL_FOR_MASKED_LM_MAPPING,
-        fills_masks=True,
-        is_decoder=False,
-        endings=("ForMaskedLM", "ForPreTraining", "WithLMHeadModel"),
+        "fill-mask",
+        "masked language model",
+        "masked-LM",
+        AutoModelForMaskedLM,
+        ("ForMaskedLM", "ForPreTraining", "WithLMHeadModel"),
     ),
     length=18,  # a sentence of the Self-Contained Negation Test
     passes=passes.FILL_MASK,
     variants=(_CONVOLVED, _low("cpu", passes.LANGUAGE_INT8), _low("cuda", passes.FP16)),
-    takes_segments=False,
     check=lambda _: None,
     outputs=_vocabulary,
     samples=samples.with_masks,
@@ -165,14 +154,9 @@ FILL_MASK = Task(
 )
 TEXT_GENERATION = Task(
     head=Head(
-        task="text-generation",
-        noun="causal language model",
-        adjective="causal-LM",
-        loader=AutoModelForCausalLM,
-        families=MODEL_FOR_CAUSAL_LM_MAPPING,
-        fills_masks=False,
-        is_decoder=True,
-        endings=("ForCausalLM", "LMHeadModel"),
+        *("text-generation", "causal language model", "causal-LM"),
+        AutoModelForCausalLM,
+        ("ForCausalLM", "LMHeadModel"),
     ),
     length=16,  # a sentence of the Self-Contained Negation Test up to its mask
     passes=passes.TEXT_GENERATION,
@@ -194,7 +178,6 @@ TEXT_GENERATION = Task(
         ),
         _low("cuda", passes.CAUSAL_FP16),
     ),
-    takes_segments=False,
     check=_reads_to_the_right,
     outputs=_vocabulary,
     samples=samples.before_masks,
@@ -202,19 +185,15 @@ TEXT_GENERATION = Task(
 )
 TEXT_CLASSIFICATION = Task(
     head=Head(
-        task="text-classification",
-        noun="sequence classifier",
-        adjective="sequence-classification",
-        loader=AutoModelForSequenceClassification,
-        families=MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
-        fills_masks=False,
-        is_decoder=False,
-        endings=("ForSequenceClassification",),
+        "text-classification",
+        "sequence classifier",
+        "sequence-classification",
+        AutoModelForSequenceClassification,
+        ("ForSequenceClassification",),
     ),
     length=40,  # a pair of RTE, SNLI or MNLI, roughly
     passes=passes.TEXT_CLASSIFICATION,
     variants=(_CONVOLVED, _low("cpu", passes.INT8), _low("cuda", passes.FP16)),
-    takes_segments=True,
     check=label_names,
     outputs=_labels,
     samples=samples.of_pairs,
@@ -222,19 +201,15 @@ TEXT_CLASSIFICATION = Task(
 )
 TOKEN_CLASSIFICATION = Task(
     head=Head(
-        task="token-classification",
-        noun="token classifier",
-        adjective="token-classification",
-        loader=AutoModelForTokenClassification,
-        families=MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
-        fills_masks=False,
-        is_decoder=False,
-        endings=("ForTokenClassification",),
+        "token-classification",
+        "token classifier",
+        "token-classification",
+        AutoModelForTokenClassification,
+        ("ForTokenClassification",),
     ),
     length=25,  # a sentence of a novel, roughly
     passes=passes.TOKEN_CLASSIFICATION,
     variants=(_CONVOLVED,),
-    takes_segments=False,
     check=label_names,
     outputs=_labels,
     samples=samples.of_sentences,

@@ -143,13 +143,12 @@ def _ray(wanted: Wanted) -> Result:
 
 
 def _export(wanted: Wanted) -> Result:
-    from ...bench.export import document as as_document
     from ...bench.export import measure, table
 
     if wanted.quick or wanted.rounds is not None or wanted.device != "auto":
         raise InputError("bench export: --quick, --rounds and --device are for `bench` without `export`")
     costs = measure(wanted.models or ["mini"], say=say)
-    return [table(costs)], as_document(costs)
+    return [table(costs)], {"export": costs}
 
 
 def _gpu(wanted: Wanted) -> Result:

@@ -24,7 +24,7 @@ from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
 from ...engine.cli.train_commands import TrainingOptions
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
-from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
+from ...engine.experiments.cues.cue_scores import CueCounts, MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
 from ...engine.experiments.data_sets.sources import find
 from ...engine.inference.device import CPU
@@ -34,7 +34,7 @@ from ..build import build
 from ..checkpoint_files import TrainingRecord
 from ..tasks import TOKEN_CLASSIFICATION
 from .base import Base
-from .cues_tables import EXPORTED, CueTraining, Evaluated, TrainedDetector
+from .cues_tables import ALL, EXPORTED, CueTraining, TrainedDetector
 from .fit import Batch, Job, train
 from .settings import Place, settings_of
 
@@ -146,7 +146,7 @@ def train_cues(
             output=options.output / f"seed-{options.seed + number}" if options.seeds else options.output,
         )
         record = _train(corpus, base, place, own, reporter)
-        counts = _evaluate(corpus, own, reporter) if evaluate else None
+        counts = _evaluate(corpus, own, reporter) if evaluate else {}
         trained.append(TrainedDetector(own.output, own.seed, record.result, counts))
     sizes = {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(corpus.test)}
     return CueTraining(options.output, base.name, sizes, tuple(trained), on="test" if corpus.test else "dev")
@@ -173,13 +173,14 @@ def _train(corpus: Corpus, base: Base, place: Place, options: TrainingOptions, r
     return train("cues train", base, job, corpus.identity, settings, place, options, reporter)
 
 
-def _evaluate(corpus: Corpus, options: TrainingOptions, reporter: Reporter) -> Evaluated:
-    """Export a detector and score what the export finds."""
+def _evaluate(corpus: Corpus, options: TrainingOptions, reporter: Reporter) -> dict[str, CueCounts]:
+    """Export a detector, and score what the export finds: all cues, and those of each kind."""
     folder = build(str(options.output), options.output / EXPORTED, task=Task.TOKEN_CLASSIFICATION, say=reporter.say)
     sentences = corpus.test or corpus.dev
     exported = load_exported(folder, task=Task.TOKEN_CLASSIFICATION)
     found = CueDetector(exported, CPU, threads=options.threads).find([sentence.words for sentence in sentences])
-    return Evaluated(*score([sentence.cues for sentence in sentences], found))
+    whole, by_kind = score([sentence.cues for sentence in sentences], found)
+    return {ALL: whole, **{str(kind): counts for kind, counts in by_kind.items()}}
 
 
 IGNORED = -100

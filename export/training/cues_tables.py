@@ -11,22 +11,15 @@ import polars as pl
 from ...engine.basics.paths import shell_command
 from ...engine.experiments.cues.cue_scores import CueCounts
 from ...engine.experiments.cues.cue_views import published
-from ...engine.experiments.cues.cue_words import Kind
 from ...engine.library.shown import Shown
 from ...engine.views import Column, Table
 
 PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
 _MEASURES = ("precision", "recall", "f1")
+_COUNTED = ("gold", "system", "true_positives", "false_positives", "false_negatives", *_MEASURES, "precision_b", "f1_b")
+ALL = "all"
 EXPORTED = "onnx"
 """The folder of the export in the folder of a training."""
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """How a detector did on sentences."""
-
-    whole: CueCounts
-    by_kind: dict[Kind, CueCounts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +29,8 @@ class TrainedDetector:
     folder: Path
     seed: int
     training: Mapping[str, Any]
-    evaluated: Evaluated | None  # what its export finds; None if that was not asked for
+    # `all` or the kind of cue → how well its export finds them; empty if that was not asked for
+    evaluated: Mapping[str, CueCounts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +47,7 @@ class CueTraining(Shown):
         return [self._trainings(), *([self._evaluations()] if self.detectors[0].evaluated else [])]
 
     def remarks(self) -> list[str]:
-        found = [one.evaluated.whole.f1 for one in self.detectors if one.evaluated]
+        found = [one.evaluated[ALL].f1 for one in self.detectors if one.evaluated]
         lines = []
         if len(found) > 1:
             lines.append(
@@ -86,7 +80,7 @@ class CueTraining(Shown):
                     "folder": str(one.folder),
                     "seed": one.seed,
                     "training": dict(one.training),
-                    "cues": None if one.evaluated is None else _document(one.evaluated),
+                    "cues": {kind: _figures(counts) for kind, counts in one.evaluated.items()} or None,
                 }
                 for one in self.detectors
             ],
@@ -115,15 +109,13 @@ class CueTraining(Shown):
         )
 
     def _evaluations(self) -> Table:
-        rows = []
-        for one in self.detectors:
-            if one.evaluated is None:
-                continue
-            name = f"seed {one.seed}"
-            rows.append(_row(name, "all", one.evaluated.whole))
-            rows += [_row(name, str(kind), counts) for kind, counts in one.evaluated.by_kind.items()]
+        rows = [
+            {"detector": f"seed {one.seed}", "cues": kind, **_figures(counts)}
+            for one in self.detectors
+            for kind, counts in one.evaluated.items()
+        ]
         printed = published()["detector"]
-        rows.append({"detector": PAPER, "cues": "all", **{name: printed[name] / 100 for name in _MEASURES}})
+        rows.append({"detector": PAPER, "cues": ALL, **{name: printed[name] / 100 for name in _MEASURES}})
         schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
         schema |= dict.fromkeys(("precision", "recall", "f1", "precision_b", "f1_b"), pl.Float64)
         return Table(
@@ -148,21 +140,5 @@ class CueTraining(Shown):
         )
 
 
-def _row(detector: str, kind: str, counts: CueCounts) -> dict[str, Any]:
-    names = ("gold", "system", *_MEASURES, "precision_b", "f1_b")
-    return {"detector": detector, "cues": kind, **{name: getattr(counts, name) for name in names}}
-
-
-def _document(evaluated: Evaluated) -> dict[str, Any]:
-    whole = {"all": evaluated.whole} | {str(kind): counts for kind, counts in evaluated.by_kind.items()}
-    names = (
-        "gold",
-        "system",
-        "true_positives",
-        "false_positives",
-        "false_negatives",
-        *_MEASURES,
-        "precision_b",
-        "f1_b",
-    )
-    return {kind: {name: getattr(counts, name) for name in names} for kind, counts in whole.items()}
+def _figures(counts: CueCounts) -> dict[str, Any]:
+    return {name: getattr(counts, name) for name in _COUNTED}

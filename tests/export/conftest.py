@@ -21,7 +21,7 @@ from negengine.export.graph import Graph
 from negengine.export.observe import observe
 from negengine.export.passes import Context
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from .families import ROWS, save_tiny
 from .tokenizer_files import tokenizer_json
@@ -54,6 +54,37 @@ def graph_of(nodes, inputs, outputs, constants, opset=17) -> Graph:
     )
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     return Graph(ir.from_proto(helper.make_model(made, opset_imports=opsets, ir_version=8)))
+
+
+class Nodes:
+    """A graph that is written node by node; constants are random or given."""
+
+    def __init__(self):
+        self.nodes, self.constants, self.random = [], {}, np.random.default_rng(0)
+
+    def add(self, kind, inputs, output=None, domain="", **attributes):
+        output = output or f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
+        return output
+
+    def keep(self, values):
+        name = f"c{len(self.constants)}"
+        self.constants[name] = np.asarray(values)
+        return name
+
+    def weight(self, *shape):
+        return self.keep(self.random.normal(size=shape).astype(np.float32))
+
+    def number(self, value):
+        return self.keep(np.int64(value))
+
+    def numbers(self, *values):
+        return self.keep(np.array(values, np.int64))
+
+    def graph(self, ids, vocabulary):
+        """From ids of a type to logits."""
+        inputs, logits = [("input_ids", ids, ["batch", "length"])], ["batch", "length", vocabulary]
+        return graph_of(self.nodes, inputs, [("logits", TensorProto.FLOAT, logits)], self.constants)
 
 
 def values_of(graph: Graph, feeds, names):

@@ -9,7 +9,7 @@ import pytest
 from negengine.bench import export, run, subject
 from negengine.engine.cli import benchmark
 
-COST = export.ExportCost("mini", "Optimum", 12.0, 20.0, 10**9, 10**8)
+COST = {"model": "mini", "system": "Optimum", "seconds": 12.0, "peak_bytes": 10**9, "cpu_seconds": 20, "disk_bytes": 1}
 
 
 @pytest.fixture

@@ -4,49 +4,33 @@ import numpy as np
 import pytest
 from negengine.export.observe import count_flops
 from negengine.export.passes.outputs import hoist_mask_row
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from ..conftest import context, graph_of, values_of
+from ..conftest import Nodes, context, values_of
 
 VOCABULARY, WIDTH, INNER, HEADS, LENGTH = 11, 8, 16, 2, 6
 
 
-class Encoder:
+class Encoder(Nodes):
     """A small encoder of two layers, normalised after its blocks (as BERT) or before them (as later models)."""
 
     def __init__(self, *, before, unknown=False):
-        self.nodes, self.constants, self.random = [], {}, np.random.default_rng(0)
-        x = self.add("Gather", [self.constant((VOCABULARY, WIDTH)), "input_ids"])
+        super().__init__()
+        x = self.add("Gather", [self.weight(VOCABULARY, WIDTH), "input_ids"])
         for layer in range(2):
             for block in (self.attention, self.feed_forward):
                 normal = self.normalise(x) if before else x
                 x = self.add("Add", [block(normal), x])
                 x = x if before else self.normalise(x)
             if unknown and layer == 1:  # reverses the rows of a sentence: the mask's row is not where it was
-                x = self.add("Slice", [x, *(self.number(n) for n in (-1, -LENGTH - 1, 1, -1))])
-        self.add("MatMul", [self.normalise(x) if before else x, self.constant((WIDTH, VOCABULARY))], "logits")
-
-    def add(self, kind, inputs, output=None, domain="", **attributes):
-        output = output or f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
-        return output
-
-    def constant(self, shape):
-        return self.keep(self.random.normal(size=shape).astype(np.float32))
-
-    def number(self, value):
-        return self.keep(np.array([value], np.int64))
-
-    def keep(self, values):
-        name = f"c{len(self.constants)}"
-        self.constants[name] = values
-        return name
+                x = self.add("Slice", [x, *map(self.numbers, (-1, -LENGTH - 1, 1, -1))])
+        self.add("MatMul", [self.normalise(x) if before else x, self.weight(WIDTH, VOCABULARY)], "logits")
 
     def linear(self, x, inner, outer):
-        return self.add("Add", [self.constant(outer), self.add("MatMul", [x, self.constant((inner, outer))])])
+        return self.add("Add", [self.weight(outer), self.add("MatMul", [x, self.weight(inner, outer)])])
 
     def normalise(self, x):
-        return self.add("LayerNormalization", [x, self.constant(WIDTH), self.constant(WIDTH)], axis=-1)
+        return self.add("LayerNormalization", [x, self.weight(WIDTH), self.weight(WIDTH)], axis=-1)
 
     def attention(self, x):
         parts = [self.linear(x, WIDTH, WIDTH) for _ in range(3)]
@@ -56,17 +40,13 @@ class Encoder:
         inner = self.add("Gelu", [self.linear(x, WIDTH, INNER)], domain="com.microsoft")
         return self.linear(inner, INNER, WIDTH)
 
-    def graph(self):
-        return graph_of(
-            self.nodes,
-            [("input_ids", TensorProto.INT32, ["batch", "length"])],
-            [("logits", TensorProto.FLOAT, ["batch", "length", VOCABULARY])],
-            self.constants,
-        )
+
+def graph_of(encoder):
+    return encoder.graph(TensorProto.INT32, VOCABULARY)
 
 
 def hoisted(encoder):
-    graph = encoder.graph()
+    graph = graph_of(encoder)
     hoist_mask_row(graph, context())
     return graph
 
@@ -82,7 +62,7 @@ def sentences(n):
 def test_the_logits_at_the_mask_are_the_same(before, unknown):
     feeds = sentences(5)
     encoder = Encoder(before=before, unknown=unknown)
-    whole = values_of(encoder.graph(), feeds, ["logits"])["logits"]
+    whole = values_of(graph_of(encoder), feeds, ["logits"])["logits"]
     found = values_of(hoisted(encoder), feeds, ["logits"])["logits"]
     np.testing.assert_allclose(found, whole[np.arange(5), feeds["mask_position"]], atol=1e-5)
 
@@ -98,13 +78,13 @@ def test_in_the_last_layer_only_keys_and_values_are_computed_for_all_positions(b
     layer = 2 * (4 * n * h * h + 2 * n * h * i + 2 * n * n * h)
     last = 2 * (2 * n * h * h + 2 * h * h + 2 * h * i + 2 * n * h)
     encoder = Encoder(before=before)
-    assert count_flops(encoder.graph(), n) == 2 * layer + 2 * n * h * v
+    assert count_flops(graph_of(encoder), n) == 2 * layer + 2 * n * h * v
     assert count_flops(hoisted(encoder), n) == layer + last + 2 * h * v
 
 
 def test_an_operator_without_a_rule_stops_the_hoist_where_it_stands():
     """Behind the reversal only the vocabulary is left: that alone is saved."""
     encoder = Encoder(before=False, unknown=True)
-    whole = count_flops(encoder.graph(), LENGTH)
+    whole = count_flops(graph_of(encoder), LENGTH)
     saved = 2 * (LENGTH - 1) * WIDTH * VOCABULARY
     assert count_flops(hoisted(encoder), LENGTH) == whole - saved

@@ -8,16 +8,16 @@ from negengine.export.passes.outputs import hoist_mask_row
 from negengine.export.passes.rotate import fuse_rotations
 from negengine.export.passes.share_prefix import SHARES_PREFIXES, find_sharing, share_prefix
 from negengine.export.passes.simplify import fold_constants, fold_shapes, narrow_ids
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from ..conftest import context, graph_of, operators, values_of
+from ..conftest import Nodes, context, operators, values_of
 
 VOCABULARY, HEADS, D = 50, 4, 8
 WIDTH = HEADS * D
 LENGTH, SHARED = 9, 4
 
 
-class Decoder:
+class Decoder(Nodes):
     """A causal layer with rotary positions, as PyTorch's tracer writes it.
 
     Args:
@@ -34,7 +34,7 @@ class Decoder:
         self, *, rotated=D, keys=HEADS, side_by_side=False, pairs="halves", tokens_first=False, unequal=False,
         distance=False,
     ):  # fmt: skip
-        self.nodes, self.constants, self.random = [], {}, np.random.default_rng(0)
+        super().__init__()
         self.rotated, self.pairs, self.tokens_first = rotated, pairs, tokens_first
         x = self.add("Gather", [self.weight(VOCABULARY, WIDTH), "input_ids"])
         cos, sin = self.tables(unequal=unequal)
@@ -55,25 +55,6 @@ class Decoder:
         joined = self.add("Transpose", [self.add("MatMul", [seen, value])], perm=[0, 2, 1, 3])
         x = self.add("Add", [x, self.add("Reshape", [joined, self.numbers(0, 0, WIDTH)])])
         self.add("MatMul", [x, self.weight(WIDTH, VOCABULARY)], output="logits")
-
-    def add(self, kind, inputs, output=None, **attributes):
-        output = output or f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
-        return output
-
-    def keep(self, values):
-        name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(values)
-        return name
-
-    def weight(self, *shape):
-        return self.keep(self.random.normal(size=shape).astype(np.float32))
-
-    def number(self, value):
-        return self.keep(np.int64(value))
-
-    def numbers(self, *values):
-        return self.keep(np.array(values, np.int64))
 
     def positions(self):
         """float32 [L]"""
@@ -136,18 +117,14 @@ class Decoder:
         wide = self.add("Expand", [self.add("Unsqueeze", [x, self.numbers(2)]), shape])
         return self.add("Reshape", [wide, self.numbers(0, HEADS, -1, D)])
 
-    def graph(self):
-        return graph_of(
-            self.nodes,
-            [("input_ids", TensorProto.INT64, ["batch", "length"])],
-            [("logits", TensorProto.FLOAT, ["batch", "length", VOCABULARY])],
-            self.constants,
-        )
+
+def graph_of(decoder):
+    return decoder.graph(TensorProto.INT64, VOCABULARY)
 
 
 def finished(decoder):
     """The graph as it is exported, and whether beginnings can be shared."""
-    graph = decoder.graph()
+    graph = graph_of(decoder)
     simplify = (fold_shapes, fold_constants, unify_causal_masks, fix_repetitions, fuse_rotations, narrow_ids)
     for each in (*simplify, fuse_attention, hoist_mask_row):
         each(graph, context(vocabulary=VOCABULARY))
@@ -162,7 +139,7 @@ def sentences(n=3):
 
 
 def logits_at_masks(decoder, feeds):
-    logits = values_of(decoder.graph(), feeds, ["logits"])["logits"]
+    logits = values_of(graph_of(decoder), feeds, ["logits"])["logits"]
     return logits[np.arange(len(logits)), feeds["mask_position"]]
 
 
@@ -174,9 +151,10 @@ KNOWN = {
     "neighbouring channels": {"pairs": "neighbours"},
     "neighbouring channels of heads behind tokens": {"pairs": "neighbours", "tokens_first": True, "rotated": 4},
 }
-UNKNOWN = {
-    "halves of a table that differ": {"unequal": True},
-    "neighbours in a table that differ": {"unequal": True, "pairs": "neighbours"},
+UNKNOWN = {  # form → the decoder, and how many rotations and attentions are fused
+    "halves of a table that differ": ({"unequal": True}, 0, 0),
+    "neighbours in a table that differ": ({"unequal": True, "pairs": "neighbours"}, 0, 0),
+    "a bias by distance": ({"distance": True}, 2, 1),
 }
 
 
@@ -207,19 +185,12 @@ def test_a_shared_beginning_is_computed_once(form, standard):
 
 
 @pytest.mark.parametrize("form", UNKNOWN)
-def test_other_forms_keep_their_operators(form):
-    decoder, feeds = Decoder(**UNKNOWN[form]), sentences()
+def test_other_forms_keep_their_operators_and_share_no_beginnings(form):
+    given, rotations, attentions = UNKNOWN[form]
+    decoder, feeds = Decoder(**given), sentences()
     graph, shares = finished(decoder)
     kinds = operators(graph)
-    assert kinds.get("RotaryEmbedding", 0) == kinds.get("MultiHeadAttention", 0) == 0
-    assert not shares
-    found = values_of(graph, feeds, ["logits"])["logits"]
-    np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
-
-
-def test_a_bias_by_distance_forbids_shared_beginnings():
-    decoder, feeds = Decoder(distance=True), sentences()
-    graph, shares = finished(decoder)
+    assert (kinds.get("RotaryEmbedding", 0), kinds.get("MultiHeadAttention", 0)) == (rotations, attentions)
     assert not shares
     found = values_of(graph, feeds, ["logits"])["logits"]
     np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
@@ -240,6 +211,6 @@ def test_the_standard_attention_reads_shared_keys_where_they_are():
 
 
 def test_numbers_from_shapes_are_read_off_the_ids():
-    graph = Decoder().graph()
+    graph = graph_of(Decoder())
     fold_shapes(graph, context(vocabulary=VOCABULARY))
     assert {node.inputs[0].name for node in graph.nodes if node.op_type == "Shape"} == {"input_ids"}
