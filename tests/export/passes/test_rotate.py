@@ -151,10 +151,10 @@ KNOWN = {
     "neighbouring channels": {"pairs": "neighbours"},
     "neighbouring channels of heads behind tokens": {"pairs": "neighbours", "tokens_first": True, "rotated": 4},
 }
-UNKNOWN = {  # form → the decoder, and how many rotations and attentions are fused
-    "halves of a table that differ": ({"unequal": True}, 0, 0),
-    "neighbours in a table that differ": ({"unequal": True, "pairs": "neighbours"}, 0, 0),
-    "a bias by distance": ({"distance": True}, 2, 1),
+UNKNOWN = {  # form → the decoder, and how many rotations are fused
+    "halves of a table that differ": ({"unequal": True}, 0),
+    "neighbours in a table that differ": ({"unequal": True, "pairs": "neighbours"}, 0),
+    "a bias by distance": ({"distance": True}, 2),
 }
 
 
@@ -186,11 +186,11 @@ def test_a_shared_beginning_is_computed_once(form, standard):
 
 @pytest.mark.parametrize("form", UNKNOWN)
 def test_other_forms_keep_their_operators_and_share_no_beginnings(form):
-    given, rotations, attentions = UNKNOWN[form]
+    given, rotations = UNKNOWN[form]
     decoder, feeds = Decoder(**given), sentences()
     graph, shares = finished(decoder)
     kinds = operators(graph)
-    assert (kinds.get("RotaryEmbedding", 0), kinds.get("MultiHeadAttention", 0)) == (rotations, attentions)
+    assert (kinds.get("RotaryEmbedding", 0), kinds.get("MultiHeadAttention", 0)) == (rotations, 0)
     assert not shares
     found = values_of(graph, feeds, ["logits"])["logits"]
     np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
