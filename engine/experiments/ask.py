@@ -7,6 +7,7 @@ logits of a question are in memory only while a core ranks them.
 """
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -194,9 +195,14 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return part_ranges(len(self.experiment.items), self._step)
 
     @cached_property
+    def asked(self) -> Sequence[tuple[Item, Sequence[Question]]]:
+        """Each item with its questions."""
+        return [(item, self.experiment.questions(item)) for item in self.experiment.items]
+
+    @cached_property
     def sizes(self) -> Sequence[int]:
         """Texts of each part."""
-        return [sum(map(len, self._questions(self._of(part)))) for part in self.parts]
+        return [sum(map(len, _merged(self.asked[part.start : part.stop]))) for part in self.parts]
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
@@ -213,8 +219,8 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         asked = list(
             dict.fromkeys(
                 (question.texts[0], word)
-                for item in self.experiment.items
-                for question in self.experiment.questions(item)
+                for _, questions in self.asked
+                for question in questions
                 for word in question.words
             )
         )
@@ -223,14 +229,14 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a text that the model cannot take, and data without an item that counts."""
-        counting, excluded = self._counting(self.experiment.items, self.experiment.excluded)
+        counting, excluded = self._counting(self.asked, self.experiment.excluded)
         if not counting:
             reasons = "; ".join(f"{count:,}: {why}" for why, count in excluded.items())
             n, unit = len(self.experiment.items), self.experiment.unit
             raise InputError(f"none of {n:,} {unit} counts ({reasons})")
         locations: dict[str, str] = {}
-        for item in counting:
-            for question in self.experiment.questions(item):
+        for item, questions in counting:
+            for question in questions:
                 for text in question.texts:
                     locations.setdefault(text, self.experiment.location(item) or repr(text))
         encode_texts(self.exported, self.tokenizer, list(locations), list(locations.values()))
@@ -238,16 +244,17 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
             f"{len(self.ranked_ids):,} tokens are ranked")  # fmt: skip
 
     def prepare(self, number: int) -> Prepared:
-        items = self._of(self.parts[number])
-        counting, excluded = self._counting(items, {})
-        questions = self._questions(counting)
+        part = self.parts[number]
+        asked = self.asked[part.start : part.stop]
+        counting, excluded = self._counting(asked, {})
+        questions = _merged(counting)
         texts = list(dict.fromkeys(text for own in questions for text in own))
         encoded: dict[str, tuple[Ids, int]] = {}
         for bucket in encode_texts(self.exported, self.tokenizer, texts):
             own = zip(bucket.rows.tolist(), bucket.ids, bucket.mask_position.tolist(), strict=True)
             encoded |= {texts[row]: (ids, position) for row, ids, position in own}
-        skipped = sum(map(len, self._questions(items))) - sum(map(len, questions))
-        return Prepared(counting, excluded, skipped, questions, encoded)
+        skipped = sum(map(len, _merged(asked))) - sum(map(len, questions))
+        return Prepared([item for item, _ in counting], excluded, skipped, questions, encoded)
 
     def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
         """The counts say which items of the part do not count."""
@@ -255,33 +262,20 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         advance(own.skipped, 0)
         return PartResult(self.experiment.rows(own.items, self._answers(model, own, advance)), own.excluded)
 
-    def _of(self, part: range) -> Sequence[Item]:
-        return self.experiment.items[part.start : part.stop]
-
-    def _questions(self, items: Sequence[Item]) -> dict[tuple[str, ...], tuple[str, ...]]:
-        """The same texts are asked once."""
-        asked: dict[tuple[str, ...], dict[str, None]] = {}
-        for item in items:
-            for question in self.experiment.questions(item):
-                asked.setdefault(question.texts, {}).update(dict.fromkeys(question.words))
-        return {texts: tuple(words) for texts, words in asked.items()}
-
-    def _counting(self, items: Sequence[Item], before: Mapping[str, int]) -> tuple[list[Item], dict[str, int]]:
+    def _counting(
+        self, asked: "Sequence[tuple[Item, Sequence[Question]]]", before: Mapping[str, int]
+    ) -> "tuple[list[tuple[Item, Sequence[Question]]], dict[str, int]]":
         """The items that count, and why the others do not → how many."""
-        excluded = dict(before)
-        if not self.experiment.needs_words:
-            return list(items), excluded
-        counting = []
-        for item in items:
-            if why := self._fault(item):
-                excluded[why] = excluded.get(why, 0) + 1
+        excluded, counting = Counter(before), []
+        for item, questions in asked:
+            if why := self._fault(questions) if self.experiment.needs_words else "":
+                excluded[why] += 1
             else:
-                counting.append(item)
-        return counting, excluded
+                counting.append((item, questions))
+        return counting, dict(excluded)
 
-    def _fault(self, item: Item) -> str:
+    def _fault(self, questions: Sequence[Question]) -> str:
         """Why an item does not count; empty if it does."""
-        questions = self.experiment.questions(item)
         if not all(self.tokenizer.reads(text) for question in questions for text in question.texts):
             return NOT_READ
         tokens = [self.tokens[question.texts[0], word] for question in questions for word in question.words]
@@ -358,6 +352,15 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
                     answers.logprob[which] = logprob[places, tokens]
         if len(kept) == 2:
             answers.correlation[rows] = spearman(*kept)
+
+
+def _merged(asked: Sequence[tuple[Any, Sequence[Question]]]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Texts of each question → its words; the same texts are asked once."""
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    for _, questions in asked:
+        for question in questions:
+            found.setdefault(question.texts, {}).update(dict.fromkeys(question.words))
+    return {texts: tuple(words) for texts, words in found.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,15 +115,20 @@ def command(*words, status=0):
     sys.argv = ["negengine", *map(str, words)]
     assert main.run() == status, words
 
-model = sys.argv[1]
+model, *also_ray = sys.argv[1:]
 command("colours", "--help")
 command("colours", model, "-o", "whole")
 command("colours", model, "-o", "whole", "--things", 3, status=2)  # another run
 command("colours", model, "--shard", "1/2", "-o", "first")
 command("colours", model, "--shard", "2/2", "-o", "second", "--device", "cpu,cpu")
 command("merge", "first", "second", "-o", "merged")
+others = ["merged"]
+if also_ray:
+    command("colours", model, "-o", "ray", "--ray", "local", "--workers", 1)
+    others.append("ray")
 for name in ("items.parquet", "summary.parquet"):
-    assert Path("merged", name).read_bytes() == Path("whole", name).read_bytes()
+    for folder in others:
+        assert Path(folder, name).read_bytes() == Path("whole", name).read_bytes()
 command("compare", "whole", "merged")
 command("compare", "first", "whole", status=2)
 for words in ("show", "verify", "cite"):
@@ -147,11 +152,12 @@ print(json.dumps({
 """
 
 
-def test_an_experiment_of_at_most_60_lines_gets_everything(theirs, mini, tmp_path):
+@pytest.mark.parametrize("with_ray", ["", pytest.param("ray", marks=pytest.mark.everything)])
+def test_an_experiment_of_at_most_60_lines_gets_everything(theirs, mini, tmp_path, with_ray):
     source = Path(__file__).with_name("colours") / "colours.py"
     assert len(source.read_text("utf-8").splitlines()) <= 60
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, mini.folder],
+        [sys.executable, "-c", PROGRAM, mini.folder, *filter(None, [with_ray])],
         capture_output=True,
         text=True,
         check=False,
