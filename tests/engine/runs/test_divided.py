@@ -102,29 +102,30 @@ def test_a_running_shard_with_its_process_and_host(tmp_path):
     assert found(first, tmp_path / "mini-2-of-3").shards[1].state is State.STOPPED
 
 
-def test_a_shard_that_failed_says_why(tmp_path):
-    shard(tmp_path, 1)
-
+@pytest.mark.parametrize(
+    ("error", "state", "reason"),
+    [(InputError("the disk is full"), State.FAILED, "the disk is full"), (KeyboardInterrupt(), State.STOPPED, "")],
+)
+def test_a_shard_that_failed_says_why_and_an_interrupted_one_has_not_failed(tmp_path, error, state, reason):
     def fail():
         with hold(tmp_path / "mini-2-of-3", parts=9, shard=Shard(2, 3)) as run:
             run.write_part(1, part(1))
-            raise InputError("the disk is full")
+            raise error
 
-    with pytest.raises(InputError):
+    with pytest.raises(type(error)):
         fail()
-    failed = found(tmp_path / "mini-1-of-3", tmp_path / "mini-2-of-3").shards[1]
-    assert (failed.state, failed.reason) == (State.FAILED, "the disk is full")
+    failed = found(shard(tmp_path, 1), tmp_path / "mini-2-of-3").shards[1]
+    assert (failed.state, failed.reason, failed.done, failed.parts) == (state, reason, 1, 3)
 
 
-def test_an_interrupted_shard_has_not_failed(tmp_path):
-    def stop():
-        with hold(tmp_path / "mini-1-of-3", parts=9, shard=Shard(1, 3)) as run:
-            run.write_part(0, part(0))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop()
-    assert found(tmp_path / "mini-1-of-3").shards[0].state is State.STOPPED
+def test_a_shard_that_has_only_begun_runs_while_its_folder_is_held(tmp_path):
+    folder = tmp_path / "mini-2-of-3"
+    with hold(folder, parts=9, shard=Shard(2, 3)):
+        begun = found(shard(tmp_path, 1), folder).shards[1]
+        assert (begun.state, begun.holder is None, begun.command) == (State.RUNNING, False, "")
+    stopped = found(tmp_path / "mini-1-of-3", folder).shards[1]
+    assert (stopped.state, stopped.command) == (State.STOPPED, f"{AGAIN} --shard 2/3 --output {folder}")
+    assert stopped.last is not None
 
 
 def test_a_shard_of_another_run_and_a_damaged_one(tmp_path):
@@ -147,23 +148,17 @@ def test_a_finished_shard_whose_parts_are_gone_is_not_finished(tmp_path):
 
 
 def test_a_shard_that_is_given_twice_is_not_enough(tmp_path):
-    folder = shard(tmp_path, 1, count=2)
-    second = shard(tmp_path / "again", 1, count=2)
-    run = found(folder, second)
+    run = found(shard(tmp_path, 1, count=2), shard(tmp_path / "again", 1, count=2))
     assert not run.is_finished
     assert [str(one.state) for one in run.shards] == ["finished", "finished", "missing"]
 
 
-def test_a_folder_that_is_no_shard_at_all(tmp_path):
-    with pytest.raises(InputError, match="is not a shard: give folders that were made with --shard I/N"):
-        found(work(tmp_path / "whole"))
-
-
-def test_shards_that_have_only_begun_are_known_by_their_names(tmp_path):
+def test_shards_that_have_only_begun_are_known_by_their_names_and_other_folders_are_refused(tmp_path):
     (tmp_path / "mini-1-of-2").mkdir()
     run = found(tmp_path / "mini-1-of-2")
-    assert states(run) == {"1/2": "missing", "2/2": "missing"}
-    assert run.stage is None
+    assert (run.stage, states(run)) == (None, {"1/2": "missing", "2/2": "missing"})
+    with pytest.raises(InputError, match="is not a shard: give folders that were made with --shard I/N"):
+        found(work(tmp_path / "whole"))
 
 
 @pytest.fixture
@@ -193,26 +188,24 @@ def test_other_names_are_not_shards(tmp_path, name):
     assert named_shard(tmp_path / name) is None
 
 
-def test_shards_are_found_by_the_name_of_the_run_in_the_order_of_their_numbers(shards):
-    folder = shards(*(f"mini-{n}-of-10" for n in range(10, 0, -1)), "mini-x", "mini-lama-1-of-2", "other-1-of-2")
-    assert names(find_shards([folder / "mini"])) == [f"mini-{n}-of-10" for n in range(1, 11)]
-
-
-def test_the_whole_run_may_be_there_already(shards):
-    folder = shards("mini-1-of-2", "mini-2-of-2")
-    work(folder / "mini")
-    assert names(find_shards([folder / "mini"])) == ["mini-1-of-2", "mini-2-of-2"]
-
-
-def test_shards_are_found_by_a_pattern_and_in_their_folder(shards):
-    folder = shards("runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs")
-    for given in (folder / "runs/mini-*-of-2", folder / "runs"):
-        assert names(find_shards([given])) == ["mini-1-of-2", "mini-2-of-2"]
-
-
-def test_folders_of_shards_are_taken_as_they_are_given(shards):
-    folder = shards("mini-1-of-2", "mini-2-of-2", "own")
-    assert names(find_shards([folder / "mini-2-of-2", folder / "own"])) == ["mini-2-of-2", "own"]
+@pytest.mark.parametrize(
+    ("there", "given", "meant"),
+    [
+        (  # by the name of the run, in the order of their numbers
+            [*(f"mini-{n}-of-10" for n in range(10, 0, -1)), "mini-x", "mini-lama-1-of-2", "other-1-of-2", "mini"],
+            ["mini"],
+            [f"mini-{n}-of-10" for n in range(1, 11)],
+        ),
+        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs/mini-*-of-2"], ["mini-1-of-2", "mini-2-of-2"]),
+        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs"], ["mini-1-of-2", "mini-2-of-2"]),
+        (["mini-1-of-2", "mini-2-of-2", "own"], ["mini-2-of-2", "own"], ["mini-2-of-2", "own"]),
+    ],
+)
+def test_shards_are_found_by_the_name_of_the_run_a_pattern_their_folder_and_as_they_are_given(
+    shards, there, given, meant
+):
+    folder = shards(*there)
+    assert names(find_shards([folder / name for name in given])) == meant
 
 
 def test_shards_of_several_runs_are_refused(shards):
