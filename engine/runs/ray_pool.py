@@ -307,10 +307,10 @@ class _Pool:
             try:
                 answer = ray.get(call)
             except RayError as error:
-                failure = _failed(error, "every worker")
                 if isinstance(error, RayTaskError) or not (self._ready or self._opening):
-                    raise failure from None
-                self._say(f"{failure}; the run goes on without it")
+                    raise _failed(error, "every worker") from None
+                self._say(f"Ray: a worker: {_ended(error)}; the run goes on without it")
+                ray.kill(actor)
                 continue
             if answer is None:
                 ray.kill(actor)
@@ -348,7 +348,11 @@ def _failed(error: RayError, who: str) -> Exception:
         if isinstance(error.cause, InputError):
             return InputError(str(error.cause))
         return RuntimeError(f"a Ray worker: {error}")
+    return InputError(f"Ray: {who}: {_ended(error)}; {_RESUME}")
+
+
+def _ended(error: RayError) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = [line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError", "RuntimeError"))]
     reason = (found or lines or [type(error).__name__])[0][:160].rstrip(".:")
-    return InputError(f"Ray: {who}: its process ended {_TRIES} times ({reason}; is the memory full?); {_RESUME}")
+    return f"its process ended {_TRIES} times ({reason}; is the memory full?)"

@@ -22,7 +22,7 @@ from itertools import zip_longest
 from pathlib import Path
 from queue import SimpleQueue
 
-from negengine.engine.statistics import proportion
+from negengine.engine.statistics.intervals import proportion
 
 from .groups import GROUPS, ROOT, tests_of
 from .mutants import Mutant, Spot, spots

@@ -6,7 +6,7 @@ Worker processes and killed processes import this module, so it imports no test 
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -96,6 +96,8 @@ class Squares(Stage[dict[str, Any], int]):
     def open(self, options: Opening) -> dict[str, Any]:
         if self.fault == "open":
             raise InputError(f"{options.device} has no memory")
+        if self.fault == "kill one worker":
+            _kill_one_worker(Path(self.fifo))
         return {"device": str(options.device), "threads": options.threads}
 
     def describe(self, model: dict[str, Any]) -> Mapping[str, Any]:
@@ -130,6 +132,17 @@ class Unreadable(Squares):
 
 def _refuse_to_be_read() -> None:
     raise ValueError("this stage cannot be unpickled")
+
+
+def _kill_one_worker(chosen: Path) -> None:
+    """Kill all processes of the actor of Ray that comes first."""
+    import ray
+
+    own = ray.get_runtime_context().get_actor_id()
+    with suppress(FileExistsError), chosen.open("x") as stream:
+        stream.write(own)
+    if chosen.read_text() == own:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _go_wrong(fault: str, fifo: str) -> None:

@@ -148,6 +148,14 @@ def test_a_run_whose_workers_are_all_silent_ends(cluster, tmp_path):
         run(stage, tmp_path / "run", Ray(patience=patience))
 
 
+def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_path, whole):
+    reporter, said = watched()
+    stage = Squares(parts=PARTS, fault="kill one worker", fifo=str(tmp_path / "chosen"))
+    executor = Ray(patience=Patience(others=60.0))
+    assert results(run(stage, tmp_path / "run", executor, reporter)) == whole
+    assert any("its process ended 4 times" in line and "the run goes on without it" in line for line in said)
+
+
 def hanging(folder):
     """A stage whose worker hangs in a part, once, and the pipe that gives its process id then."""
     fifo = folder / "fifo"
