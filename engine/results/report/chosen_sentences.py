@@ -114,7 +114,9 @@ def _condition(run: Run, rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter) 
         hint = did_you_mean(wanted.columns[0], schema) or f"Its columns are {', '.join(schema)}"
         raise InputError(f"{wanted.said}: the sentences of {run.folder} have no such column: {hint}".rstrip())
     if schema[column] == pl.Boolean:
-        return pl.col(column).is_in([_truth(wanted, value) for value in wanted.values])
+        if wrong := [value for value in wanted.values if value not in {"true", "false"}]:
+            raise InputError(f"{wanted.said} {wrong[0]}: give true or false")
+        return pl.col(column).is_in([value == "true" for value in wanted.values])
     if schema[column].is_numeric():
         return pl.col(column).cast(pl.Float64).is_in([_number(wanted, value) for value in wanted.values])
     words = pl.col(column).str.split("|") if column == _SPLITS else pl.concat_list(column)
@@ -131,12 +133,6 @@ def _hint(value: str, known: Sequence[str]) -> str:
     if len(known) <= _MOST_LISTED:
         return f"{did_you_mean(value, known)}It has {', '.join(known)}"
     return did_you_mean(value, known) or f"It has {', '.join(known[:_MOST_LISTED])}, …"
-
-
-def _truth(wanted: Filter, value: str) -> bool:
-    if value not in {"true", "false"}:
-        raise InputError(f"{wanted.said} {value}: give true or false")
-    return value == "true"
 
 
 def _number(wanted: Filter, value: str) -> float:
@@ -159,7 +155,7 @@ def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
     return total
 
 
-def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path], None]:
+def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path], object]:
     """How a file of this name is written; another ending, or a file of a run, is an `InputError`."""
     if path.suffix not in _WRITERS:
         hint = did_you_mean(path.suffix, _WRITERS)
@@ -169,11 +165,7 @@ def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path],
     return _WRITERS[path.suffix]
 
 
-def _write_parquet(rows: pl.LazyFrame, path: Path) -> None:
-    write_frame(path, rows)
-
-
-def _text_writer(pieces: Callable[[pl.LazyFrame], Iterator[str]]) -> Callable[[pl.LazyFrame, Path], None]:
+def _text_writer(pieces: Callable[[pl.LazyFrame], Iterator[str]]) -> Callable[[pl.LazyFrame, Path], object]:
     def write_text(rows: pl.LazyFrame, path: Path) -> None:
         def put(temporary: Path) -> None:
             with temporary.open("w", encoding="utf-8", newline="") as stream:
@@ -184,8 +176,8 @@ def _text_writer(pieces: Callable[[pl.LazyFrame], Iterator[str]]) -> Callable[[p
     return write_text
 
 
-_WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], None]] = {
-    ".parquet": _write_parquet,
+_WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], object]] = {
+    ".parquet": lambda rows, path: write_frame(path, rows),
     ".csv": _text_writer(csv_rows),
     ".tsv": _text_writer(lambda rows: csv_rows(rows, "\t")),
     ".jsonl": _text_writer(json_lines),

@@ -261,6 +261,7 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
     named = [own for run, own in sets if _arguments(run).get("data") in (None, own.name)]
     own_files = [entry["path"] for run in runs for entry in files_in(_arguments(run))]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
+    made = [", ".join(map(" ".join, found.get("made from", {}).items())) for found in exports.values()]
     licences = [f"{name}: {_licence(name, found)}" for name, found in exports.items()]
     data_sets = [*(f"{own.title}, {own.repository} at {own.commit[:12]}" for own in named), *own_files]
     facts = {
@@ -278,7 +279,7 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
         "Seeds": ", ".join(dict.fromkeys(str(seed) for own in stages for seed in _seeds(own))) or "no random choice",
         "Runs": f"{len(runs)}, each once: given the seed, nothing is random",
         "Packages": ", ".join(f"{name} {' and '.join(found)}" for name, found in used.packages.items()),
-        "Models were exported with": "; ".join(dict.fromkeys(_made_from(found) for found in exports.values())),
+        "Models were exported with": "; ".join(dict.fromkeys(made)),
     }
     return {name: value for name, value in facts.items() if value}
 
@@ -321,10 +322,6 @@ def _settings(run: Run, stages: Sequence[StageRecord]) -> str:
 def _seeds(stages: Sequence[StageRecord]) -> list[Any]:
     found = [stage.identity.get("seed", stage.metadata.get("seed")) for stage in stages]
     return [seed for seed in found if seed is not None]
-
-
-def _made_from(export: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in export.get("made from", {}).items())
 
 
 def _value(value: Any) -> str:

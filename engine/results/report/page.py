@@ -6,7 +6,7 @@ forbids itself, by a content security policy, to load anything and to run any sc
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...basics.printable import printable
-from ...views import Figure, Section, Table
+from ...views import Section
 from ...views.html import table_html
 from ...views.palette import variables
 from ...views.svg import for_page
@@ -43,7 +43,14 @@ def page(title: str, chapters: Sequence[Chapter]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     content: str = _template().render(
         title=title,
-        chapters=list(_identified(chapters)),
+        chapters=[
+            {
+                "id": f"c{number}",
+                "chapter": chapter,
+                "sections": [{"id": f"s{number}-{i}", "section": own} for i, own in enumerate(chapter.sections, 1)],
+            }
+            for number, chapter in enumerate(chapters, 1)
+        ],
         generator=GENERATOR,
         style=Markup(_style()),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
@@ -51,15 +58,6 @@ def page(title: str, chapters: Sequence[Chapter]) -> str:
         "form-action 'none'",
     )
     return content
-
-
-def _identified(chapters: Sequence[Chapter]) -> Iterator[dict[str, Any]]:
-    """Chapters and sections with their ids, for links."""
-    for number, chapter in enumerate(chapters, 1):
-        sections = [
-            {"id": f"s{number}-{position}", "section": section} for position, section in enumerate(chapter.sections, 1)
-        ]
-        yield {"id": f"c{number}", "chapter": chapter, "sections": sections}
 
 
 @cache
@@ -72,20 +70,13 @@ def _template() -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"table": _table, "is_long": _is_long, "picture": _picture, "printable": printable}
+    environment.filters |= {
+        "table": lambda table: Markup(table_html(table)),  # noqa: S704 - every text in it is escaped
+        "is_long": lambda table: len(table.frame) > _SHORT,
+        "picture": lambda figure, name: Markup(for_page(figure, name)),  # noqa: S704 - checked: drawing elements alone
+        "printable": printable,
+    }
     return environment.get_template("page.html")
-
-
-def _table(table: Table) -> Markup:
-    return Markup(table_html(table))  # noqa: S704 - every text in it is escaped
-
-
-def _is_long(table: Table) -> bool:
-    return len(table.frame) > _SHORT
-
-
-def _picture(figure: Figure, identifier: str) -> Markup:
-    return Markup(for_page(figure, identifier))  # noqa: S704 - checked: nothing but drawing elements
 
 
 def _style() -> str:

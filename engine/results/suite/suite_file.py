@@ -49,7 +49,6 @@ _MOST = 10_000
 
 
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
-_Whole = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
 
 
 Named = TypeVar("Named", "SuiteModel", "SuiteProbe")
@@ -160,7 +159,7 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
         chosen = dict(zip(vary, values, strict=True))
         full = settings | chosen
         check_settings(function, full, lambda key: where("vary" if key in vary else key))
-        name = "-".join([label, *(_plain(value) for value in values)])
+        name = "-".join([label, *(_UNUSUAL.sub("-", as_text(value)).strip("-.") or "none" for value in values)])
         if not is_file_name(name):
             raise InputError(f"{where('vary')}: {name[:80]!r} cannot be the name of a folder; use shorter values")
         found.append(SuiteProbe(name, function, full, _models(table, labels, where), where("probe")))
@@ -192,9 +191,11 @@ def _models(table: dict[str, Any], labels: Sequence[str], where: Callable[[str |
     return tuple(dict.fromkeys(found))
 
 
-def _plain(value: Any) -> str:
-    text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
-    return _UNUSUAL.sub("-", text.lower() if isinstance(value, bool) else text).strip("-.") or "none"
+def as_text(value: Any) -> str:
+    """The value of a setting, in tables and in the name of a folder."""
+    if isinstance(value, list):
+        return "+".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _listed(words: Sequence[str], most: int = 12) -> str:

@@ -27,7 +27,7 @@ from ...runs.progress import Reporter
 from ...runs.shard import Shard
 from ...views import Column, Table
 from ..report.report import LIBRARIES
-from .suite_file import SuiteFile
+from .suite_file import SuiteFile, as_text
 from .suite_members import DONE, Member, State, begun_last, finished_run, members_of, state_of
 from .suite_settings import chain, goes_on, settings_of
 from .suite_table import FinishedMember, model_tables, suite_table
@@ -55,7 +55,7 @@ def members_table(title: str, members: Sequence[Member], states: Mapping[int, St
             member.probe.label,
             member.model.label,
             member.model.step,
-            ", ".join(f"{key} {_text(value)}" for key, value in member.probe.settings.items()),
+            ", ".join(f"{key} {as_text(value)}" for key, value in member.probe.settings.items()),
             str(member.folder),
         )
         for member in members
@@ -167,10 +167,6 @@ class SuiteRun(SuitePlan):
             "figures": [str(path) for path in self.figures],
             "notes": list(self.notes),
         }
-
-
-def _text(value: Any) -> str:
-    return "+".join(map(str, value)) if isinstance(value, list) else str(value).lower() if value is True else str(value)
 
 
 def _is_told(column: pl.Series) -> bool:

@@ -175,11 +175,9 @@ def are_too_many(compared: Sequence[Compared], counts: Mapping[str, Any]) -> boo
         return True
     alone = sum(not found.is_exact for found in compared)
     allowed = disagreement_bound(int(counts.get("disagreements", 0)), int(counts.get("audited", 0)))
-    return bool(wrong) and _lower_bound(len(wrong), alone) > allowed
-
-
-def _lower_bound(wrong: int, n: int) -> float:
-    """Lower confidence bound on a share, one-sided (Clopper and Pearson 1934)."""
+    if not wrong:
+        return False
     from scipy import special
 
-    return float(special.betaincinv(wrong, n - wrong + 1, 1 - CONFIDENCE))
+    # The lower confidence bound on the share, one-sided (Clopper and Pearson 1934).
+    return bool(special.betaincinv(len(wrong), alone - len(wrong) + 1, 1 - CONFIDENCE) > allowed)

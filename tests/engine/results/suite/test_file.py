@@ -1,6 +1,7 @@
 """A suite file gives models × probes × settings, and every fault in it is one line with file and line."""
 
 import re
+from pathlib import Path
 
 import pytest
 from negengine.engine.basics.errors import InputError
@@ -45,12 +46,12 @@ def read(tmp_path):
 def test_models_probes_and_settings_are_multiplied(read, tmp_path):
     file = read(RIGHT)
     assert file.name == "own"
-    assert [(model.label, model.series, model.step) for model in file.models] == [
-        ("mini", "mini", None),
-        ("lab/tiny@step1000", "lab/tiny", 1000),
-        ("lab/tiny@step_20k", "lab/tiny", 20_000),
-        ("own@checkpoint-500", "own", 500),
-        ("own@checkpoint-1000", "own", 1000),
+    assert [(model.label, model.series, model.step, model.reference, model.folder) for model in file.models] == [
+        ("mini", "mini", None, "mini", None),
+        ("lab/tiny@step1000", "lab/tiny", 1000, "lab/tiny@step1000", None),
+        ("lab/tiny@step_20k", "lab/tiny", 20_000, "lab/tiny@step_20k", None),
+        ("own@checkpoint-500", "own", 500, "out/a/checkpoint-500/", Path("models/own@checkpoint-500")),
+        ("own@checkpoint-1000", "own", 1000, "out/a/checkpoint-1000", Path("models/own@checkpoint-1000")),
     ]
     assert [(probe.label, dict(probe.settings)) for probe in file.probes] == [
         ("score-pronoun", {"pairs": 6, "lazy": True, "coreference": "pronoun"}),
@@ -58,26 +59,9 @@ def test_models_probes_and_settings_are_multiplied(read, tmp_path):
         ("trex", {"corpus": ["TREx"]}),
     ]
     folders = [member.folder.relative_to(tmp_path).as_posix() for member in members_of(file, tmp_path)]
-    assert folders[:4] == [
-        "score-pronoun/mini",
-        "score-same-name/mini",
-        "trex/mini",
-        "score-pronoun/lab--tiny@step1000",
-    ]
-    assert len(folders) == 5 * 2 + 3
-
-
-def test_what_is_opened_is_the_revision_and_the_checkpoint(read):
-    models = read(RIGHT).models
-    assert [model.reference for model in models[1:4]] == [
-        "lab/tiny@step1000",
-        "lab/tiny@step_20k",
-        "out/a/checkpoint-500/",
-    ]
-    assert [str(model.folder) for model in models[2:4]] == ["None", "models/own@checkpoint-500"]
-
-
-def test_revisions_that_are_models_of_their_own_are_a_series_too(read):
+    first = ["score-pronoun/mini", "score-same-name/mini", "trex/mini", "score-pronoun/lab--tiny@step1000"]
+    assert (folders[:4], len(folders)) == (first, 5 * 2 + 3)
+    # Revisions that are models of their own are a series, too.
     two = '[[model]]\nmodel = "lab/a@step1"\n[[model]]\nmodel = "lab/a@step2"\n[[probe]]\nprobe = "gh22"\n'
     assert [(model.series, model.step) for model in read(two).models] == [("lab/a", 1), ("lab/a", 2)]
 
