@@ -36,8 +36,9 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
 
 def _together(runs: Sequence[Run], names: Sequence[str], single: Sequence[Chapter]) -> Chapter:
     sections = []
+    by_title = [{section.title: section for section in other.sections} for other in single]
     for section in single[0].sections:
-        others = [_of_title(other, section.title) for other in single]
+        others = [other.get(section.title) for other in by_title]
         figures, tables = [], []
         for figure in (own for own in section.figures if own.joint):
             same = [[own for own in other.figures if own.name == figure.name] if other else [] for other in others]
@@ -48,10 +49,6 @@ def _together(runs: Sequence[Run], names: Sequence[str], single: Sequence[Chapte
             sections.append(Section(section.title, figures=figures, tables=tables))
     sections += _differences(runs, names)
     return Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."])
-
-
-def _of_title(one: Chapter, wanted: str) -> Section | None:
-    return next((section for section in one.sections if section.title == wanted), None)
 
 
 def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
@@ -143,8 +140,7 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
         points = points.filter(pl.col("split") == "all")
     if not 0 < len(points) <= _MOST_ROWS:
         return []
-    constant = [name for name in ("dataset", "condition", "split", "metric") if points[name].n_unique() == 1]
-    keys = [name for name in ("dataset", "condition", "split", "metric") if name not in constant] or ["split"]
+    keys = [name for name in GROUP if points[name].n_unique() > 1] or ["split"]
     two_way = points["low_two_way"].null_count() == 0
     named = points.with_columns(
         pl.concat_str(keys, separator=" ").alias("what"),
