@@ -34,8 +34,9 @@ from ...basics.errors import InputError, did_you_mean
 from ...basics.option import Opening
 from ...basics.paths import is_file_name, is_model_name
 from ...inference.exported import MODELS
+from ...library.registry import experiments
 from ...text.toml_file import TomlFile
-from .suite_settings import check_opening, check_settings, functions
+from .suite_settings import check_opening, check_settings
 
 _MODELS, _PROBES = "model", "probe"
 _KEYS = ("name", "run", _MODELS, _PROBES)
@@ -128,9 +129,8 @@ def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
     for number, table in enumerate(file.tables(_PROBES)):
         found += _variants(file, number, table, labels)
     if not found:
-        raise InputError(
-            f'{file.line(_PROBES)}: no probe; each is a table [[probe]] with a line such as probe = "{functions()[0]}"'
-        )
+        such = f'probe = "{next(iter(experiments()))}"'
+        raise InputError(f"{file.line(_PROBES)}: no probe; each is a table [[probe]] with a line such as {such}")
     for probe, earlier in _twice(found):
         raise InputError(f"{probe.where}: {probe.label!r} is also in {earlier.where}; give each probe a name")
     return found
@@ -141,7 +141,7 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
     def where(key: str | None) -> str:
         return file.line_of(_PROBES, number, key)
 
-    function, known = table.get("probe"), functions()
+    function, known = table.get("probe"), list(experiments())
     if function is None:
         raise InputError(f"{where(None)}: this [[probe]] does not name a probe; give one of {', '.join(known)}")
     if not isinstance(function, str) or function not in known:

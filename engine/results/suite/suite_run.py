@@ -19,7 +19,7 @@ from ...basics.printable import counted
 from ...library.finished import open_run
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
-from ...library.registry import library_function
+from ...library.registry import experiment, library_function
 from ...library.run import Run
 from ...library.shown import Shown
 from ...runs.lock import holder
@@ -29,7 +29,7 @@ from ...views import Column, Table
 from ..report.report import LIBRARIES
 from .suite_file import SuiteFile, as_text
 from .suite_members import DONE, Member, State, begun_last, finished_run, members_of, state_of
-from .suite_settings import chain, goes_on, settings_of
+from .suite_settings import chain, settings_of
 from .suite_table import FinishedMember, model_tables, suite_table
 
 RESULTS, RECORD = "results{}.csv", "suite{}.json"
@@ -292,5 +292,5 @@ def _run_member(member: Member, opening: Opening, options: RunOptions) -> State:
         own = settings_of(function, member.probe.settings)
         if run is not None and run.dead_end:
             return State.EMPTY
-        run = library_function(function)(run if goes_on(function) else model, **own, **shared)
+        run = library_function(function)(run if experiment(function).goes_on_from else model, **own, **shared)
     return State.FINISHED

@@ -10,23 +10,13 @@ import msgspec
 
 from ...basics.errors import InputError, did_you_mean
 from ...basics.option import Opening, OptionField, options_of
-from ...library.registry import experiment, experiments
-
-
-def functions() -> list[str]:
-    """The names of all functions that make a run."""
-    return [*experiments()]
+from ...library.registry import experiment
 
 
 def chain(function: str) -> list[str]:
     """The functions that a run needs, in their order: a function that goes on from a run needs the one before it."""
     before = experiment(function).goes_on_from
     return [*(chain(before) if before else ()), function]
-
-
-def goes_on(function: str) -> bool:
-    """Whether a function goes on from a run, as `score` does."""
-    return bool(experiment(function).goes_on_from)
 
 
 def settings_of(function: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,14 @@ import negengine as ng
 import polars as pl
 import pytest
 from lies import rewrite
-from negengine.engine.results.report.reproduction import OTHER, FileDifference, compare_frames, other_conditions
+from negengine.engine.results.report.reproduction import (
+    OTHER,
+    FileDifference,
+    Reproduction,
+    compare_frames,
+    compare_stage,
+    other_conditions,
+)
 from negengine.engine.runs.record import StageRecord, read_run
 from negengine.engine.runs.session import Session
 
@@ -90,6 +97,21 @@ def test_a_run_that_cannot_be_made_again_is_refused(changed, tmp_path, scored_ru
     for edit, said in faults.items():
         with pytest.raises(ng.InputError, match=said):
             ng.reproduce(changed(edit), tmp_path / "new")
+
+
+def test_other_results_are_told_by_file_and_column(scores, other_scores):
+    runs = scores.folder, other_scores.folder
+    found = compare_stage(*(read_run(folder).stages["select"] for folder in runs), *runs)
+    rows = [f"{len(pl.read_parquet(folder / 'triplets.parquet'))} rows" for folder in runs]
+    assert FileDifference("triplets.parquet", " and ".join(rows)) in found
+    keys = {one.column: one.largest_difference for one in found if one.file == "selection.json"}
+    summaries = [json.loads((folder / "selection.json").read_text()) for folder in runs]
+    assert keys["selected"] == abs(summaries[0]["selected"] - summaries[1]["selected"])
+    assert set(keys) == {key for key in summaries[0] if summaries[0][key] != summaries[1][key]}
+    other = Reproduction(*runs, found, ["numpy: 2.0, now 2.1"])
+    names = ", ".join(sorted({one.file for one in found}))
+    assert other.remarks() == [f"{runs[1]} differs from {runs[0]} in {names}.", "Different: numpy: 2.0, now 2.1"]
+    assert "negengine report" in other.closing()
 
 
 def test_files_are_compared_by_columns_row_by_row():
