@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from ..inference.exported import REFERENCE, ExportedModel
+from ..inference.exported import ExportedModel
 
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"
@@ -43,13 +43,6 @@ def joined(texts: Iterable[str]) -> str:
 def by_split(items: pl.DataFrame) -> pl.DataFrame:
     """One row for each item and split: `splits` holds one of them."""
     return items.with_columns(pl.col("splits").str.split(SEPARATOR)).explode("splits")
-
-
-def with_precision(items: pl.LazyFrame) -> pl.LazyFrame:
-    """The items with the column `precision`, which runs of earlier versions lack: they had fp32 alone."""
-    if "precision" in items.collect_schema():
-        return items
-    return items.with_columns(precision=pl.lit(REFERENCE))
 
 
 def model_identity(exported: ExportedModel) -> dict[str, Any]:

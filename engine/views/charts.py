@@ -65,11 +65,11 @@ class Points:
         names = _distinct(self.data, self.series) if self.series else [""]
         encoding: dict[str, Any] = {"y": position, "x": value, "color": alt.value(SERIES[0])}
         if self.series:
-            encoding |= _colour(self.series, names)
+            encoding |= _told_apart(self.series, names, points=False)
             encoding["yOffset"] = alt.YOffset(f"{_name(self.series)}:N", sort=names)
         base = alt.Chart().encode(**encoding)
         marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1)
-        layers = [marks.encode(**_shape(self.series, names)) if self.series else marks]
+        layers = [marks.encode(**_told_apart(self.series, names, points=True)) if self.series else marks]
         if self.low and self.high:
             ends = (alt.X(f"{_name(self.low)}:Q", title=self.title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5)
@@ -111,10 +111,12 @@ class Lines:
         )
         value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=scale, axis=alt.Axis(tickCount=5))
         names = _distinct(self.data, self.series)
-        base = alt.Chart().encode(steps, value, **_colour(self.series, names))
+        base = alt.Chart().encode(steps, value, **_told_apart(self.series, names, points=False))
         layers = [
             base.mark_line(strokeWidth=1.5),
-            base.mark_point(filled=True, size=_SYMBOL, opacity=1).encode(**_shape(self.series, names)),
+            base.mark_point(filled=True, size=_SYMBOL, opacity=1).encode(
+                **_told_apart(self.series, names, points=True)
+            ),
         ]
         if self.low and self.high:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, scale=scale), alt.Y2(f"{_name(self.high)}:Q"))
@@ -149,12 +151,12 @@ class Curves:
         steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
         value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=alt.Scale(zero=False, nice=True))
         names = _distinct(self.data, self.series)
-        base = alt.Chart().encode(steps, **_colour(self.series, names))
+        base = alt.Chart().encode(steps, **_told_apart(self.series, names, points=False))
         ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title), alt.Y2(f"{_name(self.high)}:Q"))
         band = base.transform_filter(_both_known(self.low, self.high)).mark_area(opacity=0.2).encode(*ends)
         marks = base.mark_point(filled=True, size=_SYMBOL // 2, opacity=1)
         line = base.mark_line(strokeWidth=1.5)
-        layers = [band, line.encode(value), marks.encode(value, **_shape(self.series, names))]
+        layers = [band, line.encode(value), marks.encode(value, **_told_apart(self.series, names, points=True))]
         drawn: Any = alt.layer(*layers, data=self.data).properties(height=130)
         return _panels(drawn, self.data, self.panel, own_values=True)
 
@@ -234,21 +236,17 @@ class Matrix:
         return alt.layer(cells, words).properties(width=alt.Step(self.size), height=alt.Step(28))
 
 
-def _colour(series: str, names: Sequence[str]) -> dict[str, Any]:
+def _told_apart(series: str, names: Sequence[str], *, points: bool) -> dict[str, Any]:
+    """Colours for the values of a column; for points alone also shapes: a line with a shape would get marks."""
     import altair as alt
 
-    colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
-    scale = alt.Scale(domain=list(names), range=colours)
-    return {"color": alt.Color(f"{_name(series)}:N", scale=scale, legend=_legend(names))}
+    def scale(looks: Sequence[str]) -> Any:
+        return alt.Scale(domain=list(names), range=[looks[i % len(looks)] for i in range(len(names))])
 
-
-def _shape(series: str, names: Sequence[str]) -> dict[str, Any]:
-    """For points only: a line or an interval with a shape would get marks of its own."""
-    import altair as alt
-
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
-    scale = alt.Scale(domain=list(names), range=shapes)
-    return {"shape": alt.Shape(f"{_name(series)}:N", scale=scale, legend=_legend(names))}
+    legend, field = _legend(names), f"{_name(series)}:N"
+    if points:
+        return {"shape": alt.Shape(field, scale=scale(SHAPES), legend=legend)}
+    return {"color": alt.Color(field, scale=scale(SERIES), legend=legend)}
 
 
 def _legend(names: Sequence[str]) -> "alt.Legend | None":

@@ -18,76 +18,28 @@ from .formats import Format
 if TYPE_CHECKING:
     from .table import Table
 
+# The character 0 is set by `latex`.
 _ASCII = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "\0": "{}",  # set by `latex`
-}
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",
+    "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''", "\0": "{}",
+}  # fmt: skip
 # Two of these in a row are one character for LaTeX: a dash, a quotation mark, an inverted question mark.
 _LIGATURE = re.compile(r"([-'`])(?=\1)|[?!](?=`)")
 _SYMBOLS = {
-    "−": "$-$",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "·": r"$\cdot$",
-    "≈": r"$\approx$",
-    "≠": r"$\neq$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "→": r"$\rightarrow$",
-    "←": r"$\leftarrow$",
-    "✓": r"$\surd$",
-    "°": r"$^{\circ}$",
-    "²": "$^{2}$",
-    "³": "$^{3}$",
-    "µ": r"$\mu$",
-    "§": r"\S{}",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "‘": "`",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "\u00a0": "~",
-    "ß": r"\ss{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "œ": r"\oe{}",
-    "Œ": r"\OE{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "ł": r"\l{}",
-    "Ł": r"\L{}",
+    "−": "$-$", "×": r"$\times$", "±": r"$\pm$", "·": r"$\cdot$", "≈": r"$\approx$", "≠": r"$\neq$",
+    "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$", "←": r"$\leftarrow$", "✓": r"$\surd$",
+    "°": r"$^{\circ}$", "²": "$^{2}$", "³": "$^{3}$", "µ": r"$\mu$", "§": r"\S{}", "–": "--", "—": "---",
+    "…": r"\ldots{}", "‘": "`", "’": "'", "“": "``", "”": "''", "\u00a0": "~", "ß": r"\ss{}", "æ": r"\ae{}",
+    "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}", "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}",
     "ı": r"\i{}",
-}
+}  # fmt: skip
+# Combining marks.
 _ACCENTS = {
-    "\u0300": r"\`",
-    "\u0301": r"\'",
-    "\u0302": r"\^",
-    "\u0303": r"\~",
-    "\u0304": r"\=",
-    "\u0306": r"\u",
-    "\u0307": r"\.",
-    "\u0308": r"\"",
-    "\u030a": r"\r",
-    "\u030b": r"\H",
-    "\u030c": r"\v",
-    "\u0323": r"\d",
+    "\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0304": r"\=", "\u0306": r"\u",
+    "\u0307": r"\.", "\u0308": r'\"', "\u030a": r"\r", "\u030b": r"\H", "\u030c": r"\v", "\u0323": r"\d",
     "\u0327": r"\c",
-}
+}  # fmt: skip
 
 
 def latex(text: str) -> str:

@@ -155,29 +155,27 @@ class Acts(ReferenceStage[list[Bucket]]):
     def _rows(self, part: range, ids: NDArray[np.int64], logprobs: NDArray[np.float64]) -> pl.DataFrame:
         """The rows of a part from its tokens and their log-probabilities, both [pairs, depth], the first rank first."""
         name, profession = self._pairs(part)
-        words = {column(slot): self._words(slot, name, profession) for slot in (NAME, PRONOUN, PROFESSION)}
+        fillers = {column(slot): self.fillers[slot] for slot in (NAME, PRONOUN, PROFESSION)}
+        words = {key: [own.words[i] for i in own.index[name, profession]] for key, own in fillers.items()}
         genders = [self.lexicon.genders[i] for i in name]
         verbs = self.lexicon.mask_forms
         frames = []
         for rank in self.ranks:
             tokens = {f"act{more or ''}": ids[:, rank - 1 + more] for more in range(1 + COORDINATED)}
             texts = {act: [self.tokenizer.token_text(int(i)) for i in own] for act, own in tokens.items()}
-            frames.append(
-                pl.DataFrame(
-                    {
-                        "pair": self.pairs[part.start : part.stop],
-                        "name": words["name"],
-                        "gender": genders,
-                        "pronoun": words["pronoun"],
-                        "profession": words["profession"],
-                        "rank": np.full(len(part), rank, np.int32),
-                        **texts,
-                        **{f"{act}_id": own.astype(np.int32) for act, own in tokens.items()},
-                        "act_logprob": logprobs[:, rank - 1],
-                        "act_is_verb": [text in verbs for text in texts["act"]],
-                    }
-                )
-            )
+            columns = {
+                "pair": self.pairs[part.start : part.stop],
+                "name": words["name"],
+                "gender": genders,
+                "pronoun": words["pronoun"],
+                "profession": words["profession"],
+                "rank": np.full(len(part), rank, np.int32),
+                **texts,
+                **{f"{act}_id": own.astype(np.int32) for act, own in tokens.items()},
+                "act_logprob": logprobs[:, rank - 1],
+                "act_is_verb": [text in verbs for text in texts["act"]],
+            }
+            frames.append(pl.DataFrame(columns))
         return pl.concat(frames).sort("pair", "rank")
 
     def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -188,17 +186,9 @@ class Acts(ReferenceStage[list[Bucket]]):
         name, profession = self._pairs(part)
         return {slot: self.fillers[slot].index[name, profession] for slot in (NAME, *self.pattern.slots)}
 
-    def _words(self, slot: str, name: NDArray[np.int64], profession: NDArray[np.int64]) -> list[str]:
-        fillers = self.fillers[slot]
-        return [fillers.words[i] for i in fillers.index[name, profession]]
-
 
 def check_ranks(ranks: Sequence[int], most: int | None = None) -> None:
-    """Refuse ranks that do not exist; `most` is the last one, None before it is known.
-
-    Raises:
-        InputError: There is no rank, or there are too many, or one is below 1 or beyond the last.
-    """
+    """Refuse ranks that do not exist with an `InputError`; `most` is the last one, None before it is known."""
     if len(ranks) > _MOST_RANKS:
         raise InputError(f"--ranks: {len(ranks):,} ranks; give at most {_MOST_RANKS}")
     if not ranks:

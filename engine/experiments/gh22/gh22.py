@@ -59,20 +59,16 @@ class Gh22Run(SummaryRun):
 
     def methods(self, test: str) -> str:
         identity = self.record.identity
-        first, variant = min(identity["ranks"]), next(iter(self.patterns))
-        numbers = sorted({pattern.name[:-1] for patterns in self.patterns.values() for pattern in patterns.scored})
-        drops = [(number, self.told(variant, f"{number}@{first}", "drop", digits=3)) for number in numbers]
-        told = "; ".join(f"pattern {number}: {drop}" for number, drop in drops if drop)
-        said = (
+        first, (variant, patterns) = min(identity["ranks"]), next(iter(self.patterns.items()))
+        numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
+        drops = "; ".join(
+            f"pattern {number}: {self.told(variant, f'{number}@{first}', 'drop', digits=3)}" for number in numbers
+        )
+        return (
             f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
             f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
-            f"{', '.join(self.patterns)}."
-        )
-        if not told:
-            return said
-        return (
-            f"{said} The drop of the repetition rate from the affirmative to the negative pattern, {variant}, at rank "
-            f"{first}, with 95 % intervals: {told}."
+            f"{', '.join(self.patterns)}. The drop of the repetition rate from the affirmative to the negative "
+            f"pattern, {variant}, at rank {first}, with 95 % intervals: {drops}."
         )
 
     def tables(self) -> list[Table]:

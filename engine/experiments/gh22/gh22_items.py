@@ -39,7 +39,6 @@ from ...text.pattern import (
     sentence_texts,
 )
 from ..finished_run import item_once
-from ..items import with_precision
 from ..summary import Row, difference_rows, frame, with_holm
 from .gh22_patterns import Variant, load_variant
 
@@ -89,11 +88,9 @@ _FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
 def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], mask: str) -> pl.LazyFrame:
     """The sentences of items.parquet, variant by variant and pattern by pattern.
 
-    Columns: item (the [NAME, PROF] pair), condition (the variant), sentence, expected (the ACT), answer, repeated,
-    failed, rank and logprob (of the ACT at this mask), answer_logprob (natural logarithms), pattern, act_rank (the
-    ACT's rank among the model's own predictions), and further ones of items.parquet.
+    `rank` and `logprob` are those of the ACT at this mask, `act_rank` is its rank among the model's own predictions.
     """
-    words = with_precision(items).with_columns(pl.col("act").alias(column(VERB)))
+    words = items.with_columns(pl.col("act").alias(column(VERB)))
     return pl.concat(
         [_sentences(words, variant, pattern, mask) for variant, set_ in variants.items() for pattern in set_.scored]
     )
@@ -156,28 +153,26 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame, acts: pl.DataFrame) -> 
 
 def _recounted_rates(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
     """The shares of summary.parquet are those of the items; the drop is their difference."""
-    named = items.with_columns(split=pl.format("{}@{}", "pattern", "rank"))
-    shares = {
-        "repetition_rate": pl.col("repeated"),
-        "repetition_rate:any": pl.col("repeated_any"),
-        "ungrammatical": ~pl.col("top1_is_verb"),
-    }
-    rates = named.group_by("condition", "split").agg(
-        pl.len().cast(pl.Int64).alias("n"), *(share.mean().alias(name) for name, share in shares.items())
+    several = pl.col("condition") == str(Variant.COORDINATED)
+    shares = items.select(
+        "condition",
+        split=pl.format("{}@{}", "pattern", "rank"),
+        **{
+            "repetition_rate": pl.col("repeated").cast(pl.Float64),
+            "repetition_rate:any": pl.when(several).then("repeated_any").cast(pl.Float64),
+            "ungrammatical": (~pl.col("top1_is_verb")).cast(pl.Float64),
+        },
     )
-    wanted = rates.unpivot(list(shares), index=["condition", "split", "n"], variable_name="metric")
-    number = pl.format("{}@{}", pl.col("split").str.extract(r"^(.+)[PN]@"), pl.col("split").str.extract(r"@(\d+)$"))
-    sides = wanted.filter(pl.col("metric") == "repetition_rate").with_columns(
-        polarity=pl.col("split").str.extract(r"([PN])@"), split=number
+    each = shares.unpivot(index=_CELL[:2], variable_name="metric").drop_nulls("value")
+    rates = each.group_by(_CELL).agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
+    sign = pl.when(pl.col("split").str.contains("P@")).then(1).otherwise(-1)
+    sides = rates.filter(metric="repetition_rate").with_columns(
+        pl.col("value") * sign, split=pl.col("split").str.replace("[PN]@", "@"), metric=pl.lit("drop")
     )
-    both = sides.filter(pl.col("polarity") == "P").join(
-        sides.filter(pl.col("polarity") == "N"), on=["condition", "split"], suffix="_n"
-    )
-    drops = both.select("condition", "split", "n", metric=pl.lit("drop"), value=pl.col("value") - pl.col("value_n"))
-    counted = pl.concat([wanted, drops], how="diagonal").select(*_CELL, "value", "n")
-    known = summary.select(*_CELL).join(counted, on=_CELL)  # `any` is reported where a context has several verbs
-    found = summary.filter(pl.col("metric").is_in([*shares, "drop"]))
-    return same_figures("rates and drops of summary.parquet are those of the items", found, known, _CELL)
+    drops = sides.group_by(_CELL).agg(pl.col("value").sum(), pl.col("n").first())
+    found = summary.filter(pl.col("metric").is_in([*shares.columns[2:], "drop"]))
+    counted = pl.concat([rates, drops])
+    return same_figures("rates and drops of summary.parquet are those of the items", found, counted, _CELL)
 
 
 def repetitions(draw: Draw, rows: pl.LazyFrame, acts: pl.DataFrame) -> Iterator[Question]:

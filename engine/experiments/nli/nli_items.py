@@ -16,13 +16,12 @@ from ...library.again import NEAR_TIE, ROUNDING, Compared, Logits, Reference, Ve
 from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import CORRECT
 from ..finished_run import item_once
-from ..items import ALL, ORIGINAL, with_precision
+from ..items import ALL, ORIGINAL
 from .nli_pairs import NEW, Label
 
 
 def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
     """The pairs, in the order and with the columns of items.parquet, and failed; rank and logprob are null."""
-    items = with_precision(items)
     own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
     return items.select(
         *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),

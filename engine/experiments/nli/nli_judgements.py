@@ -54,19 +54,19 @@ USED = ("dataset", "condition", "item", "split", "negation", "gold", "expected",
 ITEMS = {
     "dataset": pl.String,
     "condition": pl.String,
-    "item": pl.Int64,
-    "id": pl.String,
-    "split": pl.String,
-    "negation": pl.Boolean,
+    "item": pl.Int64,  # its number in the file
+    "id": pl.String,  # see `Pair`
+    "split": pl.String,  # which side was negated
+    "negation": pl.Boolean,  # whether text or hypothesis has a cue
     "gold": pl.String,
     "predicted": pl.String,
-    "probability": pl.Float64,
-    "expected": pl.String,
-    "answer": pl.String,
+    "probability": pl.Float64,  # of the predicted label
+    "expected": pl.String,  # the gold label in the scheme that is scored
+    "answer": pl.String,  # the predicted label in this scheme
     "correct": pl.Boolean,
     "truncated": pl.Boolean,
-    "precision": pl.String,
-    "premise": pl.String,
+    "precision": pl.String,  # of the graph that gave the probability
+    "premise": pl.String,  # before a truncation
     "hypothesis": pl.String,
 }
 
@@ -267,13 +267,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     def decide(
         self, model: Deciders[PairClassifier, Classifier], number: int, prepared: EncodedPairs | None, advance: Advance
     ) -> PartResult:
-        """One row for each pair.
-
-        Columns: dataset, condition, item (its number in the file), id (see `Pair`), split (which side was negated),
-        negation (whether text or hypothesis has a cue), gold, predicted, probability (of the predicted label), expected
-        and answer (gold and predicted label in the scheme that they are scored by), correct, truncated, precision (of
-        the graph that gave the row's probability), premise and hypothesis (the texts, before a truncation).
-        """
+        """One row for each pair, with the columns of `ITEMS`."""
         of, pairs = self.parts[number]
         encoded = prepared or self.prepare(number)
         found = model.deciders[DECIDED_AS].classify(encoded, lambda n: advance(n, n))

@@ -162,13 +162,8 @@ def read_sets(benchmark: Path, originals: Mapping[str, Path], sources: Sequence[
 
 
 def read_benchmark(path: Path, source: str) -> PairSet:
-    """Read one file of the benchmark with negation, such as RTE.txt.
-
-    Raises:
-        InputError: The file cannot be read or decoded, has no rows, lacks a column; a row has too few fields, an empty
-            sentence, an unknown label, an index that is not a number or that an earlier row has.
-    """
-    content = _content(path)
+    """Read one file of the benchmark with negation, such as RTE.txt; an `InputError` names the line that is bad."""
+    content = read_regular(path, MOST_TABLE, "give a file of pairs")
     rows = list(stream_rows(decoded(_from_cp1252(content, path), str(path)), str(path)))
     index = _column(path, rows[0], "index")
     locations: dict[int, str] = {}
@@ -190,7 +185,7 @@ def read_original(path: Path, source: str) -> PairSet:
     """Read an original dev set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI).
 
     Raises:
-        InputError: As for `read_benchmark`, or no row has a gold label.
+        InputError: A line is bad, or no row has a gold label.
     """
     found = list(stream_original(path, source))
     pairs = [pair for pair in found if pair is not None]
@@ -203,20 +198,16 @@ def stream_original(path: Path, source: str) -> Iterator[Pair | None]:
     """The pairs of an original set one by one, without their ids; None for a row without a gold label.
 
     Raises:
-        InputError: As for `read_benchmark`, or the header has a column that only another source has.
+        InputError: A line is bad, or the header has a column that only another source has.
     """
     label = ""
     for item, row in enumerate(stream_rows(stream_lines(path, "give a file of pairs", MOST_TABLE), str(path))):
         if not label:
             label = _column(path, row, *_LABEL)
-            _refuse_other_source(path, row, source)
+            column, other = next(((name, of) for name, of in _OWN_COLUMNS.items() if name in row.fields), ("", source))
+            if other != source:
+                raise InputError(f"{path}:1: the column {column} is that of {other}; give a file of {source}")
         yield None if row.fields[label] == NO_CONSENSUS else _pair(path, row, source, item, "")
-
-
-def _refuse_other_source(path: Path, row: Row, source: str) -> None:
-    column, other = next(((name, of) for name, of in _OWN_COLUMNS.items() if name in row.fields), ("", source))
-    if other != source:
-        raise InputError(f"{path}:1: the column {column} is that of {other}; give a file of {source}")
 
 
 def _pair(path: Path, row: Row, source: str, item: int, kind: str) -> Pair:
@@ -248,10 +239,6 @@ def _column(path: Path, row: Row, *names: str) -> str:
     if found := next((name for name in names if name in header), None):
         return found
     raise InputError(f"{path}:1: no column {' or '.join(names)}; the header has {', '.join(header)}")
-
-
-def _content(path: Path) -> bytes:
-    return read_regular(path, MOST_TABLE, "give a file of pairs")
 
 
 def _from_cp1252(content: bytes, path: Path) -> bytes:

@@ -86,22 +86,9 @@ def test_words_are_told_from_figures(name, words):
     assert is_text(Column("c", name), Table("t", FRAME, [])) is words
 
 
-def test_an_interval_is_a_figure():
-    assert not is_text(Column("c", low="low", high="high"), Table("t", FRAME, []))
-
-
 def test_a_section_ends_where_the_value_changes():
     frame = pl.DataFrame({"kind": ["a", "a", "b", "a", "a"]})
     assert section_ends(Table("t", frame, [], section="kind")) == [False, True, True, False, False]
-
-
-@pytest.mark.parametrize("section", [None, "kind"])
-def test_an_empty_table_has_no_sections(section):
-    assert section_ends(Table("t", pl.DataFrame({"kind": []}), [], section=section)) == []
-
-
-def test_a_unit_behind_each_figure_is_not_in_the_heading():
-    assert with_unit(Column("probability", unit="%", suffix="%")) == "probability"
 
 
 @pytest.mark.parametrize(
@@ -110,3 +97,4 @@ def test_a_unit_behind_each_figure_is_not_in_the_heading():
 )
 def test_a_heading_has_its_unit_once(heading, unit, shown):
     assert with_unit(Column(heading, unit=unit)) == shown
+    assert with_unit(Column(heading, unit=unit, suffix=unit)) == heading  # it stands behind each figure

@@ -62,12 +62,6 @@ def test_a_value_that_is_missing_is_not_drawn():
     assert len(marks) == 3
 
 
-def test_a_small_chart_has_its_own_rows_only():
-    root = drawn(PLOTS["points in panels"])
-    marks = [own for own in root.iter("{http://www.w3.org/2000/svg}path") if own.get("fill") == "var(--blue)"]
-    assert len(marks) == 3
-
-
 def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
     import vl_convert
 

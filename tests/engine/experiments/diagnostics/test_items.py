@@ -17,11 +17,6 @@ def texts(items, **wanted):
     return [item.completions[0].text for item in chosen]
 
 
-def test_a_context_gets_its_word_and_a_full_stop():
-    assert complete("He put it on the", "table").text == "He put it on the [MASK]."
-    assert complete("He put it on the", "table").sentence == "He put it on the table."
-
-
 @pytest.mark.parametrize(("word", "sentence"), [("tool", "It is a tool."), ("insect", "It is an insect.")])
 def test_the_article_agrees_with_the_word(word, sentence):
     assert complete("It is (a|an)", word).sentence == sentence
@@ -38,12 +33,6 @@ def test_negated_sentences_are_true_with_the_other_word(small):
         ("A hammer is a tool.", "A hammer is an insect."),
         ("A hammer is not an insect.", "A hammer is not a tool."),
     ]
-
-
-def test_only_affirmative_contexts_have_an_expected_word(small):
-    items = [item for item in build_items(small, draws=1, seed=0) if item.dataset.startswith("NEG")]
-    assert {item.item.split()[1] for item in items if item.expected} == {"affirmative"}
-    assert len(items) == 6
 
 
 def test_role_reversal_compares_one_word_in_two_contexts(small):
@@ -142,15 +131,6 @@ def test_counts_are_the_papers(shared, real):
     assert len(sentences["NEG-136-NAT"]) == notes["neg_136"]["natural_items_count"] == 64
     assert contexts == {"CPRAG-102": 34, "ROLE-88": 88, "NEG-136-SIMP": 18, "NEG-136-NAT": 16}
     assert comparisons == {"CPRAG-102": 34, "ROLE-88": 44, "NEG-136-SIMP": 36, "NEG-136-NAT": 32}
-
-
-def test_splits_have_the_sizes_that_the_columns_say(real):
-    items = build_items(real, draws=1, seed=0)
-    sizes = Counter((item.dataset, split) for item in items if item.condition == "original" for split in item.splits)
-    assert (sizes["CPRAG-102", "H"], sizes["CPRAG-102", "L"]) == (18, 16)
-    assert sum(sizes["ROLE-88", f"cloze-{number}"] for number in range(1, 5)) == 88
-    for kind in ("licensed", "unlicensed"):
-        assert (sizes["NEG-136-NAT", kind], sizes["NEG-136-NAT", f"negative-{kind}"]) == (16, 8)
 
 
 def test_generic_nouns_change_every_context_and_leave_half_of_them(real):

@@ -1,93 +1,90 @@
-"""`ng.diagnostics`: options, results as frames, tables and one document, and what two runs are compared by."""
+"""`ng.diagnostics`: its sentences, tables, comparisons, methods, and what `verify` finds."""
 
+import math
 import shutil
 
+import negengine as ng
+import polars as pl
 import pytest
-from negengine.engine.basics.choices import output_formats
+from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics, DiagnosticsRun
-from negengine.engine.library.model import find_model
+from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from pages import drawn_figures
 
 diagnostics = Diagnostics.function()
+COLUMNS = ["item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob"]
 
 
 @pytest.fixture(scope="module")
 def data(write, tmp_path_factory):
     """The small tables, with a word that is not one token."""
-    changes = {"CPRAG_102": ("dog\tcat\tcar", "dog\tqzxqzx\tcar")}
-    return write(tmp_path_factory.mktemp("data"), **changes)
+    return write(tmp_path_factory.mktemp("data"), CPRAG_102=("dog\tcat\tcar", "dog\tqzxqzx\tcar"))
 
 
 @pytest.fixture(scope="module")
-def model(mini):
-    return find_model(mini.folder)
-
-
-@pytest.fixture(scope="module")
-def run(model, data, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    return diagnostics(model, data=data, dataset=["CPRAG-102", "NEG-136-NAT"], draws=2, output=folder, progress=False)
-
-
-def test_items_and_summary_are_frames(run):
-    assert isinstance(run, DiagnosticsRun)
-    assert run.items["dataset"].unique(maintain_order=True).to_list() == ["CPRAG-102", "NEG-136-NAT"]
-    assert run.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
+def run(mini, data, tmp_path_factory):
+    return diagnostics(mini.folder, data=data, draws=2, output=tmp_path_factory.mktemp("runs") / "run", progress=False)
 
 
 def test_a_terminal_shows_one_short_table_and_details_on_request(run):
     [main] = run.main_tables()
-    assert main.frame["dataset"].to_list() == ["CPRAG-102", "NEG-136-NAT"]
-    keys = ("dataset", "condition", "split", "metric")
-    figures = {tuple(row[key] for key in keys): row["value"] for row in run.summary.iter_rows(named=True)}
-    natural = main.frame.row(1, named=True)
+    figures = {row[:4]: row[4] for row in run.summary.iter_rows()}
+    natural = main.frame.row(by_predicate=pl.col("dataset") == "NEG-136-NAT", named=True)
     assert natural["negative"] == figures["NEG-136-NAT", "original", "negative", "sensitivity"]
     assert natural["accuracy@5"] == figures["NEG-136-NAT", "original", "affirmative", "accuracy@5"]
-    assert main.frame["negative"][0] is None
-    assert repr(run.tables()[-1]) == repr(main)
+    assert main.frame["negative"].null_count() == 2
     assert len(run.tables()) == 4
-
-
-def test_words_outside_the_vocabulary_are_told_below_the_tables(run):
     assert run.remarks() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
+    assert set(drawn_figures(run)) == {"sensitivity", "accuracy-1", "accuracy-5"}
 
 
-def test_all_tables_are_written_in_every_format(run):
-    for form in output_formats():
-        assert run.render(form)
+def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, data, seen_ids, tmp_path):
+    run = diagnostics(mini.folder, data=data, draws=2, output=tmp_path / "run", progress=False)
+    items, rows = run.items, run.sentences()
+    assert rows.columns[: len(COLUMNS)] == COLUMNS
+    other_articles = ["A hammer is an [MASK].", "A hammer is not a [MASK]."]  # only in the columns of what is compared
+    texts = [*rows["sentence"].to_list(), *other_articles]
+    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(texts)} == seen_ids
+    assert rows["answer"].equals(items["top1"])
+    assert rows["correct"].equals(items["accuracy@1"], null_equal=True)
+
+
+def test_a_negative_context_fails_by_its_sensitivity(run):
+    affirmative, negative = run.sentences().filter(dataset="NEG-136-SIMP").rows(named=True)
+    assert affirmative["expected"] == "tool"
+    assert affirmative["failed"] is not affirmative["correct"]
+    assert (negative["sentence"], negative["expected"]) == ("A hammer is not an [MASK].", "insect")
+    assert negative["correct"] is None
+    assert negative["failed"] is not negative["sensitivity"]
+
+
+def test_the_log_probability_is_that_of_the_one_expected_word(run):
+    rows = run.sentences()
+    one = rows.filter(dataset="CPRAG-102", condition="original").row(0, named=True)
+    assert one["logprob"] == pytest.approx(math.log(one["good_probability"]))
+    assert rows.filter(pl.col("expected").str.contains("|", literal=True))["logprob"].is_null().all()
 
 
 def test_runs_are_compared_item_by_item(run, tmp_path):
-    frame = compare(run, DiagnosticsRun.open(shutil.copytree(run.folder, tmp_path / "copy"))).frame
+    frame = compare(run, ng.open(shutil.copytree(run.folder, tmp_path / "copy"))).frame
     assert set(frame["metric"]) == {"accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01"}
     assert frame.filter(dataset="CPRAG-102", condition="shuffled", split="all")["n"].to_list() == [4, 4]
     assert frame["difference"].to_list() == [0] * len(frame)
 
 
-def test_runs_with_other_shuffles_are_not_compared(run, model, data, tmp_path):
-    names = ["CPRAG-102", "NEG-136-NAT"]
-    other = diagnostics(model, data=data, dataset=names, draws=2, seed=1, output=tmp_path / "other", progress=False)
-    with pytest.raises(InputError, match="cannot be compared: seed 0, there 1"):
-        compare(run, other)
-
-
-@pytest.mark.parametrize(("change", "message"), [({"seed": 1}, "seed 0, now 1"), ({"draws": 3}, "draws 2, now 3")])
-def test_a_folder_made_with_other_options_is_refused(run, model, data, change, message):
-    options = {"dataset": ["CPRAG-102", "NEG-136-NAT"], "draws": 2, "output": run.folder, **change}
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "seed 0, now 1"),
+        ({"draws": 3}, "draws 2, now 3"),
+        ({"dataset": "ROLE"}, "--dataset ROLE: did you mean 'ROLE-88'"),
+    ],
+)
+def test_a_folder_made_with_other_options_and_an_unknown_data_set_are_refused(run, mini, data, change, message):
     with pytest.raises(InputError, match=message):
-        diagnostics(model, data=data, **options)
-
-
-def test_an_unknown_data_set_is_one_line(model, data):
-    with pytest.raises(InputError, match="--dataset ROLE: did you mean 'ROLE-88'"):
-        diagnostics(model, data=data, dataset="ROLE")
-
-
-def test_the_figures_of_a_report_are_drawn(run):
-    assert set(drawn_figures(run)) == {"sensitivity", "accuracy-1", "accuracy-5"}
+        diagnostics(mini.folder, **{"data": data, "draws": 2, "output": run.folder, **change})
 
 
 def test_the_methods_paragraph_has_its_numbers(run):
@@ -95,3 +92,33 @@ def test_the_methods_paragraph_has_its_numbers(run):
     assert "the diagnostics of Ettinger, 2020" in text
     assert "CPRAG-102" in text
     assert cite(run).facts["Seeds"] == "0"
+
+
+def test_a_finished_run_has_no_damage(run):
+    found = ng.verify(run, sample=1_000)
+    assert not found.damage
+    [sample] = [check for check in found.checks if "again by" in check.what]
+    assert (sample.n, sample.wrong) == (len(run.items), 0)
+
+
+LIES = {
+    "accuracy@1": "an expected word is among the first 1 where its rank says so",
+    "top2_probability": "top1_probability is not below top2_probability",
+    "good_probability": "probabilities are between 0 and 1",
+    "sensitivity": "sensitivity follows from the probabilities",
+}
+
+
+def test_lies_about_an_item_are_found(run, tmp_path):
+    """By plain recounts; a first choice that could be one, by the model."""
+    folder = copy_without_parts(run.folder, tmp_path / "run")
+    items = pl.read_parquet(folder / "items.parquet")
+    known = items.select(pl.all_horizontal(pl.col("good_probability", "bad_probability", "rank").is_not_null()))
+    row = int(known.to_series().arg_max())
+    for column, what in LIES.items():
+        value = {"top2_probability": 0.99, "good_probability": 1.2}.get(column, not items[column][row])
+        lie(folder, "diagnostics", "items.parquet", changed(items, row, **{column: value}))
+        assert what in damage(ng.verify(folder, sample=0))
+    lie(folder, "diagnostics", "items.parquet", changed(items, 0, top1="nothing"))
+    assert not ng.verify(folder, sample=0).damage
+    assert damage(ng.verify(folder, sample=1_000)) == ["items decided again by the reference model"]

@@ -1,6 +1,5 @@
 """The diagnostics against a slow reference (PyTorch, one text at a time, words as strings) and hand-made logits."""
 
-import dataclasses
 import re
 from collections import Counter
 from functools import cache
@@ -13,7 +12,6 @@ import torch
 from asked_stages import diagnostics_stage
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
-from negengine.engine.experiments.items import by_split
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 MINI = Path(__file__).parents[4] / "export" / "mini"
@@ -237,33 +235,6 @@ def test_neg_equals_the_reference(rows_of, items, reference, name):
                 assert found["rank"] == 1 + sum(p > good for p in reference.probabilities(context).tolist())
 
 
-def test_rates_are_counts_over_items(finished, items):
-    _, summary = finished
-    for dataset, condition, split, metric in [
-        ("CPRAG-102", "original", "H", "accuracy@5"),
-        ("CPRAG-102", "original", "L", "sensitivity"),
-        ("CPRAG-102", "shuffled-truncated", "all", "accuracy@5"),
-        ("ROLE-88", "original", "cloze-4", "accuracy@5"),
-        ("ROLE-88", "-Sub", "all", "accuracy@5"),
-        ("ROLE-88", "original", "all", "sensitivity>0.01"),
-    ]:
-        own = [
-            row[metric]
-            for row in items.iter_rows(named=True)
-            if (row["dataset"], row["condition"]) == (dataset, condition)
-            and split in row["splits"].split("|")
-            and row[metric] is not None
-        ]
-        rate = cell(summary, dataset, condition, split, metric)
-        assert (rate["value"], rate["n"]) == (pytest.approx(sum(own) / len(own)), len(own))
-        assert 0 <= rate["low"] <= rate["value"] <= rate["high"] <= 1
-
-
-def test_an_item_counts_once_in_a_split(items):
-    keys = by_split(items).select("dataset", "condition", "splits", "item")
-    assert keys.n_unique() == len(keys)
-
-
 # ---------------------------------------------------------------- before a run, and parts
 
 
@@ -276,15 +247,3 @@ def test_a_context_that_is_too_long_is_refused_with_its_location(mini, write, tm
 def test_no_draw_is_refused(mini, small):
     with pytest.raises(InputError, match="--draws 0: give a number from 1"):
         diagnostics_stage(mini, small, draws=0)
-
-
-def test_the_identity_needs_no_file_of_the_model(mini, small):
-    """So a finished run is shown, and another one refused, without any composition."""
-    elsewhere = dataclasses.replace(mini, folder=Path("nowhere"))
-    stage = diagnostics_stage(elsewhere, small, seed=4)
-    assert stage.identity["data sha256"] == small.sha256
-    assert stage.sizes == [len({one.text for item in stage.experiment.items for one in item.completions})]
-
-
-def test_every_column_can_be_written_as_csv(items):
-    assert len(items.write_csv().splitlines()) == 1 + len(items)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.gh22.acts import Acts, check_ranks
+from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern import Pattern
@@ -55,12 +55,6 @@ def test_pronouns_are_the_lexicons(mini):
 def test_ranks_that_do_not_exist_are_refused(ranks, mini):
     with pytest.raises(InputError, match=r"--ranks.*: give (a number from 1 to \d+|at least one)"):
         Acts.plan(mini, LEXICON, load_variant(Variant.ORIGINAL).selecting, ranks=ranks)
-
-
-@pytest.mark.parametrize("ranks", [[0, 1], []])
-def test_ranks_are_refused_before_a_model_is_known(ranks):
-    with pytest.raises(InputError, match=r"--ranks.*: give (a number from 1 to|at least one)"):
-        check_ranks(ranks)
 
 
 def test_a_sentence_with_an_act_cannot_choose_it(mini):

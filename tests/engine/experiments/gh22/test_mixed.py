@@ -93,11 +93,6 @@ def test_its_items_are_verified_and_only_exact_numbers_are_compared(mixed, tmp_p
     assert "items decided again by the reference model" in damage(ng.verify(folder, sample=10_000))
 
 
-def test_runs_without_the_column_have_sentences_too(finished):
-    older = runs.sentence_rows(finished.items.drop("precision").lazy(), finished.patterns, "[MASK]").collect()
-    assert older.equals(finished.sentence_rows().collect())
-
-
 # ---------------------------------------------------------------- a model that errs
 
 

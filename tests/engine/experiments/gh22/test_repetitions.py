@@ -9,10 +9,7 @@ from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import run_both
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.gh22.repetitions import Repetitions
-from negengine.engine.inference.device import CPU
-from negengine.engine.runs.lock import LOCK_FILE
 from negengine.engine.runs.merge import merge
-from negengine.engine.runs.processes import Processes
 from negengine.engine.text.pattern import Pattern, PatternSet
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -47,23 +44,6 @@ def test_items_equal_pytorch_sentence_by_sentence(finished):
         assert row["top1_logprob"] == pytest.approx(scores.log_softmax(-1).max().item(), abs=1e-4)
 
 
-def test_a_second_run_changes_nothing_and_opens_no_model(in_parts, acts, original, monkeypatch):
-    monkeypatch.setattr(Acts, "open", None)
-    monkeypatch.setattr(Repetitions, "open", None)
-    before = {path: path.stat().st_mtime_ns for path in in_parts.folder.rglob("*") if path.name != LOCK_FILE}
-    run_both(acts, original, in_parts.folder, execution(), acts_per_part=5)
-    assert before == {path: path.stat().st_mtime_ns for path in in_parts.folder.rglob("*") if path.name != LOCK_FILE}
-
-
-def test_an_interrupted_run_is_resumed_to_the_same_bytes(in_parts, acts, original, tmp_path, interrupt):
-    calls = interrupt(Repetitions, "decide", 3)
-    with pytest.raises(KeyboardInterrupt):
-        run_both(acts, original, tmp_path / "run", execution(), acts_per_part=5)
-    run_both(acts, original, tmp_path / "run", execution(), acts_per_part=5)
-    assert len(calls) == 3 + 2  # four parts: two were finished, the third was begun twice
-    assert results(tmp_path / "run") == results(in_parts.folder)
-
-
 def test_shards_are_merged_to_the_same_bytes(in_parts, acts, original, tmp_path):
     """Every shard has all ACTs; the merged run takes them over."""
     shards = [tmp_path / "one", tmp_path / "two"]
@@ -74,21 +54,10 @@ def test_shards_are_merged_to_the_same_bytes(in_parts, acts, original, tmp_path)
     assert results(tmp_path / "whole") == results(in_parts.folder)
 
 
-def test_two_processes_give_the_same_bytes(in_parts, acts, original, tmp_path):
-    run_both(acts, original, tmp_path / "run", execution(executor=Processes((CPU, CPU))), acts_per_part=5)
-    assert results(tmp_path / "run") == results(in_parts.folder)
-
-
 def test_a_folder_made_with_other_ranks_is_refused(in_parts, mini, original):
     other = Acts.plan(mini, LEXICON, load_variant(Variant.ORIGINAL).selecting, ranks=[1], pairs_per_part=4)
     with pytest.raises(InputError, match=r"acts was made with ranks \[1, 50, 100\], now \[1\]"):
         run_both(other, original, in_parts.folder, execution())
-
-
-def test_a_folder_made_with_other_variants_is_refused(in_parts, acts):
-    connective = {Variant.CONNECTIVE: load_variant(Variant.CONNECTIVE)}
-    with pytest.raises(InputError, match=r"gh22 was made with .*connective patterns sha256 none, now"):
-        run_both(acts, connective, in_parts.folder, execution(), acts_per_part=5)
 
 
 def test_a_sentence_that_is_too_long_is_refused_before_a_model_is_opened(acts, in_parts):

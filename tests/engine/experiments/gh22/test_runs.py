@@ -1,22 +1,26 @@
-"""`ng.gh22`, and what compare is told of its runs."""
+"""`ng.gh22`: its sentences, what it refuses, comparisons, methods, and what `verify` finds."""
 
 from dataclasses import replace
 
 import msgspec
+import negengine as ng
+import polars as pl
 import pytest
+from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.experiment import options_of
 from negengine.engine.experiments.gh22.acts import Acts
-from negengine.engine.experiments.gh22.gh22 import Gh22Run, gh22, run_both
+from negengine.engine.experiments.gh22.gh22 import Gh22, gh22, run_both
 from negengine.engine.experiments.gh22.repetitions import Repetitions
 from negengine.engine.library.finished import open_run
-from negengine.engine.library.run import ShardRun
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
-from negengine.engine.runs.record import read_run
 from negengine.engine.runs.session import Session
 
 from .conftest import LEXICON, execution
+
+COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
 
 
 @pytest.fixture(scope="module")
@@ -31,25 +35,28 @@ def test_the_function_gives_frames_tables_and_a_document(library_run):
     assert [table.title.split(":")[0] for table in library_run.tables()] == ["GH22, connective"] * 2
     assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
     assert library_run.remarks() == []
+    assert str(open_run(library_run.folder)) == str(library_run)
 
 
-def test_a_run_is_opened_again_from_its_folder(library_run):
-    opened = open_run(library_run.folder)
-    assert isinstance(opened, Gh22Run)
-    assert str(opened) == str(library_run)
+def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, seen_ids, tmp_path):
+    run = gh22(str(mini.folder), pairs=3, ranks=[1, 50], output=tmp_path / "run", progress=False)
+    contexts = run.acts.select(
+        pl.format("{} is {} and {} likes to [MASK]", "name", "profession", "pronoun")
+    ).to_series()
+    chooses = {tuple(ids.tolist()) for ids in mini_tokenizer.encode(contexts)}
+    texts = run.sentences()["sentence"].to_list()
+    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(texts)} == seen_ids - chooses
 
 
-def test_what_made_the_run_is_recorded(library_run):
-    stages = read_run(library_run.folder).stages
-    assert list(stages) == ["acts", "gh22"]
-    assert stages["gh22"].sessions[0].workers[0]["device"] == "cpu"
-    assert stages["gh22"].sessions[0].precision == "fp32"
-
-
-def test_a_shard_says_what_is_next(mini, tmp_path):
-    run = gh22(str(mini.folder), pairs=2, ranks=[1], variant="original", shard="1/2", output=tmp_path, progress=False)
-    assert isinstance(run, ShardRun)
-    assert "merge" in run.remarks()[0]
+def test_a_repetition_fails_after_a_negative_context_only(finished):
+    rows = finished.sentences()
+    assert rows.columns[: len(COLUMNS)] == COLUMNS
+    kept = {"item": "pair", "condition": "condition", "pattern": "pattern", "act_rank": "rank", "expected": "act"}
+    kept |= {"answer": "top1", "repeated": "repeated", "rank": "expected_rank", "logprob": "expected_logprob"}
+    key = ["item", "condition", "pattern", "act_rank"]
+    assert rows.select(*kept).sort(key).equals(finished.items.select(**kept).sort(key))
+    negative = pl.col("pattern").str.ends_with("N")
+    assert rows.select((pl.col("failed") == (pl.col("repeated") == negative)).all()).item()
 
 
 @pytest.mark.parametrize(
@@ -73,10 +80,8 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
     ("options", "message"),
     [
         ({"ranks": [0]}, "--ranks 0: give a number from 1"),
-        (
-            {"variant": ["orignal"]},
-            "--variant orignal: did you mean 'original'",
-        ),
+        ({"ranks": []}, "--ranks: give at least one"),
+        ({"variant": ["orignal"]}, "--variant orignal: did you mean 'original'"),
         ({"shard": "3/2"}, "--shard 3/2"),
     ],
 )
@@ -85,7 +90,11 @@ def test_wrong_options_are_refused_before_the_model_is_looked_for(options, messa
         gh22("there is no such model", **options)
 
 
-# ---------------------------------------------------------------- comparisons
+def test_ranks_of_a_command_are_numbers():
+    ranks = options_of(Gh22)["ranks"]
+    assert ranks.from_command("1,50") == [1, 50]
+    with pytest.raises(InputError, match="--ranks 1,first: give numbers with commas between"):
+        ranks.from_command("1,first")
 
 
 def test_pairs_are_compared_by_their_words(in_parts, acts, original, tmp_path):
@@ -125,3 +134,39 @@ def test_both_stages_are_made_again_by_one_call(library_run, tmp_path):
     again = reproduce(library_run.folder, tmp_path / "again", progress=False)
     assert again.is_same
     assert {found.file for found in again.differences} >= {"acts.parquet", "items.parquet"}
+
+
+def test_a_finished_run_has_no_damage(in_parts):
+    found = ng.verify(in_parts, sample=10_000)
+    assert not found.damage
+    samples = {check.what: check.n for check in found.checks if "again by" in check.what}
+    assert samples == {
+        "items decided again by the reference model": len(in_parts.items),
+        "ACTs decided again by the reference model": len(in_parts.acts),
+    }
+
+
+LIES = {
+    "expected_rank": (0, "the ACT is repeated where its rank is 1, and nowhere else"),
+    "expected_logprob": (0.5, "log-probabilities are at most 0, and the ACT's at most that of the first choice"),
+    "name": ("Nobody", "ACTs are those of acts.parquet"),
+}
+
+
+def test_lies_about_an_item_or_a_rate_are_found(in_parts, tmp_path):
+    """By plain recounts; a rank that could be one, by the model."""
+    folder = copy_without_parts(in_parts.folder, tmp_path / "run")
+    items, summary = (pl.read_parquet(folder / name) for name in ("items.parquet", "summary.parquet"))
+    row = int((~items["repeated"]).arg_max())
+    for column, (value, what) in LIES.items():
+        lie(folder, "gh22", "items.parquet", changed(items, row, **{column: value}))
+        assert what in damage(ng.verify(folder, sample=0))
+    row = int(items["expected_rank"].arg_max())
+    lie(folder, "gh22", "items.parquet", changed(items, row, expected_rank=items["expected_rank"][row] - 5))
+    assert not ng.verify(folder, sample=0).damage
+    assert damage(ng.verify(folder, sample=10_000)) == ["items decided again by the reference model"]
+    lie(folder, "gh22", "items.parquet", items)
+    row = int((summary["metric"] == "drop").arg_max())
+    lie(folder, "gh22", "summary.parquet", changed(summary, row, value=summary["value"][row] + 0.01))
+    found = damage(ng.verify(folder, sample=0))
+    assert "rates and drops of summary.parquet are those of the items" in found

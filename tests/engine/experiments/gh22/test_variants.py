@@ -39,19 +39,13 @@ def test_sentences_read_as_in_the_paper():
         for variant in Variant
         for pattern in load_variant(variant).all
     }
-    assert texts[Variant.ORIGINAL, "ACT"] == "Jessica is an architect and she likes to [MASK]"
-    assert (
-        texts[Variant.ORIGINAL, "1P"]
-        == "Jessica is an architect who tries to sail as often as possible. She likes to [MASK]."
-    )
-    assert (
-        texts[Variant.CONNECTIVE, "2N"]
-        == "Jessica is an architect who doesn't like to sail. However, she does like to [MASK]."
-    )
-    assert (
-        texts[Variant.COORDINATED, "4N"]
-        == "Jessica is an architect who doesn't like to sail, ski or run. She really does like to [MASK]."
-    )
+    wanted = {
+        (Variant.ORIGINAL, "ACT"): "and she likes to [MASK]",
+        (Variant.ORIGINAL, "1P"): "who tries to sail as often as possible. She likes to [MASK].",
+        (Variant.CONNECTIVE, "2N"): "who doesn't like to sail. However, she does like to [MASK].",
+        (Variant.COORDINATED, "4N"): "who doesn't like to sail, ski or run. She really does like to [MASK].",
+    }
+    assert {key: texts[key] for key in wanted} == {key: f"Jessica is an architect {it}" for key, it in wanted.items()}
 
 
 def test_a_pattern_without_its_partner_is_refused(tmp_path):

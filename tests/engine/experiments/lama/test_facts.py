@@ -216,73 +216,53 @@ def test_a_bad_row_of_ours(change, message, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_field(tmp_path):
-    rows = [{name: value for name, value in OURS.items() if name != "obj_label"}]
-    with pytest.raises(InputError, match=r"TREx\.jsonl:1: obj_label is missing; a text is needed"):
-        read_facts([write(tmp_path / "TREx.jsonl", *rows)])
+LACKING = {"sub_label": "a", "obj_label": "b"}
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("files", "message"),
     [
-        (b"", r"TREx\.jsonl:1: the file is empty"),
-        (b"\n \r\n", r"TREx\.jsonl:1: the file is empty"),
-        (b'{"a": 1}\n{"sub": "Jer\xf3nimo"}\n', r"TREx\.jsonl:2: byte 0xf3 is not UTF-8; save the file as UTF-8 text"),
-        (b"{]\n", r"TREx\.jsonl:1: not JSON"),
-        (b"[1]\n", r"TREx\.jsonl:1: '\[1\]' is not a JSON object"),
-    ],
-)
-def test_a_file_that_is_not_json_lines(content, message, tmp_path):
-    (tmp_path / "TREx.jsonl").write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        read_facts([tmp_path / "TREx.jsonl"])
-
-
-@pytest.mark.parametrize(
-    ("path", "row", "message"),
-    [
-        ("TREx/random/P36.jsonl", upstream("Cat", masked_negations=[]), r"P36\.jsonl:1: masked_negations is \[\]; a l"),
-        ("TREx/P36.jsonl", upstream("Cat"), r"P36\.jsonl: a folder .* must be named high_ranked or low_ranked or ran"),
+        ({"TREx.jsonl": "\n \r\n"}, r"TREx\.jsonl:1: the file is empty"),
+        ({"TREx.jsonl": "{]\n"}, r"TREx\.jsonl:1: not JSON"),
+        ({"TREx.jsonl": {"masked_sentence": PARIS, "relation": "P36"}}, r"TREx\.jsonl:1: sub_label is missing; a text"),
+        ({"facts.jsonl": OURS}, r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx"),
         (
-            "TREx/P36.jsonl",
-            {"sub_label": "a", "obj_label": "b"},
-            r"P36\.jsonl: LAMA's templates are missing",
+            {"TREx/random/P36.jsonl": upstream("Cat", masked_negations=[])},
+            r"P36\.jsonl:1: masked_negations is \[\]; a l",
         ),
         (
-            "GoogleRE/P36.jsonl",
-            {"sub_label": "a", "obj_label": "b"},
-            r"P36\.jsonl: the file's name must be a rela",
+            {"TREx/P36.jsonl": upstream("Cat")},
+            r"P36\.jsonl: a folder .* must be named high_ranked or low_ranked or ran",
         ),
-        ("ConceptNet/test.jsonl", {"sub_label": "a", "obj_label": "b"}, r"test\.jsonl:1: masked_sentences is missing"),
-        ("facts.jsonl", OURS, r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx"),
+        ({"TREx/P36.jsonl": LACKING}, r"P36\.jsonl: LAMA's templates are missing"),
+        (
+            {"relations.jsonl": {"relation": "P1", "template": "[X] [Y]"}, "TREx/P36.jsonl": LACKING},
+            r"relations\.jsonl: there is no template of P36, which .*P36\.jsonl needs",
+        ),
+        ({"GoogleRE/P36.jsonl": LACKING}, r"P36\.jsonl: the file's name must be a rela"),
+        ({"ConceptNet/test.jsonl": LACKING}, r"test\.jsonl:1: masked_sentences is missing"),
+        (
+            {
+                "TREx/high_ranked/P36.jsonl": upstream("Rome"),
+                "TREx/random/P36_random.jsonl": upstream("Cat", masked_negations=["Not [MASK] ."]),
+            },
+            r"P36_random\.jsonl:1: the negation of .* differs from .*P36\.jsonl:1",
+        ),
+        ({}, r"there is no \.jsonl file in it; give LAMA's data folder, or a file"),
     ],
 )
-def test_a_bad_file_of_others(path, row, message, tmp_path):
+def test_bad_files(files, message, tmp_path):
+    for name, row in files.items():
+        write(tmp_path / name, row)
     with pytest.raises(InputError, match=message):
-        read_facts([write(tmp_path / path, row)])
-
-
-def test_a_relation_without_template(tmp_path):
-    write(tmp_path / "relations.jsonl", {"relation": "P1", "template": "[X] [Y]"})
-    with pytest.raises(InputError, match=r"relations\.jsonl: there is no template of P36, which .*P36\.jsonl needs"):
-        read_facts([write(tmp_path / "TREx/P36.jsonl", {"sub_label": "a", "obj_label": "b"})])
-
-
-def test_negations_that_contradict_each_other(tmp_path):
-    write(tmp_path / "TREx/high_ranked/P36.jsonl", upstream("Rome"))
-    write(tmp_path / "TREx/random/P36_random.jsonl", upstream("Cat", masked_negations=["Not [MASK] ."]))
-    with pytest.raises(InputError, match=r"P36_random\.jsonl:1: the negation of .* differs from .*P36\.jsonl:1"):
         read_facts([tmp_path])
 
 
-def test_an_unknown_corpus(tmp_path):
-    with pytest.raises(InputError, match="--corpus Wikipedia: give GoogleRE, TREx, ConceptNet, SQuAD"):
-        read_facts([tmp_path], ["Wikipedia"])
-
-
-def test_no_file_and_no_fact(tmp_path):
-    with pytest.raises(InputError, match=r"there is no \.jsonl file in it; give LAMA's data folder, or a file"):
-        read_facts([tmp_path / "missing"])
+def test_a_corpus_that_is_unknown_or_not_there(tmp_path):
     write(tmp_path / "TREx.jsonl", OURS)
-    with pytest.raises(InputError, match=r": there are no facts of SQuAD$"):
-        read_facts([tmp_path], ["SQuAD"])
+    for corpus, message in {
+        "Wikipedia": "^--corpus Wikipedia: give Goo",
+        "SQuAD": ": there are no facts of SQuAD$",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            read_facts([tmp_path], [corpus])

@@ -1,14 +1,14 @@
-"""`ng.lama`: options, results as frames, tables and one document, and what two runs are compared by."""
+"""`ng.lama`: its sentences, what it excludes and refuses, comparisons, methods, and what `verify` finds."""
 
 import json
+import shutil
 
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.basics.choices import output_formats
+from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.lama.lama import Lama, LamaRun
-from negengine.engine.library.model import find_model
+from negengine.engine.experiments.lama.lama import Lama
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.comparison.groups import by_group
 from negengine.engine.results.report.citation import cite
@@ -16,7 +16,8 @@ from negengine.engine.results.report.reproduction import reproduce
 from pages import drawn_figures
 
 lama = Lama.function()
-FACTS = [("Paris", "paris", "France"), ("Rome", "rome", "Italy"), ("Lego", "unspeakableness", "Denmark")]
+COLUMNS = ["item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob"]
+FACTS = [("paris", "France"), ("rome", "Italy"), ("london", "England"), ("unspeakableness", "Denmark")]
 
 
 @pytest.fixture(scope="module")
@@ -28,71 +29,56 @@ def data(tmp_path_factory):
             "sub_label": land,
             "obj_label": answer,
             "masked_sentence": f"The capital of {land} is [MASK] .",
-            "masked_negation": f"The capital of {land} is not [MASK] .",
-            "misprimed_low": f"{name}? The capital of {land} is [MASK] .",
+            **({"masked_negation": f"The capital of {land} is not [MASK] ."} if land != "Italy" else {}),
+            "misprimed_low": f"Berlin? The capital of {land} is [MASK] .",
         }
-        for name, answer, land in FACTS
+        for answer, land in FACTS
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def model(mini):
-    return find_model(mini.folder)
+def run(mini, data, tmp_path_factory):
+    return lama(mini.folder, data=data, output=tmp_path_factory.mktemp("runs") / "run", progress=False)
 
 
-@pytest.fixture(scope="module")
-def run(model, data, tmp_path_factory):
-    return lama(model, data=data, output=tmp_path_factory.mktemp("runs") / "run", progress=False)
+@pytest.fixture(scope="module", params=["all", "words", "list"])
+def ranked(mini, data, run, request, tmp_path_factory):
+    """A run with each vocabulary."""
+    if request.param == "all":
+        return run
+    folder = tmp_path_factory.mktemp("ranked")
+    (folder / "words.txt").write_text("".join(f"{word}\n" for word in ("paris", "rome", "london", "water", "fire")))
+    vocabulary = str(folder / "words.txt") if request.param == "list" else "words"
+    return lama(mini.folder, data=data, vocabulary=vocabulary, output=folder / "run", progress=False)
 
 
-def test_items_and_summary_are_frames(run):
-    assert isinstance(run, LamaRun)
-    assert run.items["gold"].to_list() == ["paris", "rome"] * 2
+def test_its_files_its_document_and_what_is_excluded(run):
+    assert run.items["gold"].to_list() == ["paris", "rome", "london"] * 2
     assert run.summary.columns[:8] == ["dataset", "condition", "split", "metric", "value", "low", "high", "n"]
-    assert run.summary.columns[8:] == ["clusters", "design_effect", "detectable", "tests"]
     assert run.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
-
-
-def test_facts_that_do_not_count_are_told_below_the_tables(run):
     assert run.remarks() == ["facts excluded: 1 (the answer is not one token of the model)"]
-    assert run.render().endswith(f"{run.remarks()[0]}\n")
+    assert set(drawn_figures(run)) == {"correlation", "overlap", "precision"}
 
 
-def test_all_tables_are_written_in_every_format(run):
-    for form in output_formats():
-        assert run.render(form)
+def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, data, seen_ids, tmp_path):
+    rows = lama(mini.folder, data=data, output=tmp_path / "run", progress=False).sentences()
+    assert rows.columns[: len(COLUMNS)] == COLUMNS
+    assert rows["condition"].to_list() == ["original"] * 3 + ["negated"] * 2 + ["misprimed-low"] * 3
+    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(rows["sentence"].to_list())} == seen_ids
 
 
-def test_a_finished_run_is_opened_by_its_folder(run):
-    assert LamaRun.open(run.folder).items.equals(run.items)
-
-
-def test_runs_are_compared_item_by_item(run, model, data, tmp_path):
-    other = lama(model, data=data, output=tmp_path / "other", progress=False)
-    frame = compare(run, other).frame
-    assert set(frame["metric"]) == {"spearman", "overlap@1", "precision@1", "precision@5", "precision@10"}
-    assert set(frame["condition"]) == {"original", "misprimed-low"}
-    assert set(frame["n"]) == {2}
-    assert frame["difference"].to_list() == [0] * len(frame)
-
-
-def test_items_are_grouped_by_relation(run):
-    found = by_group(run, by="relation").frame
-    relations = run.items["cluster"].unique().to_list()
-    assert set(found["relation"]) == set(relations)
-    one = found.filter((pl.col("metric") == "precision@1") & (pl.col("condition") == "original"))
-    right = run.items.filter(condition="original").group_by("cluster").agg(pl.col("precision@1").mean())
-    assert dict(one.select("relation", "value").iter_rows()) == {
-        relation: pytest.approx(100 * rate) for relation, rate in right.iter_rows()
-    }
-
-
-def test_runs_that_rank_other_tokens_are_not_compared(run, model, data, tmp_path):
-    other = lama(model, data=data, vocabulary="words", output=tmp_path / "other", progress=False)
-    with pytest.raises(InputError, match="cannot be compared: vocabulary all, there words"):
-        compare(run, other)
+def test_a_query_has_its_gold_answer_and_a_negation_none(run):
+    items, rows = run.items, run.sentences()
+    affirmative, negated = rows.filter(pl.col("condition") != "negated"), rows.filter(condition="negated")
+    assert affirmative["expected"].to_list() == items["gold"].to_list()
+    assert affirmative["answer"].to_list() == items["top1"].to_list()
+    assert affirmative["failed"].to_list() == (~items["precision@1"]).to_list()
+    asked = items.filter(pl.col("negated_query").is_not_null())
+    assert negated["answer"].to_list() == asked["negated_top1"].to_list()
+    assert negated["failed"].to_list() == asked["overlap@1"].to_list()
+    assert negated.select("expected", "correct", "rank", "logprob").null_count().row(0) == (2,) * 4
 
 
 @pytest.mark.parametrize(
@@ -101,51 +87,68 @@ def test_runs_that_rank_other_tokens_are_not_compared(run, model, data, tmp_path
         ({"corpus": "Wikipedia"}, "--corpus Wikipedia: give GoogleRE, TREx"),
         ({"vocabulary": "nouns"}, "--vocabulary nouns: not all, not words, and not a file"),
         ({"data": "nowhere"}, "nowhere: "),
+        ({"precision": "mixed"}, "--precision mixed: lama reports ranks and probabilities"),
     ],
 )
-def test_wrong_options_are_one_line(model, data, tmp_path, options, message):
+def test_wrong_options_are_one_line(mini, data, tmp_path, options, message):
+    model = ng.load(mini.folder, precision=options.pop("precision", "auto"))
     with pytest.raises(InputError, match=message):
         lama(model, **{"data": data, "output": tmp_path / "run", **options})
     assert not (tmp_path / "run").exists()
 
 
-def test_mixed_precision_is_refused_before_anything_else(mini, data, tmp_path):
-    with pytest.raises(InputError, match="--precision mixed: lama reports ranks and probabilities"):
-        lama(ng.load(mini.folder, precision="mixed"), data=data, output=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_report_shows_correlation_overlap_and_precision_of_the_summary(run):
-    figures = drawn_figures(run)
-    assert set(figures) == {"correlation", "overlap", "precision"}
-    for name, metric in (("correlation", "spearman"), ("overlap", "overlap@1")):
-        expected = run.summary.filter((pl.col("metric") == metric) & (pl.col("split") == "all"))["value"].item()
-        shown = figures[name].plot.data.filter(pl.col("split") == "all")["value"].item()
-        assert shown == pytest.approx(100 * expected)
-    precision = figures["precision"].plot.data
-    assert precision["condition"].to_list() == ["original", "misprimed-low"]
+def test_runs_are_compared_item_by_item_if_they_rank_the_same_tokens(run, ranked, tmp_path):
+    if ranked is not run:
+        with pytest.raises(InputError, match="cannot be compared: vocabulary all, there"):
+            compare(run, ranked)
+        return
+    frame = compare(run, ng.open(shutil.copytree(run.folder, tmp_path / "copy"))).frame
+    assert set(frame["metric"]) == {"spearman", "overlap@1", "precision@1", "precision@5", "precision@10"}
+    assert frame["difference"].to_list() == [0] * len(frame)
+    groups = by_group(run, by="relation").frame.filter(metric="precision@1", condition="original")
+    rate = run.items.filter(condition="original")["precision@1"].mean()
+    assert groups.select("relation", "value").rows() == [("P36", pytest.approx(100 * rate))]
 
 
 def test_the_methods_paragraph_has_its_numbers(run):
     (text,) = cite(run).methods
+    (precision,) = run.summary.filter(condition="original", split="all", metric="precision@1")["value"]
     assert "(Kassner and Schütze, 2020)" in text
     assert "ranked all tokens" in text
-    (precision,) = run.summary.filter(condition="original", split="all", metric="precision@1")["value"]
     assert f"Precision at rank 1: TREx {precision:.2f}" in text
-    assert cite(run).facts["Data"].endswith("TREx.jsonl")
 
 
 def test_the_same_run_again_has_the_same_bytes(run, tmp_path):
     assert reproduce(run.folder, tmp_path / "again", progress=False).is_same
 
 
-def test_facts_that_changed_since_are_refused_with_the_digest(run, data, tmp_path):
-    content = data.read_bytes()
-    try:
-        data.write_bytes(content + b"\n")
-        with pytest.raises(
-            InputError, match=r"TREx\.jsonl is not the file that .* was made with \(sha256 [0-9a-f]{64}\)"
-        ):
-            reproduce(run.folder, tmp_path / "again", progress=False)
-    finally:
-        data.write_bytes(content)
+def test_a_finished_run_has_no_damage(ranked):
+    found = ng.verify(ranked, sample=100)
+    assert not found.damage
+    samples = {check.what: check.n for check in found.checks if "again by" in check.what}
+    assert samples == {
+        "items decided again by the reference model": len(ranked.sentences()),
+        "correlations decided again by the reference model": ranked.items["spearman"].count(),
+    }
+
+
+LIES = {
+    "precision@5": (False, "precision@5 follows from the ranks and the first choices"),
+    "gold_logprob": (1.0, "log-probabilities are at most 0, and the answer's is that of the first choice where its"),
+    "top2_logprob": (0.0, "top1_logprob is not below top2_logprob"),
+    "spearman": (1.5, "correlations are between -1 and 1"),
+}
+
+
+def test_lies_about_an_item_are_found(run, tmp_path):
+    """By plain recounts; a correlation that could be one, by the model."""
+    folder = copy_without_parts(run.folder, tmp_path / "run")
+    items = pl.read_parquet(folder / "items.parquet")
+    for column, (value, what) in LIES.items():
+        wrong = not items[column][0] if value is False else value
+        lie(folder, "lama", "items.parquet", changed(items, 0, **{column: wrong}))
+        assert any(found.startswith(what) for found in damage(ng.verify(folder, sample=0))), column
+    lie(folder, "lama", "items.parquet", changed(items, 0, spearman=items["spearman"][0] - 0.01))
+    found = damage(ng.verify(folder, sample=100))
+    assert "correlations decided again by the reference model" in found
+    assert "tables follow from items.parquet" in found

@@ -1,6 +1,5 @@
 """Negated LAMA against a slow reference (PyTorch, scipy, fact by fact) and hand-made logits."""
 
-import dataclasses
 import weakref
 from pathlib import Path
 
@@ -10,11 +9,12 @@ import pytest
 import torch
 from asked_stages import lama_stage
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.ask import NOT_RANKED, SEVERAL
+from negengine.engine.experiments.ask import NOT_RANKED, NOT_READ, SEVERAL
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.lama.lama import SAME
 from negengine.engine.experiments.vocabulary import LIST, Ranked
+from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.runs.stage import FinishedParts
 from scipy import stats
@@ -163,23 +163,6 @@ def test_items_are_those_of_a_slow_reference_on_the_same_logits(finished, pytorc
         assert row["negated_top1_logprob"] == pytest.approx(negated[best], abs=1e-5)
 
 
-def test_means_are_over_facts_and_over_relations(finished):
-    _, _, items, summary = finished
-    values = {tuple(row[:4]): (row[4], row[7]) for row in summary.iter_rows()}
-    for corpus in ("GoogleRE", "TREx", "ConceptNet"):
-        for metric in ("spearman", "overlap@1", "precision@5"):
-            own = items.filter(pl.col("dataset") == corpus, pl.col("condition") == "original").drop_nulls(metric)
-            relations = {}
-            for relation, value in own.select("cluster", metric).iter_rows():
-                relations.setdefault(relation, []).append(value)
-            means = [np.mean(found) for found in relations.values()]
-            assert values[corpus, "original", "all", metric] == (pytest.approx(own[metric].mean()), len(own))
-            by_relation = values[corpus, "original", "all", f"{metric}-by-relation"]
-            assert by_relation == (pytest.approx(np.mean(means)), len(means))
-            for relation, found in relations.items():
-                assert values[corpus, "original", relation, metric] == (pytest.approx(np.mean(found)), len(found))
-
-
 def test_relations_of_trex_are_grouped_as_in_the_paper(finished):
     """P36 is 1-1; P103 and P30 are N-1."""
     n = {(row["split"], row["metric"]): row["n"] for row in finished[3].filter(dataset="TREx").to_dicts()}
@@ -280,24 +263,10 @@ def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(model):
     assert part.counts == {SEVERAL: 1, NOT_RANKED: 1}
 
 
-def test_no_fact_that_counts_is_one_line(mini):
-    rows = [(*ROWS[0][:3], "Ouagadougou", *ROWS[0][4:])]
-    with pytest.raises(InputError, match=rf"^none of 1 facts counts \(1: {SEVERAL}\)$"):
-        lama_stage(mini, facts(rows)).check(print)
-
-
 def test_a_query_that_is_too_long_is_refused_with_its_location(mini):
     rows = [ROWS[0], ("SQuAD", "Squad", "Squad", "water", "very " * 9_999 + "[MASK].", None)]
     with pytest.raises(InputError, match=r"^facts\.jsonl:2: .*tokens"):
         lama_stage(mini, facts(rows)).check(print)
-
-
-def test_the_identity_needs_no_file_of_the_model(mini):
-    """So a finished run is shown, and another one refused, without any composition."""
-    elsewhere = dataclasses.replace(mini, folder=Path("nowhere"))
-    stage = lama_stage(elsewhere, facts())
-    assert stage.identity["data sha256"] == facts().sha256
-    assert stage.sizes == [12 + 11 + 10]  # both misprimed queries of a fact are the same text, asked once
 
 
 # ---------------------------------------------------------------- batches and parts
@@ -318,12 +287,35 @@ def test_as_many_logits_at_once_as_asked_for(mini, model):
     np.testing.assert_allclose(small["spearman"].drop_nulls(), large["spearman"].drop_nulls(), atol=1e-6)
 
 
-def test_items_do_not_depend_on_the_parts(model):
-    whole, _ = decided(lama_stage(model.exported, facts()), model)
-    parts, _ = decided(lama_stage(model.exported, facts(), facts_per_part=5), model)
-    words = [name for name, kind in whole.schema.items() if kind in {pl.String, pl.Boolean, pl.Int32}]
-    assert parts.select(words).equals(whole.select(words))
+# ---------------------------------------------------------------- a causal model
+
+QUERIES = {
+    "smoke": "Jessica is happy to [MASK] .",
+    "dance": "John likes to [MASK].",
+    "Jessica": "[MASK] is a dancer.",
+    "sing": "Maria likes to [MASK] and dance.",
+}
 
 
-def test_every_column_can_be_written_as_csv(finished):
-    assert len(finished[2].write_csv().splitlines()) == 1 + len(finished[2])
+def queried(queries):
+    made = [
+        Fact("TREx", "P36", "Squad", gold, query, negated=query.replace("is ", "is not "), misprimed={},
+             identifier="", location=f"facts.jsonl:{line}")
+        for line, (gold, query) in enumerate(queries.items(), 1)
+    ]  # fmt: skip
+    return Facts(tuple(made), {})
+
+
+def test_facts_whose_queries_end_in_the_answer_count(causal):
+    exported = causal("gpt2")
+    stage = lama_stage(exported, queried(QUERIES))
+    stage.check(lambda _: None)
+    part = stage.decide(open_language_model(exported), 0, None, lambda *_: None)
+    assert part.rows["gold"].to_list() == ["smoke", "dance"]
+    assert part.counts == {NOT_READ: 2}
+
+
+def test_data_without_such_a_fact_is_refused_with_the_reason(causal):
+    last_two = dict(list(QUERIES.items())[2:])
+    with pytest.raises(InputError, match=rf"none of 2 facts counts \(2: {NOT_READ}\)"):
+        lama_stage(causal("gpt2"), queried(last_two)).check(lambda _: None)

@@ -9,11 +9,8 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_words import has_cue
 from negengine.engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, read_benchmark
-from negengine.engine.inference.device import CPU
-from negengine.engine.runs.lock import LOCK_FILE
 from negengine.engine.runs.loop import run_stage
 from negengine.engine.runs.merge import merge
-from negengine.engine.runs.processes import Processes
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
 from .conftest import HEADER, LONGEST, cell, execution, judgements, results
@@ -105,36 +102,12 @@ def test_probabilities_are_the_softmax_of_the_predicted_label(classifier, data, 
             assert probability == pytest.approx(model(**inputs).logits.softmax(-1).max().item(), abs=1e-5)
 
 
-def test_a_second_run_changes_nothing_and_opens_no_model(classifiers, data, runs, monkeypatch):
-    folder = runs["two-way"].folder
-    monkeypatch.setattr(Judgements, "open", None)
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != LOCK_FILE}
-    run_stage(judgements(classifiers["two-way"][1], data), folder, execution())
-    assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != LOCK_FILE}
-
-
-def test_an_interrupted_run_is_resumed_to_the_same_bytes(classifiers, data, runs, tmp_path, interrupt):
-    stage, calls = judgements(classifiers["two-way"][1], data), interrupt(Judgements, "decide", 3)
-    with pytest.raises(KeyboardInterrupt):
-        run_stage(stage, tmp_path / "run", execution())
-    run_stage(stage, tmp_path / "run", execution())
-    assert len(stage.parts) == 7
-    assert len(calls) == 7 + 1  # the third part was begun twice
-    assert results(tmp_path / "run") == results(runs["two-way"].folder)
-
-
 def test_shards_are_merged_to_the_same_bytes(classifiers, data, runs, tmp_path):
     stage, shards = judgements(classifiers["three-way"][1], data), [tmp_path / "one", tmp_path / "two"]
     for number, folder in enumerate(shards, 1):
         run_stage(stage, folder, execution(shard=f"{number}/2"))
     assert merge(shards, tmp_path / "whole", {"nli": Judgements.publish}) == "nli"
     assert results(tmp_path / "whole") == results(runs["three-way"].folder)
-
-
-def test_two_processes_give_the_same_bytes(classifiers, data, runs, tmp_path):
-    stage = judgements(classifiers["three-way"][1], data)
-    run_stage(stage, tmp_path / "run", execution(executor=Processes((CPU, CPU))))
-    assert results(tmp_path / "run") == results(runs["three-way"].folder)
 
 
 def test_a_folder_made_with_other_pairs_is_refused(classifiers, data, runs):
@@ -150,11 +123,9 @@ def test_a_sentence_with_padding_is_refused_with_file_and_line_before_a_model_is
 
 
 def test_the_paper_cuts_at_128_tokens_and_a_shorter_model_at_its_own_length(classifiers):
-    assert Judgements.plan(classifiers["three-way"][1], THREE_WAY, []).max_length == 40
+    exported = classifiers["three-way"][1]
+    assert Judgements.plan(exported, THREE_WAY, []).max_length == 40
     assert PAPER_LENGTH == 128
-
-
-@pytest.mark.parametrize("length", [4, 41])
-def test_a_length_that_the_model_does_not_take_is_refused(classifiers, length):
-    with pytest.raises(InputError, match=f"--max-length {length}: .* takes 5 to 40 tokens a pair"):
-        Judgements.plan(classifiers["three-way"][1], THREE_WAY, [], max_length=length)
+    for length in (4, 41):
+        with pytest.raises(InputError, match=f"--max-length {length}: .* takes 5 to 40 tokens a pair"):
+            Judgements.plan(exported, THREE_WAY, [], max_length=length)

@@ -19,9 +19,8 @@ from negengine.engine.inference.precision import Models
 from negengine.engine.library.again import Verdict
 from negengine.engine.runs.loop import run_stage
 from negengine.engine.runs.masked_stages import Deciders
-from negengine.engine.runs.merge import merge
 
-from .conftest import execution, judgements, results
+from .conftest import execution, judgements
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,23 +70,6 @@ def test_the_audit_found_the_errors_and_the_run_says_so(mixed):
     assert counts["decided"] == len(mixed.items)
     assert counts["disagreements"] > 0
     assert "were wrong" in str(mixed) or "was wrong" in str(mixed)
-
-
-def test_an_interrupted_run_is_resumed_to_the_same_bytes(classifiers, data, mixed, tmp_path, interrupt):
-    stage, calls = erring(classifiers, data), interrupt(Erring, "decide", 4)
-    with pytest.raises(KeyboardInterrupt):
-        run_stage(stage, tmp_path / "run", execution())
-    run_stage(stage, tmp_path / "run", execution())
-    assert len(calls) > len(stage.parts)
-    assert results(tmp_path / "run") == results(mixed.folder)
-
-
-def test_shards_are_merged_to_the_same_bytes(classifiers, data, mixed, tmp_path):
-    stage, shards = erring(classifiers, data), [tmp_path / "one", tmp_path / "two"]
-    for number, folder in enumerate(shards, 1):
-        run_stage(stage, folder, execution(shard=f"{number}/2"))
-    assert merge(shards, tmp_path / "whole", {"nli": Judgements.publish}) == "nli"
-    assert results(tmp_path / "whole") == results(mixed.folder)
 
 
 def test_a_run_in_fp32_has_no_audit(exact):

@@ -1,21 +1,26 @@
 """`ng.nli`, its commands, and what compare is told of its runs."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import negengine as ng
 import polars as pl
 import pytest
 from documented import documented
+from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.experiments.nli.nli import NliRun, nli
-from negengine.engine.library.finished import open_run
+from negengine.engine.experiments.experiment import options_of
+from negengine.engine.experiments.nli.nli import Nli, nli
+from negengine.engine.experiments.nli.nli_pairs import read_sets
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
-from negengine.engine.runs.record import read_run
 
 from .conftest import HEADER, LONGEST
+
+COLUMNS = ["item", "condition", "premise", "hypothesis", "expected", "answer", "correct", "failed", "rank", "logprob"]
 
 
 @pytest.fixture(scope="module")
@@ -44,29 +49,27 @@ def test_the_function_gives_frames_tables_and_a_document(library_run, runs):
     assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
 
 
-def test_a_run_is_opened_again_from_its_folder(library_run):
-    opened = open_run(library_run.folder)
-    assert isinstance(opened, NliRun)
-    assert str(opened) == str(library_run)
-
-
-def test_what_made_the_run_is_recorded(library_run):
-    stage = read_run(library_run.folder).stages["nli"]
-    assert stage.identity["labels"] == ["not_entailment", "entailment"]
-    assert stage.sessions[0].workers[0]["device"] == "cpu"
-    assert stage.sessions[0].precision == "fp32"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"source": ["QNLI"]}, "--source QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"),
-        ({"original": {"QNLI": "dev.tsv"}}, "--original QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"),
-    ],
-)
-def test_wrong_options_are_refused_before_the_model_is_looked_for(options, message):
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("options", [{"source": ["QNLI"]}, {"original": {"QNLI": "dev.tsv"}}])
+def test_wrong_options_are_refused_before_the_model_is_looked_for(options):
+    with pytest.raises(InputError, match=rf"--{next(iter(options))} QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"):
         nli("there is no such model", **options)
+
+
+def test_an_original_set_of_a_command_has_its_source():
+    original = options_of(Nli)["original"]
+    assert original.from_command(["RTE=dev.tsv"]) == {"RTE": Path("dev.tsv")}
+    with pytest.raises(InputError, match=r"^--original dev\.tsv: give SOURCE=FILE, such as RTE=dev\.tsv$"):
+        original.from_command(["dev.tsv"])
+
+
+def test_every_pair_has_its_texts_and_a_wrong_label_fails(finished, data):
+    rows = finished.sentences()
+    sets = read_sets(data, {"RTE": data / "dev.tsv"}, ("RTE", "SNLI"))
+    texts = [(pair.text, pair.hypothesis) for own in sets for pair in own.pairs]
+    assert rows.columns[: len(COLUMNS)] == COLUMNS
+    assert rows.select("premise", "hypothesis").rows() == texts
+    assert (rows["failed"] != rows["correct"]).all()
+    assert (rows["correct"] == (rows["expected"] == rows["answer"])).all()
 
 
 def test_wrong_labels_are_refused_before_data_are_read(classifiers, tmp_path):
@@ -146,3 +149,36 @@ def test_the_methods_paragraph_has_its_numbers_and_the_papers_of_its_corpora(lib
 
 def test_the_same_run_again_has_the_same_bytes(library_run, tmp_path):
     assert reproduce(library_run.folder, tmp_path / "again", progress=False).is_same
+
+
+def test_a_finished_run_has_no_damage(finished, classifier):
+    checkpoint, _ = classifier
+    found = ng.verify(finished, sample=len(finished.items), torch=str(checkpoint))
+    assert not found.damage
+    samples = [(check.what, check.n) for check in found.checks if "again by" in check.what]
+    n = len(finished.items)
+    assert samples == [("pairs decided again by the reference model", n), ("pairs decided again by PyTorch", n)]
+
+
+def test_lies_about_a_pair_or_an_accuracy_are_found(runs, tmp_path):
+    """By plain recounts; a probability that could be one, by the model."""
+    folder = copy_without_parts(runs["three-way"].folder, tmp_path / "run")
+    items, summary = (pl.read_parquet(folder / name) for name in ("items.parquet", "summary.parquet"))
+    answer = items["answer"][0]
+    other = next(label for label in items["predicted"].unique() if (label == "entailment") != (answer == "entailment"))
+    for column, value, what in (
+        ("correct", not items["correct"][0], "a pair is right where both labels are the same"),
+        ("probability", 0.1, "the label given is the most probable one"),
+        ("predicted", other, "answer follows from predicted"),
+    ):
+        lie(folder, "nli", "items.parquet", changed(items, 0, **{column: value}))
+        assert what in damage(ng.verify(folder, sample=0))
+    lie(folder, "nli", "items.parquet", changed(items, 0, probability=(1 + items["probability"][0]) / 2))
+    assert not ng.verify(folder, sample=0).damage
+    assert damage(ng.verify(folder, sample=len(items))) == ["pairs decided again by the reference model"]
+    lie(folder, "nli", "items.parquet", items)
+    row = int((summary["metric"] == "accuracy").arg_max())
+    lie(folder, "nli", "summary.parquet", changed(summary, row, value=summary["value"][row] + 0.01))
+    found = damage(ng.verify(folder, sample=0))
+    assert "accuracies and drops of summary.parquet are those of the items" in found
+    assert "tables follow from items.parquet" in found
