@@ -48,11 +48,6 @@ DATA_FOLDER = Option(
 )
 
 
-def several(given: str | Sequence[Any]) -> list[Any]:
-    """The values of an option that takes one word or several."""
-    return [given] if isinstance(given, str) else list(given)
-
-
 class Experiment(ABC):
     """What is asked of a model; a subclass is a frozen dataclass whose fields are its options."""
 

@@ -20,3 +20,14 @@ def diagnostics_stage(exported, rows, *, draws=3, seed=0, items_per_part=128):
 def asked_run(kind, summary, items=None, model="mini", **attributes):
     """A run with these results."""
     return changed(kind(Path(), StageRecord({"model": model}, 1)), summary=summary, items=items, **attributes)
+
+
+def only(frame, **wanted):
+    """The one row with these values."""
+    [row] = frame.filter(**wanted).to_dicts()
+    return row
+
+
+def cell(summary, *key):
+    """The one row of a data set, condition, split and metric."""
+    return only(summary, **dict(zip(("dataset", "condition", "split", "metric"), key, strict=True)))

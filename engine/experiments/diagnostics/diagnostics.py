@@ -44,7 +44,7 @@ from ...library.sentences import CORRECT
 from ...views import Column, Section, Table
 from ..ask import Answers, Asked, Question
 from ..data_sets.sources import find
-from ..experiment import DATA_FOLDER, SEED, Option, several
+from ..experiment import DATA_FOLDER, SEED, Option
 from ..finished_run import AskedRun, descending, item_once
 from ..finished_run import means as recounted_means
 from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined, top_schema
@@ -247,7 +247,7 @@ class Diagnostics(Asked[Item]):
     @cached_property
     def read(self) -> Rows:
         path = find("lm-diagnostics", None if self.data is None else Path(self.data))
-        return read_diagnostics(path, several(self.dataset))
+        return read_diagnostics(path, list(self.dataset))
 
     @cached_property
     def items(self) -> Sequence[Item]:

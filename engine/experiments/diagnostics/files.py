@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ...basics.errors import InputError, choice
+from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.text_lines import Row, read_table
@@ -99,12 +99,11 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
     """Read the tables of a folder, with NAME.tsv in it or below it, or one such file; by default all that are there.
 
     Raises:
-        InputError: A name is unknown, a file is missing, or a line is bad: an item is there twice, a context has a
+        InputError: A file is missing, or a line is bad: an item is there twice, a context has a
             mask, a field has another value than the data's, or a context of ROLE-88 lacks its counterpart.
     """
-    datasets = [choice(Dataset, "--dataset", name).value for name in datasets]
     if is_file(path):
-        if tuple(datasets or [path.stem]) != (path.stem,) or path.stem not in DATASETS:
+        if tuple(datasets or (path.stem,)) != (path.stem,) or path.stem not in DATASETS:
             raise InputError(f"{path}: the file must be named {' or '.join(f'{n}.tsv' for n in datasets or DATASETS)}")
         files = {path.stem: path}
     else:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ...basics.errors import InputError, choice
+from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.text_lines import Row, json_rows, read_lines
@@ -87,9 +87,8 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
     """Read the facts of files and folders, in any of the layouts; of all corpora if none is named.
 
     Raises:
-        InputError: A corpus is unknown, there are no files or no facts, or a line is bad.
+        InputError: There are no files or no facts, or a line is bad.
     """
-    corpora = [choice(Corpus, "--corpus", name).value for name in corpora]
     excluded: Counter[str] = Counter()
     ours: list[tuple[str, Row]] = []  # every layout becomes ours
     primed: list[tuple[str, str, Row]] = []

@@ -33,7 +33,7 @@ from ...views import Column, Section, Table
 from ..ask import Answers, Asked, Question
 from ..data_sets.misprimed import MISPRIMES
 from ..data_sets.sources import find
-from ..experiment import Option, several
+from ..experiment import Option
 from ..finished_run import AskedRun, Correlated, chances
 from ..finished_run import means as recounted_means
 from ..items import ALL, ITEM_SCHEMA, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, joined, top_schema
@@ -219,9 +219,9 @@ class Lama(Asked[Fact]):
 
     @cached_property
     def facts(self) -> Facts:
-        given = [self.data] if isinstance(self.data, Path) else several(self.data or ())
+        given = [self.data] if isinstance(self.data, str | Path) else self.data or ()
         paths = [find("negated-lama", Path(path)) for path in given] or [find("negated-lama")]
-        return read_facts(paths, several(self.corpus))
+        return read_facts(paths, list(self.corpus))
 
     @cached_property
     def items(self) -> Sequence[Fact]:

@@ -43,11 +43,6 @@ def test_a_bad_table_is_refused_with_its_place(write, tmp_path, name, old, new, 
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_data_set_is_refused(write, tmp_path):
-    with pytest.raises(InputError, match=r"--dataset CPRAG-34: did you mean 'CPRAG-102'\? Give CPRAG-102, ROLE-88"):
-        read_diagnostics(write(tmp_path), ["CPRAG-34"])
-
-
 def test_a_missing_file_is_named(write, tmp_path):
     (write(tmp_path) / "ROLE-88.tsv").unlink()
     with pytest.raises(InputError, match=r"there is no ROLE-88\.tsv in it; give the folder of lm-diagnostics"):

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from asked_stages import diagnostics_stage
+from asked_stages import cell, diagnostics_stage, only
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -46,11 +46,6 @@ def judged(mini, decided):
         return decided(diagnostics_stage(mini, rows, draws=1), Fixed(mini, probabilities))[0]
 
     return judge
-
-
-def only(items, **wanted):
-    [row] = items.filter(**wanted).to_dicts()
-    return row
 
 
 def test_ranks_and_differences_decide(judged, small):
@@ -103,10 +98,6 @@ def test_words_outside_the_vocabulary_are_never_right_and_are_counted(mini, deci
     assert (second["outside_expected"], second["outside_compared"]) == ("zyxxqz", "zyxxqz")
     assert cell(summary, "CPRAG-102", "original", "all", "outside:accuracy")["value"] == 0.5
     assert cell(summary, "CPRAG-102", "original", "all", "outside:sensitivity")["value"] == 1
-
-
-def cell(summary, *key):
-    return only(summary, **dict(zip(("dataset", "condition", "split", "metric"), key, strict=True)))
 
 
 # ---------------------------------------------------------------- the slow reference

@@ -2,17 +2,9 @@
 
 import polars as pl
 import pytest
+from asked_stages import cell
 from negengine.engine.experiments.diagnostics.diagnostics import SCHEMA, Diagnostics
 from negengine.engine.experiments.items import joined
-
-
-def only(items, **wanted):
-    [row] = items.filter(**wanted).to_dicts()
-    return row
-
-
-def cell(summary, *key):
-    return only(summary, **dict(zip(("dataset", "condition", "split", "metric"), key, strict=True)))
 
 
 def hand_made(rows):

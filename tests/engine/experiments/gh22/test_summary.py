@@ -2,19 +2,10 @@
 
 import polars as pl
 import pytest
+from asked_stages import cell
 from negengine.engine.experiments.gh22.gh22_items import summarise
 
 from .conftest import LEXICON, RANKS
-
-
-def cell(summary, condition, split, metric):
-    (row,) = summary.filter(
-        pl.col("dataset") == "GH22",
-        pl.col("condition") == condition,
-        pl.col("split") == split,
-        pl.col("metric") == metric,
-    ).to_dicts()
-    return row
 
 
 def test_rates_and_drops_are_counts_over_items(finished):
@@ -31,11 +22,13 @@ def test_rates_and_drops_are_counts_over_items(finished):
                 assert len(own) == n
                 repeated[polarity] = sum(row["repeated"] for row in own) / n
                 split = f"3{polarity}@{rank}"
-                rate = cell(finished.summary, condition, split, "repetition_rate")
+                rate = cell(finished.summary, "GH22", condition, split, "repetition_rate")
                 assert rate["value"] == pytest.approx(repeated[polarity])
                 other = sum(not row["top1_is_verb"] for row in own) / n
-                assert cell(finished.summary, condition, split, "ungrammatical")["value"] == pytest.approx(other)
-            drop = cell(finished.summary, condition, f"3@{rank}", "drop")
+                assert cell(finished.summary, "GH22", condition, split, "ungrammatical")["value"] == pytest.approx(
+                    other
+                )
+            drop = cell(finished.summary, "GH22", condition, f"3@{rank}", "drop")
             assert (drop["value"], drop["n"]) == (pytest.approx(repeated["P"] - repeated["N"]), n)
 
 
@@ -56,21 +49,21 @@ def test_the_drop_is_the_difference_of_the_two_rates_on_the_same_pairs():
     """
     outcomes = [(True, False, True)] * 6 + [(True, True, True)] * 2 + [(False, True, False)] + [(False, False, False)]
     summary = summarise(items_of(outcomes))
-    assert cell(summary, "original", "1P@50", "repetition_rate")["value"] == 0.8
-    assert cell(summary, "original", "1N@50", "repetition_rate")["value"] == pytest.approx(0.3)
-    drop = cell(summary, "original", "1@50", "drop")
+    assert cell(summary, "GH22", "original", "1P@50", "repetition_rate")["value"] == 0.8
+    assert cell(summary, "GH22", "original", "1N@50", "repetition_rate")["value"] == pytest.approx(0.3)
+    drop = cell(summary, "GH22", "original", "1@50", "drop")
     assert drop["value"] == pytest.approx(0.5)
     assert drop["low"] < 0.5 < drop["high"]
-    assert cell(summary, "original", "1@50", "p:repetition_rate")["value"] == pytest.approx(0.125)
-    assert cell(summary, "original", "1@50", "p_holm:repetition_rate")["value"] == pytest.approx(0.125)
-    assert cell(summary, "original", "1N@50", "ungrammatical")["value"] == pytest.approx(0.2)
-    assert cell(summary, "original", "ACT@50", "act_not_a_verb")["value"] == 1
+    assert cell(summary, "GH22", "original", "1@50", "p:repetition_rate")["value"] == pytest.approx(0.125)
+    assert cell(summary, "GH22", "original", "1@50", "p_holm:repetition_rate")["value"] == pytest.approx(0.125)
+    assert cell(summary, "GH22", "original", "1N@50", "ungrammatical")["value"] == pytest.approx(0.2)
+    assert cell(summary, "GH22", "original", "ACT@50", "act_not_a_verb")["value"] == 1
 
 
 @pytest.mark.parametrize("outcome", [(True, True, True), (True, False, True)])
 def test_a_drop_that_is_the_same_for_all_pairs_still_has_an_interval(outcome):
     """Eight pairs that agree do not tell the drop exactly; and no drop can be above 100 percentage points."""
-    drop = cell(summarise(items_of([outcome] * 8)), "original", "1@50", "drop")
+    drop = cell(summarise(items_of([outcome] * 8)), "GH22", "original", "1@50", "drop")
     assert drop["low"] < drop["high"]
     assert -1 <= drop["low"] <= drop["value"] <= drop["high"] <= 1
 
@@ -78,5 +71,5 @@ def test_a_drop_that_is_the_same_for_all_pairs_still_has_an_interval(outcome):
 def test_any_of_the_three_verbs_counts_in_the_coordinated_variant_alone():
     outcomes = [(False, False, True)] * 4
     coordinated = summarise(items_of(outcomes, "coordinated"))
-    assert cell(coordinated, "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
+    assert cell(coordinated, "GH22", "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
     assert "repetition_rate:any" not in set(summarise(items_of(outcomes))["metric"])

@@ -163,13 +163,6 @@ def test_items_are_those_of_a_slow_reference_on_the_same_logits(finished, pytorc
         assert row["negated_top1_logprob"] == pytest.approx(negated[best], abs=1e-5)
 
 
-def test_relations_of_trex_are_grouped_as_in_the_paper(finished):
-    """P36 is 1-1; P103 and P30 are N-1."""
-    n = {(row["split"], row["metric"]): row["n"] for row in finished[3].filter(dataset="TREx").to_dicts()}
-    assert (n["1-1", "spearman"], n["N-1", "spearman"], n["N-1", "spearman-by-relation"]) == (2, 2, 2)
-    assert ("N-M", "spearman") not in n
-
-
 def test_only_a_fact_that_is_asked_both_ways_is_contrasted(finished):
     """Three of four facts of T-REx have a misprimed query."""
     rows = finished[3].filter(dataset="TREx", condition="original vs misprimed-high", metric="difference:precision@1")

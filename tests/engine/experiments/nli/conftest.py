@@ -129,12 +129,6 @@ def finished(head, runs):
     return runs[head]
 
 
-def cell(summary, *key):
-    columns = ("dataset", "condition", "split", "metric")
-    (row,) = summary.filter(*(summary[c] == v for c, v in zip(columns, key, strict=True))).to_dicts()
-    return row
-
-
 def results(folder: Path):
     """The bytes of the final files."""
     return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}

@@ -5,6 +5,7 @@ from collections import Counter
 import polars as pl
 import pytest
 import torch
+from asked_stages import cell
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_words import has_cue
 from negengine.engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
@@ -13,7 +14,7 @@ from negengine.engine.runs.loop import run_stage
 from negengine.engine.runs.merge import merge
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-from .conftest import HEADER, LONGEST, cell, execution, judgements, results
+from .conftest import HEADER, LONGEST, execution, judgements, results
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -3,40 +3,24 @@
 import numpy as np
 import polars as pl
 import pytest
+from asked_stages import cell
 from negengine.engine.experiments.nli.nli_judgements import ITEMS, summarise
 from negengine.engine.experiments.nli.nli_pairs import KINDS
 from negengine.engine.statistics.clusters import clustered_mean, proportion_interval
 from scipy import stats
 
-from .conftest import cell
-
 
 def items_of(rows):
     """(condition, item, split, negation, gold, answer) of SNLI, three-way."""
-    return pl.DataFrame(
-        [
-            (
-                "SNLI",
-                condition,
-                item,
-                f"{condition} {item}",
-                split,
-                negation,
-                gold,
-                answer,
-                0.5,
-                gold,
-                answer,
-                gold == answer,
-                False,
-                "fp32",
-                "a text",
-                "a hypothesis",
-            )
-            for condition, item, split, negation, gold, answer in rows
-        ],
-        schema=ITEMS,
-        orient="row",
+    fixed = {"dataset": "SNLI", "probability": 0.5, "truncated": False, "precision": "fp32"}
+    fixed |= {"premise": "a text", "hypothesis": "a hypothesis"}
+    names = ("condition", "item", "split", "negation", "gold", "predicted")
+    made = (fixed | dict(zip(names, row, strict=True)) for row in rows)
+    return pl.DataFrame(made, schema=ITEMS).with_columns(
+        id=pl.format("{} {}", "condition", "item"),
+        expected="gold",
+        answer="predicted",
+        correct=pl.col("gold") == pl.col("predicted"),
     )
 
 
