@@ -23,7 +23,7 @@ from ..runs.masked_stages import refuse_mixed
 from ..runs.record import mask_token
 from ..runs.stage import Stage
 from .items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
-from .published import Paper, paper_of
+from .published import CELL, Paper, paper_of
 from .vocabulary import LIST, Ranked, Vocabulary
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
@@ -182,7 +182,6 @@ def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int)
         yield from descending(items, [name.format(i) for i in range(1, count + 1)])
 
 
-_CELL = ("dataset", "condition", "split", "metric")
 _ITEM = ("dataset", "condition", "item")
 
 
@@ -198,10 +197,10 @@ def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) ->
     """
     several = pl.col("splits").str.split(SEPARATOR) if items["splits"].dtype == pl.String else pl.col("splits")
     by_split = items.with_columns(pl.col(*metrics).cast(pl.Float64), split=several)
-    counted = by_split.explode("split").drop_nulls("split").unpivot(metrics, index=_CELL[:-1], variable_name="metric")
-    wanted = counted.drop_nulls("value").group_by(_CELL).agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
+    counted = by_split.explode("split").drop_nulls("split").unpivot(metrics, index=CELL[:-1], variable_name="metric")
+    wanted = counted.drop_nulls("value").group_by(CELL).agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
     found = summary.filter(pl.col("metric").is_in(metrics))
-    return same_figures("the rates of summary.parquet are the means of the items", found, wanted, _CELL)
+    return same_figures("the rates of summary.parquet are the means of the items", found, wanted, CELL)
 
 
 def descending(items: pl.DataFrame, names: Sequence[str], item: Sequence[str] = _ITEM) -> Iterator[Recount]:

@@ -17,6 +17,7 @@ from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import CORRECT
 from ..finished_run import item_once
 from ..items import ALL, ORIGINAL
+from ..published import CELL
 from .nli_pairs import NEW, Label
 
 
@@ -32,30 +33,18 @@ def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-_ITEM = ("dataset", "condition", "item")
-_CELL = ("dataset", "condition", "split", "metric")
-
-
 def recounts(items: pl.DataFrame, summary: pl.DataFrame, head: Sequence[str]) -> Iterator[Recount]:
     """What must hold of the two files of a finished run; `head` are the labels of the classifier."""
     yield item_once(items)
-    yield holds("a pair is right where both labels are the same", items, _agree("correct", "expected", "answer"), _ITEM)
-    yield holds("labels are those of the classifier", items, pl.col("predicted").is_in(list(head)), _ITEM)
+    agree = pl.col("correct") == (pl.col("expected") == pl.col("answer"))
+    yield holds("a pair is right where both labels are the same", items, agree)
+    yield holds("labels are those of the classifier", items, pl.col("predicted").is_in(list(head)))
     for fine, coarse in (("predicted", "answer"), ("gold", "expected")):
         two_way = (pl.col(coarse) == str(Label.NOT_ENTAILMENT)) & (pl.col(fine) != str(Label.ENTAILMENT))
-        yield holds(f"{coarse} follows from {fine}", items, (pl.col(coarse) == pl.col(fine)) | two_way, _ITEM)
-    least = 1 / len(head) - LOGARITHM
-    yield holds(
-        "the label given is the most probable one",
-        items,
-        pl.col("probability").is_between(least, 1 + LOGARITHM),
-        _ITEM,
-    )
+        yield holds(f"{coarse} follows from {fine}", items, (pl.col(coarse) == pl.col(fine)) | two_way)
+    most_probable = pl.col("probability").is_between(1 / len(head) - LOGARITHM, 1 + LOGARITHM)
+    yield holds("the label given is the most probable one", items, most_probable)
     yield _accuracies(items, summary)
-
-
-def _agree(truth: str, one: str, other: str) -> pl.Expr:
-    return pl.col(truth) == (pl.col(one) == pl.col(other))
 
 
 def _accuracies(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
@@ -67,19 +56,19 @@ def _accuracies(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
             items.filter((pl.col("condition") == ORIGINAL) & pl.col("negation")).with_columns(split=pl.lit("negation")),
         ]
     )
-    accuracy = splits.group_by(_CELL[:-1]).agg(value=pl.col("correct").mean(), n=pl.len().cast(pl.Int64))
+    accuracy = splits.group_by(CELL[:-1]).agg(value=pl.col("correct").mean(), n=pl.len().cast(pl.Int64))
     before = accuracy.filter((pl.col("condition") == ORIGINAL) & (pl.col("split") == ALL)).select(
         "dataset", before="value"
     )
     drops = accuracy.filter(pl.col("condition") == NEW).join(before, on="dataset")
     counted = pl.concat(
         [
-            accuracy.with_columns(metric=pl.lit("accuracy")).select(*_CELL, "value", "n"),
-            drops.select(*_CELL[:-1], metric=pl.lit("drop"), value=pl.col("before") - pl.col("value"), n="n"),
+            accuracy.with_columns(metric=pl.lit("accuracy")).select(*CELL, "value", "n"),
+            drops.select(*CELL[:-1], metric=pl.lit("drop"), value=pl.col("before") - pl.col("value"), n="n"),
         ]
     )
     found = summary.filter(pl.col("metric").is_in(["accuracy", "drop"]))
-    return same_figures("accuracies and drops of summary.parquet are those of the items", found, counted, _CELL)
+    return same_figures("accuracies and drops of summary.parquet are those of the items", found, counted, CELL)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
+from negengine.engine.results.report.side_by_side import chapters
 
 from .conftest import HEADER, LONGEST
 
@@ -182,3 +183,12 @@ def test_lies_about_a_pair_or_an_accuracy_are_found(runs, tmp_path):
     found = damage(ng.verify(folder, sample=0))
     assert "accuracies and drops of summary.parquet are those of the items" in found
     assert "tables follow from items.parquet" in found
+
+
+def test_where_runs_stand_side_by_side_a_baseline_keeps_its_name(runs):
+    """It was drawn as a second accuracy of its run."""
+    together = chapters(list(runs.values()))[0]
+    data = together.sections[0].figures[0].plot.data
+    series = [f"{name}{other}" for name in runs for other in ("", ", majority baseline", ", paper")]
+    assert data["model"].unique(maintain_order=True).to_list() == series
+    assert data.group_by("model", "dataset", "place").len()["len"].max() == 1
