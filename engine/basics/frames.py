@@ -43,18 +43,17 @@ def write_frame(path: Path, frame: pl.LazyFrame) -> str:
     def write(temporary: Path) -> None:
         nonlocal digest
         with temporary.open("wb") as file:
-            digest = _digest(frame, file)
+            digest = frame_sha256(frame, file)
 
     write_atomically(path, write)
     return digest
 
 
-def frame_sha256(frame: pl.LazyFrame) -> str:
-    """SHA-256 in hex of what `write_frame` would write; rows that cannot be read are an `InputError`."""
-    return _digest(frame, None)
+def frame_sha256(frame: pl.LazyFrame, file: BinaryIO | None = None) -> str:
+    """SHA-256 in hex of a frame as a Parquet file, which is written if there is one to write into.
 
-
-def _digest(frame: pl.LazyFrame, file: BinaryIO | None) -> str:
+    Rows that cannot be read are an `InputError`.
+    """
     stream = _Digested(file)
     try:
         _write(frame, stream)
@@ -62,7 +61,7 @@ def _digest(frame: pl.LazyFrame, file: BinaryIO | None) -> str:
         if stream.error is not None:  # Polars loses which error the operating system gave
             raise stream.error from None
         raise
-    return stream.sha256
+    return stream.digest.hexdigest()
 
 
 def _write(frame: pl.LazyFrame, stream: Any) -> None:
@@ -82,17 +81,13 @@ class _Digested(io.RawIOBase):
     def __init__(self, file: BinaryIO | None) -> None:
         self.error: OSError | None = None
         self._file = file
-        self._hash = hashlib.sha256()
-
-    @property
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
+        self.digest = hashlib.sha256()
 
     def writable(self) -> bool:
         return True
 
     def write(self, content: Any, /) -> int:
-        self._hash.update(content)
+        self.digest.update(content)
         if self._file is None:
             return memoryview(content).nbytes
         try:

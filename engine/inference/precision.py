@@ -52,18 +52,12 @@ Models = ModelPair[LanguageModel]
 
 
 def open_pair(
-    opening: Callable[..., Opened],
-    exported: ExportedModel,
-    device: Device,
-    precision: Precision,
-    *,
-    batch_tokens: int | None = None,
-    threads: int | None = None,
+    opening: Callable[..., Opened], exported: ExportedModel, device: Device, precision: Precision, **session: Any
 ) -> ModelPair[Opened]:
     """Open the reference model by `opening`; the low-precision model is opened when a pattern needs it.
 
-    Raises:
-        InputError: `mixed` is asked for and the export has no low-precision model for the device.
+    `session` are `batch_tokens` and `threads`. If `mixed` is asked for and the export has no low-precision model for
+    the device, that is an `InputError`.
     """
     graph = exported.low_precision(device.kind)
     if precision is Precision.MIXED and graph is None:
@@ -71,7 +65,7 @@ def open_pair(
             f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
             "give --precision fp32"
         )
-    open_graph = partial(opening, exported, device, batch_tokens=batch_tokens, threads=threads)
+    open_graph = partial(opening, exported, device, **session)
     if precision is Precision.FP32 or graph is None:
         return ModelPair(open_graph())
     return ModelPair(open_graph(), partial(open_graph, graph=graph))

@@ -8,19 +8,13 @@ from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError, check_number, first_line, shortened
 
 
-def test_an_ordinary_message_stays_as_it_is():
+def test_a_message_of_any_length_keeps_what_and_what_to_do():
     message = "/home/me/runs/roberta-base/triplets.parquet: missing, or changed since the run wrote it"
     assert str(InputError(message)) == message
-
-
-def test_a_long_word_loses_its_middle():
     said = str(InputError(f"no exported model {'x' * 5_000}: run `negengine export` first"))
     assert said.startswith("no exported model xxx")
     assert said.endswith("xxx: run `negengine export` first")
     assert len(said) < 250
-
-
-def test_a_long_message_keeps_what_and_what_to_do():
     said = shortened("the file: " + "word " * 10_000 + "; give another one")
     assert said.startswith("the file: word")
     assert said.endswith("; give another one")
@@ -37,19 +31,12 @@ def test_an_error_travels_between_processes():
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 
-@pytest.mark.parametrize("value", [1, 10, None])
-def test_a_number_within_its_bounds_passes(value):
-    check_number("--draws", value, 1, 10)
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(0, "--draws 0: give"), (11, "--draws 11: give"), (10**5_000, "--draws of more than 20 digits: give")],
-    ids=["below", "above", "thousands of digits"],
-)
-def test_a_number_beyond_its_bounds_is_told_with_them(value, said):
-    with pytest.raises(InputError, match=f"^{said} a number from 1 to 10$"):
+def test_a_number_beyond_its_bounds_is_told_with_them():
+    for value in (1, 10, None):
         check_number("--draws", value, 1, 10)
+    for value, said in {0: "0", 11: "11", 10**5_000: "of more than 20 digits"}.items():
+        with pytest.raises(InputError, match=f"^--draws {said}: give a number from 1 to 10$"):
+            check_number("--draws", value, 1, 10)
 
 
 def test_the_first_line_of_an_error_that_says_nothing_is_its_name():

@@ -13,7 +13,6 @@ from negengine.engine.runs.part import PartFiles
 from small_stages import work
 
 SELECTED = {"selection.json", "triplets.parquet", "answers.parquet"}
-SCORED = {"scores.parquet", "rates.parquet"}
 MASKS = (0x01, 0x20, 0x80, 0xFF)
 
 
@@ -44,22 +43,21 @@ def test_every_file_of_a_run_is_looked_at(run):
         "select.done.json",
         "score.done.json",
         ".lock",
-        "selection.json",
-        "triplets.parquet",
-        "answers.parquet",
-        *SCORED,
+        *SELECTED,
+        "scores.parquet",
+        "rates.parquet",
     }
 
 
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        ("run.json", 1),
-        ("select.done.json", 1),
-        ("selection.json", 1),
-        ("triplets.parquet", 3),
-        ("answers.parquet", 5),
-        ("rates.parquet", 3),
+        ("run.json", 2),
+        ("select.done.json", 2),
+        ("selection.json", 3),
+        ("triplets.parquet", 5),
+        ("answers.parquet", 11),
+        ("rates.parquet", 11),
     ],
 )
 def test_a_flipped_bit_in_a_file_of_a_run_is_noticed(run, name, step):

@@ -71,20 +71,15 @@ def test_a_disk_that_is_full_in_the_middle_of_the_rows_is_one_line(tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_something_else_than_parquet_is_one_line(tmp_path):
-    with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it"):
-        parquet_frame(b"PAR1", tmp_path / "x.parquet")
-
-
-@pytest.mark.parametrize("kind", [PolarsError, PanicException, OSError, ValueError])
+@pytest.mark.parametrize("kind", [None, PolarsError, PanicException, OSError, ValueError])
 def test_whatever_polars_says_of_a_file_is_one_line(tmp_path, monkeypatch, kind):
     def fail(content):
         raise kind("out of\nspec")
 
-    monkeypatch.setattr(pl, "read_parquet", fail)
-    with pytest.raises(InputError) as caught:
-        parquet_frame(b"", tmp_path / "x.parquet")
-    assert str(caught.value) == f"{tmp_path}/x.parquet: not as negengine writes it (out of); run it again elsewhere"
+    if kind is not None:
+        monkeypatch.setattr(pl, "read_parquet", fail)
+    with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(.*\); run it again elsewhere$"):
+        parquet_frame(b"PAR1", tmp_path / "x.parquet")
 
 
 def test_an_error_of_polars_itself_is_not_taken_for_one_of_the_disk(tmp_path):

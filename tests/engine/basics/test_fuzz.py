@@ -113,7 +113,7 @@ def edited(draw, content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Reader:
-    """A file of the material, how it is damaged, and who reads it."""
+    """A file of the material, who reads it, and how it is damaged."""
 
     file: str
     read: Callable[[Path], object]
@@ -227,32 +227,29 @@ def read_stimuli(name: str) -> Callable[[Path], object]:
     return read
 
 
+LEXICON = (
+    *("verbs.txt", "names_male.txt", "professions.txt", "pronouns.txt", "articles.txt", "slot_CITY.txt"),
+    "agreement.toml",
+)
+FACTS = (
+    *("ours/TREx.jsonl", "primed/TREx/random/P36.jsonl", "queries/ConceptNet/test.jsonl", "facts/TREx/P36.jsonl"),
+    *("facts/relations.jsonl", "rated/GoogleRE/place_of_birth.jsonl"),
+)
 RUN, SMALL, PART = "run/run.json", "small/run.json", "small/parts/select/part-00001"
 READERS = {
-    **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("verbs", "names_male", "professions")},
-    **{f"lexicon: {name}": Reader(f"lexicon/{name}.txt", lexicon) for name in ("pronouns", "articles", "slot_CITY")},
-    "lexicon: agreement": Reader("lexicon/agreement.toml", lexicon),
+    **{f"lexicon: {name}": Reader(f"lexicon/{name}", lexicon) for name in LEXICON},
     "language": Reader("language.toml", lambda folder: Rules(load_language(folder / "language.toml")).findings()),
     "patterns": Reader("patterns.toml", lambda folder: load_patterns(folder / "patterns.toml").sha256),
     "a suite": Reader("suite.toml", lambda folder: SuiteFile.read(folder / "suite.toml").probes),
-    "LAMA, ours": Reader("ours/TREx.jsonl", lambda folder: read_facts([folder / "ours"]).sha256),
-    "LAMA, misprimed": Reader("primed/TREx/random/P36.jsonl", lambda folder: read_facts([folder / "primed"]).sha256),
-    "LAMA, queries": Reader("queries/ConceptNet/test.jsonl", lambda folder: read_facts([folder / "queries"]).sha256),
-    "LAMA, facts": Reader("facts/TREx/P36.jsonl", lambda folder: read_facts([folder / "facts"]).sha256),
-    "LAMA, templates": Reader("facts/relations.jsonl", lambda folder: read_facts([folder / "facts"]).sha256),
-    "LAMA, ratings": Reader(
-        "rated/GoogleRE/place_of_birth.jsonl", lambda folder: read_facts([folder / "rated"]).sha256
-    ),
+    **{
+        f"LAMA: {file}": Reader(file, lambda folder, own=own: read_facts([folder / own]).sha256)
+        for own, file in ((name.split("/")[0], name) for name in FACTS)
+    },
     "vocabulary": Reader("words.txt", lambda folder: Ranked.of(str(folder / "words.txt")).sha256),
-    "diagnostics: CPRAG-102": Reader(
-        "tables/CPRAG-102.tsv", lambda folder: read_diagnostics(folder / "tables/CPRAG-102.tsv").sha256
-    ),
-    "diagnostics: ROLE-88": Reader(
-        "tables/ROLE-88.tsv", lambda folder: read_diagnostics(folder / "tables/ROLE-88.tsv").sha256
-    ),
-    "diagnostics: NEG-136-NAT": Reader(
-        "tables/NEG-136-NAT.tsv", lambda folder: read_diagnostics(folder / "tables/NEG-136-NAT.tsv").sha256
-    ),
+    **{
+        f"diagnostics: {name}": Reader(name, lambda folder, own=name: read_diagnostics(folder / own).sha256)
+        for name in ("tables/CPRAG-102.tsv", "tables/ROLE-88.tsv", "tables/NEG-136-NAT.tsv")
+    },
     "NLI, benchmark": Reader("RTE.txt", lambda folder: read_benchmark(folder / "RTE.txt", "RTE")),
     "NLI, original": Reader("dev.tsv", lambda folder: read_original(folder / "dev.tsv", "RTE")),
     "cues": Reader("text.txt", lambda folder: cue_share(folder / "text.txt")),
@@ -306,9 +303,20 @@ TRAINED = {
     "files": {"config.json": hashlib.sha256(b"{}").hexdigest()},
     "result": {"steps": 20, "epochs": 2, "score": 0.5, "history": [{"epoch": 1, "accuracy": 0.5, "loss": 0.7}]},
 }
-PRIMED = {
-    "sub_label": "Paris", "obj_label": "France", "masked_sentences": ["Paris is in [MASK]."],
-    "masked_negations": ["Paris is not in [MASK]."], "masked_misprimed": ["Italy? Paris is in [MASK]."], "pred": "P36",
+ROWS = {
+    "ours/TREx.jsonl": {"relation": "P1", "sub_label": "A", "obj_label": "b", "masked_sentence": "A [MASK].",
+                        "misprimed_random": "B? A [MASK]."},
+    "primed/TREx/random/P36.jsonl": {"sub_label": "Paris", "obj_label": "France", "pred": "P36",
+                                     "masked_sentences": ["Paris is in [MASK]."],
+                                     "masked_negations": ["Paris is not in [MASK]."],
+                                     "masked_misprimed": ["Italy? Paris is in [MASK]."]},
+    "queries/ConceptNet/test.jsonl": {"pred": "IsA", "sub_label": "a", "obj_label": "b", "negated": [], "uuid": "1",
+                                      "masked_sentences": ["a is [MASK]."]},
+    "facts/TREx/P36.jsonl": {"sub_label": "Paris", "obj_label": "France", "uuid": "7"},
+    "facts/relations.jsonl": {"relation": "P36", "template": "[X] is in [Y] .",
+                              "template_negated": "[X] is not in [Y] ."},
+    "rated/GoogleRE/place_of_birth.jsonl": {"sub_label": "Anna", "obj_label": "Rome",
+                                            "judgments": [{"judgment": own} for own in ("yes", "no", "yes")]},
 }  # fmt: skip
 TEXTS = {
     "lexicon/articles.txt": "a\nan\n",
@@ -386,37 +394,7 @@ pairs = 60
 vary = {coreference = ["pronoun", "same-name"]}
 models = ["mini"]
 """,
-    "ours/TREx.jsonl": json.dumps(
-        {
-            "relation": "P1",
-            "sub_label": "A",
-            "obj_label": "b",
-            "masked_sentence": "A [MASK].",
-            "misprimed_random": "B? A [MASK].",
-        }
-    ),
-    "primed/TREx/random/P36.jsonl": json.dumps(PRIMED),
-    "queries/ConceptNet/test.jsonl": json.dumps(
-        {
-            "pred": "IsA",
-            "sub_label": "a",
-            "obj_label": "b",
-            "masked_sentences": ["a is [MASK]."],
-            "negated": [],
-            "uuid": "1",
-        }
-    ),
-    "facts/TREx/P36.jsonl": json.dumps({"sub_label": "Paris", "obj_label": "France", "uuid": "7"}),
-    "facts/relations.jsonl": json.dumps(
-        {"relation": "P36", "template": "[X] is in [Y] .", "template_negated": "[X] is not in [Y] ."}
-    ),
-    "rated/GoogleRE/place_of_birth.jsonl": json.dumps(
-        {
-            "sub_label": "Anna",
-            "obj_label": "Rome",
-            "judgments": [{"judgment": "yes"}, {"judgment": "no"}, {"judgment": "yes"}],
-        }
-    ),
+    **{name: json.dumps(row) for name, row in ROWS.items()},
     "words.txt": "dance\nsmoke\n",
     "tables/CPRAG-102.tsv": (
         "item\tcontext_s1\tcontext_s2\texpected\twithin_category\tbetween_category\tconstraint\n"

@@ -1,3 +1,5 @@
+"""What controls a terminal is shown, and everything else stays."""
+
 import json
 
 import pytest
@@ -15,21 +17,12 @@ UNSAFE = {
 }
 
 
-@pytest.mark.parametrize(("character", "shown"), UNSAFE.items())
-def test_what_a_terminal_obeys_is_shown(character, shown):
-    assert printable(f"a{character}b") == printable_lines(f"a{character}b") == f"a{shown}b"
-
-
-@pytest.mark.parametrize("text", ["naïve ≈ − × °", "中文 עברית", "😀", "[/b] [red]", "Ġsmoke", r"a\nb"])
-def test_other_texts_stay_as_they_are(text):
-    assert printable(text) == text
-
-
-def test_one_line_stays_one_line():
+def test_what_a_terminal_obeys_is_shown_and_other_texts_stay():
+    for character, shown in UNSAFE.items():
+        assert printable(f"a{character}b") == printable_lines(f"a{character}b") == f"a{shown}b"
+    for text in ["naïve ≈ − × °", "中文 עברית", "😀", "[/b] [red]", "Ġsmoke", r"a\nb"]:
+        assert printable(text) == text
     assert printable("a\n\tb") == r"a\n\tb"
-
-
-def test_lines_stay_lines():
     assert printable_lines("a\n\tb") == "a\n\tb"
 
 
@@ -40,6 +33,12 @@ def test_a_document_is_the_same_to_a_reader_of_json():
     assert not any(character in document for character in UNSAFE)
 
 
-def test_one_thing_is_not_several():
-    assert [counted(n, "row") for n in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
-    assert [counted(n, "part is", "parts are") for n in (1, 2)] == ["1 part is", "2 parts are"]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("row",), ["0 rows", "1 row", "2,000 rows"]),
+        (("part is", "parts are"), ["0 parts are", "1 part is", "2,000 parts are"]),
+    ],
+)
+def test_one_thing_is_not_several(words, said):
+    assert [counted(n, *words) for n in (0, 1, 2_000)] == said

@@ -23,17 +23,18 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def test_a_checkout_has_the_commit_that_git_names(checkout):
-    assert source_commit(checkout) == git(checkout, "rev-parse", "HEAD")
-
-
-def test_changed_files_are_told_and_new_ones_are_not(checkout):
+def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(checkout, monkeypatch):
+    """New files do not count, nor does another repository in the environment."""
     commit = git(checkout, "rev-parse", "HEAD")
     (checkout / "notes.txt").write_text("new")
+    monkeypatch.setenv("GIT_DIR", str(checkout / "elsewhere"))
     assert source_commit(checkout) == commit
     source_commit.cache_clear()
     (checkout / "code.py").write_text("2\n")
     assert source_commit(checkout) == f"{commit}+changes"
+    source_commit.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    assert source_commit(checkout) is None
 
 
 def test_the_repository_around_a_folder_is_not_its_own(checkout):
@@ -41,17 +42,6 @@ def test_the_repository_around_a_folder_is_not_its_own(checkout):
     inside = checkout / "site-packages"
     inside.mkdir()
     assert source_commit(inside) is None or source_commit(inside) != git(checkout, "rev-parse", "HEAD")
-
-
-def test_without_git_the_commit_is_not_known(checkout, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    assert source_commit(checkout) is None
-
-
-def test_another_repository_in_the_environment_does_not_count(checkout, monkeypatch, tmp_path):
-    expected = git(checkout, "rev-parse", "HEAD")
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert source_commit(checkout) == expected
 
 
 class Installed:
