@@ -204,6 +204,9 @@ def test_where_there_is_no_such_limit_or_no_end_to_it_nothing_is_refused(monkeyp
         monkeypatch.setattr(resource, "getrlimit", lambda kind, soft=soft: (soft, resource.RLIM_INFINITY))
         refuse_few_open_files()
     assert asked == [(NEEDED, resource.RLIM_INFINITY)]
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (20, 20))
+    with pytest.raises(InputError, match="this process may have 20 files open, and a run needs 64"):
+        refuse_few_open_files()
     monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
     refuse_few_open_files(10**9)
 
