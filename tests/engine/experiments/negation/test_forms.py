@@ -4,7 +4,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation.negation.negation_runs import SelectionRun
+from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.experiments.negation.triplet_checks import recount_scores
 
 # The bundled model copies verbs, so a second form that is the verb of the context is what it repeats.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from negengine.engine.experiments.negation import selection_plan as planning
 from negengine.engine.experiments.negation.negation import Select
-from negengine.engine.experiments.negation.negation.negation_runs import SelectionRun
+from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.library.model import open_model
 from negengine.engine.statistics.power import clusters_needed
 

@@ -7,7 +7,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from lies import changed, lie, remove_parts
-from negengine.engine.experiments.negation.negation.negation_runs import SelectionRun
+from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.experiments.negation.rates import rates
 from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.library.again import Compared, Draw, Verdict
