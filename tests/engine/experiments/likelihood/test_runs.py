@@ -197,6 +197,16 @@ def test_a_pair_that_is_none_is_refused(model, tmp_path, rows, message):
         run_on(model, data, tmp_path / "run", pair="p", acceptable="ok")
 
 
+def test_what_does_not_count_is_told(model, tmp_path):
+    data = {"sentence": ["She smokes \U00013000.", "He smoke.", "a [PAD]"], "p": ["a", "b", "b"], "ok": [1, 1, 0]}
+    run = run_on(model, data, tmp_path / "run", pair="p", acceptable="ok", skip_bad=True)
+    assert run.remarks() == [
+        "1 sentences hold a word that the vocabulary cannot express; its token is the unknown one",
+        "1 row was skipped: skipped.parquet says why",
+        "2 pairs are not complete and do not count",
+    ]
+
+
 def test_a_folder_of_tables_is_one_run(model, pairs, tmp_path):
     (tmp_path / "set").mkdir()
     for number in range(2):
@@ -225,7 +235,7 @@ def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
     run = run_on(model, data, tmp_path / "b", skip_bad=True, per_word=True)
     assert run.items["row"].to_list() == [1, 7]
     assert run.frame("skipped.parquet")["row"].to_list() == [2, 3, 4, 5, 6]
-    assert run.record.counts["skipped"] == 5
+    assert run.remarks() == ["5 rows were skipped: skipped.parquet says why"]
     shutil.rmtree(run.folder / "parts")
     assert verify(run.folder, sample=0).damage == ()
 
