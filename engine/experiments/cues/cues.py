@@ -22,7 +22,7 @@ from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...library.run import Run
-from ...runs.masked_stages import ExportedStage, description, refuse_mixed
+from ...runs.masked_stages import ExportedStage, description
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...views import Table
@@ -121,8 +121,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
 
     def open(self, options: Opening) -> CueDetector:
-        """An `InputError` if mixed precision is asked for."""
-        refuse_mixed(self.name, options.precision)
         return CueDetector(self.exported, choose_device(options.device), **options.session)
 
     def describe(self, model: CueDetector) -> Mapping[str, Any]:

@@ -250,27 +250,29 @@ def test_an_output_that_is_not_a_folder(refused, odd):
     refused((*SELECT, "-o", ODD[odd]), "")
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "device"])
+MADE_AS = {
+    "pipe": os.mkfifo,
+    "folder": Path.mkdir,
+    "loop": lambda path: path.symlink_to("verbs.txt"),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("kind", MADE_AS)
 def test_a_word_list_that_is_not_a_file(refused, kind):
     def spoil(folder: Path) -> None:
         path = folder / "lexicon/verbs.txt"
         path.unlink()
-        match kind:
-            case "pipe":
-                os.mkfifo(path)
-            case "folder":
-                path.mkdir()
-            case "loop":
-                path.symlink_to("verbs.txt")
-            case "device":
-                path.symlink_to("/dev/zero")
+        MADE_AS[kind](path)
 
     refused(SELECT, "lexicon/verbs.txt: cannot be read", spoil)
 
 
 # ---------------------------------------------------------------- numbers and words
 
+TEXTS = ["", "[MASK]" * 2_000, "no mask", "word " * 5_000 + "[MASK]", LETTERS + "[MASK]", "[PAD] [MASK]"]
 NUMBERS = {
+    "": (("predict", "model"), TEXTS),
     "--seed": (SELECT, [DIGITS, "9" * 400, str(2**63), "-1", "1.5", "nan", "", "one"]),
     "--threads": (SELECT, [DIGITS, "9" * 400, "1025", "0", "-1", ""]),
     "--draws": (DIAGNOSTICS, [DIGITS, "9" * 400, "1000000000", "0", "nan", ""]),
@@ -296,16 +298,7 @@ NUMBERS = {
     ids=lambda text: ascii(text[:20]),
 )
 def test_a_value_that_an_option_cannot_have(refused, option, value):
-    refused((*NUMBERS[option][0], option.split()[-1], value), "")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[MASK]" * 2_000, "no mask", "word " * 5_000 + "[MASK]", LETTERS + "[MASK]", "[PAD] [MASK]"],
-    ids=lambda text: text[:20],
-)
-def test_a_text_without_one_mask_or_of_any_length(refused, text):
-    refused(("predict", "model", text), "")
+    refused((*NUMBERS[option][0], *filter(None, [option]), value), "")
 
 
 def test_a_command_that_does_not_exist(refused):
@@ -388,11 +381,6 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_a_row_that_the_model_cannot_be_asked(refused, row):
-    refused(PROBE, "own.csv:2: ", written("own.csv", ROWS[row]))
-
-
 # ---------------------------------------------------------------- JSON lines
 
 FACT = json.loads(LAMA)
@@ -450,7 +438,7 @@ PAIRS = {
 
 SPOILT = {
     "patterns.toml": (SELECT, TOML),
-    "own.csv": (PROBE, OWN_TABLES),
+    "own.csv": (PROBE, OWN_TABLES | ROWS),
     "lama/TREx.jsonl": (LAMA_COMMAND, LINES),
     "lama/TREx.jsonl.gz": (LAMA_COMMAND, PACKED),
     "diagnostics/NEG-136-SIMP.tsv": (DIAGNOSTICS, ITEMS),
@@ -458,17 +446,15 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [(name, content) for name, (_, contents) in SPOILT.items() for content in contents]
-)
-def test_a_file_that_is_not_what_it_should_be(refused, name, content):
-    arguments, contents = SPOILT[name]
-    refused(arguments, name, written(name, contents[content]))
+USERS_FILES = [
+    *((own, name, content) for name, (own, contents) in SPOILT.items() for content in contents.values()),
+    *((SELECT, f"lexicon/{name}", f"{text}\n") for name, texts in LISTS.items() for text in texts),
+]
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in LISTS.items() for text in texts])
-def test_a_word_list_that_is_not_one(refused, name, text):
-    refused(SELECT, "", written(f"lexicon/{name}", f"{text}\n"))
+@pytest.mark.parametrize(("arguments", "name", "content"), USERS_FILES, ids=lambda value: repr(value)[:40])
+def test_a_file_that_is_not_what_it_should_be(refused, arguments, name, content):
+    refused(arguments, "" if name.startswith("lexicon/") else name, written(name, content))
 
 
 def test_a_context_that_takes_a_regular_expression_hours(refused):
@@ -523,23 +509,6 @@ DONE = {
 }
 
 
-@pytest.mark.parametrize("change", STAGE)
-def test_a_record_that_somebody_made_with_a_right_digest(refused, change):
-    def spoil(folder: Path) -> None:
-        reseal(folder / "run/run.json", lambda document: document["stages"]["select"].update(STAGE[change]))
-
-    refused(("score", "run"), "", spoil)
-
-
-@pytest.mark.parametrize("change", DONE)
-@pytest.mark.parametrize("arguments", READ_BY["run/run.json"][:3], ids=lambda arguments: arguments[0])
-def test_a_marker_that_somebody_made_with_a_right_digest(refused, arguments, change):
-    def spoil(folder: Path) -> None:
-        reseal(folder / "run/select.done.json", lambda document: document.update(DONE[change]))
-
-    refused(arguments, "", spoil)
-
-
 EXPORT = {
     "a padding id below 0": {"padding_id": -1},
     "a vocabulary of 0": {"vocab_size": 0},
@@ -554,14 +523,7 @@ EXPORT = {
 }
 
 
-@pytest.mark.parametrize("change", EXPORT)
-def test_an_export_that_somebody_made_with_a_right_digest(refused, change):
-    def spoil(folder: Path) -> None:
-        reseal(folder / "model/export.json", lambda document: document.update(EXPORT[change]))
-
-    refused(SELECT, "", spoil)
-
-
+A_TRAINING = {"format": 1, "negengine": "0.1.0", "kind": "nli train", "identity": {}}
 TRAINING = {
     "finished without a result": {"finished": True},
     "no epochs": {"finished": True, "result": {"steps": 1, "epochs": 0, "score": 0.5}},
@@ -573,14 +535,33 @@ TRAINING = {
 }
 
 
-@pytest.mark.parametrize("change", TRAINING)
-def test_a_training_that_somebody_made_with_a_right_digest(refused, change):
-    def spoil(folder: Path) -> None:
-        (folder / "trained").mkdir()
-        record = {"format": 1, "negengine": "0.1.0", "kind": "nli train", "identity": {}} | TRAINING[change]
-        (folder / "trained/training.json").write_bytes(seal(record))
+RUN_READERS = READ_BY["run/run.json"][:3]
+MADE = {  # document → the commands that read it, and what somebody has changed in it
+    "run/run.json": (RUN_READERS[:1], {name: {"stages": STAGE[name]} for name in STAGE}),
+    "run/select.done.json": (RUN_READERS, DONE),
+    "model/export.json": ([SELECT], EXPORT),
+    "trained/training.json": ([TRAIN_NLI], TRAINING),
+}
 
-    refused(TRAIN_NLI, "trained", spoil)
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "change"),
+    [(name, own, change) for name, (readers, changes) in MADE.items() for own in readers for change in changes],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_document_that_somebody_made_with_a_right_digest(refused, name, arguments, change):
+    changed = MADE[name][1][change]
+
+    def spoil(folder: Path) -> None:
+        if name == "trained/training.json":
+            (folder / "trained").mkdir()
+            (folder / name).write_bytes(seal(A_TRAINING | changed))
+        elif "stages" in changed:
+            reseal(folder / name, lambda document: document["stages"]["select"].update(changed["stages"]))
+        else:
+            reseal(folder / name, lambda document: document.update(changed))
+
+    refused(arguments, "trained" if name.startswith("trained") else "", spoil)
 
 
 TOKENIZERS = {

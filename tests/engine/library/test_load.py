@@ -30,27 +30,26 @@ def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports, tmp_p
     assert exports == [("mini", {"task": None, "revision": None, "allow_pickle": False, "progress": True})]
 
 
-def test_an_exported_folder_is_not_exported_again(exports, mini):
-    assert ng.load(mini.folder).exported.sha256 == mini.sha256
-    assert ng.load(str(mini.folder)).exported.sha256 == mini.sha256
-    assert exports == []
-
-
-def test_a_model_stays_itself(exports, mini):
-    model = ng.load(mini.folder)
+def test_an_export_or_a_model_is_taken_as_it_is_and_printed_readably(exports, mini):
+    model = ng.load(str(mini.folder), device="cpu,cpu")
     assert ng.load(model) is model
-
-
-def test_wrong_options_are_refused_before_an_export(exports):
-    with pytest.raises(ng.InputError, match="--precision int8"):
-        ng.load("mini", precision="int8")
-    with pytest.raises(ng.InputError, match="--device gpu"):
-        ng.load("mini", device="gpu")
+    assert repr(model) == "Model('mini' on cpu, cpu, precision auto)"
     assert exports == []
 
 
-def test_several_devices_share_the_work(mini):
-    assert repr(ng.load(mini.folder, device="cpu,cpu")) == "Model('mini' on cpu, cpu, precision auto)"
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"precision": "int8"}, "--precision int8: give auto, fp32, mixed"),
+        ({"device": "gpu"}, "--device gpu"),
+        ({"threads": 0}, "--threads 0: give a number from 1 to 1,024"),
+        ({"batch_tokens": 8}, "--batch-tokens 8: give a number from 16 to 1,048,576"),
+    ],
+)
+def test_wrong_options_are_refused_before_an_export(exports, options, said):
+    with pytest.raises(ng.InputError, match=said):
+        ng.load("mini", **options)
+    assert exports == []
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import shutil
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.library.run import ShardRun
 from negengine.engine.runs.executors import ThisProcess
 
 
@@ -40,10 +39,6 @@ def test_a_run_prints_itself_readably_and_as_tables_in_a_notebook(selected_run, 
     assert repr(scores) == f"ScoresRun(folder={scored_run!r})"
 
 
-def test_a_model_prints_itself_readably(model):
-    assert repr(model) == "Model('mini' on cpu, precision fp32)"
-
-
 def test_progress_can_be_silenced(model, small_lexicon, tmp_path, capfd):
     ng.select(model, lexicon=small_lexicon, output=tmp_path / "run", progress=False)
     assert capfd.readouterr() == ("", "")
@@ -51,29 +46,6 @@ def test_progress_can_be_silenced(model, small_lexicon, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert "144" in err
-
-
-def test_options_have_the_commands_words(model, small_lexicon, tmp_path):
-    with pytest.raises(ng.InputError, match="--coreference twin: give pronoun, same-name, same-gender, other-gender"):
-        ng.select(model, coreference="twin", lexicon=small_lexicon, output=tmp_path / "run")
-    with pytest.raises(ng.InputError, match="--device gpu"):
-        ng.load(model.exported.folder, device="gpu")
-    with pytest.raises(ng.InputError, match="--precision int8: give auto, fp32, mixed"):
-        ng.load(model.exported.folder, precision="int8")
-    with pytest.raises(ng.InputError, match="--shard 2: must be I/N"):
-        ng.select(model, shard="2", lexicon=small_lexicon, output=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_shards_are_merged_to_the_bytes_of_the_whole(model, small_lexicon, selected_run, tmp_path):
-    shards = [
-        ng.select(model, lexicon=small_lexicon, shard=f"{i}/2", output=tmp_path / str(i), progress=False)
-        for i in (1, 2)
-    ]
-    assert all(isinstance(shard, ShardRun) for shard in shards)
-    whole = ng.merge([shard.folder for shard in shards], tmp_path / "whole")
-    assert (whole.folder / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
-    assert whole.triplets.equals(ng.open(selected_run).triplets)
 
 
 def test_an_executor_is_a_value_beside_the_run(model, small_lexicon, selected_run, tmp_path):
@@ -94,12 +66,6 @@ def test_scores_go_beside_the_selection_or_where_they_are_sent(model, selected_r
     scores = ng.score(ng.open(selected_run), model=model, output=tmp_path / "scores", progress=False)
     assert scores.folder == tmp_path / "scores"
     assert (tmp_path / "scores" / "scores.parquet").read_bytes() == (scored_run / "scores.parquet").read_bytes()
-
-
-def test_a_finished_run_opens_no_model(model, small_lexicon, scored_run, tmp_path, no_session):
-    shutil.copytree(scored_run, tmp_path / "run")
-    run = ng.select(model, lexicon=small_lexicon, output=tmp_path / "run", progress=False)
-    assert ng.score(run, progress=False).rates.equals(ng.open(scored_run).rates)
 
 
 def test_another_model_does_not_score(model, selected_run, tmp_path, no_session):

@@ -1,7 +1,5 @@
 """The command `cues` as a user sees it, with the list of words and with a detector."""
 
-import json
-
 import pytest
 import typer
 from negengine.engine.basics.errors import InputError
@@ -37,13 +35,6 @@ def test_both_detectors_as_csv(run, detector, tmp_path):
     assert any(f"{text},{detector.name},4,0.25,0.25,0.0,0.0" in line for line in lines)
 
 
-def test_both_detectors_as_one_document(run, detector, tmp_path):
-    done = run("--detector", detector.folder, "--device", "cpu", "-o", tmp_path / "run", "--json")
-    document = json.loads(done.stdout)
-    assert document["run"] == str(tmp_path / "run")
-    assert {row["condition"] for row in document["summary"]} == {"words", "model"}
-
-
 @pytest.mark.parametrize(
     ("option", "value"), [("--output", "run"), ("--shard", "1/2"), ("--device", "cpu"), ("--threads", "1")]
 )
@@ -57,9 +48,3 @@ def test_a_model_of_another_task_is_refused(run, mini):
     error = run("--detector", mini.folder).exception
     assert isinstance(error, InputError)
     assert "this command needs token-classification" in str(error)
-
-
-def test_a_detector_with_other_labels_is_refused(run, other_labels):
-    error = run("--detector", other_labels.folder).exception
-    assert isinstance(error, InputError)
-    assert "its labels are O, B-PER, I-PER" in str(error)

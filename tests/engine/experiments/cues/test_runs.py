@@ -135,14 +135,12 @@ def test_a_text_that_is_given_twice_is_refused(detector, text, tmp_path):
         ng.cues(model, [text, text], output=tmp_path / "run")
 
 
-def test_a_model_that_is_not_a_detector_is_refused_before_the_run(other_labels, text, tmp_path):
-    model = ng.load(other_labels.folder, task="token-classification", device="cpu")
-    with pytest.raises(InputError, match="a cue detector has O, SINGLE"):
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [("other_labels", {}, "a cue detector has O, SINGLE"), ("detector", {"precision": "mixed"}, "--precision mixed")],
+)
+def test_a_model_that_cannot_find_cues_is_refused_before_the_run(request, given, options, said, text, tmp_path):
+    model = ng.load(request.getfixturevalue(given).folder, task="token-classification", device="cpu", **options)
+    with pytest.raises(InputError, match=said):
         ng.cues(model, text, output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_mixed_precision_is_refused(detector, text, tmp_path):
-    model = ng.load(detector.folder, task="token-classification", device="cpu", precision="mixed")
-    with pytest.raises(InputError, match="--precision mixed"):
-        ng.cues(model, text, output=tmp_path / "run")

@@ -1,7 +1,5 @@
 """What share of a file's sentences holds a cue of the word list."""
 
-import gzip
-
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_views import CueShares, cue_share
@@ -19,27 +17,11 @@ def test_shares_of_a_file(tmp_path):
     assert list(share.cues.items()) == [("no", 1), ("nobody", 1), ("not", 1), ("unable", 1)]
 
 
-def test_a_file_that_is_not_utf8_is_refused_with_line_and_byte(tmp_path):
-    (tmp_path / "text.txt").write_bytes(b"fine\nna\xefve\n")
-    with pytest.raises(InputError, match=r"text\.txt:2: byte 0xef is not UTF-8"):
-        cue_share(tmp_path / "text.txt")
-
-
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
 def test_a_file_without_a_sentence_is_refused(content, tmp_path):
     (tmp_path / "text.txt").write_bytes(content)
     with pytest.raises(InputError, match=r"text\.txt:1: no sentence"):
         cue_share(tmp_path / "text.txt")
-
-
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"text\.txt: cannot be read"):
-        cue_share(tmp_path / "text.txt")
-
-
-def test_a_packed_file_is_read_as_the_plain_one(tmp_path):
-    (tmp_path / "text.txt.gz").write_bytes(gzip.compress(b"No.\nYes.\n"))
-    assert cue_share(tmp_path / "text.txt.gz").share == 0.5
 
 
 def test_shares_as_table_and_document(tmp_path):
