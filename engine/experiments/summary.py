@@ -253,9 +253,7 @@ def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
 
 def correction_note(adjusted: Mapping[str, Any], test: str) -> str:
     """What stands below a table with corrected p-values; `adjusted` is any row of the summary with such a p."""
-    count = adjusted.get("tests")  # runs from before did not write it
-    family = f"the {count:,} tests of this run" if count else "all tests of this run"
-    return f"p: {test}; p (Holm): corrected for {family}"
+    return f"p: {test}; p (Holm): corrected for the {adjusted['tests']:,} tests of this run"
 
 
 def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -163,79 +163,46 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Recount]:
     yield same_figures("shares of summary.parquet are those of the items", summary, wanted, _CELL)
 
 
-@dataclass(frozen=True)
-class CueShare:
-    """How common negation is in a text file."""
-
-    path: Path
-    sentences: int
-    negated: int  # sentences with at least one cue
-    by_kind: dict[Kind, int]  # kind → sentences with at least one cue of that kind
-    cues: dict[str, int]  # cue → how often it occurs, the most frequent first
-
-    @property
-    def share(self) -> float:
-        """A fraction: Table 1."""
-        return self.negated / self.sentences
-
-
 @dataclass(frozen=True, eq=False)
 class CueShares(Shown):
-    """How common negation is in several text files."""
+    """How common negation is in several text files, by the list of words; `shares` are those of `cue_share`."""
 
-    shares: tuple[CueShare, ...]
-
-    @classmethod
-    def of(cls, files: Sequence[Path]) -> "CueShares":
-        """Count the sentences of text files; errors as in `cue_share`."""
-        return cls(tuple(cue_share(path) for path in files))
+    shares: Sequence[dict[str, Any]]
 
     def tables(self) -> list[Table]:
-        """Texts in the layout of Table 1.
-
-        The frame has the columns text, sentences, negated, share, and the share of each kind; shares are fractions.
-        """
+        """Texts in the layout of Table 1; shares are fractions."""
+        shown = ("share", *map(str, Kind))
         rows = [
-            {
-                "text": str(share.path),
-                "sentences": share.sentences,
-                "negated": share.negated,
-                "share": share.share,
-                **{str(kind): share.by_kind[kind] / share.sentences for kind in Kind},
-            }
-            for share in self.shares
+            (
+                own["file"],
+                n := own["sentences"],
+                own["negated"],
+                own["share"],
+                *(k / n for k in own["by_kind"].values()),
+            )
+            for own in self.shares
         ]
-        counts = {"text": pl.String, "sentences": pl.Int64, "negated": pl.Int64}
-        table = Table(
-            title="Sentences with a negation cue",
-            frame=pl.DataFrame(rows, schema=counts | dict.fromkeys(("share", *map(str, Kind)), pl.Float64)),
-            columns=[
-                Column("text", "text"),
-                Column("sentences", "sentences"),
-                Column("with a cue", "negated"),
-                *(Column(f"{name}, %", name, decimals=2, scale=100, unit="%") for name in ("share", *map(str, Kind))),
-            ],
-        )
-        return [table]
-
-    def document(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "file": str(share.path),
-                "share": share.share,
-                "sentences": share.sentences,
-                "negated": share.negated,
-                "by_kind": {str(kind): count for kind, count in share.by_kind.items()},
-                "cues": share.cues,
-            }
-            for share in self.shares
+        schema = {"text": pl.String, "sentences": pl.Int64, "negated": pl.Int64, **dict.fromkeys(shown, pl.Float64)}
+        columns = [
+            Column("text", "text"),
+            Column("sentences", "sentences"),
+            Column("with a cue", "negated"),
+            *(Column(f"{name}, %", name, decimals=2, scale=100, unit="%") for name in shown),
         ]
+        return [Table("Sentences with a negation cue", pl.DataFrame(rows, schema=schema, orient="row"), columns)]
+
+    def document(self) -> Sequence[dict[str, Any]]:
+        return self.shares
 
 
-def cue_share(path: Path) -> CueShare:
-    """Count the sentences of a UTF-8 text file (also `.gz`) that hold a negation cue.
+def cue_share(path: Path) -> dict[str, Any]:
+    """How common negation is in a UTF-8 text file (also `.gz`).
 
     A line break ends a sentence; within a line, sentences are split by `split_sentences`.
+
+    Returns:
+        file, share (a fraction: Table 1), sentences, negated (sentences with a cue), by_kind (those with a cue of each
+        kind), cues (how often each occurs, the most frequent first).
 
     Raises:
         InputError: The file cannot be read, is not UTF-8 text, or holds no sentence.
@@ -252,10 +219,14 @@ def cue_share(path: Path) -> CueShare:
             words.update(cue.word for cue in cues)
     if not sentences:
         raise InputError(f"{path}:1: no sentence in this file; give a text with one sentence or paragraph per line")
-    by_kind = {kind: kinds[kind] for kind in Kind}
-    return CueShare(
-        path, sentences, negated, by_kind, dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
-    )
+    return {
+        "file": str(path),
+        "share": negated / sentences,
+        "sentences": sentences,
+        "negated": negated,
+        "by_kind": {str(kind): kinds[kind] for kind in Kind},
+        "cues": dict(sorted(words.items(), key=lambda item: (-item[1], item[0]))),
+    }
 
 
 def sections(run: "CuesRun") -> list[Section]:

@@ -37,6 +37,7 @@ from .cue_views import (
     SHARE,
     WORDS,
     CueShares,
+    cue_share,
     cue_table,
     paper_shares,
     recounts,
@@ -277,7 +278,7 @@ class Cues(Experiment):
         return CueStage.plan(exported, [TextFile.scan(path) for path in self.paths])
 
     def without_model(self) -> CueShares:
-        return CueShares.of(self.paths)
+        return CueShares([cue_share(path) for path in self.paths])
 
     sections = staticmethod(report_sections)
 
