@@ -28,13 +28,8 @@ def test_items_are_written_beside_the_tables(scored_run, command, tmp_path):
     assert f"items.csv: {len(found):,} rows, one for each item and model" in done.err
 
 
-def test_a_file_of_another_kind_is_refused_before_the_runs_are_read(command):
+def test_what_cannot_be_compared_so_is_one_line(scored_run, command):
+    assert "did you mean 'verb'?" in command("compare", scored_run, "--by", "vreb").said
     done = command("compare", "nowhere", "--items", "items.xls")
     assert done.status == 2
     assert done.said == "negengine: --items items.xls: the name must end in .parquet, .csv, .tsv, .jsonl"
-
-
-def test_a_group_that_does_not_exist_is_one_line(scored_run, command):
-    done = command("compare", scored_run, "--by", "vreb")
-    assert done.status == 2
-    assert "did you mean 'verb'?" in done.said

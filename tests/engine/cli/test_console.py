@@ -92,15 +92,11 @@ def test_in_another_format_the_result_is_the_tables_alone(capsys):
 # ---------------------------------------------------------------- width
 
 
-def test_what_is_not_a_terminal_has_80_columns(capsys):
+@pytest.mark.parametrize(("asked", "columns"), [("", 80), ("40", 40)])
+def test_what_is_not_a_terminal_has_80_columns_or_as_many_as_are_asked_for(capsys, monkeypatch, asked, columns):
+    monkeypatch.setenv("COLUMNS", asked)
     show(Table("t", pl.DataFrame({"word": ["word " * 40]}), [Column("word", "word")]))
-    assert max(len(line) for line in capsys.readouterr().out.splitlines()) == 80
-
-
-def test_columns_can_be_asked_for(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    show(Table("t", pl.DataFrame({"word": ["word " * 40]}), [Column("word", "word")]))
-    assert max(len(line) for line in capsys.readouterr().out.splitlines()) == 40
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) == columns
 
 
 # ---------------------------------------------------------------- other encodings
@@ -131,14 +127,10 @@ def test_a_full_stdout_is_one_line(stdout, write):
             write()
 
 
-def test_a_closed_stdout_is_one_line(stdout):
-    stream = stdout(io.StringIO())
-    stream.close()
+def test_a_closed_stdout_and_one_that_never_was_are_one_line(stdout):
+    stdout(io.StringIO()).close()
     with pytest.raises(InputError, match="stdout"):
         show("x")
-
-
-def test_a_stdout_that_never_was_is_one_line(stdout):
     stdout(None)
     with pytest.raises(InputError, match="stdout is closed"):
         show(NAMES)

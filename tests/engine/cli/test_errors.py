@@ -75,23 +75,17 @@ def test_other_options_in_the_folder_of_a_run_are_refused_before_a_model_is_open
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()} == before
 
 
-def test_a_finished_run_is_shown_again_without_opening_a_model(
+def test_a_finished_run_is_shown_again_without_a_model_and_without_its_parts(
     mini, scored_run, small_lexicon, command, tmp_path, no_session
 ):
     shutil.copytree(scored_run, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "parts")
     selected = command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run")
     assert selected.status == 0, selected.err
     assert "6. Selected triplets" in selected.out
     scored = command("score", "run", "--json")
     assert scored.status == 0, scored.err
     assert len(json.loads(scored.out)["rates"]) == 5
-
-
-def test_a_finished_run_does_not_need_its_parts(mini, scored_run, small_lexicon, command, tmp_path, no_session):
-    shutil.copytree(scored_run, tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "parts")
-    assert command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run").status == 0
-    assert command("score", "run").status == 0
 
 
 def test_a_bug_is_not_hidden(mini, selected_run, monkeypatch, command):

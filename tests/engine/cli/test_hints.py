@@ -39,13 +39,9 @@ def refused(done):
     return line
 
 
-def test_compare_of_a_half_selected_run_says_how_to_finish_the_selection(half, command):
-    line = refused(command("compare", "half"))
-    assert line.startswith("negengine: half: select is not finished; to resume it: negengine select ")
-
-
-def test_score_of_a_half_selected_run_says_how_to_finish_the_selection(half, command):
-    line = refused(command("score", "half"))
+@pytest.mark.parametrize("name", ["compare", "score"])
+def test_a_half_selected_run_says_how_to_finish_the_selection(half, command, name):
+    line = refused(command(name, "half"))
     assert line.startswith("negengine: half: select is not finished; to resume it: negengine select ")
 
 

@@ -6,31 +6,26 @@ import pytest
 from negengine.engine.runs.record import read_run
 
 
-def test_a_citation_is_text_by_default(scored_run, command):
+def test_a_citation_is_text_bibtex_alone_or_one_document(scored_run, selected_run, command):
     done = command("cite", scored_run)
     assert done.status == 0
+    said = f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"
+    assert done.err.endswith(said)
+        f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"
+    )
     assert done.out.startswith("Methods\n\nWe tested mini")
     assert "\nFor the Responsible NLP checklist\n" in done.out
     assert "\n@inproceedings{kletz-etal-2023-self,\n" in done.out
-
-
-def test_bibtex_alone_is_a_file_for_latex(scored_run, command):
-    done = command("cite", scored_run, "--format", "bibtex")
-    assert done.out.startswith("@misc{negengine,\n")
-    assert done.out.endswith("}\n")
-    assert "Methods" not in done.out
-
-
-def test_json_is_one_document(scored_run, selected_run, command):
+    alone = command("cite", scored_run, "--format", "bibtex")
+    assert (alone.out.partition("\n")[0], alone.out[-2:], alone.err) == ("@misc{negengine,", "}\n", "")
     found = json.loads(command("cite", scored_run, selected_run, "--format", "json").out)
-    assert set(found) == {"methods", "facts", "bibtex"}
-    assert len(found["methods"]) == 2
+    assert (set(found), len(found["methods"])) == ({"methods", "facts", "bibtex"}, 2)
 
 
-@pytest.mark.parametrize("name", ["cite", "reproduce"])
+@pytest.mark.parametrize("name", ["cite", "reproduce", "report", "figures"])
 def test_what_is_not_a_run_is_one_line(name, command, tmp_path):
     (tmp_path / "other").mkdir()
-    done = command(name, "other", *(["-o", "new"] if name == "reproduce" else []))
+    done = command(name, "other", *(["-o", "new"] if name != "cite" else []))
     assert done.status == 2
     assert done.said == "negengine: other is not a run folder: it has no run.json"
     assert not (tmp_path / "new").exists()
@@ -42,11 +37,3 @@ def test_a_reproduction_says_that_the_bytes_are_the_same(scored_run, command, tm
     assert json.loads(done.out)["same"] is True
     session = read_run(tmp_path / "again").stages["score"].sessions[0]
     assert session.command.startswith("negengine reproduce ")
-
-
-def test_the_next_step_is_said_beside_a_citation(scored_run, command):
-    done = command("cite", scored_run)
-    assert done.err.endswith(
-        f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"
-    )
-    assert command("cite", scored_run, "--format", "bibtex").err == ""

@@ -39,12 +39,6 @@ def test_ten_sentences_are_shown(command):
     assert shown["content"]["pairs"] == 18_200
 
 
-def test_another_seed_shows_other_sentences(command):
-    one, other = (json.loads(command("patterns", "check", "french", "--json", "--seed", n).out) for n in (0, 1))
-    assert one["sentences"] != other["sentences"]
-    assert len(json.loads(command("patterns", "check", "french", "--json", "--sentences", 3).out)["sentences"]) == 3
-
-
 def test_a_model_shows_tokens_and_verbs_that_drop_out(command, model, small_lexicon):
     done = command(
         "patterns", "check", "self-contained-negation", "--model", model, "--lexicon", small_lexicon, "--json"
@@ -79,18 +73,3 @@ def test_a_file_that_is_wrong_is_one_line(command, tmp_path):
     done = command("patterns", "check", "own.toml")
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("negengine: own.toml:8: unknown slot 'PRO'")
-
-
-def test_a_classifier_is_refused(command, tmp_path, small_tokenizers):
-    tokenizer = small_tokenizers["WordPiece cased"].backend.to_str()
-    write_fake_export(tmp_path / "nli", tokenizer, task="text-classification", labels=["a", "b"], vocab_size=2)
-    done = command("patterns", "check", "italian", "--model", "nli")
-    assert (done.status, done.out) == (2, "")
-
-
-def test_the_library_has_the_same_check(small_lexicon):
-    import negengine as ng
-
-    found = ng.check_patterns("self-contained-negation", lexicon=small_lexicon)
-    assert found.problems == []
-    assert found.sentences.columns == ["pattern", "sentence"]

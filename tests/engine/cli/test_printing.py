@@ -31,11 +31,6 @@ def test_tables_and_the_next_command_are_shown(selected_run, mini, small_lexicon
     assert done.out.endswith(f"{written}; next, `negengine score {selected_run}`\n")
 
 
-def test_with_json_the_next_command_is_on_stderr(selected_run, mini, small_lexicon, command):
-    done = command("select", mini.folder, "--lexicon", small_lexicon, "-o", selected_run, "--json")
-    assert done.said.endswith(f"next, `negengine score {selected_run}`")
-
-
 def arguments(name, mini, lexicon, run):
     return {
         "select": ("select", mini.folder, "--lexicon", lexicon, "-o", run),
@@ -66,12 +61,6 @@ def test_every_table_comes_in_every_format(name, form, mini, small_lexicon, scor
         assert "━" in done.out or "─" in done.out
 
 
-def test_in_other_formats_sentences_go_to_stderr(scored_run, command):
-    done = command("score", scored_run, "--format", "csv")
-    assert "the test" in done.err or "§3.5" in done.err
-    assert "§3.5" not in done.out
-
-
 def test_predict_shows_what_it_was_asked(mini, command):
     text = "Jessica is a dancer who likes to smoke. She is happy to [MASK]."
     ((prediction),) = json.loads(command("predict", mini.folder, text, "--top", 3, "--json").out)
@@ -89,12 +78,6 @@ def test_markup_in_a_text_is_shown_and_not_obeyed(text, mini, command):
     done = command("predict", mini.folder, text)
     assert done.status == 0, done.err
     assert " ".join(done.out.split()).startswith(text)
-
-
-def test_escape_sequences_of_a_name_do_not_reach_the_terminal(command):
-    done = command("compare", "no\x1b[31mwhere")
-    assert done.status == 2
-    assert done.said == r"negengine: no\x1b[31mwhere is not a run folder: it has no run.json"
 
 
 # ---------------------------------------------------------------- streams
@@ -115,13 +98,6 @@ def test_a_stderr_whose_reader_has_gone_does_not_stop_a_run(device, mini, small_
     assert done.status == 0
     assert "6. Selected triplets" in done.out
     assert (tmp_path / "run" / "triplets.parquet").is_file()
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
-def test_a_stderr_that_is_full_does_not_stop_a_run(mini, small_lexicon, program, tmp_path):
-    with open("/dev/full", "w") as full:  # noqa: PTH123
-        done = program("select", mini.folder, "--lexicon", small_lexicon, "-o", "run", "-v", stderr=full)
-    assert done.status == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="closes streams as a POSIX shell does")

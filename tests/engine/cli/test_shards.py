@@ -63,20 +63,8 @@ def test_a_part_of_an_array_that_is_submitted_again_is_refused(task, select, tmp
     assert not (tmp_path / "runs/mini-1-of-4").exists()
 
 
-@pytest.mark.parametrize("arguments", [("lama", "m"), ("select", "m"), ("gh22", "m")])
-def test_no_batch_system(command, mini, arguments):
-    done = command(arguments[0], mini.folder, "--shard", "auto")
-    assert (done.status, done.out) == (2, "")
-
-
 def test_the_status_of_what_is_not_a_shard(command, tmp_path):
     work(tmp_path / "runs/mini")
     done = command("merge", "--status", "runs/mini")
     assert (done.status, len(done.err.splitlines())) == (2, 1)
     assert "is not a shard: give folders that were made with --shard I/N" in done.said
-
-
-def test_a_merge_of_other_names_needs_an_output(command, tmp_path):
-    work(tmp_path / "a", shard=Shard(1, 2))
-    work(tmp_path / "b", shard=Shard(2, 2))
-    assert command("merge", "a", "b").said.endswith("give --output RUN")
