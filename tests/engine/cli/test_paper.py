@@ -11,8 +11,6 @@ def test_a_citation_is_text_bibtex_alone_or_one_document(scored_run, selected_ru
     assert done.status == 0
     said = f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"
     assert done.err.endswith(said)
-        f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"
-    )
     assert done.out.startswith("Methods\n\nWe tested mini")
     assert "\nFor the Responsible NLP checklist\n" in done.out
     assert "\n@inproceedings{kletz-etal-2023-self,\n" in done.out
