@@ -30,7 +30,7 @@ def imported(*arguments) -> set[str]:
 
 
 def test_help_needs_no_numbers():
-    for arguments in (["--version"], ["--help"], ["merge", "--help"], ["cues", "--help"]):
+    for arguments in (["--version"], ["--help"], ["merge", "--help"], ["compare", "--help"]):
         assert not imported(*arguments) & (EXPORT | OF_SOME_COMMANDS | NUMBERS), arguments
 
 
