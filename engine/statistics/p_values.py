@@ -44,6 +44,7 @@ MANY = 300
 _EQUAL = 1e-9  # of the largest sum: as far as the same numbers can differ, added up in another order
 _MOST_PARTS = 10_000  # of the smallest sum
 _MOST_UNITS = 2**20  # steps of the transform: a tenth of a second
+_MOST_WHOLE = 2**22  # the same of counts; larger whole numbers may have a larger unit, or are rounded
 _STEPS = 2**17  # of 300 sums, rounding moves the total by 1 % of its standard deviation at most
 _DRAWS, _AT_ONCE = 19_999, 2**22
 
@@ -80,7 +81,7 @@ def _common_unit(sizes: NDArray[np.float64]) -> float | None:
     It is the smallest size or a whole part of that; sizes may differ in their last digits.
     """
     values, total = np.unique(sizes[sizes > 0]), float(sizes.sum())
-    if np.array_equal(values, np.rint(values)):
+    if total <= _MOST_WHOLE and np.array_equal(values, np.rint(values)):
         return 1.0
     units = values[0] / np.arange(1, _MOST_PARTS + 1)
     units = units[units * _MOST_UNITS >= total]

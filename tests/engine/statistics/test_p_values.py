@@ -25,6 +25,13 @@ def test_sums_have_the_p_of_all_combinations_in_any_unit(whole, parts, unit):
         assert sign_flips(same) == pytest.approx(share_of_all(sums), abs=1e-9)
 
 
+def test_large_whole_sums_take_no_more_memory_than_small_ones():
+    """They were transformed in steps of 1: 29 GB for sums of a billion."""
+    assert sign_flips(np.array([3, 5, -2, 1]) * 10**9) == pytest.approx(share_of_all(np.array([3, 5, -2, 1])))
+    large = np.array([10**9 + 7, 2 * 10**9 + 11, 5 * 10**9 + 1])  # no common unit: rounded
+    assert sign_flips(large) == pytest.approx(smallest_p(3))
+
+
 @pytest.mark.parametrize("parts", [2, 3, 4])
 def test_halves_thirds_and_quarters_are_tested_exactly(parts):
     """Many combinations have exactly the observed total; rounding one of them below it would make p too small."""

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 
-NAMES = {"drops", "polarities", "differences", "replacements", "ranks", "log-probabilities"}
+NAMES = {"drops", "differences", "replacements", "ranks", "log-probabilities"}
 
 
 @pytest.fixture(scope="module")
