@@ -104,6 +104,7 @@ EXECUTOR = '''
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ..inference.device import choose_device
 from .executors import ThisProcess
 
 
@@ -114,7 +115,7 @@ class Backwards:
 
     @contextmanager
     def start(self, stage, options, say):
-        with ThisProcess(options.device).start(stage, options, say) as workers:
+        with ThisProcess(choose_device(options.device)).start(stage, options, say) as workers:
             open(self.mark, "w").close()
             whole = workers.run
             workers = type("Reversed", (), {
