@@ -1,3 +1,5 @@
+"""What is shown is never obeyed by a terminal, and streams that take little, or nothing, are one line."""
+
 import io
 import json
 import os
@@ -44,52 +46,34 @@ def encoded(encoding: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding=encoding)
 
 
-# ---------------------------------------------------------------- shown, not obeyed
-
-
-def test_a_text_is_shown_as_it_is(capsys):
+def test_texts_and_lines_beside_the_results_are_shown_as_they_are(capsys):
     show(f"[/b] [red] :smile: {UNSAFE}", "two\nlines")
     assert capsys.readouterr().out == "[/b] [red] :smile: \\x1b]0;title\\x07\\x9b\ntwo\nlines\n"
-
-
-@pytest.mark.parametrize("form", ["table", "markdown", "latex"])
-def test_a_table_has_nothing_that_a_terminal_obeys(capsys, form):
-    show(NAMES, form=form)
-    shown = capsys.readouterr().out
-    assert not set(UNSAFE) & set(shown) & {"\x1b", "\x07", "\x9b"}
-    assert "x1b" in shown
-
-
-def test_a_line_beside_the_results_goes_to_stderr(capsys):
     say(f"[/b] {UNSAFE}")
     assert capsys.readouterr() == ("", "[/b] \\x1b]0;title\\x07\\x9b\n")
 
 
-def test_a_document_keeps_its_value_and_is_not_obeyed(capsys):
+def test_tables_and_documents_have_nothing_that_a_terminal_obeys(capsys, stdout):
+    for form in ("table", "markdown", "latex"):
+        show(NAMES, form=form)
+        shown = capsys.readouterr().out
+        assert not set(shown) & {"\x1b", "\x07", "\x9b"}, form
+        assert "x1b" in shown
     document({"name": f"é {UNSAFE}"})
     shown = capsys.readouterr().out
     assert json.loads(shown) == {"name": f"é {UNSAFE}"}
     assert "é" in shown
     assert not set(shown) & {"\x1b", "\x07", "\x9b"}
-
-
-def test_csv_keeps_its_bytes_in_a_file_and_not_on_a_terminal(stdout):
+    show("Passes the test.", NAMES, form="json")
+    out, err = capsys.readouterr()
+    assert json.loads(out)[0]["rows"] == [{"name": f"[/b] {UNSAFE}"}]
+    assert err == "Passes the test.\n"  # the result is the tables alone
     file, terminal = stdout(io.StringIO()), Terminal()
     show(NAMES, form="csv")
     stdout(terminal)
     show(NAMES, form="csv")
     assert UNSAFE in file.getvalue()
     assert terminal.getvalue() == "name\n[/b] \\x1b]0;title\\x07\\x9b\n"
-
-
-def test_in_another_format_the_result_is_the_tables_alone(capsys):
-    show("Passes the test.", NAMES, form="json")
-    out, err = capsys.readouterr()
-    assert json.loads(out)[0]["rows"] == [{"name": f"[/b] {UNSAFE}"}]
-    assert err == "Passes the test.\n"
-
-
-# ---------------------------------------------------------------- width
 
 
 @pytest.mark.parametrize(("asked", "columns"), [("", 80), ("40", 40)])
@@ -99,41 +83,29 @@ def test_what_is_not_a_terminal_has_80_columns_or_as_many_as_are_asked_for(capsy
     assert max(len(line) for line in capsys.readouterr().out.splitlines()) == columns
 
 
-# ---------------------------------------------------------------- other encodings
-
-
-def test_a_stdout_that_is_not_utf8_gets_replacements(stdout):
+def test_a_stdout_that_is_not_utf8_gets_replacements_and_documents_lose_nothing(stdout):
     stream = stdout(encoded("latin-1"))
     show("é ≈", Table("t", pl.DataFrame({"word": ["é 中"]}), [Column("word", "word")]))
     lines = stream.buffer.getvalue().decode("latin-1").splitlines()
     assert lines[0] == "é ?"
     assert "| é ? |" in lines  # the frame is drawn with the characters that there are
-
-
-def test_a_document_in_another_encoding_loses_nothing(stdout):
     stream = stdout(encoded("ascii"))
     document({"token": "Ġ中 ≈"})
     assert json.loads(stream.buffer.getvalue()) == {"token": "Ġ中 ≈"}
 
 
-# ---------------------------------------------------------------- a stdout that takes nothing
-
-
 @pytest.mark.parametrize("write", [lambda: show("x"), lambda: show(NAMES), lambda: document({})])
-def test_a_full_stdout_is_one_line(stdout, write):
+def test_a_stdout_that_is_full_closed_or_was_never_there_is_one_line(stdout, write):
     with FULL.open("w", encoding="utf-8") as full:
         stdout(full)
         with pytest.raises(InputError, match=r"stdout: No space left on device"):
             write()
-
-
-def test_a_closed_stdout_and_one_that_never_was_are_one_line(stdout):
     stdout(io.StringIO()).close()
     with pytest.raises(InputError, match="stdout"):
-        show("x")
+        write()
     stdout(None)
     with pytest.raises(InputError, match="stdout is closed"):
-        show(NAMES)
+        write()
 
 
 def negengine(*words: str, **streams) -> subprocess.CompletedProcess[str]:
@@ -141,24 +113,17 @@ def negengine(*words: str, **streams) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **streams)
 
 
-@pytest.mark.parametrize("words", [["data", "list"], ["--help"]])
-def test_a_command_with_a_full_stdout_ends_with_one_line_and_2(words):
-    with FULL.open("w", encoding="utf-8") as full:
-        done = negengine(*words, stdout=full)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "No space left on device" in done.stderr
-
-
-def test_a_command_whose_reader_has_gone_ends_quietly():
+def test_commands_with_a_full_stdout_a_reader_that_has_gone_or_another_encoding():
+    for words in (["data", "list"], ["--help"]):
+        with FULL.open("w", encoding="utf-8") as full:
+            done = negengine(*words, stdout=full)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "No space left on device" in done.stderr
     reader, writer = os.pipe()
     os.close(reader)
     done = negengine("data", "list", stdout=writer)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_command_without_utf8_has_no_traceback():
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     done = negengine("data", "list", stdout=subprocess.DEVNULL, env=environment)
     assert (done.returncode, done.stderr) == (0, "")

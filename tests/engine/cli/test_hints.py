@@ -40,14 +40,11 @@ def refused(done):
 
 
 @pytest.mark.parametrize("name", ["compare", "score"])
-def test_a_half_selected_run_says_how_to_finish_the_selection(half, command, name):
+def test_a_folder_that_is_half_selected_or_not_a_run(half, command, tmp_path, name):
     line = refused(command(name, "half"))
     assert line.startswith("negengine: half: select is not finished; to resume it: negengine select ")
-
-
-def test_compare_of_a_selected_run_says_to_score_it(selected_run, command):
-    line = refused(command("compare", selected_run))
-    assert line.endswith(f"is selected, not scored: run `negengine score {selected_run}` first")
+    (tmp_path / "thesis.tex").write_text("", "utf-8")
+    assert refused(command(name, ".")) == "negengine: . is not a run folder: it has no run.json"
 
 
 def test_compare_and_score_of_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, command, monkeypatch):
@@ -71,12 +68,6 @@ def test_score_of_a_run_of_another_probe_says_what_it_is(mini, command, tmp_path
     assert line == "negengine: facts: select has not been run here; the folder holds lama"
 
 
-@pytest.mark.parametrize("name", ["compare", "score"])
-def test_a_folder_of_something_else_is_not_a_run(name, command, tmp_path):
-    (tmp_path / "thesis.tex").write_text("", "utf-8")
-    assert refused(command(name, ".")) == "negengine: . is not a run folder: it has no run.json"
-
-
 def test_a_selection_without_triplets_does_not_advise_to_score(mini, small_lexicon, command, tmp_path):
     shutil.copytree(small_lexicon, tmp_path / "words")
     (tmp_path / "words" / "verbs.txt").write_text("smoke\n", "utf-8")
@@ -95,11 +86,6 @@ def test_a_shard_without_parts_says_that_there_was_nothing_to_do(mini, small_lex
     merged = command("merge", "first", "second", "-o", "whole")
     assert merged.status == 0, merged.err
     assert "6. Selected triplets" in merged.out
-
-
-def test_a_merge_that_lacks_a_shard_says_which(mini, small_lexicon, command):
-    command("select", mini.folder, "--lexicon", small_lexicon, "--shard", "1/2", "-o", "first")
-    assert refused(command("merge", "first", "-o", "whole")).endswith("shard 2/2 is missing; merge needs all 2")
 
 
 def test_the_folder_one_is_in_can_be_the_run(mini, small_lexicon, command, tmp_path, monkeypatch):

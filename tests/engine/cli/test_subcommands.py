@@ -24,47 +24,36 @@ def train(
     typer.echo(f"train {model} {epochs}")
 
 
-@pytest.fixture
-def program() -> typer.Typer:
-    app = typer.Typer(rich_markup_mode=None)
-    app.command(cls=with_subcommands({"train": train}))(judge)
-    app.command("plain", cls=with_subcommands({}))(train)
-    return app
+PROGRAM = typer.Typer(rich_markup_mode=None)
+PROGRAM.command(cls=with_subcommands({"train": train}))(judge)
+PROGRAM.command("plain", cls=with_subcommands({}))(train)
 
 
-@pytest.fixture
-def run(program):
-    def invoke(*arguments):
-        return CliRunner().invoke(program, arguments)
-
-    return invoke
+def printed(words):
+    return CliRunner().invoke(PROGRAM, words.split()).output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "printed"),
+    ("words", "wanted"),
     [
-        (["judge", "roberta"], "judge roberta False"),
-        (["judge", "--quick", "roberta"], "judge roberta True"),
-        (["judge", "roberta", "--quick"], "judge roberta True"),
-        (["judge", "train", "roberta", "--epochs", "5"], "train roberta 5"),
-        (["judge", "./train"], "judge ./train False"),
-        (["judge", "--quick", "train"], "judge train True"),
-        (["plain", "train"], "train train 3"),
+        ("judge roberta", "judge roberta False"),
+        ("judge roberta --quick", "judge roberta True"),
+        ("judge train roberta --epochs 5", "train roberta 5"),
+        ("judge ./train", "judge ./train False"),
+        ("judge --quick train", "judge train True"),
+        ("plain train", "train train 3"),
     ],
 )
-def test_the_first_argument_decides_which_command_runs(run, arguments, printed):
-    assert run(*arguments).output.strip() == printed
+def test_the_first_argument_decides_which_command_runs(words, wanted):
+    assert printed(words).strip() == wanted
 
 
-def test_options_and_help_are_those_of_the_command_that_runs(run):
-    assert "No such option: --epochs" in run("judge", "roberta", "--epochs", "5").output
-    assert "No such option: --quick" in run("judge", "train", "roberta", "--quick").output
-    whole, inner = run("judge", "--help").output, run("judge", "train", "--help").output
+def test_options_and_help_are_those_of_the_command_that_runs():
+    assert "No such option: --epochs" in printed("judge roberta --epochs 5")
+    assert "No such option: --quick" in printed("judge train roberta --quick")
+    whole, inner = printed("judge --help"), printed("judge train --help")
     assert "--quick" in whole
     assert "judge train  Train a model that judges pairs." in whole
     assert "Usage: root judge train [OPTIONS]" in inner
     assert "--quick" not in inner
-
-
-def test_all_commands_are_listed_by_their_full_names(program):
-    assert [name for name, _ in all_commands(typer.main.get_command(program))] == ["judge", "judge train", "plain"]
+    assert [name for name, _ in all_commands(typer.main.get_command(PROGRAM))] == ["judge", "judge train", "plain"]

@@ -1,0 +1,138 @@
+"""Commands on results: what they print and write, and how they end; tests/engine/results has the numbers."""
+
+import io
+import json
+import shutil
+import webbrowser
+
+import negengine as ng
+import polars as pl
+import pytest
+from negengine.engine.runs.record import read_run
+
+
+def test_what_is_not_a_run_is_one_line(command, tmp_path):
+    (tmp_path / "other").mkdir()
+    for name in ("cite", "reproduce", "report", "figures"):
+        done = command(name, "other", *(["-o", "new"] if name != "cite" else []))
+        assert (done.status, done.err) == (2, "negengine: other is not a run folder: it has no run.json\n")
+        assert not (tmp_path / "new").exists()
+
+
+def test_a_report_is_written_named_and_opened(command, scored_run, tmp_path, monkeypatch):
+    done = command("report", scored_run, "-o", "report.html")
+    assert done.status == 0
+    assert done.out.startswith(f"report.html: report of {scored_run} (")
+    assert len(done.out.splitlines()) == 1
+    found = json.loads(command("report", scored_run, "--json").out)
+    assert found == {"report": "report.html", "bytes": (tmp_path / "report.html").stat().st_size}
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)
+    assert command("report", scored_run, "--open").status == 0
+    assert opened == [(tmp_path / "report.html").as_uri()]
+    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+    done = command("report", scored_run, "--open")
+    said = "negengine: report.html is written, but no browser was found; open the file yourself\n"
+    assert (done.status, done.err) == (2, said)
+
+
+def test_figures_are_written_and_named(command, scored_run, tmp_path):
+    done = command("figures", scored_run, "-o", "figures")
+    assert done.status == 0
+    assert done.err == "figures: next, in LaTeX: \\includegraphics{figures/drops.pdf}\n"
+    assert done.out.startswith("figures: 9 figures as PDF, SVG, PNG and CSV: drops, differences,")
+    listed = json.loads(command("figures", scored_run, "-o", "figures", "--json").out)
+    assert set(listed["files"]) == {path.name for path in (tmp_path / "figures").iterdir()} - {"figures.json"}
+
+
+def test_damage_is_named_in_the_last_line_with_its_repair(command, scored_run, tmp_path):
+    done = command("verify", scored_run, "--sample", "3", "--format", "csv")
+    assert (done.status, done.out.count("3 agree, 0 near-ties, 0 wrong")) == (0, 3)
+    assert f"{scored_run}: no damage found" in done.err
+    found = json.loads(command("verify", scored_run, "--sample", "0", "--json").out)
+    assert found["damaged"] is False
+    assert {"of", "what", "n", "outcome", "detail", "repair"} <= set(found["checks"][0])
+    run = shutil.copytree(scored_run, tmp_path / "run")
+    (run / "rates.parquet").write_bytes(b"")
+    done = command("verify", run, "--sample", "0")
+    assert (done.status, "damaged" in done.out) == (2, True)
+    assert done.said.startswith(f"negengine: {run}: score: final files are as they were written: rates.parquet changed")
+    assert "; to repair it, run: " in done.said
+    assert command("verify", "nothing").said.startswith("negengine: no exported model nothing")
+
+
+def test_a_citation_is_text_bibtex_alone_or_one_document(scored_run, selected_run, command):
+    done = command("cite", scored_run)
+    assert done.status == 0
+    said = f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"
+    assert done.err.endswith(said)
+    assert done.out.startswith("Methods\n\nWe tested mini")
+    assert "\nFor the Responsible NLP checklist\n" in done.out
+    assert "\n@inproceedings{kletz-etal-2023-self,\n" in done.out
+    alone = command("cite", scored_run, "--format", "bibtex")
+    assert (alone.out.partition("\n")[0], alone.out[-2:], alone.err) == ("@misc{negengine,", "}\n", "")
+    found = json.loads(command("cite", scored_run, selected_run, "--format", "json").out)
+    assert (set(found), len(found["methods"])) == ({"methods", "facts", "bibtex"}, 2)
+
+
+def test_a_reproduction_says_that_the_bytes_are_the_same(scored_run, command, tmp_path):
+    done = command("reproduce", scored_run, "-o", "again", "--json")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["same"] is True
+    session = read_run(tmp_path / "again").stages["score"].sessions[0]
+    assert session.command.startswith("negengine reproduce ")
+
+
+def test_groups_fit_a_terminal_and_csv_and_json_have_all_of_them(scored_run, command):
+    done = command("compare", scored_run, "--by", "verb")
+    assert "Drop of the repetition rate by verb" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    rows = json.loads(command("compare", scored_run, "--by", "name", "--json").out)
+    assert {row["name"] for row in rows} == {"Jessica", "Maria", "John", "Peter"}
+    printed = command("compare", scored_run, "--by", "name", "--format", "csv").out
+    assert len(printed.splitlines()) == len(rows) + 1
+
+
+def test_items_are_written_beside_the_tables(scored_run, command, tmp_path):
+    done = command("compare", scored_run, "--items", "items.csv")
+    assert done.status == 0, done.err
+    assert "Patterns on the same triplets" in done.out
+    n = len(pl.read_csv(tmp_path / "items.csv"))
+    assert f"items.csv: {n:,} rows, one for each item and model" in done.err
+    done = command("compare", "nowhere", "--items", "items.xls")
+    said = "negengine: --items items.xls: the name must end in .parquet, .csv, .tsv, .jsonl"
+    assert (done.status, done.said) == (2, said)
+
+
+def test_sentences_are_shown_drawn_by_a_seed_and_written(command, scored_run, tmp_path):
+    sentences = ng.open(scored_run).sentences()
+    done = command("show", scored_run, "--pattern", "CpTn")
+    assert done.status == 0
+    assert f"20 of {len(sentences.filter(condition='CpTn'))} sentences" in done.out
+    table = pl.read_csv(io.StringIO(command("show", scored_run, "--format", "csv").out))
+    assert table.select("item", "condition", "sentence").equals(sentences.select("item", "condition", "sentence"))
+    document = json.loads(command("show", scored_run, "--json").out)
+    assert [row["sentence"] for row in document["sentences"]] == sentences["sentence"].to_list()
+    first, again, other = (
+        command("show", scored_run, "--sample", 5, "--seed", seed, "--format", "csv").out for seed in (1, 1, 2)
+    )
+    assert len(first.splitlines()) == 6
+    assert first == again != other
+    done = command("show", scored_run, "-o", "all.parquet")
+    assert done.out == f"all.parquet: {len(sentences)} sentences of {scored_run}\n"
+    assert pl.read_parquet(tmp_path / "all.parquet").equals(sentences)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "csv", "-o", "x.csv"], "--output and --format csv: give one of them"),
+        (["-o", "x.txt"], "the name must end in"),
+        (["--pattern", "cptn"], "did you mean 'CpTn'"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_one_line(command, scored_run, arguments, said, tmp_path):
+    done = command("show", scored_run, *arguments)
+    assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert said in done.err
+    assert not list(tmp_path.iterdir())
