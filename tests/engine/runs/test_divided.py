@@ -59,22 +59,16 @@ def states(run):
     return {str(one.shard): str(one.state) for one in run.shards}
 
 
-def test_all_shards_are_finished(tmp_path):
-    run = found(*(shard(tmp_path, index) for index in (2, 1, 3)))
-    assert run.is_finished
-    assert (run.stage, run.count) == ("select", 3)
-    assert [(one.done, one.parts, one.command) for one in run.shards] == [(3, 3, "")] * 3
-
-
-def test_missing_and_stopped_shards_with_the_commands_that_run_them(tmp_path):
+def test_finished_missing_and_stopped_shards_with_the_commands_that_run_them(tmp_path):
     run = found(shard(tmp_path, 1), shard(tmp_path, 3, upto=4))
-    assert not run.is_finished
-    assert states(run) == {"1/3": "finished", "2/3": "missing", "3/3": "stopped"}
-    _, missing, stopped = run.shards
+    assert (run.is_finished, run.stage, run.count) == (False, "select", 3)
     start = "negengine select mini --pairs 9 --shard"
-    assert missing.command == f"{start} 2/3 --output {tmp_path}/mini-2-of-3"
-    assert stopped.command == f"{start} 3/3 --output {tmp_path}/mini-3-of-3"
-    assert (stopped.done, stopped.parts) == (1, 3)
+    assert [(str(one.shard), str(one.state), one.done, one.parts, one.command) for one in run.shards] == [
+        ("1/3", "finished", 3, 3, ""),
+        ("2/3", "missing", 0, None, f"{start} 2/3 --output {tmp_path}/mini-2-of-3"),
+        ("3/3", "stopped", 1, 3, f"{start} 3/3 --output {tmp_path}/mini-3-of-3"),
+    ]
+    assert found(*(shard(tmp_path, index) for index in (2, 1, 3))).is_finished
 
 
 def test_a_running_shard_with_its_process_and_host(tmp_path):
@@ -177,14 +171,11 @@ def names(folders):
     return [folder.name for folder in folders]
 
 
-def test_a_folder_is_named_as_the_shard_says(tmp_path):
-    assert named_shard(tmp_path / f"a-b{Shard(2, 3).suffix}") == (tmp_path / "a-b", Shard(2, 3))
-
-
 @pytest.mark.parametrize(
     "name", ["mini", "mini-of-3", "mini-0-of-3", "mini-4-of-3", "-1-of-2", "mini-1-of-1", "m-x-of-2"]
 )
-def test_other_names_are_not_shards(tmp_path, name):
+def test_a_folder_is_named_as_the_shard_says_and_other_names_are_not_shards(tmp_path, name):
+    assert named_shard(tmp_path / f"a-b{Shard(2, 3).suffix}") == (tmp_path / "a-b", Shard(2, 3))
     assert named_shard(tmp_path / name) is None
 
 
@@ -208,17 +199,14 @@ def test_shards_are_found_by_the_name_of_the_run_a_pattern_their_folder_and_as_t
     assert names(find_shards([folder / name for name in given])) == meant
 
 
-def test_shards_of_several_runs_are_refused(shards):
+def test_shards_of_several_runs_and_a_pattern_without_a_folder_are_refused(shards):
     folder = shards("runs/a-1-of-2", "runs/b-1-of-2", "runs/b-1-of-3")
     with pytest.raises(InputError, match=r"shards of several runs: give one of .*a-\*-of-2, .*b-\*-of-2, .*b-\*-of-3"):
         find_shards([folder / "runs"])
     with pytest.raises(InputError, match=r"give one of .*b-\*-of-2, .*b-\*-of-3$"):
         find_shards([folder / "runs/b"])
-
-
-def test_a_pattern_without_a_folder_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"mini-\*: no folder matches this pattern"):
-        find_shards([tmp_path / "mini-*"])
+        find_shards([folder / "mini-*"])
 
 
 def test_the_name_of_the_whole_run_follows_from_its_shards(tmp_path):
@@ -236,9 +224,6 @@ def test_some_tasks_of_an_array_that_are_submitted_again_are_not_a_smaller_array
         refuse_other_division(tmp_path / "mini", Shard(1, 5))
     refuse_other_division(tmp_path / "mini", Shard(3, 16))
     refuse_other_division(tmp_path / "other", Shard(1, 5))
-
-
-def test_a_finished_division_is_no_obstacle_to_another_one(tmp_path):
     for index in (1, 2):
-        work(tmp_path / f"mini-{index}-of-2", shard=Shard(index, 2))
-    refuse_other_division(tmp_path / "mini", Shard(1, 5))
+        work(tmp_path / f"whole-{index}-of-2", shard=Shard(index, 2))
+    refuse_other_division(tmp_path / "whole", Shard(1, 5))  # a finished division is no obstacle

@@ -55,14 +55,16 @@ def test_the_next_is_prepared_and_the_last_finished_while_one_is_computed():
 
 
 @pytest.mark.parametrize("stage", ["prepare", "compute", "finish"])
-def test_an_error_ends_the_run_and_what_was_finished_before_stays(stage):
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_an_error_ends_the_run_in_the_calling_thread_and_what_was_finished_before_stays(stage, error):
     finished = []
 
     def fails(name, key):
+        assert name != "compute" or threading.current_thread() is threading.main_thread()
         if (name, key) == (stage, 3):
-            raise OSError(stage)
+            raise error(stage)
 
-    with pytest.raises(OSError, match=stage):
+    with pytest.raises(error, match=stage):
         overlap(
             range(100),
             lambda key: fails("prepare", key),
@@ -72,15 +74,3 @@ def test_an_error_ends_the_run_and_what_was_finished_before_stays(stage):
     assert finished[:2] == [0, 1]
     assert 3 not in finished
     assert len(finished) < 6
-
-
-def test_an_interrupt_reaches_the_calling_thread():
-    def compute(key, _):
-        assert threading.current_thread() is threading.main_thread()
-        if key == 2:
-            raise KeyboardInterrupt
-
-    finished = []
-    with pytest.raises(KeyboardInterrupt):
-        overlap(range(9), str, compute, lambda key, _: finished.append(key))
-    assert finished == [0, 1]

@@ -36,14 +36,6 @@ def holder(tmp_path):
     process.communicate()
 
 
-def test_a_folder_in_use_is_refused_with_the_name_of_its_process(holder, tmp_path):
-    with (
-        pytest.raises(InputError, match=rf"in use by process {holder.pid} on {socket.gethostname()}; wait until"),
-        locked(tmp_path),
-    ):
-        pass
-
-
 def test_the_lock_is_given_back_by_a_killed_process_and_after_an_error_and_its_file_stays(holder, tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
@@ -53,16 +45,18 @@ def test_the_lock_is_given_back_by_a_killed_process_and_after_an_error_and_its_f
         assert (tmp_path / LOCK_FILE).is_file()
 
 
-def test_a_longer_name_of_an_earlier_process_is_overwritten(tmp_path):
-    (tmp_path / LOCK_FILE).write_text("x" * 100)
-    with locked(tmp_path):
-        assert (tmp_path / LOCK_FILE).read_text() == f" process {os.getpid()} on {socket.gethostname()}"
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / LOCK_FILE).mkdir()
-    with pytest.raises(InputError, match=r"\.lock: cannot be written \(Is a directory\)"), locked(tmp_path):
-        pass
+def test_a_new_holder_overwrites_a_longer_name_and_leaves_the_lock_to_other_users_of_a_shared_folder(tmp_path):
+    """As far as the user's own mask allows."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / LOCK_FILE).write_text("x" * 100)
+    before = os.umask(0o002)
+    try:
+        for folder in (tmp_path, tmp_path / "old"):
+            with locked(folder):
+                assert (folder / LOCK_FILE).read_text() == f" process {os.getpid()} on {socket.gethostname()}"
+    finally:
+        os.umask(before)
+    assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o664
 
 
 @pytest.mark.parametrize("make", [Path.symlink_to, Path.hardlink_to])
@@ -77,11 +71,19 @@ def test_a_lock_that_is_a_link_never_changes_the_file_behind_it(tmp_path, make):
     assert lock.holder(tmp_path / "run") is None
 
 
-@pytest.mark.parametrize("make", [lambda path: path.symlink_to(path.with_name("new")), os.mkfifo])
-def test_a_lock_that_is_a_link_to_nothing_or_a_pipe_is_refused_at_once(tmp_path, make):
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.symlink_to(path.with_name("new")), "not a lock file of negengine"),
+        (os.mkfifo, "not a lock file of negengine"),
+        (Path.mkdir, r"cannot be written \(Is a directory\)"),
+    ],
+)
+def test_a_lock_that_is_a_link_to_nothing_a_pipe_or_a_folder_is_refused_at_once(tmp_path, make, message):
     make(tmp_path / LOCK_FILE)
-    refuse_held(tmp_path)
-    with pytest.raises(InputError, match=r"\.lock: not a lock file of negengine"), locked(tmp_path):
+    if make is not Path.mkdir:
+        refuse_held(tmp_path)
+    with pytest.raises(InputError, match=rf"\.lock: {message}"), locked(tmp_path):
         pass
     assert [path.name for path in tmp_path.iterdir()] == [LOCK_FILE]
 
@@ -111,9 +113,11 @@ def test_a_file_system_that_cannot_lock_is_one_line(tmp_path, monkeypatch):
 
 def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing(holder, tmp_path):
     before = (tmp_path / LOCK_FILE).read_bytes()
-    told = rf"in use by process {holder.pid} on {socket.gethostname()}; wait until it ends$"
-    with pytest.raises(InputError, match=told):
+    told = rf"in use by process {holder.pid} on {socket.gethostname()}; wait until it ends"
+    with pytest.raises(InputError, match=f"{told}$"):
         refuse_held(tmp_path)
+    with pytest.raises(InputError, match=told), locked(tmp_path):
+        pass
     assert (tmp_path / LOCK_FILE).read_bytes() == before
     (tmp_path / "free").mkdir()
     refuse_held(tmp_path / "free")
@@ -124,12 +128,14 @@ def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing(holder, tmp_pat
         refuse_held(tmp_path / "free")
 
 
-def test_a_holder_that_does_not_say_its_name(tmp_path):
+def test_a_holder_that_does_not_say_its_name_and_one_with_a_long_name(tmp_path):
     """As between the lock and its text."""
     with locked(tmp_path):
         (tmp_path / LOCK_FILE).write_bytes(b"")
         with pytest.raises(InputError, match="in use by another process;"):
             refuse_held(tmp_path)
+        (tmp_path / LOCK_FILE).write_text(" " + "x" * 1_000)
+        assert lock.holder(tmp_path) == "x" * 200
 
 
 def test_a_folder_whose_holder_lets_go_at_once_is_not_refused(tmp_path, monkeypatch):
@@ -153,22 +159,6 @@ def test_a_folder_in_use_is_asked_for_four_times_within_a_moment(tmp_path, monke
         pass
     assert asked == [False] * 4
     assert waited == [0.02] * 3
-
-
-def test_a_long_name_of_a_holder_is_cut(tmp_path):
-    with locked(tmp_path):
-        (tmp_path / LOCK_FILE).write_text(" " + "x" * 1_000)
-        assert lock.holder(tmp_path) == "x" * 200
-
-
-def test_other_users_of_a_shared_folder_may_lock_it_too(tmp_path):
-    """As far as the user's own mask allows."""
-    before = os.umask(0o002)
-    try:
-        with locked(tmp_path):
-            assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o664
-    finally:
-        os.umask(before)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")  # noqa: PTH112

@@ -62,12 +62,6 @@ def test_a_finished_run_opens_no_model_also_without_its_parts_or_a_final_file(tm
     assert finished_stage(tmp_path, "squares").finished
 
 
-def test_another_run_is_refused_before_a_model_is_opened(tmp_path):
-    run(Squares(), tmp_path)
-    with pytest.raises(InputError, match="seed 0, now 1"):
-        run(Squares(seed=1), tmp_path, executor=NoExecutor())
-
-
 @pytest.mark.parametrize(
     ("fault", "executor", "message"),
     [("check", NoExecutor(), "too long"), ("open", ThisProcess(CPU), "cpu has no memory")],
@@ -77,6 +71,8 @@ def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path, f
         run(Squares(fault=fault), tmp_path, executor=executor)
     assert read_run(tmp_path).stages == {}
     run(Squares(seed=1), tmp_path)
+    with pytest.raises(InputError, match="seed 1, now 0"):  # before a model is opened
+        run(Squares(), tmp_path, executor=NoExecutor())
 
 
 @pytest.mark.parametrize("fault", ["refuse", "fail", "interrupt"])
@@ -111,16 +107,8 @@ def test_earlier_stages_are_carried_into_the_folder(tmp_path):
 # ---------------------------------------------------------------- what is recorded and shown
 
 
-def test_the_session_tells_device_precision_command_and_time(tmp_path):
-    run(Squares(), tmp_path, session=Session(command="negengine squares"), started=0.0)
-    (session,) = record(tmp_path).sessions
-    assert (session.workers[0]["device"], session.command) == ("cpu", "negengine squares")
-    assert session.precision == {"Cp": "fp32", "Cn": "mixed"}
-    assert session.seconds > 0
-
-
-def test_precision_is_on_disk_before_the_first_part_is_decided(tmp_path):
-    """A process that is killed cannot add it later."""
+def test_precision_device_and_command_are_on_disk_before_the_first_part_is_decided(tmp_path):
+    """A process that is killed cannot add them later."""
     seen = []
 
     class Looks(Squares):
@@ -128,8 +116,11 @@ def test_precision_is_on_disk_before_the_first_part_is_decided(tmp_path):
             seen.extend(record(tmp_path).sessions)
             return super().decide(*arguments)
 
-    run(Looks(parts=1), tmp_path)
-    assert seen[0].precision == {"Cp": "fp32", "Cn": "mixed"}
+    run(Looks(parts=1), tmp_path, session=Session(command="negengine squares"), started=0.0)
+    for session in (seen[0], *record(tmp_path).sessions):
+        assert session.precision == {"Cp": "fp32", "Cn": "mixed"}
+        assert (session.workers[0]["device"], session.command) == ("cpu", "negengine squares")
+        assert session.seconds > 0
 
 
 def test_a_resumed_run_keeps_its_calibration(tmp_path):
@@ -221,14 +212,11 @@ def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path, e
         assert record(folder, Batched.name).batch_tokens == given
         run(Batched(), folder, executor=executor)
         assert computed_with(folder) == batches
-
-
-def test_another_size_of_batches_can_be_given_to_a_resumed_run(tmp_path):
-    """Those that it began with may not fit the memory of this device."""
+    # Another size can be given: those that it began with may not fit the memory of this device.
     with pytest.raises(KeyboardInterrupt):
-        run(Batched(), tmp_path, executor=InterruptedAfter(2))
-    run(Batched(), tmp_path, options=Opening(batch_tokens=96))
-    assert computed_with(tmp_path) == {0, 96}
+        run(Batched(), tmp_path / "other", executor=InterruptedAfter(2))
+    run(Batched(), tmp_path / "other", executor=executor, options=Opening(batch_tokens=96))
+    assert computed_with(tmp_path / "other") == {0, 96}
 
 
 def test_shards_that_ran_in_different_batches_are_merged_and_say_so(tmp_path):

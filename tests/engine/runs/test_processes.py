@@ -86,16 +86,18 @@ def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fau
     assert results(tmp_path) == whole
 
 
-def test_a_model_that_one_process_cannot_open_is_one_line(tmp_path):
-    with pytest.raises(InputError, match=r"^cpu has no memory$"):
-        run(Squares(fault="open"), tmp_path, TWO)
+@pytest.mark.parametrize(
+    ("stage", "error", "message"),
+    [
+        (Squares(fault="open"), InputError, r"^cpu has no memory$"),
+        # such as one that is defined in a script: the processes do not run the script
+        (Unreadable(), RuntimeError, r"(?s)Traceback.*this stage cannot be unpickled"),
+    ],
+)
+def test_what_a_process_cannot_open_or_read_is_told(tmp_path, stage, error, message):
+    with pytest.raises(error, match=message):
+        run(stage, tmp_path, TWO)
     assert read_run(tmp_path).stages == {}
-
-
-def test_a_stage_that_cannot_be_read_in_another_process_is_told(tmp_path):
-    """Such as one that is defined in a script: the processes do not run the script."""
-    with pytest.raises(RuntimeError, match=r"(?s)Traceback.*this stage cannot be unpickled"):
-        run(Unreadable(), tmp_path, Processes((CPU,)))
 
 
 # ---------------------------------------------------------------- the first process ends
@@ -131,21 +133,9 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
         assert first.wait() == -end
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
 def test_a_stderr_that_takes_nothing_does_not_stop_the_run(tmp_path, whole, stderr):
     """Closed, or broken: an error of each write. What a library prints in a process goes there, too."""
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
     subprocess.run(["sh", "-c", f'exec "$@" {stderr}', "sh", *command(tmp_path / "run")], check=True)
-    assert results(tmp_path / "run") == whole
-
-
-def test_a_reader_of_stderr_that_has_gone_does_not_stop_the_run(tmp_path, whole):
-    """As in `negengine … 2>&1 | head -1`."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        subprocess.run(command(tmp_path / "run"), stderr=writing, check=True)
-    finally:
-        os.close(writing)
     assert results(tmp_path / "run") == whole

@@ -53,10 +53,6 @@ def test_without_the_extra_one_line_names_it(monkeypatch):
 LAPTOP, SMALL, GPUS = Resources(8, 0), Resources(2, 0), Resources(16, 4)
 
 
-def plans(*nodes, **asked):
-    return [(plan.cpus, plan.gpus) for plan in planned(nodes, **asked)]
-
-
 @pytest.mark.parametrize(
     ("nodes", "asked", "found"),
     [
@@ -78,7 +74,9 @@ def plans(*nodes, **asked):
     ],
 )
 def test_what_the_machines_have_is_divided(nodes, asked, found):
-    assert plans(*nodes, **asked) == found
+    plans = planned(nodes, **asked)
+    assert [(plan.cpus, plan.gpus) for plan in plans] == found
+    assert [plan.threads for plan in plans] == [max(1, int(plan.cpus)) for plan in plans]  # one for each CPU
 
 
 @pytest.mark.parametrize(
@@ -93,12 +91,5 @@ def test_what_the_machines_have_is_divided(nodes, asked, found):
 def test_more_than_there_is_is_refused(asked, message):
     with pytest.raises(InputError, match=message):
         planned([GPUS, SMALL], **asked)
-
-
-def test_gpus_that_are_not_there_are_refused():
     with pytest.raises(InputError, match="--device cuda: the Ray cluster has 8 CPUs and 0 GPUs; use --device cpu"):
         planned([LAPTOP], needs_gpus=True)
-
-
-def test_a_worker_has_a_thread_for_each_cpu():
-    assert [Resources(cpus, 0).threads for cpus in (0.5, 1.0, 8.0)] == [1, 1, 8]

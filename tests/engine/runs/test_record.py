@@ -1,6 +1,7 @@
 """run.json is checked when it is read: each wrong one is one line, and nothing leads out of the folder."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,6 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         b"",
         b"{",
         b"[]",
-        b"1",
-        b"null",
         b"{}",
         b"\xff\xfe",
         b'{"format": 4, "negengine": "1", "stages": {}}',
@@ -52,15 +51,12 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         b"[" * 100_000,
         {"format": FORMAT},
         {"format": FORMAT, "negengine": "1", "stages": [1]},
-        {"format": FORMAT, "negengine": "1", "stages": {"a": 1}},
         {"format": FORMAT, "negengine": "1", "stages": {"a": {"parts": 1}}},
         raw(
             b'{"format": 4, "negengine": "1", "stages": {"a": {"identity": {"x": ' + b"9" * 10_000 + b'}, "parts": 1}}'
         ),
         raw(b'{"format": 4, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000),
         document(parts=-1),
-        document(parts=None),
-        document(parts="3"),
         document(shard="5/4"),
         document(shard="x" * 5_000),
         document(calibration={"CpTp": 1}),
@@ -84,33 +80,16 @@ def test_another_format_is_refused(tmp_path):
         work(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        ".",
-        "..",
-        "../x",
-        "../../x",
-        "a/b",
-        "/etc/passwd",
-        "a\\b",
-        "C:x",
-        "C:\\x",
-        "x\0",
-        ".lock",
-        "run.json",
-        "Run.JSON",
-        "parts",
-        "PARTS",
-        "sessions",
-        "score.done.json",
-    ],
-)
+OUTSIDE = ["", ".", "..", "../x", "../../x", "a/b", "/etc/passwd", "a\\b", "C:x", "C:\\x", "x\0"]
+OTHER_PURPOSE = [".lock", "run.json", "Run.JSON", "parts", "PARTS", "sessions", "score.done.json"]
+
+
+@pytest.mark.parametrize("name", [*OUTSIDE, *OTHER_PURPOSE, "." + "x" * 60])
 def test_a_final_file_is_a_plain_name_in_the_folder(tmp_path, name):
+    """The first wrong name is told, and a long one is cut."""
     write(tmp_path, document())
-    write(tmp_path, done(files={name: "0" * 64}), "select.done.json")
-    with pytest.raises(InputError, match="is not the name of a final file"):
+    write(tmp_path, done(files=dict.fromkeys(["triplets.parquet", name, "parts"], "0" * 64)), "select.done.json")
+    with pytest.raises(InputError, match=rf"\({re.escape(repr(name[:40]))} is not the name of a final file"):
         read_run(tmp_path)
 
 
@@ -122,15 +101,7 @@ def test_a_marker_of_something_else_is_one_line(tmp_path, content):
         read_run(tmp_path)
 
 
-def test_the_first_wrong_name_is_told_and_a_long_one_is_cut(tmp_path):
-    files = {"triplets.parquet": "0" * 64, "." + "x" * 60: "0" * 64, "parts": "0" * 64}
-    write(tmp_path, document())
-    write(tmp_path, done(files=files), "select.done.json")
-    with pytest.raises(InputError, match=rf"\('\.{'x' * 39}' is not the name of a final file"):
-        read_run(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet"])
+@pytest.mark.parametrize("name", ["summary-2.json", "Ergebnisse für GH22.parquet"])
 def test_ordinary_names_are_final_files_and_what_only_newer_versions_know_is_ignored(tmp_path, name):
     write(tmp_path, document(parts=0, new="x"))
     write(tmp_path, done(files={name: "0" * 64}), "select.done.json")
@@ -138,13 +109,10 @@ def test_ordinary_names_are_final_files_and_what_only_newer_versions_know_is_ign
     assert (list(record.files), record.parts) == ([name], 0)
 
 
-def test_a_missing_run_is_told(tmp_path):
+def test_a_missing_run_and_an_unreadable_one_are_told(tmp_path):
     with pytest.raises(InputError, match=r"run is not a run folder: it has no run\.json"):
         read_run(tmp_path / "run")
     assert read_record(tmp_path / "run") is None
-
-
-def test_an_unreadable_run_json_is_told(tmp_path):
     (tmp_path / RUN_FILE).mkdir()
     with pytest.raises(InputError, match=r"run\.json: cannot be read \(it is a folder, not a file\)"):
         read_record(tmp_path)

@@ -58,10 +58,16 @@ def test_a_session_tells_versions_machine_and_workers(tmp_path):
     assert worker.get("hardware") == session.machine.get("processor")
 
 
-def test_a_session_names_neither_host_nor_home(tmp_path, monkeypatch):
+def test_a_merged_run_has_the_sessions_of_its_shards_which_name_neither_host_nor_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    run(Counted(), tmp_path / "run")
-    text = "".join(path.read_text() for path in (tmp_path / "run").rglob("*.json"))
+    shards = [run(Counted(), tmp_path / f"shard {i}", shard=Shard(i, 2)) for i in (1, 2)]
+    merge(shards, tmp_path / "merged", {Counted.name: Counted.publish})
+    first, second, merging = sessions(tmp_path / "merged")
+    assert (first.shard, second.shard, merging.shard) == ("1/2", "2/2", None)
+    assert (first.sentences + second.sentences, merging.sentences) == (10, 0)
+    assert first.workers == sessions(shards[0])[0].workers
+    assert merging.merged == ["~/shard 1", "~/shard 2"]
+    text = "".join(path.read_text() for path in (tmp_path / "merged").rglob("*.json"))
     assert platform.node() not in re.sub(r'"(host|source)": ".*"', "", text)
     assert str(tmp_path) not in text
 
@@ -133,17 +139,6 @@ def test_energy_is_read_to_the_end_and_not_told_where_there_is_no_counter(tmp_pa
     assert '"joules"' not in session.read_text()
 
 
-def test_a_merged_run_has_the_sessions_of_its_shards(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    shards = [run(Counted(), tmp_path / f"shard {i}", shard=Shard(i, 2)) for i in (1, 2)]
-    merge(shards, tmp_path / "merged", {Counted.name: Counted.publish})
-    first, second, merging = sessions(tmp_path / "merged")
-    assert (first.shard, second.shard, merging.shard) == ("1/2", "2/2", None)
-    assert (first.sentences + second.sentences, merging.sentences) == (10, 0)
-    assert first.workers == sessions(shards[0])[0].workers
-    assert merging.merged == ["~/shard 1", "~/shard 2"]
-
-
 def test_the_origin_of_a_stage_is_recorded_once_and_its_metadata_anew(tmp_path):
     with hold(tmp_path / "run", origin={"call": 1}, metadata={"model folder": "a"}) as held:
         held.write_part(0, part(0))
@@ -176,22 +171,17 @@ def test_a_session_says_why_it_ended_early(tmp_path, monkeypatch, error, said):
     assert (ended.failed, last.failed) == (said, None)
 
 
-def test_a_session_began_when_the_command_did(clock):
+def test_a_session_began_when_the_command_did_and_tells_seconds_and_energy_to_a_thousandth(clock, monkeypatch):
     """Not when the first part did: `started` is told in the seconds of a clock that is never set."""
+    monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {"cpu": 1.23456})
     before = datetime.now(UTC).replace(microsecond=0)
-    session = Session()
-    own.Clock(clock[0] - 600).begin(session)
+    session, begun = Session(), own.Clock(clock[0] - 600)
+    begun.begin(session)
     after = datetime.now(UTC)
     assert before - timedelta(minutes=10) <= datetime.fromisoformat(session.started) <= after - timedelta(minutes=10)
-    assert session.seconds == 600.0
-
-
-def test_seconds_and_energy_are_told_to_a_thousandth(clock, monkeypatch):
-    monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {"cpu": 1.23456})
-    session, begun = Session(), own.Clock()
     clock[0] += 2.34567
     begun.read(session)
-    assert (session.seconds, session.joules) == (2.346, {"cpu": 1.235})
+    assert (session.seconds, session.joules) == (602.346, {"cpu": 1.235})
 
 
 @pytest.mark.parametrize(

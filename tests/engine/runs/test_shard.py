@@ -23,14 +23,13 @@ def test_ranges_of_parts_hold_every_number_once_and_only_the_last_is_short(n, si
     assert all(0 < len(part) <= size for part in parts)
 
 
-def test_the_whole_run_is_one_shard_of_one():
-    assert (Shard(), Shard().is_whole, Shard().suffix) == (Shard(1, 1), True, "")
-    assert (Shard(1, 2).is_whole, Shard(2, 3).suffix) == (False, "-2-of-3")
-
-
-@pytest.mark.parametrize("shard", [Shard(), Shard(1, 2), Shard(999_999_999, 999_999_999)])
-def test_a_shard_is_read_as_it_is_written(shard):
+@pytest.mark.parametrize(
+    ("shard", "whole", "suffix"),
+    [(Shard(), True, ""), (Shard(1, 2), False, "-1-of-2"), (Shard(2, 999_999_999), False, "-2-of-999999999")],
+)
+def test_a_shard_is_read_as_it_is_written(shard, whole, suffix):
     assert find_shard(str(shard), {"PBS_ARRAY_INDEX": "3"}) == shard  # a shard that is named needs no batch system
+    assert (shard.is_whole, shard.suffix) == (whole, suffix)
 
 
 WRONG = ["/b", "-1/2", "0/2", "3/2", "0/0", "1/0", "1", "1/", "/2", "1/2/3", "+1/2", "1/1000000000", "١/٢"]
@@ -60,7 +59,6 @@ def skypilot(rank, nodes):
     return {"SKYPILOT_NODE_RANK": str(rank), "SKYPILOT_NUM_NODES": str(nodes)}
 
 
-UNCOUNTED = {"PBS": "PBS_ARRAY_INDEX", "Torque": "PBS_ARRAYID", "Kubernetes": "JOB_COMPLETION_INDEX"}
 SCRIPT = {"SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}  # a batch script has SLURM_PROCID=0, too
 
 

@@ -6,7 +6,6 @@ import sys
 import threading
 from pathlib import Path
 
-import pytest
 from negengine.engine.runs.stderr import Stderr
 
 FULL = Path("/dev/full")
@@ -43,28 +42,18 @@ def test_a_stream_that_is_broken_closed_or_never_was_takes_everything(tmp_path, 
         assert not stderr.isatty()
 
 
-@pytest.fixture
-def pipe():
+def test_a_pipe_whose_reader_has_stopped_or_gone_does_not_make_the_run_wait():
     reader, writer = os.pipe()
-    with os.fdopen(reader, "rb", buffering=0) as source, os.fdopen(writer, "w", encoding="utf-8") as target:
-        yield source, target
-
-
-def test_a_pipe_without_a_reader_takes_everything(pipe):
-    source, target = pipe
-    source.close()
-    assert Stderr(target).write("lost") == 4
-
-
-def test_a_pipe_whose_reader_has_stopped_does_not_make_the_run_wait(pipe):
-    source, target = pipe
-    stderr = Stderr(target, patience=0)
-    for _ in range(20):
-        stderr.write("x" * 100_000)  # more than any pipe holds; would block for ever
-    os.set_blocking(source.fileno(), False)
-    assert set(source.read()) == {ord("x")}
-    stderr.write("again\n")
-    assert source.read().endswith(b"again\n")
+    with os.fdopen(writer, "w", encoding="utf-8") as target:
+        with os.fdopen(reader, "rb", buffering=0) as source:
+            stderr = Stderr(target, patience=0)
+            for _ in range(20):
+                stderr.write("x" * 100_000)  # more than any pipe holds; would block for ever
+            os.set_blocking(reader, False)
+            assert set(source.read()) == {ord("x")}
+            stderr.write("again\n")
+            assert source.read().endswith(b"again\n")
+        assert stderr.write("lost") == 4
 
 
 def test_lines_of_several_threads_stay_whole(tmp_path):
