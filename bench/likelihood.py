@@ -121,12 +121,17 @@ class Minicons(System[Texts]):
         kind = scorer.IncrementalLMScorer if is_causal else scorer.MaskedLMScorer
         with quiet(), warnings.catch_warnings(action="ignore"):
             self._model = kind(place.checkpoint, place.torch_device)
+        # Of a causal model it also scores a special token at the end, if the tokenizer adds one; the others do not.
+        special = self._model.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
+        self._added = special[-1] if is_causal else 0
 
     def run(self, work: Texts, choice: Choice) -> Answers:
         found: list[float] = []
         for start in range(0, len(work), choice["batch"]):
             texts = list(work.texts[start : start + choice["batch"]])
-            found += self._model.sequence_score(texts, reduction=lambda own: own.sum(0).item())
+            found += self._model.sequence_score(
+                texts, reduction=lambda own: own[: len(own) - self._added].sum(0).item()
+            )
         return np.array(found)
 
 
