@@ -1,14 +1,8 @@
 """Questions in batches: first texts of one length, as many as there can be, with their second texts."""
 
 import numpy as np
-import pytest
 from negengine.engine.experiments.ask import batches
 from negengine.engine.inference.model import MaskedLM
-
-
-@pytest.fixture(scope="module")
-def model(mini):
-    return MaskedLM(mini, threads=1)
 
 
 def encoded(*sides):
@@ -17,7 +11,8 @@ def encoded(*sides):
     return [list(own) for own in zip(*texts, strict=True)]
 
 
-def test_first_texts_of_one_length_are_together_whatever_their_second_ones(model):
+def test_first_texts_of_one_length_are_together_whatever_their_second_ones(mini):
+    model = MaskedLM(mini, threads=1)
     asked = encoded([9] * 6, [10, 11, 10, 12, 10, 11])
     (batch,) = batches(model, asked, most=100)
     assert batch.rows.tolist() == [0, 2, 4, 1, 5, 3]
@@ -26,9 +21,7 @@ def test_first_texts_of_one_length_are_together_whatever_their_second_ones(model
     assert [ids.shape for ids, _ in sentences] == [(6, 9), (3, 10), (2, 11), (1, 12)]
     assert [ids[:, 0].tolist() for ids, _ in sentences[1:]] == [[0, 2, 4], [1, 5], [3]]
     assert [positions.tolist() for _, positions in sentences] == [[7] * 6, [8] * 3, [9] * 2, [10]]
-
-
-def test_the_largest_batches_come_first_and_hold_every_question_once(model):
+    # The largest batches come first, and hold every question once.
     asked = [*encoded([5] * 40 + [9] * 40, [6] * 80), *encoded([9] * 100 + [7])]
     found = batches(model, asked, most=30)
     assert max(len(batch.rows) for batch in found) <= 30

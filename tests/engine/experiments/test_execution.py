@@ -3,8 +3,6 @@
 import os
 import pickle
 import shutil
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -25,6 +23,7 @@ from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.user_table import open_table
+from small_stages import InterruptedAfter
 
 
 def lama(exported, change=""):
@@ -70,36 +69,9 @@ def stage(make, mini):
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Watched(ThisProcess):
-    """One device in this process; notes the parts that it decides, and is interrupted before the n-th."""
-
-    device: object = CPU
-    interrupted_at: int | None = None
-    decided: list = field(default_factory=list)
-
-    @contextmanager
-    def start(self, stage, options, say):
-        with super().start(stage, options, say) as workers:
-            yield _WatchedWorkers(workers, self)
-
-
-class _WatchedWorkers:
-    def __init__(self, workers, executor):
-        self._workers, self._executor = workers, executor
-        self.descriptions, self.choose = workers.descriptions, workers.choose
-
-    def run(self, numbers, choices, finish, advance):
-        for number in numbers:
-            if len(self._executor.decided) == self._executor.interrupted_at:
-                raise KeyboardInterrupt
-            self._executor.decided.append(number)
-            self._workers.run([number], choices, finish, advance)
-
-
 def run(stage, folder, executor=None, shard="1/1"):
     quiet = Reporter(silent=True)
-    run_stage(stage, folder, Execution(executor or Watched(), shard=Shard.parse(shard), reporter=quiet))
+    run_stage(stage, folder, Execution(executor or ThisProcess(CPU), shard=Shard.parse(shard), reporter=quiet))
     return folder
 
 
@@ -114,26 +86,22 @@ def whole(stage, tmp_path_factory):
 
 def test_an_interrupted_run_is_resumed_to_the_same_bytes(stage, whole, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run(stage, tmp_path / "run", Watched(interrupted_at=1))
-    again = Watched()
-    run(stage, tmp_path / "run", again)
-    assert again.decided == [1, 2]
-    assert contents(tmp_path / "run") == contents(whole)
+        run(stage, tmp_path / "run", InterruptedAfter(1))
+    assert contents(run(stage, tmp_path / "run")) == contents(whole)
 
 
-def test_a_finished_run_opens_no_model(stage, whole):
+def test_a_finished_run_opens_no_model_and_is_not_that_of_other_data(make, mini, stage, whole):
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")}
     run(stage, whole, executor=object())
+    with pytest.raises(InputError, match="was made with data sha256 "):
+        run(make(mini, change="x"), whole)
     assert {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")} == before
 
 
-def test_merged_shards_have_the_same_bytes(stage, whole, tmp_path):
+def test_merged_shards_and_two_processes_have_the_same_bytes(stage, whole, tmp_path):
     shards = [run(stage, tmp_path / f"shard-{i}", shard=f"{i}/2") for i in (2, 1)]
     merge(shards, tmp_path / "merged", {stage.name: stage.publish})
     assert contents(tmp_path / "merged") == contents(whole)
-
-
-def test_two_processes_give_the_same_bytes(stage, whole, tmp_path):
     assert contents(run(stage, tmp_path / "run", Processes((CPU, CPU)))) == contents(whole)
 
 
@@ -144,11 +112,6 @@ def test_a_stage_reads_its_files_in_other_places(stage, whole, mini, tmp_path):
     assert moved.identity == stage.identity
     assert os.fsencode(mini.folder) not in pickle.dumps(moved)
     assert contents(run(moved, tmp_path / "run")) == contents(whole)
-
-
-def test_a_folder_made_from_other_data_is_refused(make, mini, whole):
-    with pytest.raises(InputError, match="was made with data sha256 "):
-        run(make(mini, change="x"), whole)
 
 
 def test_progress_counts_what_the_parts_are(stage, mini):

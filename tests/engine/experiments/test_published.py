@@ -32,21 +32,16 @@ def figures(experiment, model):
 
 def test_our_copy_of_table_1_of_negated_lama_is_the_transcript(transcript):
     rows = transcript("negated-lama")["table_1"]["rows"]
+    names = {"spearman": "spearman_x100", "overlap@1": "overlap_percent"}
+    cells = [(CORPORA[row["corpus"]], SPLITS.get(row["relation_group"], row["relation_group"]), row) for row in rows]
     for model in ("bert_base", "bert_large"):
-        wanted = {
-            (CORPORA[row["corpus"]], "original", SPLITS.get(row["relation_group"], row["relation_group"]), metric): row[
-                name
-            ][model]
-            for row in rows
-            for metric, name in (("spearman", "spearman_x100"), ("overlap@1", "overlap_percent"))
+        assert figures("lama", f"{model.replace('_', '-')}-cased") == {
+            (corpus, "original", split, metric): row[name][model]
+            for corpus, split, row in cells
+            for metric, name in names.items()
         }
-        assert figures("lama", f"{model.replace('_', '-')}-cased") == wanted
-    sizes = {
-        (CORPORA[row["corpus"]], SPLITS.get(row["relation_group"], row["relation_group"])): [
-            row[name] for name in ("facts_count", "relations_count") if name in row
-        ]
-        for row in rows
-    }
+    counted = ("facts_count", "relations_count")
+    sizes = {(corpus, split): [row[name] for name in counted if name in row] for corpus, split, row in cells}
     ours = published("lama")["size"]
     assert {(corpus, split): size for corpus, own in ours.items() for split, size in own.items()} == sizes
 
@@ -102,15 +97,5 @@ def test_groups_of_trex_are_those_of_the_data(shared):
     assert found == wanted | {"P27": "N-M"}
     sizes = {split: relations for split, (_, relations) in published("lama")["size"]["TREx"].items()}
     assert {group: len(own) for group, own in published("lama")["trex"].items()} == sizes
-
-
-def test_only_relations_of_trex_have_a_group():
     assert trex_group("TREx", "P36") == ("1-1",)
     assert trex_group("TREx", "P0") == trex_group("GoogleRE", "P36") == ()
-
-
-@pytest.mark.parametrize(
-    ("experiment", "model"), [("lama", "bert-large-uncased"), ("gh22", "mini"), ("nothing", "mini")]
-)
-def test_a_model_of_no_paper_has_no_figures(experiment, model):
-    assert paper_of(experiment, model).figures.is_empty()

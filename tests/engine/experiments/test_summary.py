@@ -2,10 +2,14 @@
 
 import polars as pl
 import pytest
-from negengine.engine.experiments.items import ALL, ORIGINAL
+from negengine.engine.basics.reading import file_sha256
+from negengine.engine.experiments.finished_run import SummaryRun
+from negengine.engine.experiments.items import ALL, ITEMS_FILE, ORIGINAL
 from negengine.engine.experiments.summary import (
     SCHEMA,
+    UNKNOWN,
     Contrast,
+    ItemArrays,
     Row,
     cluster_means,
     contrasts,
@@ -13,9 +17,11 @@ from negengine.engine.experiments.summary import (
     detectable_note,
     frame,
     means,
+    numbered,
     paired,
     with_holm,
 )
+from negengine.engine.runs.record import Done, StageRecord
 from scipy import stats
 
 
@@ -30,9 +36,9 @@ def plain(outcomes, condition=ORIGINAL, split="H"):
 
 
 def test_a_fraction_has_wilsons_interval():
-    """3 of 4: centre (3 + z²/2) / (4 + z²), after Wilson 1927."""
+    """3 of 4: centre (3 + z²/2) / (4 + z²), after Wilson 1927. What does not apply does not count."""
     z2 = stats.norm.ppf(0.975) ** 2
-    (whole, part) = means(items(plain([True, True, True, False])), ["right"])
+    (whole, part) = means(items(plain([True, True, None, True, False])), ["right"])
     assert whole[:4] == ("D", ORIGINAL, ALL, "right")
     assert part[2] == "H"
     assert whole[4:] == part[4:]
@@ -71,16 +77,6 @@ def test_all_comes_before_other_splits_and_order_is_that_of_items():
     ]
 
 
-def test_what_does_not_apply_does_not_count():
-    assert means(items(plain([True, None, None])), ["right"])[0][4:8] == (
-        1,
-        pytest.approx(1 / (1 + 3.8415), abs=1e-4),
-        1,
-        1,
-    )
-    assert means(items(plain([None])).with_columns(pl.col("right").cast(pl.Boolean)), ["right"]) == []
-
-
 def test_clusters_count_the_same_whatever_their_size():
     """A has 1 1 0, B has 0: (⅔ + 0) / 2. One cluster has no such mean."""
     outcomes = [("A", 1), ("A", 1), ("A", 0), ("B", 0)]
@@ -99,6 +95,7 @@ def test_a_contrast_takes_the_items_that_both_sides_have():
     ]
     assert [row[4] for row in found] == [pytest.approx(4 / 5), pytest.approx(1 / 8)]
     assert [row[7] for row in found] == [5, 5]
+    assert contrasts(items(plain([True])), [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))]) == []
 
 
 def test_a_contrast_flips_the_signs_of_whole_clusters():
@@ -110,12 +107,6 @@ def test_a_contrast_flips_the_signs_of_whole_clusters():
     assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
     assert difference.low < 1 == difference.high
     assert p.value == pytest.approx(2 / 2**4)
-
-
-def test_a_contrast_without_common_items_has_no_row():
-    table = items(plain([True]))
-    assert contrasts(table, [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))]) == []
-    assert contrasts(table, [Contrast("E", "right", (ORIGINAL, ALL), (ORIGINAL, "H"))]) == []
 
 
 def test_floats_are_paired_by_clusters():
@@ -145,12 +136,48 @@ def test_what_a_run_can_find_is_a_line_below_its_differences():
         "true differences from 5.0 to 12.3 points on are found with a power of 80 %"
     ]
     assert detectable_note([{"detectable": None}]) == []
-
-
-def test_the_note_on_tests_says_their_number_where_the_run_has_it():
     assert correction_note({"tests": 12}, "a test") == "p: a test; p (Holm): corrected for the 12 tests of this run"
 
 
-def test_a_summary_without_tests_stays_as_it_is():
-    summary = frame([Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9)])
-    assert with_holm(summary).equals(summary)
+ITEMS = pl.DataFrame(
+    {
+        "dataset": ["D", "D", "E", "D"],
+        "condition": ["b", "a", "a", "b"],
+        "splits": ["H|all", "all", "all", "all|L"],
+        "cluster": ["z", None, "a", "z"],
+        "item": ["one", "two", "three", "four"],
+        "right": [True, None, False, True],
+    }
+)
+
+
+def test_splits_have_the_order_of_the_first_items_and_clusters_that_of_their_names():
+    arrays = ItemArrays(ITEMS)
+    assert [(own.dataset, own.condition, own.name, own.rows.tolist()) for own in arrays.splits] == [
+        ("D", "b", "all", [0, 3]),
+        ("D", "b", "H", [0]),
+        ("D", "b", "L", [3]),
+        ("D", "a", "all", [1]),
+        ("E", "a", "all", [2]),
+    ]
+    assert arrays.clusters.tolist() == [2, UNKNOWN, 1, 2]
+    assert numbered(pl.Series([None, None])).tolist() == [UNKNOWN, UNKNOWN]
+
+
+def test_compare_is_told_an_outcome_of_each_item_in_each_split_where_the_metric_applies(tmp_path):
+    class Example(SummaryRun):
+        metrics = ("right",)
+        condition_keys = ("data sha256", "seed")
+
+    ITEMS.write_parquet(tmp_path / ITEMS_FILE)
+    identity = {"model": "m", "data sha256": "d", "seed": 3}
+    done = Done({ITEMS_FILE: file_sha256(tmp_path / ITEMS_FILE)})
+    run = Example(tmp_path, StageRecord(identity, parts=1, done=done))
+    assert sorted(run.outcomes().rows()) == [
+        ("D", "b", "H", "right", "one", 1.0, "z"),
+        ("D", "b", "L", "right", "four", 1.0, "z"),
+        ("D", "b", "all", "right", "four", 1.0, "z"),
+        ("D", "b", "all", "right", "one", 1.0, "z"),
+        ("E", "a", "all", "right", "three", 0.0, "a"),
+    ]
+    assert run.conditions == {"data sha256": "d", "seed": 3}

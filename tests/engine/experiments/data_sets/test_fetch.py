@@ -1,15 +1,18 @@
 """Data sets of other authors, fetched from a server on this machine that is as good or bad as each test needs."""
 
+import gzip
 import hashlib
 import io
+import shutil
 import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import platformdirs
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.fetch import get
-from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, find, source
+from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, cache_folder, find, source
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILES = {"LICENSE": b"Do as you like.\n", "facts.tsv": b"a\tb\n"}
@@ -115,25 +118,16 @@ def kept(folder):
 # ---------------------------------------------------------------- fetched
 
 
-def test_get_fetches_the_pinned_commit_and_keeps_the_files_wanted(fetch, server, cache, registry):
+def test_the_pinned_commit_is_fetched_once_and_again_where_the_copy_is_damaged(fetch, server, cache, registry):
     server.answers = [(200, archive(FILES | {"junk.txt": b"not wanted"}), None)]
-    assert fetch() == cache / "facts"
-    assert kept(cache) == FILES
-    assert server.asked == [f"/somebody/facts/tar.gz/{COMMIT}"]
-    assert find("facts", registry=registry) == cache / "facts"
-
-
-def test_a_second_get_fetches_nothing_and_tells_the_licence_again(fetch, server):
     said = [[], []]
     for lines in said:
-        fetch(say=lines.append)
+        assert fetch(say=lines.append) == cache / "facts"
         assert "licence: MIT, (c) Somebody" in lines
-    assert len(server.asked) == 1
+    assert server.asked == [f"/somebody/facts/tar.gz/{COMMIT}"]
     assert [any(line.startswith("fetching ") for line in lines) for lines in said] == [True, False]
-
-
-def test_a_damaged_copy_is_fetched_again(fetch, cache):
-    fetch()
+    assert kept(cache) == FILES
+    assert find("facts", registry=registry) == cache / "facts"
     (cache / "facts" / "facts.tsv").write_bytes(b"a\t")
     fetch()
     assert kept(cache) == FILES
@@ -170,13 +164,13 @@ def test_a_file_with_another_checksum_is_refused_and_nothing_kept(fetch, server,
     assert kept(cache) == {}
 
 
-@pytest.mark.parametrize("content", [b"<html>", b"", archive(FILES)[:-40]])
-def test_an_answer_that_is_not_a_whole_archive_is_refused(content, fetch, server, cache):
-    server.answers = [(200, content, None)]
-    with pytest.raises(InputError, match=r"the archive is not complete \(.*\): run the same command again"):
-        fetch()
-    assert kept(cache) == {}
-    assert len(server.asked) == 1
+def test_an_answer_that_is_not_a_whole_archive_is_refused(fetch, server, cache):
+    for number, content in enumerate([b"<html>", b"", archive(FILES)[:-40]], 1):
+        server.answers = [(200, content, None)]
+        with pytest.raises(InputError, match=r"the archive is not complete \(.*\): run the same command again"):
+            fetch()
+        assert kept(cache) == {}
+        assert len(server.asked) == number
 
 
 @pytest.mark.parametrize("largest", [100, 1000], ids=["packed", "unpacked"])
@@ -195,20 +189,7 @@ def test_paths_of_an_archive_are_never_written(fetch, server, cache, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"cache", "data.toml"}
 
 
-def test_a_cache_that_cannot_be_written_is_one_line(fetch, cache):
-    cache.write_text("a file")
-    with pytest.raises(InputError, match=r"^[^\n]*cannot be written[^\n]*$"):
-        fetch()
-
-
 # ---------------------------------------------------------------- attempts
-
-
-def test_not_found_is_told_at_once(fetch, server):
-    server.answers = [(404, b"", None)]
-    with pytest.raises(InputError, match=r"cannot be fetched \(HTTP 404 Not Found\): .* or give the probe --data PATH"):
-        fetch()
-    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("bad", [(503, b"", None), (429, b"", None), (200, archive(FILES)[:50], 10_000)])
@@ -219,23 +200,21 @@ def test_what_may_pass_is_tried_again(bad, fetch, server, cache):
     assert (len(server.asked), kept(cache)) == (2, FILES)
 
 
-def test_there_are_three_attempts_with_growing_waits(fetch, server, slept):
-    server.answers = [(500, b"", None)]
+def test_what_stays_wrong_is_told_in_one_line_after_three_attempts(fetch, server, cache, slept):
+    server.answers = [(404, b"", None), (500, b"", None)]
+    with pytest.raises(InputError, match=r"cannot be fetched \(HTTP 404 Not Found\): .* or give the probe --data PATH"):
+        fetch()
+    assert len(server.asked) == 1
     with pytest.raises(InputError, match=r"cannot be fetched \(HTTP 500 "):
         fetch()
-    assert slept == [1, 2]
-    assert len(server.asked) == 3
-
-
-def test_a_server_that_is_down_is_one_line(fetch, server):
+    assert (slept, len(server.asked)) == ([1, 2], 4)
     server.close()
     with pytest.raises(InputError, match=r"^http://127.* cannot be fetched \([^\n]*refused\): try again later[^\n]*$"):
         fetch()
-
-
-def test_an_unknown_name_cannot_be_fetched(registry):
-    with pytest.raises(InputError, match="unknown data set 'fact'; known are facts"):
-        get("fact", registry=registry)
+    shutil.rmtree(cache)
+    cache.write_text("a file")
+    with pytest.raises(InputError, match=r"^[^\n]*cannot be written[^\n]*$"):
+        fetch()
 
 
 # ---------------------------------------------------------------- files that only their commit fixes
@@ -253,32 +232,24 @@ unfixed = ["data/one.jsonl", "data/two.jsonl"]
 
 
 @pytest.fixture
-def unfixed(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+def unfixed(tmp_path):
     (tmp_path / "data.toml").write_text(UNFIXED.format(commit=COMMIT), "utf-8")
     return tmp_path / "data.toml"
 
 
 def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_kept(server, unfixed):
-    server.answers = [(200, b"1\n", None), (200, b"2\n", None)]
+    server.answers = [(200, b"1\n", None), (200, b"2\n", None), (200, b"1\n", None)]
     said = []
     folder = get("pairs", single_files=server.host, registry=unfixed, say=said.append)
-    assert server.asked == [f"/somebody/pairs/{COMMIT}/data/{name}.jsonl" for name in ("one", "two")]
     assert {path.name for path in folder.iterdir()} == {"one.jsonl", "two.jsonl", "digests.json"}
     assert find("pairs", registry=unfixed) == folder
     assert any("digests were not known before" in line for line in said)
     get("pairs", single_files=server.host, registry=unfixed)
-    assert len(server.asked) == 2
-
-
-def test_a_copy_that_changed_since_is_damaged_and_fetched_again(server, unfixed):
-    server.answers = [(200, b"1\n", None), (200, b"2\n", None), (200, b"1\n", None)]
-    folder = get("pairs", single_files=server.host, registry=unfixed)
     (folder / "one.jsonl").write_bytes(b"other")
     with pytest.raises(InputError, match=r"one\.jsonl is damaged: run `negengine data get pairs`"):
         find("pairs", registry=unfixed)
     get("pairs", single_files=server.host, registry=unfixed)
-    assert server.asked[2:] == [f"/somebody/pairs/{COMMIT}/data/one.jsonl"]
+    assert server.asked == [f"/somebody/pairs/{COMMIT}/data/{name}.jsonl" for name in ("one", "two", "one")]
     assert (folder / "one.jsonl").read_bytes() == b"1\n"
 
 
@@ -290,42 +261,28 @@ def test_a_file_that_is_not_there_leaves_the_data_set_incomplete(server, unfixed
         find("pairs", registry=unfixed)
 
 
-# ---------------------------------------------------------------- files that may be gone
-
-
-@pytest.fixture
-def by_hand(unfixed):
+def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, unfixed, cache):
     unfixed.write_text(unfixed.read_text("utf-8") + 'by_hand = "ask its authors"\ncommand = "negengine cues train"\n')
-    return unfixed
-
-
-def test_where_files_are_gone_the_way_by_hand_is_told(server, by_hand, cache):
-    server.answers = [(404, b"", None)]
+    server.answers = [(404, b"", None), (200, b"1\n", None), (200, b"2\n", None)]
     message = (
         rf"one\.jsonl: cannot be fetched \(HTTP 404 Not Found\): try again later, or put one\.jsonl, two\.jsonl into "
         rf"{cache / 'pairs'} and run the same command again; ask its authors$"
     )
     with pytest.raises(InputError, match=message):
-        get("pairs", single_files=server.host, registry=by_hand)
-
-
-def test_files_that_were_put_there_by_hand_are_taken(server, by_hand, cache):
-    (cache / "pairs").mkdir(parents=True)
+        get("pairs", single_files=server.host, registry=unfixed)
+    (cache / "pairs").mkdir(parents=True, exist_ok=True)
+    (cache / "pairs" / "one.jsonl").write_bytes(b"mine")
+    get("pairs", single_files=server.host, registry=unfixed)  # a part of the files is not taken
+    assert (cache / "pairs" / "one.jsonl").read_bytes() == b"1\n"
+    shutil.rmtree(cache / "pairs")
+    (cache / "pairs").mkdir()
     for name in ("one", "two"):
         (cache / "pairs" / f"{name}.jsonl").write_bytes(name.encode())
-    said = []
-    assert get("pairs", single_files=server.host, registry=by_hand, say=said.append) == cache / "pairs"
-    assert server.asked == []
+    said, before = [], len(server.asked)
+    assert get("pairs", single_files=server.host, registry=unfixed, say=said.append) == cache / "pairs"
+    assert len(server.asked) == before
     assert f"taking the 2 files that lie in {cache / 'pairs'}" in said
-    assert find("pairs", registry=by_hand) == cache / "pairs"
-
-
-def test_a_part_of_the_files_is_not_taken(server, by_hand, cache):
-    (cache / "pairs").mkdir(parents=True)
-    (cache / "pairs" / "one.jsonl").write_bytes(b"mine")
-    server.answers = [(200, b"1\n", None), (200, b"2\n", None)]
-    get("pairs", single_files=server.host, registry=by_hand)
-    assert (cache / "pairs" / "one.jsonl").read_bytes() == b"1\n"
+    assert find("pairs", registry=unfixed) == cache / "pairs"
 
 
 def test_the_corpus_of_cues_has_the_files_that_the_training_reads():
@@ -333,3 +290,36 @@ def test_the_corpus_of_cues_has_the_files_that_the_training_reads():
 
     assert {path.rpartition("/")[2] for path in source(DATA).unfixed} == {*TRAIN_FILES, *TEST_FILES}
     assert source(DATA).reading.startswith("negengine cues train ")
+
+
+# ---------------------------------------------------------------- where they are kept
+
+
+def test_the_cache_is_the_platforms_unless_named(cache, monkeypatch):
+    assert cache_folder() == cache
+    for unset in (lambda: monkeypatch.setenv(CACHE_VARIABLE, ""), lambda: monkeypatch.delenv(CACHE_VARIABLE)):
+        unset()
+        assert cache_folder() == platformdirs.user_cache_path("negengine", appauthor=False) / "data"
+
+
+def test_find_takes_what_the_user_names_and_tells_what_is_missing(registry, tmp_path):
+    assert find("facts", tmp_path) == tmp_path
+    with pytest.raises(InputError, match=r"missing: no such file or folder; give another --data"):
+        find("facts", tmp_path / "missing")
+    with pytest.raises(InputError, match=r" does not exist: run `negengine data get facts`, or give --data PATH"):
+        find("facts", registry=registry)
+    assert source("facts", registry).missing() == list(FILES)
+    for call in (find, source, get):
+        with pytest.raises(InputError, match="unknown data set 'fact'; known are facts"):
+            call("fact", registry=registry)
+
+
+@pytest.mark.parametrize("name", ["lm-diagnostics", "negated-lama", "negation-nli"])
+def test_the_registry_agrees_with_the_copy_beside_the_project(name, shared):
+    found = source(name)
+    assert f"| `{found.repository}` | `{found.commit}` |" in (shared / "data/README.md").read_text("utf-8")
+    folder = shared / "data" / "datasets" / name
+    for file, digest in found.files.items():
+        packed = folder / f"{file}.gz"
+        content = gzip.decompress(packed.read_bytes()) if packed.is_file() else (folder / file).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from negengine.engine.experiments.diagnostics import contexts as building
-from negengine.engine.experiments.diagnostics.contexts import build_items, complete
+from negengine.engine.experiments.diagnostics.contexts import build_items
 from negengine.engine.experiments.diagnostics.files import DATASETS, Rows
 from negengine.engine.experiments.vocabulary import target_ids
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
@@ -17,62 +17,42 @@ def texts(items, **wanted):
     return [item.completions[0].text for item in chosen]
 
 
-@pytest.mark.parametrize(("word", "sentence"), [("tool", "It is a tool."), ("insect", "It is an insect.")])
-def test_the_article_agrees_with_the_word(word, sentence):
-    assert complete("It is (a|an)", word).sentence == sentence
-
-
-def test_negated_sentences_are_true_with_the_other_word(small):
+def test_what_is_compared_and_what_is_expected(small):
     """A hammer is a tool, and is not an insect: good before bad, each with its own article."""
-    compared = [
-        tuple(one.sentence for one in item.compared)
-        for item in build_items(small, draws=1, seed=0)
-        if item.dataset == "NEG-136-SIMP"
-    ]
-    assert compared == [
-        ("A hammer is a tool.", "A hammer is an insect."),
-        ("A hammer is not an insect.", "A hammer is not a tool."),
-    ]
+    items = build_items(small, draws=1, seed=0)
+    compared = {name: [tuple(one.sentence for one in item.compared) for item in items
+                       if item.dataset == name and item.compared] for name in ("NEG-136-SIMP", "ROLE-88")}  # fmt: skip
+    assert compared == {
+        "NEG-136-SIMP": [
+            ("A hammer is a tool.", "A hammer is an insect."),
+            ("A hammer is not an insect.", "A hammer is not a tool."),
+        ],
+        "ROLE-88": [
+            (
+                "the man forgot which customer the waitress had served.",
+                "the man forgot which waitress the customer had served.",
+            )
+        ],
+    }
+    [item] = [item for item in items if (item.condition, item.item) == ("original", "1-b")]
+    assert [one.word for one in item.expected] == ["tipped", "paid"]  # the first word of each alternative
 
 
-def test_role_reversal_compares_one_word_in_two_contexts(small):
-    [pair] = [item for item in build_items(small, draws=1, seed=0) if item.dataset == "ROLE-88" and item.compared]
-    good, bad = pair.compared
-    assert good.sentence == "the man forgot which customer the waitress had served."
-    assert bad.sentence == "the man forgot which waitress the customer had served."
-
-
-def test_the_first_word_of_any_alternative_is_expected(small):
-    [item] = [
-        item
-        for item in build_items(small, draws=1, seed=0)
-        if (item.dataset, item.condition, item.item) == ("ROLE-88", "original", "1-b")
-    ]
-    assert [one.word for one in item.expected] == ["tipped", "paid"]
-
-
-@pytest.mark.parametrize(
-    ("condition", "context"),
-    [
+def test_nouns_become_generic_and_two_words_are_left_of_the_second_sentence(small):
+    items = build_items(small, draws=1, seed=0)
+    for condition, context in (
         ("-Obj", "the man forgot which one the customer had"),
         ("-Sub", "the man forgot which waitress the other had"),
         ("-ObjSub", "the man forgot which one the other had"),
-    ],
-)
-def test_nouns_become_generic(small, condition, context):
-    items = build_items(small, draws=1, seed=0)
-    assert texts(items, dataset="ROLE-88", condition=condition, item="1-b") == [f"{context} [MASK]."]
-
-
-def test_two_words_are_left_of_the_second_sentence(small):
-    items = build_items(small, draws=1, seed=0)
+    ):
+        assert texts(items, dataset="ROLE-88", condition=condition, item="1-b") == [f"{context} [MASK]."]
     assert texts(items, dataset="CPRAG-102", condition="truncated") == [
         "The dog ran. to the [MASK].",
         "The red car. It was new. She [MASK].",
     ]
 
 
-def test_shuffling_keeps_the_words_and_one_full_stop(small):
+def test_shuffling_keeps_the_words_and_one_full_stop_and_both_perturbations_share_the_order_of_a_draw(small):
     items = build_items(small, draws=4, seed=0)
     shuffled = texts(items, condition="shuffled", cluster="1")
     assert len(shuffled) == 4
@@ -81,16 +61,9 @@ def test_shuffling_keeps_the_words_and_one_full_stop(small):
         assert second == "She [MASK]."
         assert Counter(first.split()) == Counter(["The", "red", "car", "It", "was", "new"])
     assert len(set(shuffled)) > 1
-
-
-def test_both_perturbations_share_the_order_of_a_draw(small):
-    items = build_items(small, draws=2, seed=5)
-    for shuffled, both in zip(
-        texts(items, condition="shuffled", cluster="0"),
-        texts(items, condition="shuffled-truncated", cluster="0"),
-        strict=True,
-    ):
-        assert both == shuffled.replace("At last it came to the", "to the")
+    both = texts(items, condition="shuffled-truncated", cluster="0")
+    whole = texts(items, condition="shuffled", cluster="0")
+    assert both == [text.replace("At last it came to the", "to the") for text in whole]
 
 
 def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
@@ -129,24 +102,11 @@ def test_counts_are_the_papers(shared, real):
     assert contexts["ROLE-88"] == notes["role_88"]["items_kept_count"] == 88
     assert len(sentences["NEG-136-SIMP"]) == notes["neg_136"]["simple_sentences_count"] == 72
     assert len(sentences["NEG-136-NAT"]) == notes["neg_136"]["natural_items_count"] == 64
+    # In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells.
+    simple = originals(items, "NEG-136-SIMP")
+    assert len({item.cluster for item in simple if len({one.text for one in item.compared}) > 1}) == 4
     assert contexts == {"CPRAG-102": 34, "ROLE-88": 88, "NEG-136-SIMP": 18, "NEG-136-NAT": 16}
     assert comparisons == {"CPRAG-102": 34, "ROLE-88": 44, "NEG-136-SIMP": 36, "NEG-136-NAT": 32}
-
-
-def test_generic_nouns_change_every_context_and_leave_half_of_them(real):
-    items = build_items(real, draws=1, seed=0)
-    before = texts([item for item in items if item.expected], dataset="ROLE-88", condition="original")
-    for condition in ("-Obj", "-Sub", "-ObjSub"):
-        after = texts(items, dataset="ROLE-88", condition=condition)
-        assert all(old != new for old, new in zip(before, after, strict=True))
-    assert len(set(after)) == 44
-
-
-def test_four_articles_differ_between_true_and_false(real):
-    """In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells."""
-    items = originals(build_items(real, draws=1, seed=0), "NEG-136-SIMP")
-    different = {item.cluster for item in items if len({one.text for one in item.compared}) > 1}
-    assert len(different) == 4
 
 
 CASED = "pancakes mascara panda otter sandals rake shovel donkey zebra greyhound chihuahua"

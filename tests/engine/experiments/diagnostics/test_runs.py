@@ -28,18 +28,6 @@ def run(mini, data, tmp_path_factory):
     return diagnostics(mini.folder, data=data, draws=2, output=tmp_path_factory.mktemp("runs") / "run", progress=False)
 
 
-def test_a_terminal_shows_one_short_table_and_details_on_request(run):
-    [main] = run.main_tables()
-    figures = {row[:4]: row[4] for row in run.summary.iter_rows()}
-    natural = main.frame.row(by_predicate=pl.col("dataset") == "NEG-136-NAT", named=True)
-    assert natural["negative"] == figures["NEG-136-NAT", "original", "negative", "sensitivity"]
-    assert natural["accuracy@5"] == figures["NEG-136-NAT", "original", "affirmative", "accuracy@5"]
-    assert main.frame["negative"].null_count() == 2
-    assert len(run.tables()) == 4
-    assert run.remarks() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
-    assert set(drawn_figures(run)) == {"sensitivity", "accuracy-1", "accuracy-5"}
-
-
 def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, data, seen_ids, tmp_path):
     run = diagnostics(mini.folder, data=data, draws=2, output=tmp_path / "run", progress=False)
     items, rows = run.items, run.sentences()
@@ -49,56 +37,40 @@ def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, dat
     assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(texts)} == seen_ids
     assert rows["answer"].equals(items["top1"])
     assert rows["correct"].equals(items["accuracy@1"], null_equal=True)
-
-
-def test_a_negative_context_fails_by_its_sensitivity(run):
-    affirmative, negative = run.sentences().filter(dataset="NEG-136-SIMP").rows(named=True)
+    # A negative context fails by its sensitivity.
+    affirmative, negative = rows.filter(dataset="NEG-136-SIMP").rows(named=True)
     assert affirmative["expected"] == "tool"
     assert affirmative["failed"] is not affirmative["correct"]
     assert (negative["sentence"], negative["expected"]) == ("A hammer is not an [MASK].", "insect")
     assert negative["correct"] is None
     assert negative["failed"] is not negative["sensitivity"]
-
-
-def test_the_log_probability_is_that_of_the_one_expected_word(run):
-    rows = run.sentences()
+    # The log-probability is that of the one expected word.
     one = rows.filter(dataset="CPRAG-102", condition="original").row(0, named=True)
     assert one["logprob"] == pytest.approx(math.log(one["good_probability"]))
     assert rows.filter(pl.col("expected").str.contains("|", literal=True))["logprob"].is_null().all()
 
 
-def test_runs_are_compared_item_by_item(run, tmp_path):
+def test_a_run_is_told_cited_drawn_and_compared(run, tmp_path):
+    (text,) = cite(run).methods
+    assert "the diagnostics of Ettinger, 2020" in text
+    assert cite(run).facts["Seeds"] == "0"
+    assert run.remarks() == ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"]
+    assert set(drawn_figures(run)) == {"sensitivity", "accuracy-1", "accuracy-5"}
     frame = compare(run, ng.open(shutil.copytree(run.folder, tmp_path / "copy"))).frame
     assert set(frame["metric"]) == {"accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01"}
     assert frame.filter(dataset="CPRAG-102", condition="shuffled", split="all")["n"].to_list() == [4, 4]
     assert frame["difference"].to_list() == [0] * len(frame)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_folder_made_with_other_options_and_options_that_cannot_be_are_refused(run, mini, data):
+    for change, message in (
         ({"seed": 1}, "seed 0, now 1"),
         ({"draws": 3}, "draws 2, now 3"),
+        ({"draws": 0}, "--draws 0: give a number from 1"),
         ({"dataset": "ROLE"}, "--dataset ROLE: did you mean 'ROLE-88'"),
-    ],
-)
-def test_a_folder_made_with_other_options_and_an_unknown_data_set_are_refused(run, mini, data, change, message):
-    with pytest.raises(InputError, match=message):
-        diagnostics(mini.folder, **{"data": data, "draws": 2, "output": run.folder, **change})
-
-
-def test_the_methods_paragraph_has_its_numbers(run):
-    (text,) = cite(run).methods
-    assert "the diagnostics of Ettinger, 2020" in text
-    assert "CPRAG-102" in text
-    assert cite(run).facts["Seeds"] == "0"
-
-
-def test_a_finished_run_has_no_damage(run):
-    found = ng.verify(run, sample=1_000)
-    assert not found.damage
-    [sample] = [check for check in found.checks if "again by" in check.what]
-    assert (sample.n, sample.wrong) == (len(run.items), 0)
+    ):
+        with pytest.raises(InputError, match=message):
+            diagnostics(mini.folder, **{"data": data, "draws": 2, "output": run.folder, **change})
 
 
 LIES = {
@@ -119,6 +91,10 @@ def test_lies_about_an_item_are_found(run, tmp_path):
         value = {"top2_probability": 0.99, "good_probability": 1.2}.get(column, not items[column][row])
         lie(folder, "diagnostics", "items.parquet", changed(items, row, **{column: value}))
         assert what in damage(ng.verify(folder, sample=0))
+    lie(folder, "diagnostics", "items.parquet", items)
+    found = ng.verify(folder, sample=1_000)
+    assert not found.damage
+    assert [(check.n, check.wrong) for check in found.checks if "again by" in check.what] == [(len(items), 0)]
     lie(folder, "diagnostics", "items.parquet", changed(items, 0, top1="nothing"))
     assert not ng.verify(folder, sample=0).damage
     assert damage(ng.verify(folder, sample=1_000)) == ["items decided again by the reference model"]

@@ -30,10 +30,7 @@ def test_shuffles_have_a_mean_over_draws_and_a_deviation_between_them():
     spread = cell(summary, "CPRAG-102", "shuffled", "all", "sd:accuracy@5")
     assert (spread["value"], spread["n"]) == (pytest.approx((2 / 16 / 3) ** 0.5), 3)
     assert cell(summary, "CPRAG-102", "shuffled", "draw-3", "accuracy@5")["value"] == 0.75
-
-
-def test_draws_of_an_item_are_not_independent_items():
-    """Three draws that all agree say as much as one: the interval is that of 8 items, not of 24."""
+    # Draws of an item are not independent items: three that all agree say as much as one.
     rows = [
         ("CPRAG-102", "shuffled", f"{i} draw-{d}", f"{i}", ["all", f"draw-{d}"], d, "accuracy@5", i < 4)
         for d in (1, 2, 3)

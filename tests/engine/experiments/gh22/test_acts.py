@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_acts_are_the_models_own_predictions_at_their_ranks(finished):
     """transformers ranks the whole vocabulary; special tokens, which are not words, are taken out."""
     tokenizer, model = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
+    assert 0 < finished.acts["act_is_verb"].sum() < len(finished.acts)
     assert finished.acts.select("pair", "rank").n_unique() == len(finished.acts) == LEXICON.n_pairs * len(RANKS)
     for (name, profession, pronoun), rows in finished.acts.group_by("name", "profession", "pronoun"):
         inputs = tokenizer(f"{name} is {profession} and {pronoun} likes to [MASK]", return_tensors="pt")
@@ -32,13 +33,8 @@ def test_acts_are_the_models_own_predictions_at_their_ranks(finished):
             wanted = order[row["rank"] - 1 : row["rank"] + 2]
             assert [row["act_id"], row["act1_id"], row["act2_id"]] == wanted
             assert [row["act"], row["act1"], row["act2"]] == tokenizer.convert_ids_to_tokens(wanted)
+            assert row["act_is_verb"] == (row["act"] in LEXICON.verbs)
             assert row["act_logprob"] == pytest.approx(scores.log_softmax(-1)[wanted[0]].item(), abs=1e-4)
-
-
-def test_acts_know_whether_they_are_verbs(finished):
-    acts = finished.acts
-    assert acts["act_is_verb"].to_list() == [act in LEXICON.verbs for act in acts["act"]]
-    assert 0 < acts["act_is_verb"].sum() < len(acts)
 
 
 def test_pronouns_are_the_lexicons(mini):
@@ -51,18 +47,12 @@ def test_pronouns_are_the_lexicons(mini):
     assert acts._rows(range(2), ids, np.zeros((2, 3)))["pronoun"].to_list() == ["they", "we"]
 
 
-@pytest.mark.parametrize("ranks", [[0, 1], [], [10**6]])
-def test_ranks_that_do_not_exist_are_refused(ranks, mini):
-    with pytest.raises(InputError, match=r"--ranks.*: give (a number from 1 to \d+|at least one)"):
-        Acts.plan(mini, LEXICON, load_variant(Variant.ORIGINAL).selecting, ranks=ranks)
-
-
-def test_a_sentence_with_an_act_cannot_choose_it(mini):
+def test_ranks_and_sentences_that_cannot_choose_are_refused_before_a_model_is_opened(mini):
+    for ranks in ([0, 1], [], [10**6]):
+        with pytest.raises(InputError, match=r"--ranks.*: give (a number from 1 to \d+|at least one)"):
+            Acts.plan(mini, LEXICON, load_variant(Variant.ORIGINAL).selecting, ranks=ranks)
     with pytest.raises(InputError, match="has the slot 'ACT'; it may have NAME, PROF, PRON"):
         Acts.plan(mini, LEXICON, Pattern("ACT", "{NAME} likes to {ACT} and {MASK}"))
-
-
-def test_a_sentence_that_is_too_long_is_refused_before_a_model_is_opened(mini):
     long = Acts.plan(mini, LEXICON, Pattern("ACT", "{NAME} is {PROF} and" + " very" * 600 + " {MASK}"), ranks=[1])
     with pytest.raises(InputError, match=r"ACT: 6\d\d tokens"):
         long.check(lambda _: None)

@@ -54,12 +54,6 @@ def test_shards_are_merged_to_the_same_bytes(in_parts, acts, original, tmp_path)
     assert results(tmp_path / "whole") == results(in_parts.folder)
 
 
-def test_a_folder_made_with_other_ranks_is_refused(in_parts, mini, original):
-    other = Acts.plan(mini, LEXICON, load_variant(Variant.ORIGINAL).selecting, ranks=[1], pairs_per_part=4)
-    with pytest.raises(InputError, match=r"acts was made with ranks \[1, 50, 100\], now \[1\]"):
-        run_both(other, original, in_parts.folder, execution())
-
-
 def test_a_sentence_that_is_too_long_is_refused_before_a_model_is_opened(acts, in_parts):
     long = Pattern("1P", "{NAME} is {PROF} who likes to {ACT}.", "{PRON} is" + " very" * 600 + " happy to {MASK}.")
     patterns = PatternSet("long", acts.pattern, (long,))

@@ -29,15 +29,6 @@ def library_run(mini, tmp_path_factory):
     return gh22(str(mini.folder), pairs=2, ranks=[1], variant="connective", output=output, progress=False)
 
 
-def test_the_function_gives_frames_tables_and_a_document(library_run):
-    assert library_run.acts["rank"].to_list() == [1, 1]
-    assert set(library_run.items["condition"]) == {"connective"}
-    assert [table.title.split(":")[0] for table in library_run.tables()] == ["GH22, connective"] * 2
-    assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
-    assert library_run.remarks() == []
-    assert str(open_run(library_run.folder)) == str(library_run)
-
-
 def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, seen_ids, tmp_path):
     run = gh22(str(mini.folder), pairs=3, ranks=[1, 50], output=tmp_path / "run", progress=False)
     contexts = run.acts.select(
@@ -76,61 +67,42 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
         open_run(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_wrong_options_are_refused_before_the_model_is_looked_for():
+    for options, message in (
         ({"ranks": [0]}, "--ranks 0: give a number from 1"),
         ({"ranks": []}, "--ranks: give at least one"),
         ({"variant": ["orignal"]}, "--variant orignal: did you mean 'original'"),
-        ({"shard": "3/2"}, "--shard 3/2"),
-    ],
-)
-def test_wrong_options_are_refused_before_the_model_is_looked_for(options, message):
-    with pytest.raises(InputError, match=message):
-        gh22("there is no such model", **options)
-
-
-def test_ranks_of_a_command_are_numbers():
+    ):
+        with pytest.raises(InputError, match=message):
+            gh22("there is no such model", **options)
     ranks = options_of(Gh22)["ranks"]
     assert ranks.from_command("1,50") == [1, 50]
     with pytest.raises(InputError, match="--ranks 1,first: give numbers with commas between"):
         ranks.from_command("1,first")
 
 
-def test_pairs_are_compared_by_their_words(in_parts, acts, original, tmp_path):
+def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_parts, acts, original, tmp_path):
     """A lexicon with some of the words in another order: the same model differs from itself in nothing."""
     words = replace(LEXICON, names=("John", "Jessica"), genders=("m", "f"), professions=LEXICON.professions[::-1])
     other = Acts.plan(acts.exported, words, acts.pattern, ranks=acts.ranks)
     run_both(other, original, tmp_path / "run", execution())
-    found = compare(in_parts, tmp_path / "run").frame
-    assert set(found["n"]) == {4}
-    assert set(found["difference"]) == {0.0}
+    found = compare(finished, tmp_path / "run").frame
+    assert (set(found["n"]), set(found["condition"]), set(found["difference"])) == ({4}, {"original"}, {0.0})
     assert len(found) == 8 * len(acts.ranks)
+    for key in ("sentence", "original patterns sha256"):
+        record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, key: "another"})
+        with pytest.raises(InputError, match=f"cannot be compared: {key} .*there another"):
+            compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
-def test_runs_with_other_variants_are_compared_on_what_both_have(finished, in_parts):
-    found = compare(finished, in_parts).frame
-    assert set(found["condition"]) == {"original"}
-    assert set(found["difference"]) == {0.0}
-
-
-@pytest.mark.parametrize("key", ["sentence", "original patterns sha256"])
-def test_runs_with_other_sentences_are_refused(in_parts, key, tmp_path):
-    record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, key: "another"})
-    with pytest.raises(InputError, match=f"cannot be compared: {key} .*there another"):
-        compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
-
-
-def test_the_methods_paragraph_has_its_numbers_and_papers(library_run):
+def test_a_run_is_cited_and_both_stages_are_made_again_by_one_call(library_run, tmp_path):
     found = cite(library_run)
     assert "the test of Gubelmann and Handschuh, 2022 with 2 pairs" in found.methods[0]
     assert "at ranks 1. Variants: connective." in found.methods[0]
     assert "the negative pattern, connective, at rank 1" in found.methods[0]
     keys = [reference.key for reference in found.references]
     assert keys[1:3] == ["gubelmann-handschuh-2022-context", "kletz-etal-2023-self"]
-
-
-def test_both_stages_are_made_again_by_one_call(library_run, tmp_path):
+    assert set(library_run.items["condition"]) == {"connective"}
     again = reproduce(library_run.folder, tmp_path / "again", progress=False)
     assert again.is_same
     assert {found.file for found in again.differences} >= {"acts.parquet", "items.parquet"}

@@ -14,20 +14,14 @@ def test_rates_and_drops_are_counts_over_items(finished):
         for rank in RANKS:
             repeated = {}
             for polarity in "PN":
-                own = [
-                    row
-                    for row in finished.items.iter_rows(named=True)
-                    if (row["condition"], row["rank"], row["pattern"]) == (condition, rank, f"3{polarity}")
-                ]
+                own = finished.items.filter(condition=condition, rank=rank, pattern=f"3{polarity}").rows(named=True)
                 assert len(own) == n
                 repeated[polarity] = sum(row["repeated"] for row in own) / n
-                split = f"3{polarity}@{rank}"
-                rate = cell(finished.summary, "GH22", condition, split, "repetition_rate")
-                assert rate["value"] == pytest.approx(repeated[polarity])
-                other = sum(not row["top1_is_verb"] for row in own) / n
-                assert cell(finished.summary, "GH22", condition, split, "ungrammatical")["value"] == pytest.approx(
-                    other
-                )
+                counted = {"repetition_rate": repeated[polarity]}
+                counted["ungrammatical"] = sum(not row["top1_is_verb"] for row in own) / n
+                for metric, value in counted.items():
+                    found = cell(finished.summary, "GH22", condition, f"3{polarity}@{rank}", metric)
+                    assert found["value"] == pytest.approx(value)
             drop = cell(finished.summary, "GH22", condition, f"3@{rank}", "drop")
             assert (drop["value"], drop["n"]) == (pytest.approx(repeated["P"] - repeated["N"]), n)
 
@@ -49,15 +43,22 @@ def test_the_drop_is_the_difference_of_the_two_rates_on_the_same_pairs():
     """
     outcomes = [(True, False, True)] * 6 + [(True, True, True)] * 2 + [(False, True, False)] + [(False, False, False)]
     summary = summarise(items_of(outcomes))
-    assert cell(summary, "GH22", "original", "1P@50", "repetition_rate")["value"] == 0.8
-    assert cell(summary, "GH22", "original", "1N@50", "repetition_rate")["value"] == pytest.approx(0.3)
-    drop = cell(summary, "GH22", "original", "1@50", "drop")
-    assert drop["value"] == pytest.approx(0.5)
-    assert drop["low"] < 0.5 < drop["high"]
-    assert cell(summary, "GH22", "original", "1@50", "p:repetition_rate")["value"] == pytest.approx(0.125)
-    assert cell(summary, "GH22", "original", "1@50", "p_holm:repetition_rate")["value"] == pytest.approx(0.125)
-    assert cell(summary, "GH22", "original", "1N@50", "ungrammatical")["value"] == pytest.approx(0.2)
-    assert cell(summary, "GH22", "original", "ACT@50", "act_not_a_verb")["value"] == 1
+    wanted = {
+        ("1P@50", "repetition_rate"): 0.8,
+        ("1N@50", "repetition_rate"): 0.3,
+        ("1@50", "drop"): 0.5,
+        ("1@50", "p:repetition_rate"): 0.125,
+        ("1@50", "p_holm:repetition_rate"): 0.125,
+        ("1N@50", "ungrammatical"): 0.2,
+        ("ACT@50", "act_not_a_verb"): 1,
+    }
+    found = {key: cell(summary, "GH22", "original", *key) for key in wanted}
+    assert {key: row["value"] for key, row in found.items()} == pytest.approx(wanted)
+    assert found["1@50", "drop"]["low"] < 0.5 < found["1@50", "drop"]["high"]
+    # Any of the three verbs counts in the coordinated variant alone.
+    coordinated = summarise(items_of([(False, False, True)] * 4, "coordinated"))
+    assert cell(coordinated, "GH22", "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
+    assert "repetition_rate:any" not in set(summary["metric"])
 
 
 @pytest.mark.parametrize("outcome", [(True, True, True), (True, False, True)])
@@ -66,10 +67,3 @@ def test_a_drop_that_is_the_same_for_all_pairs_still_has_an_interval(outcome):
     drop = cell(summarise(items_of([outcome] * 8)), "GH22", "original", "1@50", "drop")
     assert drop["low"] < drop["high"]
     assert -1 <= drop["low"] <= drop["value"] <= drop["high"] <= 1
-
-
-def test_any_of_the_three_verbs_counts_in_the_coordinated_variant_alone():
-    outcomes = [(False, False, True)] * 4
-    coordinated = summarise(items_of(outcomes, "coordinated"))
-    assert cell(coordinated, "GH22", "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
-    assert "repetition_rate:any" not in set(summarise(items_of(outcomes))["metric"])

@@ -43,29 +43,19 @@ def told(fact):
 # ---------------------------------------------------------------- layouts
 
 
-def test_ours(tmp_path):
+def test_ours_plain_and_compressed_and_the_corpora_that_are_chosen(tmp_path):
     path = write(tmp_path / "TREx.jsonl", OURS)
-    (fact,) = read_facts([path]).facts
-    assert fact == Fact(
-        "TREx",
-        "P36",
-        "France",
-        "Paris",
-        PARIS,
-        OURS["masked_negation"],
-        {"high": f"Rome? {PARIS}", "random": f"Cat? {PARIS}"},
-        "",
-        f"{path}:1",
-    )
-    assert fact.location == f"{path}:1"
-
-
-def test_compressed_files_read_the_same(tmp_path):
-    plain = write(tmp_path / "TREx.jsonl", OURS)
+    misprimed = {"high": f"Rome? {PARIS}", "random": f"Cat? {PARIS}"}
+    told = ("TREx", "P36", "France", "Paris", PARIS, OURS["masked_negation"], misprimed, "", f"{path}:1")
+    assert read_facts([path]).facts == (Fact(*told),)
     (tmp_path / "packed").mkdir()
     packed = tmp_path / "packed" / "TREx.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read_facts([packed]).facts == read_facts([plain]).facts
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_facts([packed]).facts == read_facts([path]).facts
+    write(tmp_path / "SQuAD.jsonl", OURS | {"relation": "Squad"})
+    assert [fact.corpus for fact in read_facts([tmp_path], ["SQuAD"]).facts] == ["SQuAD"]
+    with pytest.raises(InputError, match=r": there are no facts of GoogleRE$"):
+        read_facts([tmp_path], ["GoogleRE"])
 
 
 def test_the_misprimed_layout_is_merged_by_fact(tmp_path):
@@ -175,12 +165,6 @@ def test_counts_of_the_copy_beside_the_project(shared):
     assert all(fact.negated == fact.affirmative for fact in found.facts if fact.relation == "P159")
 
 
-def test_a_corpus_can_be_chosen(tmp_path):
-    write(tmp_path / "TREx.jsonl", OURS)
-    write(tmp_path / "SQuAD.jsonl", OURS | {"relation": "Squad"})
-    assert [fact.corpus for fact in read_facts([tmp_path], ["SQuAD"]).facts] == ["SQuAD"]
-
-
 def test_the_digest_knows_every_query_and_no_path(tmp_path):
     digests = {
         read_facts([write(tmp_path / folder / "TREx.jsonl", OURS | change)]).sha256
@@ -256,9 +240,3 @@ def test_bad_files(files, message, tmp_path):
         write(tmp_path / name, row)
     with pytest.raises(InputError, match=message):
         read_facts([tmp_path])
-
-
-def test_a_corpus_that_is_not_there(tmp_path):
-    write(tmp_path / "TREx.jsonl", OURS)
-    with pytest.raises(InputError, match=r": there are no facts of SQuAD$"):
-        read_facts([tmp_path], ["SQuAD"])

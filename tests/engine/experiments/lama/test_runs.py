@@ -1,7 +1,6 @@
 """`ng.lama`: its sentences, what it excludes and refuses, comparisons, methods, and what `verify` finds."""
 
 import json
-import shutil
 
 import negengine as ng
 import polars as pl
@@ -43,36 +42,15 @@ def run(mini, data, tmp_path_factory):
     return lama(mini.folder, data=data, output=tmp_path_factory.mktemp("runs") / "run", progress=False)
 
 
-@pytest.fixture(scope="module", params=["all", "words", "list"])
-def ranked(mini, data, run, request, tmp_path_factory):
-    """A run with each vocabulary."""
-    if request.param == "all":
-        return run
-    folder = tmp_path_factory.mktemp("ranked")
-    (folder / "words.txt").write_text("".join(f"{word}\n" for word in ("paris", "rome", "london", "water", "fire")))
-    vocabulary = str(folder / "words.txt") if request.param == "list" else "words"
-    return lama(mini.folder, data=data, vocabulary=vocabulary, output=folder / "run", progress=False)
-
-
-def test_its_files_its_document_and_what_is_excluded(run):
-    assert run.items["gold"].to_list() == ["paris", "rome", "london"] * 2
-    assert run.summary.columns[:8] == ["dataset", "condition", "split", "metric", "value", "low", "high", "n"]
-    assert run.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
-    assert run.remarks() == ["facts excluded: 1 (the answer is not one token of the model)"]
-    assert set(drawn_figures(run)) == {"correlation", "overlap", "precision"}
-
-
 def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, data, seen_ids, tmp_path):
-    rows = lama(mini.folder, data=data, output=tmp_path / "run", progress=False).sentences()
+    """A query has its gold answer, and a negation none."""
+    run = lama(mini.folder, data=data, output=tmp_path / "run", progress=False)
+    items, rows = run.items, run.sentences()
+    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(rows["sentence"].to_list())} == seen_ids
     assert rows.columns[: len(COLUMNS)] == COLUMNS
     assert rows["condition"].to_list() == ["original"] * 3 + ["negated"] * 2 + ["misprimed-low"] * 3
-    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(rows["sentence"].to_list())} == seen_ids
-
-
-def test_a_query_has_its_gold_answer_and_a_negation_none(run):
-    items, rows = run.items, run.sentences()
     affirmative, negated = rows.filter(pl.col("condition") != "negated"), rows.filter(condition="negated")
-    assert affirmative["expected"].to_list() == items["gold"].to_list()
+    assert affirmative["expected"].to_list() == items["gold"].to_list() == ["paris", "rome", "london"] * 2
     assert affirmative["answer"].to_list() == items["top1"].to_list()
     assert affirmative["failed"].to_list() == (~items["precision@1"]).to_list()
     asked = items.filter(pl.col("negated_query").is_not_null())
@@ -97,12 +75,17 @@ def test_wrong_options_are_one_line(mini, data, tmp_path, options, message):
     assert not (tmp_path / "run").exists()
 
 
-def test_runs_are_compared_item_by_item_if_they_rank_the_same_tokens(run, ranked, tmp_path):
-    if ranked is not run:
-        with pytest.raises(InputError, match="cannot be compared: vocabulary all, there"):
-            compare(run, ranked)
-        return
-    frame = compare(run, ng.open(shutil.copytree(run.folder, tmp_path / "copy"))).frame
+def test_a_run_is_told_cited_drawn_compared_and_made_again(run, tmp_path):
+    (text,) = cite(run).methods
+    (precision,) = run.summary.filter(condition="original", split="all", metric="precision@1")["value"]
+    assert "(Kassner and Schütze, 2020)" in text
+    assert "ranked all tokens" in text
+    assert f"Precision at rank 1: TREx {precision:.2f}" in text
+    assert run.remarks() == ["facts excluded: 1 (the answer is not one token of the model)"]
+    assert set(drawn_figures(run)) == {"correlation", "overlap", "precision"}
+    again = reproduce(run.folder, tmp_path / "again", progress=False)
+    assert again.is_same
+    frame = compare(run, ng.open(tmp_path / "again")).frame
     assert set(frame["metric"]) == {"spearman", "overlap@1", "precision@1", "precision@5", "precision@10"}
     assert frame["difference"].to_list() == [0] * len(frame)
     groups = by_group(run, by="relation").frame.filter(metric="precision@1", condition="original")
@@ -110,25 +93,23 @@ def test_runs_are_compared_item_by_item_if_they_rank_the_same_tokens(run, ranked
     assert groups.select("relation", "value").rows() == [("P36", pytest.approx(100 * rate))]
 
 
-def test_the_methods_paragraph_has_its_numbers(run):
-    (text,) = cite(run).methods
-    (precision,) = run.summary.filter(condition="original", split="all", metric="precision@1")["value"]
-    assert "(Kassner and Schütze, 2020)" in text
-    assert "ranked all tokens" in text
-    assert f"Precision at rank 1: TREx {precision:.2f}" in text
-
-
-def test_the_same_run_again_has_the_same_bytes(run, tmp_path):
-    assert reproduce(run.folder, tmp_path / "again", progress=False).is_same
-
-
-def test_a_finished_run_has_no_damage(ranked):
-    found = ng.verify(ranked, sample=100)
-    assert not found.damage
-    samples = {check.what: check.n for check in found.checks if "again by" in check.what}
-    assert samples == {
-        "items decided again by the reference model": len(ranked.sentences()),
-        "correlations decided again by the reference model": ranked.items["spearman"].count(),
+@pytest.mark.parametrize("vocabulary", ["all", "words", "list"])
+def test_a_finished_run_has_no_damage_and_is_compared_where_the_same_tokens_are_ranked(
+    mini, data, run, vocabulary, tmp_path
+):
+    found = run
+    if vocabulary != "all":
+        words = tmp_path / "words.txt"
+        words.write_text("".join(f"{word}\n" for word in ("paris", "rome", "london", "water", "fire")))
+        chosen = str(words) if vocabulary == "list" else "words"
+        found = lama(mini.folder, data=data, vocabulary=chosen, output=tmp_path / "run", progress=False)
+        with pytest.raises(InputError, match="cannot be compared: vocabulary all, there"):
+            compare(run, found)
+    verified = ng.verify(found, sample=100)
+    assert not verified.damage
+    assert {check.what: check.n for check in verified.checks if "again by" in check.what} == {
+        "items decided again by the reference model": len(found.sentences()),
+        "correlations decided again by the reference model": found.items["spearman"].count(),
     }
 
 

@@ -163,16 +163,6 @@ def test_items_are_those_of_a_slow_reference_on_the_same_logits(finished, pytorc
         assert row["negated_top1_logprob"] == pytest.approx(negated[best], abs=1e-5)
 
 
-def test_only_a_fact_that_is_asked_both_ways_is_contrasted(finished):
-    """Three of four facts of T-REx have a misprimed query."""
-    rows = finished[3].filter(dataset="TREx", condition="original vs misprimed-high", metric="difference:precision@1")
-    items = finished[2].filter(pl.col("dataset") == "TREx", pl.col("query").str.contains("Italy").not_())
-    plain, primed = (
-        items.filter(condition=condition)["precision@1"].mean() for condition in ("original", "misprimed-high")
-    )
-    assert rows.select("value", "n").rows() == [(pytest.approx(plain - primed), 3)]
-
-
 # ---------------------------------------------------------------- hand-made logits
 
 ANSWERS = ["france", "italy", "spain", "germany", "russia"]
@@ -239,13 +229,16 @@ def test_hand_made_logits(mini, mini_tokenizer):
 # ---------------------------------------------------------------- which facts count
 
 
-def test_p159_is_excluded_unless_asked_for(mini):
+def test_p159_is_excluded_unless_asked_for_and_a_query_that_is_too_long_is_refused(mini):
     p159 = ("TREx", "P159", "Lego", "london", "The headquarter of Lego is in [MASK] .", None)
     given = facts([*ROWS, p159])
     stage, whole = lama_stage(mini, given), lama_stage(mini, given, with_p159=True)
     assert (len(stage.experiment.items), stage.metadata["excluded"]) == (12, {SAME: 1})
     assert (len(whole.experiment.items), whole.metadata["excluded"]) == (13, {})
     assert whole.identity != stage.identity
+    rows = [ROWS[0], ("SQuAD", "Squad", "Squad", "water", "very " * 9_999 + "[MASK].", None)]
+    with pytest.raises(InputError, match=r"^facts\.jsonl:2: .*tokens"):
+        lama_stage(mini, facts(rows)).check(print)
 
 
 def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(model):
@@ -254,12 +247,6 @@ def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(model):
     part = stage.decide(model, 0, None, lambda _done, _sentences: None)
     assert part.rows["gold"].unique().to_list() == ["paris"]
     assert part.counts == {SEVERAL: 1, NOT_RANKED: 1}
-
-
-def test_a_query_that_is_too_long_is_refused_with_its_location(mini):
-    rows = [ROWS[0], ("SQuAD", "Squad", "Squad", "water", "very " * 9_999 + "[MASK].", None)]
-    with pytest.raises(InputError, match=r"^facts\.jsonl:2: .*tokens"):
-        lama_stage(mini, facts(rows)).check(print)
 
 
 # ---------------------------------------------------------------- batches and parts
@@ -306,9 +293,5 @@ def test_facts_whose_queries_end_in_the_answer_count(causal):
     part = stage.decide(open_language_model(exported), 0, None, lambda *_: None)
     assert part.rows["gold"].to_list() == ["smoke", "dance"]
     assert part.counts == {NOT_READ: 2}
-
-
-def test_data_without_such_a_fact_is_refused_with_the_reason(causal):
-    last_two = dict(list(QUERIES.items())[2:])
     with pytest.raises(InputError, match=rf"none of 2 facts counts \(2: {NOT_READ}\)"):
-        lama_stage(causal("gpt2"), queried(last_two)).check(lambda _: None)
+        lama_stage(exported, queried(dict(list(QUERIES.items())[2:]))).check(lambda _: None)

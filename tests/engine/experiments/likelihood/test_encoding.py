@@ -40,13 +40,9 @@ def test_a_causal_model_scores_the_first_token_only_behind_another_one(small_tok
     finally:
         tokenizer.backend.post_processor = post
     assert without.scored.tolist() == [1, 2, 3]
-
-
-def test_the_pieces_of_a_word_share_its_number(small_tokenizers):
-    tokenizer = small_tokenizers["WordPiece cased"]
-    [sentence] = Encoder(tokenizer).encode(["Anna smoker."])
-    assert [tokenizer.token_text(token) for token in sentence.tokens.tolist()] == ["Anna", "smoke", "##r", "."]
-    assert sentence.word[sentence.scored].tolist() == [0, 1, 1, 2]
+    [pieces] = Encoder(tokenizer).encode(["Anna smoker."])  # the pieces of a word share its number
+    assert [tokenizer.token_text(token) for token in pieces.tokens.tolist()] == ["Anna", "smoke", "##r", "."]
+    assert pieces.word[pieces.scored].tolist() == [0, 1, 1, 2]
 
 
 WORDS = ["Anna", "smoker", "isn't", "happying", "to", "Maria's", "dance.", "like"]

@@ -52,16 +52,6 @@ def test_pseudo_log_likelihoods_are_those_of_the_definition(masked, torch_masked
     np.testing.assert_allclose(found, wanted, atol=CLOSE)
 
 
-def test_the_two_methods_differ_within_words_alone(masked):
-    one, sentences = ours(masked, Method.ORIGINAL)
-    other, _ = ours(masked, Method.WITHIN_WORD)
-    # The last token of a word is asked alike; of a word of several tokens, an earlier one is not.
-    words = np.concatenate([sentence.word[sentence.scored] + 1000 * i for i, sentence in enumerate(sentences)])
-    last = np.append(words[1:] != words[:-1], True)
-    assert np.abs(one - other)[last].max() < CLOSE
-    assert np.abs(one - other)[~last].min() > CLOSE
-
-
 @pytest.mark.parametrize("method", list(Method))
 def test_minicons_gives_the_same(masked, request, one_thread, method):
     scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'negengine[bench]'")

@@ -7,7 +7,6 @@ audit must find it, and every part is decided again with a wider bound.
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from fake_models import FakeModels
 from label_table import HashClassifier
 from margin_decider import calibration
@@ -38,41 +37,25 @@ class Erring(FakeModels, Judgements):
         return {DECIDED_AS: {"precision": str(self.precision), **(blind if self.precision is Precision.MIXED else {})}}
 
 
-def erring(classifiers, data, precision=Precision.MIXED):
+def erring(classifiers, data, precision):
     stage = judgements(classifiers["three-way"][1], data)
     return Erring(**stage.__dict__ | {"precision": precision})
 
 
-@pytest.fixture(scope="module")
-def exact(classifiers, data, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exact") / "run"
-    run_stage(erring(classifiers, data, Precision.FP32), folder, execution())
-    return NliRun.open(folder)
-
-
-@pytest.fixture(scope="module")
-def mixed(classifiers, data, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mixed") / "run"
-    run_stage(erring(classifiers, data), folder, execution())
-    return NliRun.open(folder)
-
-
-def test_the_labels_are_those_of_fp32_although_the_low_precision_model_errs(exact, mixed):
+def test_the_labels_are_those_of_fp32_although_the_low_precision_model_errs(classifiers, data, tmp_path):
+    """The audit finds the errors, every part is decided with the bound that it asks for, and the run says so."""
+    made = {}
+    for precision in (Precision.FP32, Precision.MIXED):
+        run_stage(erring(classifiers, data, precision), tmp_path / precision, execution())
+        made[precision] = NliRun.open(tmp_path / precision)
+    exact, mixed = made.values()
     changing = ("probability", "precision")
     assert mixed.items.drop(changing).equals(exact.items.drop(changing))
     assert mixed.summary.equals(exact.summary)
     assert set(exact.items["precision"]) == {"fp32"}
-
-
-def test_the_audit_found_the_errors_and_the_run_says_so(mixed):
-    """Every part was decided with the bound that the first disagreement asked for: 1.5 × 2.0 logits."""
-    counts = mixed.record.counts
-    assert counts["decided"] == len(mixed.items)
-    assert counts["disagreements"] > 0
+    assert mixed.record.counts["decided"] == len(mixed.items)
+    assert mixed.record.counts["disagreements"] > 0
     assert "were wrong" in str(mixed) or "was wrong" in str(mixed)
-
-
-def test_a_run_in_fp32_has_no_audit(exact):
     assert "decided" not in exact.record.counts
     assert "Mixed precision" not in str(exact)
 

@@ -51,33 +51,22 @@ def test_types_are_compared_on_the_same_original_pairs():
     assert (difference["value"], difference["n"]) == (pytest.approx(5 / 13), 13)
 
 
-def test_interval_of_one_type_is_wilsons_and_of_all_pairs_counts_triples():
-    """All three pairs of a triple agree, so 30 pairs are no more than 10 draws: the interval is as for 5 of 10."""
-    summary = summarise(items_of(new_triples([(True,) * 3] * 5 + [(False,) * 3] * 5)))
-    one, every = (cell(summary, "SNLI", "new", split, "accuracy") for split in ("Tneg-H", "all"))
-    wilson = stats.binomtest(5, 10).proportion_ci(method="wilson")
-    assert (one["low"], one["high"]) == (pytest.approx(wilson.low), pytest.approx(wilson.high))
-    assert every["n"] == 30
-    assert every["high"] - every["low"] > 0.9 * (one["high"] - one["low"])
-
-
-def test_negation_share_and_the_drop_from_pairs_with_negation():
-    """Four original pairs: one with a cue, wrong; three without, right. New: one triple, all right."""
+def test_shares_and_drops():
+    """Four original pairs: one with a cue, wrong; three without, right. New: one triple, all right, one pair cut."""
     original = [("original", i, "", i == 0, "neutral", "neutral" if i else "entailment") for i in range(4)]
-    summary = summarise(items_of([*original, *new_triples([(True, True, True)])]))
-    assert cell(summary, "SNLI", "original", "all", "negation_share")["value"] == 0.25
-    assert cell(summary, "SNLI", "new", "all", "drop")["value"] == pytest.approx(0.75 - 1)
-    assert cell(summary, "SNLI", "new", "all", "drop_from_negation")["value"] == pytest.approx(0 - 1)
-    assert cell(summary, "SNLI", "new", "all", "relative_drop")["value"] == pytest.approx(1 - 1 / 0.75)
+    items = items_of([*original, *new_triples([(True, True, True)])])
+    summary = summarise(items.with_columns(truncated=pl.Series([False] * 4 + [True, False, False])))
+    wanted = {
+        ("original", "all", "negation_share"): 0.25,
+        ("new", "all", "drop"): 0.75 - 1,
+        ("new", "all", "drop_from_negation"): 0 - 1,
+        ("new", "all", "relative_drop"): 1 - 1 / 0.75,
+        ("new", "all", "truncated"): 1 / 3,
+        ("new", "Tneg-H", "truncated"): 1,
+    }
+    assert {key: cell(summary, "SNLI", *key)["value"] for key in wanted} == pytest.approx(wanted)
     # Nothing can drop relative to an accuracy of zero.
     assert "relative_drop_from_negation" not in set(summary["metric"])
-
-
-def test_truncated_share_counts_pairs():
-    items = items_of(new_triples([(True, True, True)])).with_columns(truncated=pl.Series([True, False, False]))
-    summary = summarise(items)
-    assert cell(summary, "SNLI", "new", "all", "truncated")["value"] == pytest.approx(1 / 3)
-    assert cell(summary, "SNLI", "new", "Tneg-H", "truncated")["value"] == 1
 
 
 def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
@@ -93,22 +82,19 @@ def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
     assert row["value"] == pytest.approx(6 / 8 - 7 / 12)
 
 
-def test_nothing_right_in_the_new_set_gives_no_interval_of_the_relative_drop_and_no_nan():
-    original = [("original", i, "", False, "neutral", "neutral" if i < 6 else "entailment") for i in range(8)]
-    summary = summarise(items_of([*original, *new_triples([(False, False, False)] * 3)]))
-    for split in (*KINDS, "all"):
-        row = cell(summary, "SNLI", "new", split, "relative_drop")
-        assert (row["value"], row["low"], row["high"]) == (1.0, None, None)
-    assert not summary.select(pl.col("value", "low", "high").is_nan().any()).row(0).count(True)
-
-
-def test_the_relative_drops_interval_takes_a_triple_as_one_draw():
+def test_intervals_of_one_type_and_of_all_pairs_where_a_triple_is_one_draw():
     """The pairs of a triple agree, so 30 new pairs say as much as ten: the interval is close to that of one type."""
     original = [("original", i, "", False, "neutral", "neutral" if i < 60 else "entailment") for i in range(80)]
-    triples = [(True,) * 3] * 5 + [(False,) * 3] * 5
-    summary = summarise(items_of([*original, *new_triples(triples)]))
-    one, every = (cell(summary, "SNLI", "new", split, "relative_drop") for split in ("Tneg-H", "all"))
+    summary = summarise(items_of([*original, *new_triples([(True,) * 3] * 5 + [(False,) * 3] * 5)]))
     katz = stats.contingency.relative_risk(5, 10, 60, 80).confidence_interval()
-    assert (one["low"], one["high"]) == (pytest.approx(1 - katz.high), pytest.approx(1 - katz.low))
-    assert every["value"] == one["value"]
-    assert every["high"] - every["low"] > 0.9 * (one["high"] - one["low"])
+    wilson = stats.binomtest(5, 10).proportion_ci(method="wilson")
+    for metric, ends in (("accuracy", (wilson.low, wilson.high)), ("relative_drop", (1 - katz.high, 1 - katz.low))):
+        one, every = (cell(summary, "SNLI", "new", split, metric) for split in ("Tneg-H", "all"))
+        assert (one["low"], one["high"]) == pytest.approx(ends)
+        assert every["value"] == one["value"]
+        assert every["high"] - every["low"] > 0.9 * (one["high"] - one["low"])
+    none_right = summarise(items_of([*original, *new_triples([(False,) * 3] * 3)]))
+    for split in (*KINDS, "all"):
+        row = cell(none_right, "SNLI", "new", split, "relative_drop")
+        assert (row["value"], row["low"], row["high"]) == (1.0, None, None)
+    assert not none_right.select(pl.col("value", "low", "high").is_nan().any()).row(0).count(True)

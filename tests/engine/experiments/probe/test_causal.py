@@ -62,7 +62,7 @@ def run(ask):
     return ask(DATA, target=["one", "several"])
 
 
-def test_targets_of_one_and_several_tokens_are_what_pytorch_says(run, plain):
+def test_targets_of_one_and_several_tokens_are_what_pytorch_says(run, ask, plain):
     assert run.items["target_tokens"].filter(run.items["target_column"] == "several").min() > 1
     for row in run.items.iter_rows(named=True):
         tokens, rows = plain(row["sentence"], row["expected"])
@@ -72,14 +72,10 @@ def test_targets_of_one_and_several_tokens_are_what_pytorch_says(run, plain):
         assert row["rank"] == 1 + (rows > own[:, None]).sum(axis=1).max()
         assert row["is_top1"] == (rows.argmax(axis=1) == tokens).all()
         assert row["top1_logprob"] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4 * len(tokens))
-
-
-def test_a_single_target_is_decided_on_the_device_with_the_same_results(ask, run):
-    found = ask(DATA, target="one").items
-    wanted = run.items.filter(target_column="one")
+    alone, same = ask(DATA, target="one").items, run.items.filter(target_column="one")  # decided on the device
     columns = ["row", "expected", "rank", "is_top1", "top1"]
-    assert found.select(columns).equals(wanted.select(columns))
-    assert found["logprob"].to_list() == pytest.approx(wanted["logprob"].to_list(), abs=1e-5)
+    assert alone.select(columns).equals(same.select(columns))
+    assert alone["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
 
 
 def test_whole_words_are_what_pytorch_says(ask, plain, model):
@@ -136,20 +132,16 @@ def test_a_sentence_that_cannot_be_asked_is_one_line_or_skipped(ask):
     assert found.skipped["row"].to_list() == [2, 3, 4]
 
 
-def test_a_mask_with_nothing_before_it(ask, model):
+def test_what_is_not_defined_is_refused(ask, model, tmp_path):
     """Llama begins each text with a token of its own; GPT-2 does not, unless its export was made with --bos."""
-    data = {"sentence": ["[MASK].", SENTENCES[0]], "target": ["Jessica", "smoke"]}
-    if len(model.exported.tokenizer.prefix):
-        assert ask(data).items["logprob"].is_not_null().all()
-        return
-    with pytest.raises(InputError, match=r"^the frame, row 1: nothing stands before the mask, .* with --bos$"):
-        ask(data)
-    assert ask(data, skip_bad=True).skipped["row"].to_list() == [1]
-
-
-def test_what_is_not_defined_is_refused(ask, tmp_path):
     with pytest.raises(InputError, match="all-masks needs a masked model: a causal model reads one token after the"):
         ask(DATA, target="several", method="all-masks")
     (tmp_path / "words.txt").write_text("smoke\ndance\n", "utf-8")
     with pytest.raises(InputError, match=r"target 'smoked': \d tokens; words that are ranked must be one token of"):
         ask({"sentence": SENTENCES[:1], "target": ["smoked"]}, targets=str(tmp_path / "words.txt"))
+    first = {"sentence": ["[MASK].", SENTENCES[0]], "target": ["Jessica", "smoke"]}
+    if len(model.exported.tokenizer.prefix):
+        assert ask(first).items["logprob"].is_not_null().all()
+        return
+    with pytest.raises(InputError, match=r"^the frame, row 1: nothing stands before the mask, .* with --bos$"):
+        ask(first)

@@ -75,7 +75,7 @@ def logits(mini, mini_tokenizer):
     return at_mask
 
 
-def test_every_item_is_what_the_logits_say(both, logits, mini_tokenizer):
+def test_every_item_is_what_the_logits_say(both, run, logits, mini_tokenizer):
     assert len(both.items) == 2 * len(ROWS)
     for row in both.items.iter_rows(named=True):
         found = logits(row["sentence"])
@@ -86,26 +86,19 @@ def test_every_item_is_what_the_logits_say(both, logits, mini_tokenizer):
         assert row["is_top1"] == (order[0] == token)
         assert [row["top1"], row["top2"], row["top3"]] == [mini_tokenizer.token_text(i) for i in order[:3].tolist()]
         assert row["top3_logprob"] == pytest.approx(log_softmax(found)[order[2]], abs=1e-4)
-
-
-def test_one_target_is_decided_on_the_device_with_the_same_results(run, both):
-    columns = ["row", "expected", "rank", "is_top1", "top1", "repeats_word"]
-    same = both.items.filter(target_column="target")
-    assert run.items.select(columns).equals(same.select(columns))
-    assert run.items["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
-
-
-def test_the_columns_of_the_table_come_along(both):
+        assert row["repeats_word"] == (row["row"] == 5)  # a target that stands in its sentence
+    # The columns of the table come along.
     assert both.items.columns[: 1 + FRAME.width] == ["row", *FRAME.columns]
     assert both.items.filter(target_column="other").select(FRAME.columns).equals(FRAME)
-    assert both.items["target_column"].to_list() == ["target", "other"] * len(ROWS)
-    assert both.items["row"].to_list() == [row for row in range(1, 7) for _ in range(2)]
-
-
-def test_a_target_that_repeats_a_word_of_its_sentence_is_marked(both):
-    found = dict(both.items.filter(row=5).select("expected", "repeats_word").iter_rows())
-    assert found == {"Fish": True, "meat": True}
-    assert not both.items.filter(pl.col("row") < 5)["repeats_word"].any()
+    keys = [(row, name) for row in range(1, 7) for name in ("target", "other")]
+    assert both.items.select("row", "target_column").rows() == keys
+    # One target is decided on the device, with the same results.
+    columns, same = (
+        ["row", "expected", "rank", "is_top1", "top1", "repeats_word"],
+        both.items.filter(target_column="target"),
+    )
+    assert run.items.select(columns).equals(same.select(columns))
+    assert run.items["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
 
 
 def test_a_file_a_frame_and_a_dictionary_give_the_same(ask, run, tmp_path):
@@ -187,13 +180,13 @@ def test_bad_rows_are_skipped_and_listed(ask, run):
     assert run.skipped.is_empty()
 
 
-@pytest.mark.parametrize("row", range(1, 6))
-def test_the_first_bad_row_is_an_error_before_a_model_is_opened(model, tmp_path, monkeypatch, row):
+def test_the_first_bad_row_is_an_error_before_a_model_is_opened(model, tmp_path, monkeypatch):
     monkeypatch.setattr("onnxruntime.InferenceSession", None)
-    data = {name: [values[0], values[row]] for name, values in BAD.items()}
-    with pytest.raises(InputError) as caught:
-        ng.probe(model, data, output=tmp_path / "run", progress=False)
-    assert str(caught.value) == f"the frame, row 2: {REASONS[row - 1]}"
+    for row, reason in enumerate(REASONS, 1):
+        data = {name: [values[0], values[row]] for name, values in BAD.items()}
+        with pytest.raises(InputError) as caught:
+            ng.probe(model, data, output=tmp_path / "run", progress=False)
+        assert str(caught.value) == f"the frame, row 2: {reason}"
     assert not (tmp_path / "run" / "items.parquet").exists()
 
 
@@ -206,43 +199,28 @@ def test_a_sentence_that_is_too_long_is_named(model, mini, tmp_path):
         ng.probe(model, {**data, "sentence": [f"dog {words} [MASK]"] * 2}, output=tmp_path / "run", progress=False)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
-        ({"target": "targets"}, "--target targets: did you mean 'target'"),
-        ({"target": ["other", "other"]}, "--target other: given twice"),
-        ({"top": 101}, "--top 101: give a number from 1 to 100"),
-        ({"targets": "nouns"}, "--targets nouns: not all, not words, and not a file"),
-        ({"method": "sum"}, "--method sum: give left-to-right, all-masks, whole-word"),
-        ({"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
-    ],
-)
-def test_wrong_options_are_one_line(model, table, tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
-        ng.probe(model, table, output=tmp_path / "run", progress=False, **options)
-    assert not (tmp_path / "run").exists()
+MANY = {"sentence": ["a [MASK]"] * 1_001, "target": ["dog"] * 1_001, "group": list(range(1_001))}
 
 
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (FRAME.with_columns(pl.lit(1).alias("top1")), {}, "the column 'top1' has the name of a result column"),
-        (FRAME.with_columns(pl.lit(1).alias("row")), {}, "the column 'row' has the name of a result column"),
-        (
-            {"sentence": ["a [MASK]"] * 1_001, "target": ["dog"] * 1_001, "group": list(range(1_001))},
-            {},
-            "the column 'group' has more than 1,000 different values",
-        ),
+        (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
+        (None, {"target": "targets"}, "--target targets: did you mean 'target'"),
+        (None, {"target": ["other", "other"]}, "--target other: given twice"),
+        (None, {"top": 101}, "--top 101: give a number from 1 to 100"),
+        (None, {"targets": "nouns"}, "--targets nouns: not all, not words, and not a file"),
+        (None, {"method": "sum"}, "--method sum: give left-to-right, all-masks, whole-word"),
+        (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
+        (FRAME.with_columns(row=1), {}, "the column 'row' has the name of a result column"),
+        (MANY, {}, "the column 'group' has more than 1,000 different values"),
         ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
     ],
 )
-def test_a_table_that_cannot_be_asked_about_is_refused(model, tmp_path, data, options, message):
+def test_wrong_options_and_tables_are_one_line(model, table, tmp_path, data, options, message):
     with pytest.raises(InputError, match=message):
-        ng.probe(model, data, output=tmp_path / "run", progress=False, **options)
-
-
-def test_a_folder_of_several_tables_is_refused(model, tmp_path):
+        ng.probe(model, table if data is None else data, output=tmp_path / "run", progress=False, **options)
+    assert not (tmp_path / "run" / "items.parquet").exists()
     for name in ("a.csv", "b.csv"):
         FRAME.write_csv(tmp_path / name)
     with pytest.raises(InputError, match="a folder of 2 tables; give one of them"):
@@ -268,17 +246,6 @@ def test_a_plan_counts_and_writes_nothing(model, table, mini_tokenizer, tmp_path
     assert plan.skipped == dict.fromkeys(REASONS, 1)
 
 
-def test_all_tables_are_written_in_every_format(run, both):
-    for form in output_formats():
-        assert run.render(form)
-        assert both.render(form)
-    assert [table.title for table in both.tables()] == [
-        "Targets by group: mini",
-        "Groups compared",
-        "Targets compared",
-    ]
-
-
 def test_two_runs_are_compared_row_by_row(run, ask, table):
     frame = compare(run, ask(table)).frame
     assert set(frame["split"]) == {"all", "group=affirmative", "group=negated"}
@@ -289,21 +256,23 @@ def test_two_runs_are_compared_row_by_row(run, ask, table):
         compare(run, ask(table, target="other"))
 
 
-def test_the_sentences_have_the_answers(both):
+def test_a_run_is_opened_shown_drawn_and_cited(run, both):
+    opened = ng.open(run.folder)
+    assert isinstance(opened, ProbeRun)
+    assert opened.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
+    for form in output_formats():
+        assert both.render(form)
+    assert [table.title for table in both.tables()] == ["Targets by group: mini", "Groups compared", "Targets compared"]
     told = ["item", "condition", "sentence", "answer", "correct", "table_item"]
     kept = ["row", "target_column", "sentence", "top1", "is_top1", "item"]
     assert both.sentences().select(told).rows() == both.items.select(kept).rows()
-
-
-def test_a_report_shows_the_figures_of_the_summary(run):
     figures = drawn_figures(run)
     assert set(figures) == {"first-choice", "log-probability"}
-    wanted = run.summary.filter((pl.col("metric") == "logprob") & pl.col("split").is_in(["all", "group=negated"]))
-    shown = figures["log-probability"].plot.data.filter(pl.col("split").is_in(["all", "group=negated"]))
-    assert shown["value"].to_list() == wanted["value"].to_list()
-
-
-def test_the_methods_paragraph_has_its_numbers(run):
+    shown, wanted = (
+        frame.filter(pl.col("split").is_in(["all", "group=negated"]))["value"].to_list()
+        for frame in (figures["log-probability"].plot.data, run.summary.filter(metric="logprob"))
+    )
+    assert shown == wanted
     citation = cite(run)
     (rate,) = run.summary.filter(split="all", metric="is_top1")["value"]
     assert f"target: {100 * rate:.1f} %" in citation.methods[0]
@@ -311,12 +280,6 @@ def test_the_methods_paragraph_has_its_numbers(run):
     assert "several tokens" not in citation.methods[0]
     assert not [paper for paper in citation.references if paper.role == "test"]
     assert citation.facts["Data"].endswith("own.parquet")
-
-
-def test_a_finished_run_is_opened_by_its_folder(run):
-    opened = ng.open(run.folder)
-    assert isinstance(opened, ProbeRun)
-    assert opened.document() == {"run": str(run.folder), "summary": run.summary.to_dicts()}
 
 
 LIES = {

@@ -46,28 +46,17 @@ def test_rates_and_means_of_all_rows_and_of_groups_that_are_compared_without_a_t
 
 
 def test_rows_of_one_item_are_a_minimal_pair():
-    found = summarise(items(pair=[1, 1, 2, 2, 3, 3]), Columns("sentence", ("target",), groups=("group",), item="pair"))
+    columns, split = Columns("sentence", ("target",), groups=("group",), item="pair"), "group=a vs group=b"
+    found = summarise(items(pair=[1, 1, 2, 2, 3, 3]), columns)
     wanted = paired_difference(np.array([-1.0, -4.0, -3.0]), np.array([-2.0, -1.5, -3.5]))
-    split = "group=a vs group=b"
     assert row(found, split, "difference:logprob")["value"] == pytest.approx(wanted.value)
     assert row(found, split, "p:logprob")["value"] == pytest.approx(wanted.p)
     assert row(found, split, "p_holm:logprob")["tests"] == 2
     assert row(found, split, "difference:is_top1")["n"] == 3
-
-
-def test_several_rows_of_one_item_and_group_count_by_their_mean():
-    columns = Columns("sentence", ("target",), groups=("group",), item="pair")
+    # Several rows of one item and group count by their mean.
     found = summarise(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), columns)
-    difference = row(found, "group=a vs group=b", "difference:logprob")
-    assert difference["n"] == 2
-    assert difference["value"] == pytest.approx(np.mean([-2.5 + 2.0, -1.5 + 3.25]))
-
-
-def test_the_clusters_of_a_cluster_column_widen_the_interval():
-    frame = items(speaker=["x", "x", "x", "y", "y", "y"])
-    with_clusters = summarise(frame, Columns("sentence", ("target",), groups=("group",), cluster="speaker"))
-    assert row(with_clusters, "all", "logprob")["clusters"] == 2
-    assert row(summarise(frame, GROUPED), "all", "logprob")["clusters"] is None
+    difference = row(found, split, "difference:logprob")
+    assert (difference["value"], difference["n"]) == (pytest.approx(np.mean([-2.5 + 2.0, -1.5 + 3.25])), 2)
 
 
 def test_two_targets_of_a_row_are_compared():
@@ -78,14 +67,12 @@ def test_two_targets_of_a_row_are_compared():
     assert row(found, "all", "p:logprob", "target vs other")["n"] == 6
 
 
-def test_rows_without_a_group_are_in_all_alone():
-    found = summarise(items(group=["a", None, "a", "b", "b", None]), GROUPED)
-    assert row(found, "all", "logprob")["n"] == 6
+def test_clusters_rows_without_a_group_and_many_groups():
+    frame = items(speaker=["x", "x", "x", "y", "y", "y"], group=["a", None, "a", "b", "b", None])
+    found = summarise(frame, Columns("sentence", ("target",), groups=("group",), cluster="speaker"))
+    assert (row(found, "all", "logprob")["n"], row(found, "all", "logprob")["clusters"]) == (6, 2)
     assert row(found, "group=a", "logprob")["n"] == 2
-
-
-def test_many_groups_are_not_compared_with_each_other():
-    frame = pl.concat([items().with_columns(group=pl.lit(f"{name}{i}")) for i in range(3) for name in "abc"])
-    found = summarise(frame, GROUPED)
+    many = pl.concat([items().with_columns(group=pl.lit(f"{name}{i}")) for i in range(3) for name in "abc"])
+    found = summarise(many, GROUPED)
     assert found.filter(pl.col("split").str.contains(" vs ")).is_empty()
     assert found["split"].n_unique() == 10
