@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from negengine.engine.basics import atomic
 from negengine.engine.basics.atomic import (
-    json_bytes,
     make_folder,
     remove_file,
     remove_leftovers,
@@ -98,10 +97,6 @@ def test_a_full_disk_tells_what_is_free_and_what_to_do(tmp_path, monkeypatch, nu
     )
     # an error without words of the system
     assert str(unwritable(tmp_path / "x", OSError("odd"))) == f"{tmp_path}/x: cannot be written (odd)"
-
-
-def test_json_is_for_people():
-    assert json_bytes({"verb": "lächeln", "n": [1]}) == '{\n  "verb": "lächeln",\n  "n": [\n    1\n  ]\n}\n'.encode()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted in /proc")

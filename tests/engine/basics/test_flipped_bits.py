@@ -36,34 +36,17 @@ def run(scored_run, tmp_path_factory) -> Path:
     return shutil.copytree(scored_run, tmp_path_factory.mktemp("flipped") / "run")
 
 
-def test_every_file_of_a_run_is_looked_at(run):
-    names = {path.name for path in run.iterdir() if path.is_file()}
-    assert names == {
-        "run.json",
-        "select.done.json",
-        "score.done.json",
-        ".lock",
-        *SELECTED,
-        "scores.parquet",
-        "rates.parquet",
-    }
+STEPS = {"run.json": 2, "select.done.json": 2, "selection.json": 3, "triplets.parquet": 5}
+STEPS |= {"answers.parquet": 11, "rates.parquet": 11}
+OTHERS = {"score.done.json", ".lock", "scores.parquet"}
 
 
-@pytest.mark.parametrize(
-    ("name", "step"),
-    [
-        ("run.json", 2),
-        ("select.done.json", 2),
-        ("selection.json", 3),
-        ("triplets.parquet", 5),
-        ("answers.parquet", 11),
-        ("rates.parquet", 11),
-    ],
-)
-def test_a_flipped_bit_in_a_file_of_a_run_is_noticed(run, name, step):
-    for _ in flips(run / name, step):
-        with pytest.raises(InputError, match=rf"{name}: (not as negengine writes it|missing, or changed since)"):
-            read_selected(run) if name in SELECTED else ng.open(run)
+def test_a_flipped_bit_in_a_file_of_a_run_is_noticed(run):
+    assert {path.name for path in run.iterdir() if path.is_file()} == {*STEPS, *OTHERS}
+    for name, step in STEPS.items():
+        for _ in flips(run / name, step):
+            with pytest.raises(InputError, match=rf"{name}: (not as negengine writes it|missing, or changed since)"):
+                read_selected(run) if name in SELECTED else ng.open(run)
 
 
 @pytest.mark.parametrize("name", ["scores.parquet", "rates.parquet", "triplets.parquet", "selection.json"])

@@ -20,6 +20,7 @@ import pytest
 from fake_exports import write_fake_export
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from italian import FILES
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import parquet_bytes, parquet_frame
 from negengine.engine.basics.reading import file_sha256
@@ -46,7 +47,6 @@ from negengine.engine.runs.part import PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import begun_stages, finished_stage
 from negengine.engine.text.agreement_check import Rules
-from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import PatternSet
 from negengine.engine.text.pattern_files import load_language, load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer, load_tokenizer
@@ -170,27 +170,10 @@ def read_model(folder: Path) -> None:
     load_exported(folder / "model")
 
 
-def read_tokenizer(folder: Path) -> None:
-    load_tokenizer(folder / "model")
-
-
-def lexicon(folder: Path) -> None:
-    assert load_lexicon(folder / "lexicon").sha256
-
-
-def read_training(folder: Path) -> None:
-    """Also for the export of what was trained."""
-    from negengine.export.checkpoint import Source
-    from negengine.export.checkpoint_files import training_of
-    from negengine.export.training.folder import TrainingFolder
-
-    trained = folder / "trained"
-    assert "command" in training_of(Source("trained", str(trained), "0" * 40, is_local=True, origin=str(trained))).get(
-        "training", {"command": ""}
-    )
-    with TrainingFolder.hold(trained, TRAINED["kind"], TRAINED["identity"]) as held:
-        if held.is_finished:
-            assert held.record.result["epochs"] > 0
+def language(folder: Path) -> None:
+    found = load_language(folder / "italian/patterns.toml")
+    Rules(found).findings()
+    assert found.lexicon.sha256, found.patterns.sha256
 
 
 def read_pairs(folder: Path) -> object:
@@ -227,19 +210,13 @@ def read_stimuli(name: str) -> Callable[[Path], object]:
     return read
 
 
-LEXICON = (
-    *("verbs.txt", "names_male.txt", "professions.txt", "pronouns.txt", "articles.txt", "slot_CITY.txt"),
-    "agreement.toml",
-)
 FACTS = (
     *("ours/TREx.jsonl", "primed/TREx/random/P36.jsonl", "queries/ConceptNet/test.jsonl", "facts/TREx/P36.jsonl"),
     *("facts/relations.jsonl", "rated/GoogleRE/place_of_birth.jsonl"),
 )
 RUN, SMALL, PART = "run/run.json", "small/run.json", "small/parts/select/part-00001"
 READERS = {
-    **{f"lexicon: {name}": Reader(f"lexicon/{name}", lexicon) for name in LEXICON},
-    "language": Reader("language.toml", lambda folder: Rules(load_language(folder / "language.toml")).findings()),
-    "patterns": Reader("patterns.toml", lambda folder: load_patterns(folder / "patterns.toml").sha256),
+    **{f"language: {name}": Reader(f"italian/{name}", language) for name in FILES if "female" not in name},
     "a suite": Reader("suite.toml", lambda folder: SuiteFile.read(folder / "suite.toml").probes),
     **{
         f"LAMA: {file}": Reader(file, lambda folder, own=own: read_facts([folder / own]).sha256)
@@ -274,35 +251,21 @@ READERS = {
     "a marker": Reader(f"{PART}.json", read_part),
     "a marker, edited": Reader(f"{PART}.json", read_part, edited),
     "a part": Reader(f"{PART}.parquet", read_part),
-    "a table of elsewhere": Reader("table.parquet", lambda folder: parquet_frame(*both(folder / "table.parquet"))),
+    "a table of elsewhere": Reader(
+        "table.parquet", lambda folder: parquet_frame((folder / "table.parquet").read_bytes(), folder)
+    ),
     "export.json": Reader("model/export.json", read_model),
     "export.json, edited": Reader("model/export.json", read_model, edited),
-    "training.json": Reader("trained/training.json", read_training),
-    "training.json, edited": Reader("trained/training.json", read_training, edited),
     "verified files": Reader(
         "model/.verified.json", lambda folder: VerifiedFiles(folder / "model").sha256("model.onnx")
     ),
-    "tokenizer.json": Reader("model/tokenizer.json", read_tokenizer),
+    "tokenizer.json": Reader("model/tokenizer.json", lambda folder: load_tokenizer(folder / "model")),
     "a pattern set of run.json": Reader(
         "set.json", lambda folder: PatternSet.from_json(unseal((folder / "set.json").read_bytes(), dict)), edited
     ),
 }
 
 
-def both(path: Path) -> tuple[bytes, Path]:
-    return path.read_bytes(), path
-
-
-TRAINED = {
-    "format": 1,
-    "negengine": "0.1.0",
-    "kind": "nli train",
-    "identity": {"model": "mini", "seed": 42, "learning_rate": 2e-5},
-    "metadata": {"command": "negengine nli train mini"},
-    "finished": True,
-    "files": {"config.json": hashlib.sha256(b"{}").hexdigest()},
-    "result": {"steps": 20, "epochs": 2, "score": 0.5, "history": [{"epoch": 1, "accuracy": 0.5, "loss": 0.7}]},
-}
 ROWS = {
     "ours/TREx.jsonl": {"relation": "P1", "sub_label": "A", "obj_label": "b", "masked_sentence": "A [MASK].",
                         "misprimed_random": "B? A [MASK]."},
@@ -319,66 +282,7 @@ ROWS = {
                                             "judgments": [{"judgment": own} for own in ("yes", "no", "yes")]},
 }  # fmt: skip
 TEXTS = {
-    "lexicon/articles.txt": "a\nan\n",
-    "lexicon/slot_CITY.txt": "Paris\nRome\n",
-    "lexicon/agreement.toml": """\
-[[elision]]
-words = { a = "an" }
-before = ["a", "hour"]
-unless = ["uni"]
-
-[[article]]
-gender = "female"
-form = "a"
-before = ["b"]
-
-[[endings]]
-female = "ess"
-male = "er"
-
-[[verbs]]
-context = ["e"]
-mask = ["ing"]
-""",
-    "language.toml": """\
-name = "own"
-lexicon = "lexicon"
-
-[slots]
-HAPPY = { female = "glad", male = "happy" }
-FOOD = ["an apple", "bread"]
-
-[[pattern]]
-name = "P"
-role = "selecting"
-context = "{NAME} of {CITY} eats {FOOD} and likes to {ACT}."
-target = "{PRON} is a {HAPPY} person who can {MASK}."
-
-[[pattern]]
-name = "N"
-role = "forbidden"
-context = "{NAME} doesn't like to {ACT}."
-target = "{PRON} likes to {MASK}."
-
-[[published]]
-models = ["org/model"]
-drops = { N = 3.5 }
-selection = { verbs = 3 }
-""",
-    "lexicon/pronouns.txt": "female = she\nmale = he\n",
-    "patterns.toml": """\
-name = "own"
-[[pattern]]
-name = "CpTp"
-role = "selecting"
-context = "{NAME} is {PROF} who likes to {ACT}."
-target = "{PRON} is happy to {MASK}."
-[[pattern]]
-name = "CnTp"
-role = "forbidden"
-context = '''{NAME} is {PROF} who doesn't like to {ACT}.'''
-target = "{PRON} is happy to {MASK}."
-""",
+    **{f"italian/{name}": text for name, text in FILES.items()},
     "suite.toml": """\
 name = "own"
 [run]
@@ -425,17 +329,13 @@ models = ["mini"]
 
 
 @pytest.fixture(scope="session")
-def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run, whole_words_run) -> Path:
+def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) -> Path:
     """A right file for every reader."""
     folder = tmp_path_factory.mktemp("fuzz")
-    shutil.copytree(small_lexicon, folder / "lexicon")
     for name, text in TEXTS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode("cp1252" if name == "RTE.txt" else "utf-8"))
     write_fake_export(folder / "model", small_tokenizers["WordPiece cased"].backend.to_str())
-    (folder / "trained").mkdir()
-    (folder / "trained/config.json").write_bytes(b"{}")
-    (folder / "trained/training.json").write_bytes(seal(TRAINED))
     known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest()}}
     (folder / "model/.verified.json").write_bytes(seal({"files": known}))
     shutil.copytree(scored_run, folder / "run")
@@ -443,7 +343,7 @@ def material(tmp_path_factory, small_tokenizers, small_lexicon, scored_run, whol
     work(folder / "small")
     (folder / "table.parquet").write_bytes(parquet_bytes(ng.open(scored_run).rates))
     pl.DataFrame({"sentence": ["A [MASK]", "B [MASK]"], "tags": [["a"], []]}).write_parquet(folder / "own.parquet")
-    (folder / "set.json").write_bytes(seal(load_patterns(folder / "patterns.toml").to_json()))
+    (folder / "set.json").write_bytes(seal(load_patterns().to_json()))
     return folder
 
 

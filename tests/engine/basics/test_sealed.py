@@ -57,12 +57,6 @@ def test_bytes_that_are_cut_off_added_or_doubled_are_noticed(data):
             unseal(changed, Document)
 
 
-def test_a_document_within_a_document_is_not_taken_for_it():
-    inner = seal(DOCUMENT)
-    with pytest.raises(DamagedError):
-        unseal(inner + inner, Document)
-
-
 def read(path):
     return read_sealed(path, Document, made_as=3, repair="make it again")
 

@@ -57,10 +57,8 @@ class Installed:
     ("text", "commit"),
     [
         (json.dumps({"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": "ab12"}}), "ab12"),
-        (json.dumps({"url": "file:///x", "dir_info": {"editable": True}}), None),
         (None, None),
         ("{", None),
-        ("[]", None),
         (json.dumps({"vcs_info": {"commit_id": 3}}), None),
     ],
 )

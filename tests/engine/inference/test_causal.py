@@ -39,16 +39,6 @@ def test_what_stands_behind_the_mask_is_not_read(model, batch):
     np.testing.assert_array_equal(found.ids, model.decide(ids, position, expected).ids)
 
 
-def test_log_probabilities_of_tokens_are_those_of_decisions_whatever_the_batch(causal, model, batch):
-    ids = batch[0][:, :-1]
-    found = model.token_logprobs(ids)
-    for column in range(1, ids.shape[1]):
-        decided = model.decide(ids, np.full(40, column, np.int32), ids[:, column])
-        np.testing.assert_allclose(found[:, column - 1], decided.expected_logprob, atol=1e-5)
-    small = CausalLM(causal("gpt2"), batch_tokens=16, threads=1)
-    np.testing.assert_allclose(small.token_logprobs(ids), found, atol=1e-5)
-
-
 def test_of_nothing_there_are_no_decisions_nor_log_probabilities(model):
     assert model.token_logprobs(np.ones((3, 1), np.int32)).shape == (3, 0)
     assert model.token_logprobs(np.ones((0, 4), np.int32)).shape == (0, 3)

@@ -1,36 +1,26 @@
 """An exported folder is found by path or name, and each kind of damage is told in one line."""
 
 import hashlib
-import json
 import os
 import shutil
 
 import pytest
+from fake_exports import write_fake_export
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.sealed import seal
 from negengine.engine.inference.exported import FORMAT, exported_names, load_exported, refuse_too_long
+from sealed_documents import reseal
 
 FILES = {"model.onnx": b"graph", "model.int8.onnx": b"low precision", "tokenizer.json": b"{}"}
+DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
 
 
 def write_export(folder, **changes):
-    """A folder as `negengine export` writes it, with files that nothing opens."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in FILES.items():
-        (folder / name).write_bytes(content)
-    info = {
-        "format": FORMAT,
-        "task": "fill-mask",
-        "name": folder.name,
-        "family": "bert",
-        "made_from": {"revision": "1"},
-        "mask_token": "[MASK]",
-        "padding_id": 0,
-        "vocab_size": 9,
-        "max_length": 20,
-        "files": {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()},
-    } | changes
-    (folder / "export.json").write_bytes(seal({key: value for key, value in info.items() if value != "-"}))
+    """A folder as `negengine export` writes it, with files that nothing opens; what is changed to `-` is left out."""
+    write_fake_export(folder, "{}", **{"files": DIGESTS, "max_length": 20, **changes})
+    (folder / "model.int8.onnx").write_bytes(FILES["model.int8.onnx"])
+    for key in [key for key, value in changes.items() if value == "-"]:
+        reseal(folder / "export.json", lambda info, key=key: info.pop(key))
     return folder
 
 
@@ -63,10 +53,9 @@ def test_by_name_and_by_path_it_is_the_same(tiny):
 
 def test_low_precision_graphs_do_not_belong_to_a_models_identity(tiny):
     identity = load_exported("tiny").sha256
-    files = json.loads((tiny / "export.json").read_text())["files"]
-    write_export(tiny, files={name: digest for name, digest in files.items() if name != "model.int8.onnx"})
+    write_export(tiny, files={name: digest for name, digest in DIGESTS.items() if name != "model.int8.onnx"})
     assert load_exported("tiny").sha256 == identity
-    write_export(tiny, files=files | {"model.onnx": "0" * 64})
+    write_export(tiny, files=DIGESTS | {"model.onnx": "0" * 64})
     assert load_exported("tiny").sha256 != identity
 
 
@@ -120,17 +109,10 @@ def test_an_export_json_that_cannot_be_read(content, tiny):
         ("format", 99, rf"export\.json: format 99, this version reads {FORMAT}; export the model again"),
         ("vocab_size", "-", "missing required field `vocab_size`"),
         ("vocab_size", "9", r"Expected `int`, got `str` - at `\$\.vocab_size`"),
-        ("vocab_size", 10**10, r"Expected `int` <= 2147483648 - at `\$\.vocab_size`"),
-        ("max_length", 0, r"Expected `int` >= 1 - at `\$\.max_length`"),
-        ("padding_id", -1, r"Expected `int` >= 0 - at `\$\.padding_id`"),
-        ("mask_token", None, r"Expected `str`, got `null` - at `\$\.mask_token`"),
         ("made_from", {}, "made_from lacks the revision"),
         ("files", {}, "files lacks model.onnx, tokenizer.json"),
-        ("files", {"model.onnx": "5"}, r"Expected `str` matching regex .* - at `\$\.files"),
         ("files", {"../model.onnx": "0" * 64}, "'../model.onnx' is not the name of a file in the folder"),
-        ("files", {"/etc/passwd": "0" * 64}, "'/etc/passwd' is not the name of a file in the folder"),
         ("name", "../../elsewhere", "'../../elsewhere' is not the name of a model"),
-        ("name", "a" * 5_000, "'a{40}' is not the name of a model"),
     ],
 )
 def test_a_field_that_is_missing_or_wrong_is_told(field, value, reason, tiny):

@@ -1,30 +1,16 @@
-"""The engine's decisions: exact against PyTorch on the real sentences, whatever the batch."""
+"""Decisions are the same whatever the batch; tests/export/test_families.py compares them with those of PyTorch."""
 
 import shutil
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import cuda, tally
 from negengine.engine.inference import model as opened
 from negengine.engine.inference.device import Device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
-from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.pattern_files import load_patterns
-from transformers import AutoModelForMaskedLM
-
-MINI = Path(__file__).parents[3] / "export" / "mini"
-
-PATTERNS = {pattern.name: pattern for pattern in load_patterns().all}
-
-
-@pytest.fixture(scope="module")
-def pytorch():
-    return AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
 
 
 @pytest.fixture(scope="module")
@@ -32,50 +18,10 @@ def engine(mini):
     return MaskedLM(mini)
 
 
-def pattern_sentences(tokenizer, pattern, n):
-    lexicon = load_lexicon()
-    for i in range(n):
-        name = (17 * i) % len(lexicon.names)
-        fillers = {
-            "NAME": lexicon.names[name],
-            "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
-            "ACT": lexicon.verbs[(61 * i) % len(lexicon.verbs)],
-            "PRON": lexicon.pronouns[lexicon.genders[name]],
-        }
-        (ids,) = tokenizer.encode_masked([pattern.text(fillers, tokenizer.mask_token)])
-        yield ids
-
-
-@pytest.mark.parametrize("name", PATTERNS)
-def test_decisions_equal_pytorch_on_the_bundled_model(name, engine, pytorch, mini_tokenizer):
-    for ids in pattern_sentences(mini_tokenizer, PATTERNS[name], 25):
-        position = np.flatnonzero(ids == mini_tokenizer.mask_id).astype(np.int32)
-        with torch.inference_mode():
-            logits = pytorch(torch.from_numpy(ids.astype(np.int64))[None]).logits[0, position[0]].numpy()
-        expected = np.array([np.argsort(-logits)[len(ids) % 3]], np.int32)  # the first, second or third guess
-        decision = engine.decide(ids[None], position, expected)
-        assert decision.top1[0] == logits.argmax()
-        assert decision.expected_rank[0] == 1 + len(ids) % 3
-        log_sum_exp = torch.logsumexp(torch.from_numpy(logits), 0).item()
-        wanted = [*np.sort(logits)[:-3:-1], logits[expected[0]], log_sum_exp]
-        np.testing.assert_allclose(decision.logits[0], wanted, atol=5e-5)
-        np.testing.assert_allclose(decision.expected_logprob[0], logits[expected[0]] - log_sum_exp, atol=5e-5)
-
-
 def random_batch(n, length, seed=0):
     random = np.random.default_rng(seed)
     ids = random.integers(5, 12_000, (n, length)).astype(np.int32)
     return ids, random.integers(1, length - 1, n).astype(np.int32), random.integers(5, 12_000, n).astype(np.int32)
-
-
-@pytest.mark.parametrize(("batch_tokens", "threads"), [(1, 1), (60, 2), (100, 3), (60, 64), (1_000_000, 1)])
-def test_batches_and_cores_do_not_change_decisions_nor_their_order(batch_tokens, threads, mini, engine):
-    batch = random_batch(50, 13)
-    model = MaskedLM(mini, batch_tokens=batch_tokens, threads=threads)
-    decisions, wanted = model.decide(*batch), engine.decide(*batch)
-    assert (decisions.ids == wanted.ids).all()
-    np.testing.assert_allclose(decisions.logits, wanted.logits, atol=1e-4)
-    np.testing.assert_allclose(model.logits(*batch[:2]), engine.logits(*batch[:2]), atol=1e-4)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 20])

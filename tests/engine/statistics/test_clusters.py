@@ -108,22 +108,6 @@ def test_the_interval_covers_the_truth_where_triplets_hang_together(pairs, rate)
     assert pairs < 300 or covered / 500 <= 0.98  # not needlessly wide
 
 
-@pytest.mark.parametrize(
-    ("sums", "size", "freedom"),
-    [
-        ([2, 0], 5, 1),
-        ([3, 3, 3], 5, 2),
-        ([5], 5, 0),
-        ([1, 1, 0, 0], 5, 3),
-        ([20, 0] * 5, 20, 9),
-        # One of ten repeats, in all of its triplets: deviations 18 and nine times -2, Σ u² = 360, Σ u⁴ = 105120.
-        ([20] + [0] * 9, 20, 20 / (10 * 105120 / 360**2 - 1)),
-    ],
-)
-def test_the_degrees_of_freedom_by_hand(sums, size, freedom):
-    assert clustered_mean(np.array(sums), np.full(len(sums), size)).freedom == pytest.approx(freedom)
-
-
 def test_the_design_effect_of_clusters_that_agree_is_their_size():
     """Kish: 1 + (20 - 1) · 1, but for c / (c - 1) in place of n / (n - 1)."""
     mean = clustered_mean(np.array([20, 0] * 50), np.full(100, 20))

@@ -1,74 +1,9 @@
 """Agreement by rule: errors that are put into a right language, one at a time, are found where they are."""
 
 import pytest
+from italian import FILES
 from negengine.engine.text.agreement_check import Kind, Rules, differences
 from negengine.engine.text.pattern_files import load_language
-
-FILES = {
-    "pronouns.txt": "female = lei\nmale = lui\n",
-    "articles.txt": "un\nuno\nuna\nun'\n",
-    "names_female.txt": "Anna\nMaria\n",
-    "names_male.txt": "Paolo\n",
-    "professions_female.txt": "un'architetta\nuna psicologa\n",
-    "professions_male.txt": "un architetto\nuno psicologo\n",
-    "verbs.txt": "andare\nballare\n",
-    "agreement.toml": """\
-[[elision]]
-words = { a = "ad", di = "d'" }
-before = ["a"]
-
-[[article]]
-gender = "female"
-form = "un'"
-before = ["a"]
-
-[[article]]
-gender = "female"
-form = "una"
-
-[[article]]
-gender = "male"
-form = "uno"
-before = ["ps"]
-
-[[article]]
-gender = "male"
-form = "un"
-
-[[endings]]
-female = "a"
-male = "o"
-
-[[verbs]]
-context = ["are"]
-""",
-    "patterns.toml": """\
-name = "Italian"
-lexicon = "."
-
-[slots]
-HAPPY = { female = "contenta", male = "contento" }
-OTHER = ["leggere libri"]
-
-[[pattern]]
-name = "CpTp"
-role = "selecting"
-context = "{NAME} è {PROF} a cui piace {ACT} o {OTHER}."
-target = "{PRON} è {HAPPY} se può {MASK}."
-
-[[pattern]]
-name = "CpTn"
-role = "forbidden"
-context = "{NAME} è {PROF} a cui piace {ACT} o {OTHER}."
-target = "{PRON} non è {HAPPY} se può {MASK}."
-
-[[pattern]]
-name = "CpTv"
-role = "control"
-context = "{NAME} è {PROF} a cui piace {ACT} o {OTHER}."
-target = "{PRON} è molto {HAPPY} se può {MASK}."
-""",
-}
 
 
 @pytest.fixture
@@ -100,11 +35,9 @@ CPTN = '{OTHER}."\ntarget = "{PRON} non'
 PROBLEMS = [
     (WOMEN, "un'arch", "una arch", ":1: 'una architetta' has the wrong article; write \"un'architetta\""),
     (MEN, "uno psi", "un psi", ":2: 'un psicologo' has the wrong article; write 'uno psicologo'"),
-    (MEN, "uno psi", "una psi", ":2: 'una psicologo' has the wrong article"),
     (WOMEN, "psicologa", "psicologe", ":2: 'una psicologe', 'uno psicologo' do not differ"),
     (SET, '"contento"', '"felice"', ":5: 'contenta', 'felice' do not differ by a rule"),
     (VERBS, "ballare", "balare\nballato", ":3: 'ballato' does not end in 'are', as [[verbs]] says"),
-    (VERBS, "ballare", "ballare = ballando", ":2: 'ballando' does not end in 'are'"),
     (VERBS, "ballare", "a andare are", ":2: 'a andare' should be 'ad andare'"),
     (SET, "se può", "a aver", ":8: 'a aver' should be 'ad aver'"),
     (SET, "{NAME} è", "D'{NAME} è", ":8: \"d'\" before {NAME} does not suit Maria, Paolo; write 'di {NAME}'"),

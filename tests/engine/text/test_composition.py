@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from causal_checkpoints import byte_level, llama_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Coreference
@@ -11,14 +12,12 @@ from negengine.engine.text.composition import WholeSentenceComposer, composer
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.pattern_files import load_patterns
-from negengine.engine.text.tokenizer import MaskTokenizer
+from negengine.engine.text.tokenizer import CausalTokenizer, MaskTokenizer
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 PATTERNS = load_patterns()
 
-
 LEXICON = load_lexicon()
-
 
 FILLERS = {
     "NAME": ["Anna", "Maria", "Jean-Luc", "O'Hara"],
@@ -27,14 +26,11 @@ FILLERS = {
     "PRON": ["she", "he"],
 }
 
-
 words = st.text("abnsAS é'-1漢", min_size=1, max_size=12).map(" ".join).map(str.strip) | st.sampled_from(
     ["Anna", "she", "smoke", "a dancer", "an architect", "dancing", "Zoë", "O'Hara", "C#", "isn't", "smoke."]
 )
 
-
 fillers_of_any_kind = st.fixed_dictionaries({slot: st.lists(words, min_size=1, max_size=6) for slot in FILLERS})
-
 
 patterns = st.sampled_from(
     [
@@ -45,6 +41,7 @@ patterns = st.sampled_from(
             "repeated slots", "{NAME} is {PROF}, and {NAME} likes to {ACT}.", "{NAME} is happy to {MASK}, not {ACT}."
         ),
         Pattern("mask first", "{MASK} is what {NAME} likes, {PRON} says.", "{PROF} must {ACT}."),
+        Pattern("only the mask", "People like to {MASK}."),
         Pattern("nothing between", "{NAME}{PROF} {ACT}{MASK} {PRON}"),
     ]
 )
@@ -86,6 +83,15 @@ def test_composed_ids_are_tokenized_ids(small_tokenizer, pattern, fillers, seed)
     assert composed(made, rows) == tokenized(small_tokenizer, texts_of(pattern, fillers, rows, small_tokenizer))
 
 
+@pytest.mark.parametrize("kind", [byte_level, lambda: byte_level("</s>"), llama_like], ids=["GPT-2", "OPT", "Llama"])
+def test_sentences_of_a_causal_model_are_composed_as_its_tokenizer_encodes_them(kind):
+    tokenizer = CausalTokenizer(kind().backend_tokenizer, 430)
+    rows, made = random_rows(FILLERS, 30), composer(tokenizer, PATTERNS.selecting, FILLERS, 0, random_combinations=50)
+    assert made.slotwise
+    texts = texts_of(PATTERNS.selecting, FILLERS, rows, tokenizer)
+    assert composed(made, rows) == [ids.tolist() for ids in tokenizer.encode_masked(texts)]
+
+
 @settings(max_examples=20)
 @given(pattern=patterns, n=st.integers(0, 60), whole=st.booleans())
 def test_a_slice_has_one_exact_length_and_is_ready_for_the_model(small_tokenizer, pattern, n, whole):
@@ -104,17 +110,6 @@ def test_a_slice_has_one_exact_length_and_is_ready_for_the_model(small_tokenizer
         assert (part.ids[np.arange(len(part.ids)), part.mask_position] == small_tokenizer.mask_id).all()
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_pattern_whose_only_slot_is_the_mask_is_composed(small_tokenizer, whole):
-    pattern = Pattern("P", "People like to {MASK}.")
-    made = WholeSentenceComposer(small_tokenizer, pattern, {}) if whole else composer(small_tokenizer, pattern, {}, 0)
-    rows = {"ACT": np.array([3, 1])}  # fillers that a pattern does not use do not matter
-    [sentence] = tokenized(small_tokenizer, [pattern.text({}, small_tokenizer.mask_token)])
-    assert composed(made, rows) == [sentence] * 2
-    assert made.lengths(rows).tolist() == [len(sentence)] * 2
-    assert made.longest() >= len(sentence)
-
-
 def every_combination(fillers):
     grid = np.meshgrid(*(np.arange(len(words)) for words in fillers.values()), indexing="ij")
     return {slot: index.ravel() for slot, index in zip(fillers, grid, strict=True)}
@@ -127,18 +122,6 @@ def test_the_longest_sentence_is_that_of_all_combinations(small_tokenizer, patte
     longest = made.lengths(every_combination(fillers)).max()
     assert made.longest() == longest if made.slotwise else made.longest() >= longest
     assert WholeSentenceComposer(small_tokenizer, pattern, fillers).longest() >= longest
-
-
-def test_the_longest_words_need_not_stand_in_the_same_lines(small_tokenizer):
-    """The first name and the second profession are the longest; a look at equal line numbers misses their sentence."""
-    fillers = {"NAME": ["Bartholomew-Maximilian", "Anna"], "PROF": ["a dancer", "a fire-fighter-in-chief"]}
-    pattern = Pattern("P", "{NAME} is {PROF} who likes to {MASK}.")
-    made = composer(small_tokenizer, pattern, fillers, seed=0)
-    [sentence] = tokenized(
-        small_tokenizer,
-        [pattern.text({"NAME": fillers["NAME"][0], "PROF": fillers["PROF"][1]}, small_tokenizer.mask_token)],
-    )
-    assert made.longest() == len(sentence)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -212,7 +195,6 @@ def with_replacement(old, new):
 
 WORDS = {"NAME": ["Anna", "Maria"], "PROF": ["a dancer", "a star"], "ACT": ["smoke", "dance"], "PRON": ["she", "he"]}
 
-
 NOT_SLOTWISE = {
     "Anna is a dancer": "NAME and PROF share tokens in 'Anna is a dancer who likes to smoke. She is happy to [MASK].'",
     "Maria is a star": "change each other's tokens",
@@ -238,20 +220,9 @@ def test_a_filler_that_changes_tokens_around_the_mask_is_tokenized_whole():
     assert made.reason == "NAME changes tokens on both sides of the mask in 'Anna likes to [MASK].'"
 
 
-@pytest.mark.parametrize(("slot", "token"), [("NAME", "[PAD]"), ("PROF", "a [SEP]"), ("ACT", "[MASK]")])
-def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers, slot, token):
-    fillers = {**FILLERS, slot: ["Anna", token]}
+def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers):
     with pytest.raises(InputError) as caught:
-        composer(small_tokenizers["WordPiece cased"], PATTERNS.selecting, fillers, seed=0)
-    special = token.removeprefix("a ")
+        composer(small_tokenizers["WordPiece cased"], PATTERNS.selecting, {**FILLERS, "PROF": ["a [SEP]"]}, seed=0)
     assert str(caught.value) == (
-        f"the word '{token}' for {{{slot}}} holds the special token '{special}' of the model; remove the word"
+        "the word 'a [SEP]' for {PROF} holds the special token '[SEP]' of the model; remove the word"
     )
-
-
-def test_a_seed_below_0_is_refused_and_the_ids_do_not_depend_on_it(small_tokenizer):
-    rows = random_rows(FILLERS, 40)
-    one, other = (composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed) for seed in (0, 1))
-    assert composed(one, rows) == composed(other, rows)
-    with pytest.raises(InputError, match="--seed -1: give a number from 0 to"):
-        composer(small_tokenizer, PATTERNS.selecting, FILLERS, seed=-1)

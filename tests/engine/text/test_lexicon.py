@@ -50,10 +50,8 @@ SAME = [
     {"articles.txt": "# none\n"},  # only a check
 ]
 OTHER = [
-    {"verbs.txt": "smoke\n"},
     {"verbs.txt": "dance\nsmoke\n"},
     {"verbs.txt": "smoke\nDance\n"},
-    {"pronouns.txt": "female = elle\nmale = il\n"},
     {"names_female.txt": "Anna\n", "names_male.txt": "Maria\nJohn\n"},
     {"slot_CITY.txt": "Rome\nParis\n"},
     {"slot_OBJ.txt": "male = him\nfemale = her\n"},
@@ -118,26 +116,17 @@ def test_a_missing_file_is_named(folder, file):
 BAD_FILES = [
     ("verbs.txt", "smoke\n\ndance\nsmoke\n", 4, "'smoke' is also in {folder}/verbs.txt:1"),
     ("names_male.txt", "John\nAnna\n", 2, "'Anna' is also in {folder}/names_female.txt:1"),
-    ("professions.txt", "a dancer\na dancer\n", 2, "'a dancer' is also in {folder}/professions.txt:1"),
     (
         "professions.txt",
         "a dancer\narchitect\n",
         2,
         "'architect' has no article; begin it with a or an, or change art",
     ),
-    ("verbs.txt", b"smoke\ncaf\xe9\n", 2, "byte 0xe9 is not UTF-8"),
-    ("verbs.txt", b"\xff\xfes\x00m\x00", 1, "byte 0xff is not UTF-8"),
-    ("verbs.txt", b"smoke\nda\x00nce\n", 2, "the character U+0000 "),
-    ("verbs.txt", "smoke\nda\x1bnce\n", 2, "the character U+001B "),
-    ("verbs.txt", "smoke\rdance\n", 1, "the character U+000D "),
-    ("verbs.txt", "give\u00a0up\n", 1, "the character U+00A0 "),
-    ("verbs.txt", "smoke\ngive\tup\n", 2, "the character U+0009 "),
     ("verbs.txt", "smoke\ngive  up\n", 2, "two spaces in a row in 'give  up'"),
     ("verbs.txt", "smoke # a habit\n", 1, "a comment after the entry in 'smoke # a habit'"),
     ("verbs.txt", "", 1, "no entry in this file"),
     ("pronouns.txt", "female: she\n", 1, "'female: she' is not of the form `GENDER = word`"),
     ("pronouns.txt", "female = she\nfemale = her\n", 2, "'female' is there twice"),
-    ("verbs.txt", "# none\n\n", 1, "no entry in this file"),
 ]
 
 
@@ -152,8 +141,6 @@ def test_an_error_names_file_line_and_value_in_one_line(folder, file, text, line
 BAD_FOLDERS = [
     ({"names_neuter.txt": "Kim\n"}, "names_neuter.txt: pronouns.txt has no gender 'neuter', it has female, male"),
     ({"slot_city.txt": "Rome\n"}, "slot_city.txt: 'city' cannot be the name of another slot; use capitals"),
-    ({"slot_NAME.txt": "Kim\n"}, "slot_NAME.txt: 'NAME' cannot be the name of another slot"),
-    ({"slot_GENDER.txt": "x\n"}, "slot_GENDER.txt: 'GENDER' cannot be the name of another slot"),
     ({"slot_OBJ.txt": "male = him\n"}, "slot_OBJ.txt: one line `GENDER = form` is needed for each of female, male"),
     ({"slot_OBJ.txt": "male = him\nher\n"}, "slot_OBJ.txt:2: 'her' is not of the form `GENDER = word`"),
     (

@@ -6,7 +6,6 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.gh22_patterns import ACT_SLOTS
 from negengine.engine.text.agreement import Beginnings, Elision
-from negengine.engine.text.composition import composer
 from negengine.engine.text.pattern import SLOTS, Pattern, PatternSet, Role, column, expected_verbs, sentence_texts
 from negengine.engine.text.pattern_files import load_patterns
 
@@ -26,17 +25,13 @@ PATTERNS += [Pattern("first", "{MASK} is what {NAME} does."), Pattern("last", "{
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: f"{pattern.name}: {pattern.sentence}"[:60])
-def test_texts_have_the_token_ids_of_the_composed_sentences(pattern, small_tokenizer):
+def test_texts_over_columns_are_those_of_one_sentence_each(pattern):
     random, n = np.random.default_rng(1), 40
     rows = {slot: random.integers(len(words), size=n) for slot, words in TEXT_WORDS.items()}
     frame = pl.DataFrame({column(slot): [TEXT_WORDS[slot][i] for i in own] for slot, own in rows.items()})
-    texts = frame.select(sentence_texts(pattern, small_tokenizer.mask_token)).to_series().to_list()
+    texts = frame.select(sentence_texts(pattern, "[MASK]")).to_series().to_list()
     fillers = [{slot: TEXT_WORDS[slot][own[row]] for slot, own in rows.items()} for row in range(n)]
-    assert texts == [pattern.text(own, small_tokenizer.mask_token) for own in fillers]
-    composed = {}
-    for bucket in composer(small_tokenizer, pattern, TEXT_WORDS, seed=0, random_combinations=10).compose(rows):
-        composed |= dict(zip(bucket.rows.tolist(), bucket.ids.tolist(), strict=True))
-    assert [ids.tolist() for ids in small_tokenizer.encode(texts)] == [composed[row] for row in range(n)]
+    assert texts == [pattern.text(own, "[MASK]") for own in fillers]
 
 
 def test_an_expected_verb_that_starts_a_sentence_has_a_capital():

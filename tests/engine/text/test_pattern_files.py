@@ -78,63 +78,43 @@ def test_a_set_is_a_file_or_the_name_of_a_bundled_one(tmp_path):
         load_patterns(tmp_path / "none.toml")
 
 
-BAD_FILES = {
-    "unknown slot": (
+BAD_FILES = [
+    (
         SELECTING.replace("{ACT}", "{VERB}"),
         "6: unknown slot 'VERB' in '{NAME} likes to {VERB}.'; known are NAME, PROF, ACT, PRON, MASK",
     ),
-    "slot in lower case": (SELECTING.replace("{PRON}", "{pron}"), "7: unknown slot 'pron' "),
-    "no mask": (SELECTING.replace("{MASK}", "{ACT}"), "3: P has 0 masks; it needs exactly one {MASK}"),
-    "two masks": (SELECTING.replace("{ACT}", "{MASK}"), "3: P has 2 masks; it needs exactly one {MASK}"),
-    "no target": (SELECTING.replace("target", "# target"), "3: P has 0 masks"),
-    "opening brace": (SELECTING.replace("{ACT}", "{ACT"), "6: stray brace in '{NAME} likes to {ACT.'"),
-    "closing brace": (SELECTING.replace("{MASK}.", "{MASK}}."), "7: stray brace in '{PRON} likes to {MASK}}.'"),
-    "empty braces": (SELECTING.replace("{ACT}", "{}"), "6: stray brace"),
-    "no selecting pattern": (SELECTING.replace("selecting", "control"), "1: no selecting pattern"),
-    "two selecting patterns": (
+    (SELECTING.replace("{MASK}", "{ACT}"), "3: P has 0 masks; it needs exactly one {MASK}"),
+    (SELECTING.replace("{ACT}", "{MASK}"), "3: P has 2 masks; it needs exactly one {MASK}"),
+    (SELECTING.replace("{ACT}", "{ACT"), "6: stray brace in '{NAME} likes to {ACT.'"),
+    (SELECTING.replace("selecting", "control"), "1: no selecting pattern"),
+    (
         SELECTING + SECOND.replace("control", "selecting"),
         "11: N is a second selecting pattern beside P ({path}:5)",
     ),
-    "name used twice": (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' is also in {path}:4"),
-    "unknown role": (SELECTING.replace("selecting", "select"), "5: unknown role 'select'; known are selecting, forbid"),
-    "missing key in the second": (
-        SELECTING + SECOND.replace("context", "# context"),
-        "9: this [[pattern]] has no 'context'",
-    ),
-    "unknown key": (SELECTING + "tarket = 'x'\n", "8: unknown key 'tarket'; known are name, role, context, target"),
-    "unknown key of the set": (
+    (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' is also in {path}:4"),
+    (SELECTING + SECOND.replace("context", "# context"), "9: this [[pattern]] has no 'context'"),
+    (SELECTING + "tarket = 'x'\n", "8: unknown key 'tarket'; known are name, role, context, target"),
+    (
         "title = 'x'\n" + SELECTING,
         "1: unknown key 'title'; known are name, lexicon, verbs, [slots], [[pattern]] and [[published]]",
     ),
-    "set without a name": (SELECTING.removeprefix('name = "mine"'), "1: the set needs a name"),
-    "no pattern": ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
-    "pattern that is no table": ('name = "mine"\npattern = ["x"]\n', "2: pattern must be tables [[pattern]]"),
-    "value that is no string": (SELECTING.replace('"P"', "7"), "4: name is 7; it must be a string"),
-    "line break": (
-        SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"),
-        "6: white space in '{NAME} likes\\nto {ACT}",
-    ),
-    "trailing space": (SELECTING.replace('{ACT}."', '{ACT}. "'), "6: white space in"),
-    "look-alike lines in a string": (
-        SELECTING + 'note = """\n[[pattern]]\nrole = "select"\n"""\n' + SECOND.replace("control", "select"),
-        "8: unknown key 'note'",
-    ),
-    "error below look-alike lines": (
+    (SELECTING.removeprefix('name = "mine"'), "1: the set needs a name"),
+    ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
+    ('name = "mine"\npattern = ["x"]\n', "2: pattern must be tables [[pattern]]"),
+    (SELECTING.replace('"P"', "7"), "4: name is 7; it must be a string"),
+    (SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"), "6: white space in '{NAME} likes\\nto {ACT}"),
+    # lines that look like others, in a string
+    (
         SELECTING.replace('"P"', '"""\n[[pattern]]\nrole = "x"\n"""').replace("selecting", "select"),
-        "8: unknown role 'select'",
+        "8: unknown role 'select'; known are selecting, forbid",
     ),
-    "character that is not printable": (
-        SELECTING.replace("likes to {ACT}", "likes to\u200b{ACT}"),
-        "6: the character U+200B in ",
-    ),
-    "NUL": (SELECTING.replace("likes to {ACT}", "likes to\0{ACT}"), "6: the character U+0000 in "),
-    "invalid TOML": (SELECTING.replace('"selecting"', "selecting"), "5: not valid TOML: Invalid value"),
-    "TOML that ends too early": ('name = "mine"\n[[pattern', "2: not valid TOML"),
-    "byte that is no text": (b'name = "mine"\n# caf\xe9\n', "2: byte 0xe9 is not UTF-8"),
-}
+    (SELECTING.replace("likes to {ACT}", "likes to\u200b{ACT}"), "6: the character U+200B in "),
+    (SELECTING.replace('"selecting"', "selecting"), "5: not valid TOML: Invalid value"),
+    (b'name = "mine"\n# caf\xe9\n', "2: byte 0xe9 is not UTF-8"),
+]
 
 
-@pytest.mark.parametrize(("text", "message"), BAD_FILES.values(), ids=BAD_FILES)
+@pytest.mark.parametrize(("text", "message"), BAD_FILES, ids=range(len(BAD_FILES)))
 def test_an_error_names_file_line_and_value_in_one_line(write, text, message):
     path = write(text)
     with pytest.raises(InputError) as caught:
@@ -233,22 +213,16 @@ def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept
 
 BAD = [
     ('lexicon = ""\n', 2, "lexicon is ''"),
-    ("lexicon = 3\n", 2, "lexicon is 3"),
     ('verbs = "../verbs.txt"\n', 2, "verbs is '../verbs.txt'"),
     ("[slots]\nCITY = []\n", 3, "CITY must be a list of words"),
-    ('[slots]\nCITY = "Rome"\n', 3, "CITY must be a list of words"),
     ('[slots]\ncity = ["Rome"]\n', 3, "'city' cannot be the name"),
-    ('[slots]\nNAME = ["Rome"]\n', 3, "'NAME' cannot be the name"),
     ('[slots]\nCITY = ["Rome", "Rome"]\n', 3, "'Rome' is there twice"),
     ('[slots]\nCITY = ["Ro\\u0000me"]\n', 3, "the character U+0000"),
-    ('[slots]\nCITY = [" "]\n', 3, "an empty word"),
     ('[slots]\nHAPPY = { female = "heureuse" }\n', 3, "HAPPY must have a word for each of female, male"),
     ("slots = 3\n", 2, "slots must be a table"),
     ("[[published]]\ndrops = {}\n", 2, "this [[published]] has no 'models'; it needs models"),
     ('[[published]]\nmodels = ["x"]\nfrom = "1"\n', 4, "unknown key 'from'; known are models, drops"),
     ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = "1" }\n', 4, "[[published]] drops: Expected `float`, got `str`"),
-    ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = 101 }\n', 4, "[[published]] drops: Expected `float` <= 100"),
-    ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = nan }\n', 4, "[[published]] drops"),
     (
         '[[published]]\nmodels = ["x"]\ndrops = { Other = 1 }\n',
         4,
@@ -270,14 +244,10 @@ def test_an_error_names_file_line_and_value(written, text, line, message):
 
 BAD_WORDS = [
     ("verbs.txt", "fumer\ndîner = \n", 2, "is not of the form"),
-    ("verbs.txt", "= dîner\n", 1, "is not of the form"),
-    ("verbs.txt", "dîner = dîner,\n", 1, "is not of the form"),
-    ("verbs.txt", "dîner = a = b\n", 1, "is not of the form"),
     ("verbs.txt", "dîner = diner, diner\n", 1, "has a form twice"),
     ("verbs.txt", "dîner = diner\ndîner\n", 2, "'dîner' is also in"),
     ("agreement.toml", "[[elision]]\nbefore = ['a']\n", 1, "this [[elision]] has no 'words'; it needs words, before"),
     ("agreement.toml", "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
-    ("agreement.toml", "[[elision]]\nwords = { 'a b' = \"c\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
     (
         "agreement.toml",
         "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n",
@@ -287,10 +257,7 @@ BAD_WORDS = [
     ("agreement.toml", "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
     ("agreement.toml", "[[article]]\nfrom = 'un'\n", 2, "unknown key 'from'; known are form, gender"),
     ("agreement.toml", "[[endings]]\nfemale = 'a'\n", 1, "must have an ending for each of female, male"),
-    ("agreement.toml", "[[verbs]]\ncontext = []\n", 2, "[[verbs]] context"),
     ("agreement.toml", "[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
-    ("agreement.toml", "elision = 3\n", 1, "elision must be tables [[elision]]"),
-    ("agreement.toml", "[[elision]\n", 1, "not valid TOML"),
 ]
 
 

@@ -4,22 +4,15 @@ import numpy as np
 import pytest
 from causal_checkpoints import byte_level, llama_like
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.composition import composer
-from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN, CausalTokenizer, MaskTokenizer
 from tokenizers import Tokenizer, processors
 
 READABLE = [
     ("WordPiece cased", "##ing", "##ing"),
-    ("WordPiece cased", "smoke", "smoke"),
-    ("WordPiece cased", "[SEP]", "[SEP]"),
     ("byte-level BPE", "Ġsmoke", "smoke"),
     ("byte-level BPE", "Ġ", "Ġ"),
-    ("byte-level BPE", "Ã", "Ã"),
     ("byte-level BPE", "</s>", "</s>"),
     ("Unigram", "▁smoke", "smoke"),
-    ("Unigram", "ing", "ing"),
-    ("Unigram", "▁", "▁"),
 ]
 
 
@@ -54,18 +47,6 @@ def test_tokens_that_read_the_same_but_differ(small_tokenizers, kind, rows):
     assert tokenizer.same_text(top1, accepted).tolist() == [same for *_, same in rows]
     if rows and accepted.shape[1] == 1:
         assert tokenizer.same_text(top1, accepted[:, 0]).tolist() == [same for *_, same in rows]
-
-
-def test_special_tokens_in_words_are_found(small_tokenizers):
-    words = ["smoke", "[PAD]", "a [SEP] dancer", "漢", "[MASK]"]
-    found = small_tokenizers["WordPiece cased"].special_token_in(words)
-    assert found == [None, "[PAD]", "[SEP]", None, "[MASK]"]
-
-
-@pytest.mark.parametrize("text", ["smoke", "Jean-Luc O'Hara", "漢字 é", "ﬃ ﷺ", "a  b"])
-def test_a_text_has_at_most_so_many_tokens(small_tokenizer, text):
-    [ids] = small_tokenizer.encode([text])
-    assert len(ids) <= small_tokenizer.most_tokens([text, "x"]) + small_tokenizer.n_special_tokens()
 
 
 def test_a_saved_tokenizer_is_loaded_without_truncation_and_padding(small_tokenizer, tmp_path):
@@ -123,13 +104,6 @@ def test_a_word_says_why_it_has_no_tokens(small_tokenizers):
 
 
 KINDS = {"GPT-2": byte_level, "OPT": lambda: byte_level("</s>"), "Llama": llama_like}
-PATTERN = Pattern("CpTp", "{NAME} is {PROF} who likes to {ACT}.", "{PRON} is happy to {MASK}.")
-FILLERS = {
-    "NAME": ["Jessica", "John", "Zoë"],
-    "PROF": ["a dancer", "an architect"],
-    "ACT": ["smoke", "dance", "quarrel"],
-    "PRON": ["she", "he"],
-}
 
 
 @pytest.fixture(params=KINDS)
@@ -182,19 +156,3 @@ def test_the_token_of_a_word_has_the_leading_space(tokenizer):
     [ids] = tokenizer.encode(["She is happy to smoke"])
     assert smoke == ids[-1]
     assert others == [NOT_ONE_TOKEN] * 3
-
-
-def test_sentences_are_composed_as_the_tokenizer_encodes_them(tokenizer):
-    made = composer(tokenizer, PATTERN, FILLERS, seed=0, random_combinations=50)
-    assert made.slotwise
-    rows = {slot: np.array([0, 1, len(words) - 1]) for slot, words in FILLERS.items()}
-    texts = [
-        PATTERN.text({slot: FILLERS[slot][rows[slot][row]] for slot in FILLERS}, tokenizer.mask_token)
-        for row in range(3)
-    ]
-    wanted = tokenizer.encode_masked(texts)
-    for bucket in made.compose(rows):
-        for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
-            assert ids.tolist() == wanted[row].tolist()
-            assert mask == len(ids) - 1
-            assert len(ids) <= made.longest()

@@ -12,12 +12,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers
 
 PATTERNS = load_patterns()
 
-
 LEXICON = load_lexicon()
 
-
 BASE = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
-
 
 COUNTS = [
     ("bert-base-cased", VerbConvention.IN_CONTEXT, 632),

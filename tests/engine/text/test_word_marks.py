@@ -38,12 +38,6 @@ def test_outputs_without_a_token_are_in_no_class(small_tokenizer):
     assert not marks.breaks[-5:].any()
 
 
-def test_a_break_is_all_that_cannot_continue_a_word(small_tokenizer):
-    marks = WordMarks.of(small_tokenizer, small_tokenizer.vocab_size)
-    assert (marks.breaks == (marks.classes != WordClass.CONTINUES)).all()
-    assert (marks.unmarked == (marks.classes != WordClass.BEGINS)).all()
-
-
 def test_ends_of_words():
     vocabulary = {"a": 0, "b": 1, "a</w>": 2, "[MASK]": 3}
     made = Tokenizer(models.BPE(vocabulary, [], end_of_word_suffix="</w>"))

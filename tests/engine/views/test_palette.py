@@ -19,11 +19,6 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_contrast_is_computed_as_the_guidelines_say():
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_have_a_contrast_of_four_and_a_half_and_marks_of_three(scheme):
     """The text of a matrix too, on its strongest colour: the hue at two fifths over the paper."""
