@@ -50,22 +50,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("make torture", description=__doc__)
     parser.add_argument("--short", action="store_true", help="two minutes; otherwise an hour")
     parser.add_argument("--minutes", type=float, help="how long in all")
+    kinds = [*KINDS, REAL, RAY]
     parser.add_argument(
-        "--only",
-        metavar="KIND",
-        action="append",
-        choices=[*KINDS, REAL, RAY],
-        help="a kind of fault; may be given again",
+        "--only", metavar="KIND", action="append", choices=kinds, help="a kind of fault; may be given again"
     )
-    parser.add_argument(
-        "--skip", metavar="KIND", action="append", default=[], choices=[*KINDS, REAL, RAY], help="not this kind"
-    )
-    parser.add_argument(
-        "--case",
-        metavar="CASE",
-        action="append",
-        help="a command of the table, such as 'score fp32'; may be given again",
-    )
+    parser.add_argument("--skip", metavar="KIND", action="append", default=[], choices=kinds, help="not this kind")
+    parser.add_argument("--case", action="append", help="a command of the table, such as 'score fp32'; may be repeated")
     parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default 0)")
     parser.add_argument(
         "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes that test at the same time"

@@ -9,7 +9,6 @@ import fcntl
 import functools
 import importlib
 import os
-import resource
 import select
 import signal
 import subprocess
@@ -240,13 +239,3 @@ def _compute_once() -> None:
     dict(typer.main.get_command(main.app).commands)  # type: ignore[attr-defined]  # imports and builds all of them
     sample = composition._sample
     composition._sample = lambda whole, seed, n: sample(whole, seed, min(n, _COMBINATIONS))
-
-
-def limit_files(most: int) -> Callable[[], None]:
-    """Sets how many files a process may have open."""
-    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def limit_size(most: int) -> Callable[[], None]:
-    """Sets how large a file may become."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))

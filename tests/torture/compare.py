@@ -51,37 +51,25 @@ def snapshot(folder: Path) -> Snapshot:
 
 def _comparable(name: str, content: bytes) -> bytes:
     """What must be the same: of a marker its values, as a missing line end at its end does no harm."""
-    if name == "run.json":
-        return _record(content)
-    if name == "export.json":
-        return _manifest(content)
+    if (kept := {"run.json": _record, "export.json": _manifest}.get(name)) is not None:
+        try:
+            return json.dumps(kept(json.loads(content)), sort_keys=True).encode()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return content
     return content.strip() if name.endswith(".json") and ("/part-" in name or ".done." in name) else content
 
 
-def _manifest(content: bytes) -> bytes:
+def _manifest(document: Any) -> dict[str, Any]:
     """export.json without the source commit, which is not known where no further process can be started."""
-    try:
-        document = json.loads(content)
-        kept = {name: value for name, value in document.items() if name not in {"source", "content_sha256"}}
-    except (ValueError, AttributeError):
-        return content
-    return json.dumps(kept, sort_keys=True).encode()
+    return {name: value for name, value in document.items() if name not in {"source", "content_sha256"}}
 
 
-def _record(content: bytes) -> bytes:
-    """What must be the same in run.json."""
-    try:
-        stages = json.loads(content)["stages"]
-        kept = {name: _lasting(record) for name, record in stages.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return content
-    return json.dumps(kept, sort_keys=True).encode()
-
-
-def _lasting(record: dict[str, Any]) -> dict[str, Any]:
+def _record(document: Any) -> dict[str, Any]:
+    """Of run.json, the stages without how they were called."""
     names = ("identity", "parts", "shard", "metadata", "calibration")
-    kept = {name: record.get(name) for name in names}
-    kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name != "call"}  # how it was called
+    kept = {stage: {name: record.get(name) for name in names} for stage, record in document["stages"].items()}
+    for record in kept.values():
+        record["metadata"] = {name: value for name, value in record["metadata"].items() if name != "call"}
     return kept
 
 

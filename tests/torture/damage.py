@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .bench import Bench
 from .cases import Prepared
-from .child import Ended
 from .compare import Snapshot
 from .faults import ALL, Fault, Mode
 from .table import Row
@@ -130,20 +129,11 @@ def _damaged(
         path.write_bytes(content)
         bench.aftermath(prepared, row, f"{said}, refused")
     else:
-        complaint = end.complaint or _other_tables(prepared, end)
-        bench.count(prepared, row, said, complaint, _results(prepared, bench.work))
+        is_same = end.out in {prepared.end.out, prepared.again.out}
+        complaint = end.complaint or ("" if is_same else "used silently: the tables are other ones")
+        files = {**prepared.files(bench.work).files, _UNIMPORTANT: prepared.expected.files[_UNIMPORTANT]}
+        bench.count(prepared, row, said, complaint, Snapshot(files))
     yield
-
-
-def _other_tables(prepared: Prepared, end: Ended) -> str:
-    return "" if end.out in {prepared.end.out, prepared.again.out} else "used silently: the tables are other ones"
-
-
-def _results(prepared: Prepared, work: Path) -> Snapshot:
-    """The files of the result, run.json as it should be."""
-    found = dict(prepared.files(work).files)
-    found[_UNIMPORTANT] = prepared.expected.files[_UNIMPORTANT]
-    return Snapshot(found)
 
 
 def _second_half_zero(path: Path) -> None:

@@ -127,15 +127,9 @@ class Injector:
 
     @property
     def calls(self) -> list[Call]:
-        library = self._library
-        return [
-            Call(
-                Op(library.torture_record_op(i)),
-                int(library.torture_record_inode(i)),
-                os.fsdecode(library.torture_record_name(i)),
-            )
-            for i in range(library.torture_recorded())
-        ]
+        op, inode = self._library.torture_record_op, self._library.torture_record_inode
+        name = self._library.torture_record_name
+        return [Call(Op(op(i)), int(inode(i)), os.fsdecode(name(i))) for i in range(self.recorded)]
 
 
 def load(build: Path) -> "Injector":  # noqa: RET503 - the last call does not return

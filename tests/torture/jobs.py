@@ -88,12 +88,8 @@ def in_jobs(wanted: Wanted, world: World, jobs: int, base: Path, injector: Injec
         found.planted |= own.planted
     kinds = [*KINDS, REAL]
     names = [case.name for case in wanted.cases]
-    found.rows.sort(
-        key=lambda row: (
-            kinds.index(row.kind) if row.kind in kinds else -1,
-            names.index(row.case) if row.case in names else -1,
-        )
-    )
+    order = {name: place for own in (kinds, names) for place, name in enumerate(own)}
+    found.rows.sort(key=lambda row: (order.get(row.kind, -1), order.get(row.case, -1)))
     return found
 
 

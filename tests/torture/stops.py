@@ -97,22 +97,18 @@ def signals(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
 def real_commands(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
     """The installed program with parts of the usual size, started and not forked: killed, interrupted, another signal;
     and calls that fail."""
-    sent = [
-        signal.SIGKILL,
-        signal.SIGKILL,
-        signal.SIGTERM,
-        signal.SIGINT,
-        signal.SIGHUP,
-        signal.SIGQUIT,
-        signal.SIGUSR1,
-    ]
-    total = _calls_of_the_program(bench, prepared)
+    sent = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+    prepared.reset(bench.work)
+    _failing_call(bench, prepared, Fault())
+    total = bench.children.injector.count  # calls of the program that could fail
     while True:
         prepared.reset(bench.work)
         if bench.random.random() < 0.5:
-            what, complaint = _failing_call(bench, prepared, total)
+            mode = bench.random.choice((Mode.SINGLE, Mode.LASTING))
+            fault = Fault(mode, bench.random.randint(1, total), ALL, bench.random.choice(ERRORS))
+            what, complaint = _failing_call(bench, prepared, fault)
         else:
-            number = bench.random.choice(sent)
+            number = bench.random.choice((signal.SIGKILL, signal.SIGKILL, *sent))
             what, complaint = signal_name(number), _signalled(bench, prepared, number)
         again = ended(real_command(prepared.case.arguments, bench.work))
         if not complaint and again.status != 0:
@@ -132,33 +128,18 @@ def _signalled(bench: Bench, prepared: Prepared, number: int) -> str:
     return _complaint(ended(process), number)
 
 
-def _failing_call(bench: Bench, prepared: Prepared, total: int) -> tuple[str, str]:
-    """Let a call of the program fail, once or from then on: the fault, and what is wrong with the end."""
-    mode = bench.random.choice((Mode.SINGLE, Mode.LASTING))
-    fault = Fault(mode, bench.random.randint(1, total), ALL, bench.random.choice(ERRORS))
-    end = _disturbed(bench, prepared, fault)
+def _failing_call(bench: Bench, prepared: Prepared, fault: Fault) -> tuple[str, str]:
+    """Start the program with the library of faults: what failed, and what is wrong with the end."""
+    injector = bench.children.injector
+    injector.set(bench.children.root, fault)
+    end = ended(real_command(prepared.case.arguments, bench.work, injector.environment))
     complaint = end.complaint
     if not complaint and end.status == 0 and prepared.expected.differences(prepared.files(bench.work)):
         complaint = "status 0 with another result"
-    return f"{fault}, {bench.children.injector.where}", complaint
-
-
-def _calls_of_the_program(bench: Bench, prepared: Prepared) -> int:
-    """How many calls the program makes that could fail."""
-    prepared.reset(bench.work)
-    _disturbed(bench, prepared, Fault())
-    return bench.children.injector.count
-
-
-def _disturbed(bench: Bench, prepared: Prepared, fault: Fault) -> Ended:
-    """Start the program with the library of faults."""
-    injector = bench.children.injector
-    injector.set(bench.children.root, fault)
-    return ended(real_command(prepared.case.arguments, bench.work, injector.environment))
+    return f"{fault}, {injector.where}", complaint
 
 
 def signal_name(number: int) -> str:
-    """Its name, or its number."""
     return number.name if isinstance(number, signal.Signals) else f"signal {number}"
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import resource
 import select
 import shutil
 import signal
@@ -12,8 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from . import child
-from .bench import Bench, clean, in_fork
+from .bench import Bench, Kind, clean, in_fork
 from .cases import Prepared
 from .faults import CHANGING, Fault, Mode
 from .table import Row
@@ -25,56 +25,50 @@ _SECONDS_TO_GO = 15.0
 
 # ---------------------------------------------------------------- disks
 
-
-def full_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """A real disk of memory that becomes full at any point of a run, then has room again."""
-    yield from _on_disks(bench, prepared, row, _full_disk)
+Mount = Callable[..., None]
+"""Mounts a file system in memory on the work folder; or mounts it again, with other options."""
 
 
-def tiny_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """A disk of a few pages, or of a few files; then a larger one."""
-    yield from _on_disks(bench, prepared, row, _tiny_disk)
+def _on_disks(one: Callable[[Bench, Prepared, Row, Mount], None]) -> Kind:
+    """Mount a file system in memory on the work folder, in a name space of a fork alone, fault after fault."""
+
+    def kind(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+        if not sys.platform.startswith("linux"):
+            row.note = "skipped: needs Linux"
+            return
+        for _ in range(2 if bench.short else 100):
+            clean(bench.work)
+            bench.calls(prepared)
+            clean(bench.work)
+            seed = bench.random.randrange(1 << 30)
+
+            def in_new_mounts(seed: int = seed) -> Row | str:
+                libc = ctypes.CDLL(None, use_errno=True)
+                if libc.unshare(_NEW_MOUNTS) or libc.mount(None, b"/", None, _PRIVATE, None):
+                    return f"skipped: no mounts here ({os.strerror(ctypes.get_errno())})"
+
+                def mount(flags: int = 0, **limits: int) -> None:
+                    options = ",".join(f"{name}={limit}" for name, limit in limits.items())
+                    if libc.mount(b"tmpfs", os.fsencode(bench.work), b"tmpfs", flags, options.encode()):
+                        raise OSError(ctypes.get_errno(), "mount")
+
+                bench.random.seed(seed)
+                own = Row(row.kind, row.case)
+                # in a folder of the mounted file system, as its root cannot be removed
+                one(replace(bench, work=bench.work / "disk"), prepared, own, mount)
+                return own
+
+            found = in_fork(in_new_mounts)
+            if isinstance(found, str):
+                row.note = found
+                return
+            row.add(found)
+            yield
+
+    return kind
 
 
-def read_only_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """A disk that is mounted read-only after a part of a run, then writable again."""
-    yield from _on_disks(bench, prepared, row, _read_only_disk)
-
-
-def slow_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """Every call takes some milliseconds; half of the runs are killed on the way."""
-    for _ in range(2 if bench.short else 20):
-        prepared.reset(bench.work)
-        slow = Fault(Mode.SLOW, 0, CHANGING, microseconds=bench.random.choice((200, 1_000, 4_000)))
-        started = bench.start(prepared, fault=slow)
-        kills = bench.random.random() < 0.5
-        if kills:
-            time.sleep(bench.random.random() * prepared.end.seconds * 2)
-            os.kill(started.pid, signal.SIGKILL)
-        end = started.wait()
-        bench.aftermath(prepared, row, f"{slow.microseconds} µs a call", "" if kills else end.complaint)
-        yield
-    row.note = "0.2 to 4 ms a call"
-
-
-def limited_file_size(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """No file may become larger than a limit (RLIMIT_FSIZE), as on some clusters."""
-    sizes = [path.stat().st_size for path in prepared.whole.rglob("*") if path.is_file()]
-    limits = sorted({0, 1, *sizes, *(size - 1 for size in sizes if size)})
-    for limit in bench.random.sample(limits, len(limits)):
-        prepared.reset(bench.work)
-        end = bench.run(prepared, before=_all_of(child.limit_size(limit), bench.before))
-        bench.aftermath(prepared, row, f"no file above {limit:,} bytes", end.complaint)
-        yield
-    row.note = f"{len(limits)} limits"
-
-
-def twice_full_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """The same, and the disk is full again, at another point, in the run that resumes."""
-    yield from _on_disks(bench, prepared, row, _twice_full_disk)
-
-
-def _full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None], times: int = 1) -> None:
+def _filled(bench: Bench, prepared: Prepared, row: Row, mount: Mount, times: int) -> None:
     mount(size=64 << 20)
     prepared.reset(bench.work)
     needed = sum(path.stat().st_blocks * 512 for path in prepared.whole.rglob("*"))
@@ -92,17 +86,26 @@ def _full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., 
     row.note = "a file system in memory, with little room"
 
 
-def _twice_full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
-    _full_disk(bench, prepared, row, mount, times=2)
+@_on_disks
+def full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Mount) -> None:
+    """A real disk of memory that becomes full at any point of a run, then has room again."""
+    _filled(bench, prepared, row, mount, times=1)
 
 
-def _tiny_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
-    files = sum(1 for _ in prepared.whole.rglob("*"))
-    start = sum(1 for _ in prepared.start.rglob("*"))
+@_on_disks
+def twice_full_disk(bench: Bench, prepared: Prepared, row: Row, mount: Mount) -> None:
+    """The same, and the disk is full again, at another point, in the run that resumes."""
+    _filled(bench, prepared, row, mount, times=2)
+
+
+@_on_disks
+def tiny_disk(bench: Bench, prepared: Prepared, row: Row, mount: Mount) -> None:
+    """A disk of a few pages, or of a few files; then a larger one."""
+    start = [*prepared.start.rglob("*")]
     if bench.random.random() < 0.5:
-        limit = {"inodes": bench.random.randint(start + 2, files + 4)}
+        limit = {"nr_inodes": bench.random.randint(len(start) + 2, sum(1 for _ in prepared.whole.rglob("*")) + 4)}
     else:
-        needed = sum(path.stat().st_blocks * 512 for path in prepared.start.rglob("*"))
+        needed = sum(path.stat().st_blocks * 512 for path in start)
         limit = {"size": needed + 4096 * bench.random.randint(1, 12)}
     mount(**limit)
     try:
@@ -110,71 +113,41 @@ def _tiny_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., 
     except OSError:  # not even the inputs have room
         return
     end = bench.run(prepared)
-    mount(remount=True, size=64 << 20, inodes=100_000)
+    mount(_REMOUNT, size=64 << 20, nr_inodes=100_000)
     bench.aftermath(prepared, row, f"a disk with {limit}", end.complaint)
     row.note = "few pages, or few files"
 
 
-def _read_only_disk(bench: Bench, prepared: Prepared, row: Row, mount: Callable[..., None]) -> None:
+@_on_disks
+def read_only_disk(bench: Bench, prepared: Prepared, row: Row, mount: Mount) -> None:
+    """A disk that is mounted read-only after a part of a run, then writable again."""
     at = bench.random.randint(1, bench.calls(prepared))
     mount(size=64 << 20)
     prepared.reset(bench.work)
     bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
-    mount(remount=True, read_only=True, size=64 << 20)
+    mount(_REMOUNT | _READ_ONLY, size=64 << 20)
     is_whole = not prepared.expected.differences(prepared.files(bench.work))  # the kill came after the last result
     end = bench.run(prepared)
-    mount(remount=True, size=64 << 20)
+    mount(_REMOUNT, size=64 << 20)
     complaint = "" if end.status or is_whole else "status 0"
     bench.aftermath(prepared, row, "a read-only disk", end.complaint or complaint)
     row.note = "mounted again, read-only"
 
 
-def _on_disks(bench: Bench, prepared: Prepared, row: Row, one: Callable[..., None]) -> Iterator[None]:
-    """Mount a file system in memory on the work folder, in a name space of this fork alone."""
-    if not sys.platform.startswith("linux"):
-        row.note = "skipped: needs Linux"
-        return
-    seed = 0
-    for _ in range(2 if bench.short else 100):
-        clean(bench.work)
-        bench.calls(prepared)
-        clean(bench.work)
-        seed = bench.random.randrange(1 << 30)
-
-        def in_new_mounts(seed: int = seed) -> Row | str:
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.unshare(_NEW_MOUNTS) or libc.mount(None, b"/", None, _PRIVATE, None):
-                return f"skipped: no mounts here ({os.strerror(ctypes.get_errno())})"
-
-            def mount(*, remount: bool = False, read_only: bool = False, size: int = 0, inodes: int = 0) -> None:
-                options = ",".join(
-                    filter(None, [f"size={size}" if size else "", f"nr_inodes={inodes}" if inodes else ""])
-                )
-                flags = (_REMOUNT if remount else 0) | (_READ_ONLY if read_only else 0)
-                if libc.mount(b"tmpfs", os.fsencode(bench.work), b"tmpfs", flags, options.encode()):
-                    raise OSError(ctypes.get_errno(), "mount")
-
-            bench.random.seed(seed)
-            own = Row(row.kind, row.case)
-            one(_inside(bench), prepared, own, mount)
-            return own
-
-        found = in_fork(in_new_mounts)
-        if isinstance(found, str):
-            row.note = found
-            return
-        row.faults += found.faults
-        row.survived += found.survived
-        row.rows += found.rows
-        row.wrong += found.wrong
-        row.findings += found.findings
-        row.note = found.note
+def slow_disk(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """Every call takes some milliseconds; half of the runs are killed on the way."""
+    for _ in range(2 if bench.short else 20):
+        prepared.reset(bench.work)
+        slow = Fault(Mode.SLOW, 0, CHANGING, microseconds=bench.random.choice((200, 1_000, 4_000)))
+        started = bench.start(prepared, fault=slow)
+        kills = bench.random.random() < 0.5
+        if kills:
+            time.sleep(bench.random.random() * prepared.end.seconds * 2)
+            os.kill(started.pid, signal.SIGKILL)
+        end = started.wait()
+        bench.aftermath(prepared, row, f"{slow.microseconds} µs a call", "" if kills else end.complaint)
         yield
-
-
-def _inside(bench: Bench) -> Bench:
-    """The bench with runs in a folder of the mounted file system, whose root cannot be removed."""
-    return replace(bench, work=bench.work / "disk")
+    row.note = "0.2 to 4 ms a call"
 
 
 # ---------------------------------------------------------------- processes
@@ -271,20 +244,27 @@ def wrong_clock(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
 
 
 def few_open_files(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
-    """Few files may be open (RLIMIT_NOFILE): from none to enough."""
-    limits = list(range(3, 40))
+    """Few files may be open: from none to enough."""
+    yield from _limited(bench, prepared, row, resource.RLIMIT_NOFILE, list(range(3, 40)), "{} open files")
+
+
+def limited_file_size(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+    """No file may become larger than a limit, as on some clusters."""
+    sizes = [path.stat().st_size for path in prepared.whole.rglob("*") if path.is_file()]
+    limits = sorted({0, 1, *sizes, *(size - 1 for size in sizes if size)})
+    yield from _limited(bench, prepared, row, resource.RLIMIT_FSIZE, limits, "no file above {:,} bytes")
+
+
+def _limited(bench: Bench, prepared: Prepared, row: Row, what: int, limits: list[int], said: str) -> Iterator[None]:
     for limit in bench.random.sample(limits, len(limits)):
+
+        def before(limit: int = limit) -> None:
+            resource.setrlimit(what, (limit, limit))
+            if bench.before is not None:
+                bench.before()
+
         prepared.reset(bench.work)
-        end = bench.run(prepared, before=_all_of(child.limit_files(limit), bench.before))
-        bench.aftermath(prepared, row, f"{limit} open files", end.complaint)
+        end = bench.run(prepared, before=before)
+        bench.aftermath(prepared, row, said.format(limit), end.complaint)
         yield
-    row.note = f"limits {limits[0]} to {limits[-1]}"
-
-
-def _all_of(*functions: Callable[[], None] | None) -> Callable[[], None]:
-    def call() -> None:
-        for function in functions:
-            if function is not None:
-                function()
-
-    return call
+    row.note = f"{len(limits)} limits, {limits[0]:,} to {limits[-1]:,}"

@@ -19,6 +19,14 @@ class Row:
     note: str = ""  # what was covered, or why nothing was
     findings: list[str] = field(default_factory=list)  # what went wrong, one line each
 
+    def add(self, more: "Row") -> None:
+        self.faults += more.faults
+        self.survived += more.survived
+        self.rows += more.rows
+        self.wrong += more.wrong
+        self.findings += more.findings
+        self.note = more.note
+
 
 def totals(rows: Sequence[Row]) -> str:
     """The last line."""

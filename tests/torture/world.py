@@ -15,6 +15,8 @@ NAMES = [
     first + second for first, second in product(("Al", "Be", "Do", "Fi", "Ka", "Li", "Mo", "Ru"), ("ba", "na", "ro"))
 ]
 PROFESSIONS = ["dancer", "doctor", "baker", "pilot", "nurse", "judge", "lawyer", "farmer"]
+MANY_NAMES = [name + end for name in NAMES for end in ("", "l", "s", "x")]  # 96
+MANY_PROFESSIONS = [word + end for word in PROFESSIONS for end in ("", "o", "u", "i", "ko", "ku", "ki")]  # 56
 VERBS = ["smoke", "dance", "sing", "swim", "walk", "sleep", "hunt", "dig", "laugh", "cook"]
 WORDS = (
     "a an who likes like to is isn ' t doesn does not very happy sad she he She He . , | and the The it It was new old "
@@ -71,7 +73,7 @@ def build_world(folder: Path) -> World:
     world = World(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _write_words(world.words, NAMES[::3], [f"a {word}" for word in PROFESSIONS[:3]])
-    _write_words(world.many_words, many_names(), [f"a {word}" for word in many_professions()])
+    _write_words(world.many_words, MANY_NAMES, [f"a {word}" for word in MANY_PROFESSIONS])
     world.tables.mkdir()
     for name, text in TABLES.items():
         (world.tables / f"{name}.tsv").write_text(text, "utf-8")
@@ -82,25 +84,11 @@ def build_world(folder: Path) -> World:
     return world
 
 
-def many_names() -> list[str]:
-    """96 names."""
-    return [name + end for name in NAMES for end in ("", "l", "s", "x")]
-
-
-def many_professions() -> list[str]:
-    """56 professions."""
-    return [word + end for word in PROFESSIONS for end in ("", "o", "u", "i", "ko", "ku", "ki")]
-
-
 def _write_words(folder: Path, names: list[str], professions: list[str]) -> None:
     folder.mkdir()
     half = len(names) // 2
-    lists = {
-        "names_female": names[:half],
-        "names_male": names[half:],
-        "professions": professions,
-        "verbs": VERBS,
-    }
+    names_of = {"names_female": names[:half], "names_male": names[half:]}
+    lists = {**names_of, "professions": professions, "verbs": VERBS}
     for name, words in lists.items():
         (folder / f"{name}.txt").write_text("".join(f"{word}\n" for word in words), "utf-8")
 
@@ -112,19 +100,8 @@ def _save_checkpoint(folder: Path) -> None:
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"
-    vocabulary = list(
-        dict.fromkeys(
-            [
-                *special,
-                *WORDS.split(),
-                *VERBS,
-                *many_names(),
-                *many_professions(),
-                *letters,
-                *(f"##{x}" for x in letters),
-            ]
-        )
-    )
+    words = (*special, *WORDS.split(), *VERBS, *MANY_NAMES, *MANY_PROFESSIONS, *letters, *(f"##{x}" for x in letters))
+    vocabulary = list(dict.fromkeys(words))
     ids = {word: number for number, word in enumerate(vocabulary)}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
