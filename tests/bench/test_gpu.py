@@ -100,19 +100,15 @@ def test_the_environment_names_the_machine_and_operators_are_placed_on_the_devic
             assert sum(graph["operators"]["CPUExecutionProvider"].values()) > 10
 
 
-def test_a_model_that_cannot_be_exported_does_not_stop_the_others(rehearsed, tmp_path):
-    found = rehearsed(EXPORT, {"names": (str(tmp_path / "none"), MINI)})
-    assert [model["name"] for model in found["models"]] == [MINI]
-    assert list(found["failed"]) == [str(tmp_path / "none")]
-
-
 @pytest.mark.everything
-def test_decisions_are_compared_with_the_reference(rehearsed):
+def test_decisions_are_compared_with_the_reference_of_what_could_be_exported(rehearsed, tmp_path):
+    exported = rehearsed(EXPORT, {"names": (str(tmp_path / "none"), MINI)})
+    assert [model["name"] for model in exported["models"]] == [MINI]
+    assert list(exported["failed"]) == [str(tmp_path / "none")]
     found = rehearsed("parity")
     assert set(found[RANDOM]) == {"fp32", "int8"}
     exact, mixed = found[MINI]["fp32"], found[MINI]["mixed"]
-    assert exact["sentences"] == REHEARSAL.compared
-    assert exact["same top-1"] == 1
+    assert (exact["sentences"], exact["same top-1"]) == (REHEARSAL.compared, 1)
     assert exact["wrong decisions"] == mixed["wrong decisions"] == 0
     assert exact["largest difference of a log-probability"] < 1e-3
 
@@ -120,13 +116,10 @@ def test_decisions_are_compared_with_the_reference(rehearsed):
 @pytest.mark.everything
 def test_selections_are_timed_from_their_start_to_their_results(rehearsed):
     found = rehearsed("selection")
-    for name in (MINI, RANDOM):
-        own = found[name]
+    for own in (found[MINI], found[RANDOM]):
         assert own["sentences"] >= REHEARSAL.candidates
         assert own["sentences/s"] == pytest.approx(own["sentences"] / own["seconds"])
-        assert own["share of the products' peak"] > 0
-        assert own["utilisation %"] is None
-        assert own["host, cores"] > 0
+        assert min(own["share of the products' peak"], own["host, cores"]) > 0
     assert found[MINI]["session"]["sentences"] >= found[MINI]["sentences"]
 
 

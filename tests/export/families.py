@@ -37,7 +37,6 @@ class Row:
         tokenizer: writes the tokenizer's files, as such checkpoints have them.
         attentions: how many attentions one operator computes: of all layers, or of none.
         positions: how it tells positions apart, as the table says it.
-        notes: what the table adds.
     """
 
     family: str
@@ -45,117 +44,42 @@ class Row:
     tokenizer: Callable[[Path, str], None]
     attentions: int = 3
     positions: str = "learned"
-    notes: str = ""
 
 
+BIG_BIRD = SMALLER | {"block_size": 16, "num_random_blocks": 3}
+DEBERTA_V3 = DEBERTA_V2 | {"position_biased_input": False, "legacy": False, "tie_word_embeddings": False}
+CONVOLUTION = {"conv_kernel_size": 3, "conv_act": "gelu", "position_biased_input": False}
+ESM = SMALLER | {"mask_token_id": 4, "token_dropout": True}
+MOBILE = SMALLER | {"embedding_size": 32, "intra_bottleneck_size": 32, "num_feedforward_networks": 2}
+# The window of 16 tokens is shorter than the longest input: a mask that must not be taken for a neutral one.
+MODERN = SIZES | {"local_attention": 16, "global_attn_every_n_layers": 3}
+REMBERT = SMALLER | {"input_embedding_size": 32, "output_embedding_size": 48}
 ROWS = {
     "albert": Row("albert", SIZES | NARROW, kinds.unigram),
     "bert": Row("bert", SIZES, kinds.wordpiece),
-    "big_bird": Row(
-        "big_bird",
-        SMALLER | {"block_size": 16, "num_random_blocks": 3},
-        kinds.unigram,
-        2,
-        notes="Full attention, which transformers computes too up to 704 tokens; longer inputs are refused.",
-    ),
+    "big_bird": Row("big_bird", BIG_BIRD, kinds.unigram, 2),
     "camembert": Row("camembert", SIZES, kinds.unigram),
-    "convbert": Row(
-        "convbert",
-        SMALLER | NARROW | {"conv_kernel_size": 3},
-        kinds.wordpiece,
-        0,
-        notes="Convolutions beside attention.",
-    ),
+    "convbert": Row("convbert", SMALLER | NARROW | {"conv_kernel_size": 3}, kinds.wordpiece, 0),
     "data2vec-text": Row("data2vec-text", SMALLER, kinds.byte_level, 2),
-    "deberta": Row(
-        "deberta",
-        SIZES | RELATIVE,
-        kinds.byte_level,
-        0,
-        "learned, relative",
-        "Disentangled attention. Both heads are read, transformers' `cls` and the authors' `lm_predictions`; "
-        "transformers computes neither with the absolute positions of the authors' decoder.",
-    ),
-    "deberta-v2": Row(
-        "deberta-v2",
-        DEBERTA_V2 | {"conv_kernel_size": 3, "conv_act": "gelu", "position_biased_input": False},
-        kinds.unigram,
-        0,
-        "relative",
-        "As DeBERTa, with a convolution after the first layer.",
-    ),
-    "deberta-v3": Row(
-        "deberta-v2",
-        DEBERTA_V2 | {"position_biased_input": False, "legacy": False, "tie_word_embeddings": False},
-        kinds.unigram,
-        0,
-        "relative",
-        "As DeBERTa v2. Published checkpoints are discriminators, whose head fills masks badly.",
-    ),
+    "deberta": Row("deberta", SIZES | RELATIVE, kinds.byte_level, 0, "learned, relative"),
+    "deberta-v2": Row("deberta-v2", DEBERTA_V2 | CONVOLUTION, kinds.unigram, 0, "relative"),
+    "deberta-v3": Row("deberta-v2", DEBERTA_V3, kinds.unigram, 0, "relative"),
     "distilbert": Row("distilbert", {"dim": 64, "n_layers": 3, "n_heads": 4, "hidden_dim": 128}, kinds.wordpiece),
-    "electra": Row(
-        "electra", SIZES | NARROW, kinds.wordpiece, notes="The generator; a discriminator does not fill masks."
-    ),
-    "esm": Row(
-        "esm",
-        SMALLER | {"mask_token_id": 4, "token_dropout": True},
-        kinds.tokenizer_json,
-        0,
-        notes="Published tokenizers have no fast version: a `tokenizer.json` is needed.",
-    ),
-    "flaubert": Row(
-        "flaubert",
-        XLM,
-        kinds.tokenizer_json,
-        0,
-        notes="Published tokenizers have no fast version: a `tokenizer.json` is needed.",
-    ),
-    "ibert": Row("ibert", SMALLER, kinds.byte_level, 2, notes="In fp32, not in its own integers."),
-    "layoutlm": Row("layoutlm", SMALLER, kinds.wordpiece, 0, notes="Without boxes: every token is at the origin."),
+    "electra": Row("electra", SIZES | NARROW, kinds.wordpiece),
+    "esm": Row("esm", ESM, kinds.tokenizer_json, 0),
+    "flaubert": Row("flaubert", XLM, kinds.tokenizer_json, 0),
+    "ibert": Row("ibert", SMALLER, kinds.byte_level, 2),
+    "layoutlm": Row("layoutlm", SMALLER, kinds.wordpiece, 0),
     "megatron-bert": Row("megatron-bert", SMALLER, kinds.wordpiece, 2),
-    "mobilebert": Row(
-        "mobilebert",
-        SMALLER | {"embedding_size": 32, "intra_bottleneck_size": 32, "num_feedforward_networks": 2},
-        kinds.wordpiece,
-        2,
-    ),
-    # The window of 16 tokens is shorter than the longest input: a mask that must not be taken for a neutral one.
-    "modernbert": Row(
-        "modernbert",
-        SIZES | {"local_attention": 16, "global_attn_every_n_layers": 3},
-        kinds.tokenizer_json_of_bytes,
-        0,
-        "rotary",
-        "Local attention in two layers of three.",
-    ),
+    "mobilebert": Row("mobilebert", MOBILE, kinds.wordpiece, 2),
+    "modernbert": Row("modernbert", MODERN, kinds.tokenizer_json_of_bytes, 0, "rotary"),
     "mpnet": Row("mpnet", SIZES, kinds.wordpiece, positions="learned, relative"),
-    "nystromformer": Row(
-        "nystromformer",
-        SMALLER,
-        kinds.unigram,
-        0,
-        notes="Only where it computes full attention (`num_landmarks` equal to `segment_means_seq_len`).",
-    ),
-    "rembert": Row("rembert", SMALLER | {"input_embedding_size": 32, "output_embedding_size": 48}, kinds.unigram, 2),
+    "nystromformer": Row("nystromformer", SMALLER, kinds.unigram, 0),
+    "rembert": Row("rembert", REMBERT, kinds.unigram, 2),
     "roberta": Row("roberta", SIZES, kinds.byte_level),
-    "roformer": Row(
-        "roformer",
-        SMALLER | NARROW,
-        kinds.tokenizer_json,
-        0,
-        "rotary",
-        "Chinese checkpoints divide words by jieba, which a `tokenizer.json` does not keep.",
-    ),
-    "squeezebert": Row(
-        "squeezebert", SMALLER | {"embedding_size": 64}, kinds.wordpiece, 0, notes="Grouped convolutions."
-    ),
-    "xlm": Row(
-        "xlm",
-        XLM,
-        kinds.tokenizer_json,
-        0,
-        notes="Without language ids. Published tokenizers have no fast version: a `tokenizer.json` is needed.",
-    ),
+    "roformer": Row("roformer", SMALLER | NARROW, kinds.tokenizer_json, 0, "rotary"),
+    "squeezebert": Row("squeezebert", SMALLER | {"embedding_size": 64}, kinds.wordpiece, 0),
+    "xlm": Row("xlm", XLM, kinds.tokenizer_json, 0),
     "xlm-roberta": Row("xlm-roberta", SIZES, kinds.unigram),
     "xlm-roberta (BPE)": Row("xlm-roberta", SMALLER, kinds.sentencepiece_bpe, 2),
 }

@@ -1,17 +1,14 @@
-"""An export is whole, repeatable and atomic, and what cannot be used is refused in one line."""
+"""An export is whole, repeatable and atomic."""
 
 import json
-import re
 import shutil
 
 import pytest
 import torch
-from hub_here import serve
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export import build as building
 from negengine.export.build import _save_tokenizer, build
-from negengine.export.checkpoint import locate
 from safetensors.torch import load_file, save_file
 
 pytestmark = pytest.mark.long
@@ -21,9 +18,6 @@ GRAPHS = {
     *("model.int8.onnx", "model.int8.onnx_data", "model.fp16.onnx", "model.fp16.onnx_data"),
 }
 FILES = GRAPHS | {"tokenizer.json", "export.json", "config.json"}
-
-
-# ---------------------------------------------------------------- what is written
 
 
 def test_an_export_holds_its_graphs_tokenizer_and_the_proof_of_parity(exported):
@@ -91,58 +85,6 @@ def test_another_checkpoint_of_the_same_name_does_not_replace_an_export(checkpoi
     assert load_exported(build("b/best", force=True)).family == "roberta"
 
 
-def test_the_bundled_model_is_located_like_any_folder():
-    bundled = locate("mini")
-    assert bundled.revision == locate(bundled.location).revision
-    assert bundled.is_local
-
-
-# ---------------------------------------------------------------- the hub, served here
-
-
-@pytest.fixture(scope="module")
-def hub(checkpoint):
-    with serve({"lab/tiny": checkpoint("bert")}) as served:
-        yield served.address
-
-
-EXPORT = """
-import sys
-from pathlib import Path
-from negengine.export.build import build
-build("lab/tiny@v1", Path(sys.argv[1]))
-"""
-NOWHERE = "http://127.0.0.1:9"
-
-
-def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, from_hub, use_hub, tmp_path):
-    from_hub(EXPORT, hub, str(tmp_path / "out"))
-    exported = load_exported(tmp_path / "out")
-    assert (exported.name, exported.revision) == ("lab/tiny@v1", "b" * 40)
-    use_hub(NOWHERE, offline=True)
-    assert locate("lab/tiny@v1").revision == "b" * 40
-
-
-@pytest.mark.parametrize(
-    ("wanted", "given", "said"),
-    [
-        ("lab/other", {}, "lab/other is neither a folder here nor a model on the hub"),
-        ("lab/tiny@v9", {}, "lab/tiny has no revision 'v9' on the hub"),
-        ("lab/tiny", {"address": NOWHERE}, "the hub was not reached: no connection"),
-        ("lab/tiny", {"offline": True}, "offline mode is on (HF_HUB_OFFLINE)"),
-    ],
-)
-def test_what_the_hub_does_not_give_is_told_in_one_line(wanted, given, said, hub, use_hub):
-    use_hub(**{"address": hub, **given})
-    told = []
-    with pytest.raises(InputError, match=re.escape(said)) as caught:
-        locate(wanted, say=told.append)
-    assert "\n" not in str(caught.value)
-    assert [line.partition(" (")[0] for line in told] == (
-        [] if given.get("offline") else [f"asking the Hugging Face hub for {wanted.partition('@')[0]}"]
-    )
-
-
 @pytest.mark.parametrize(
     ("number", "text"), [(27, "File too large (os error 27)"), (28, "No space left (os error 28)")]
 )
@@ -155,17 +97,3 @@ def test_an_error_of_the_disk_in_the_tokenizers_library_is_one_of_the_system(num
         _save_tokenizer(Tokenizer(), tmp_path)
     assert raised.value.errno == number
     assert raised.value.filename == str(tmp_path / "tokenizer.json")
-
-
-@pytest.mark.parametrize(("revision", "name"), [("v1", "lab/tiny@v1"), ("b" * 40, f"lab/tiny@{'b' * 12}")])
-def test_a_revision_is_a_model_of_its_own(revision, name, monkeypatch, tmp_path):
-    config = tmp_path / ("b" * 40) / "config.json"
-    monkeypatch.setattr("negengine.export.checkpoint._hub_config", lambda *_: config)
-    for source in (locate("lab/tiny", revision), locate(f"lab/tiny@{revision}")):
-        assert (source.name, source.location, source.revision) == (name, "lab/tiny", "b" * 40)
-    assert locate("lab/tiny").name == "lab/tiny"
-
-
-def test_two_revisions_of_one_model_are_refused():
-    with pytest.raises(InputError, match="lab/tiny@v1 names a revision, and --revision v2 another"):
-        locate("lab/tiny@v1", "v2")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from negengine.export.folder import publish, remove_leftovers, staged_in, workspace_beside
+from negengine.export.folder import publish, remove_leftovers, workspace_beside
 
 KILLED = """
 import os, signal, sys
@@ -68,12 +68,4 @@ def test_an_interrupt_between_the_two_renames_keeps_the_older_export(folder, mon
     with pytest.raises(KeyboardInterrupt), workspace_beside(folder) as workspace:
         publish(workspace, folder)
     assert (folder / "model.onnx").read_text() == "older"
-    assert names(folder) == ["out"]
-
-
-def test_a_finished_export_replaces_the_older_one(folder):
-    with workspace_beside(folder) as workspace:
-        (staged_in(workspace) / "model.onnx").write_text("new")
-        publish(workspace, folder)
-    assert (folder / "model.onnx").read_text() == "new"
     assert names(folder) == ["out"]

@@ -12,7 +12,6 @@ from negengine.export.build import build
 from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
 CUDA, LENGTHS = "CUDAExecutionProvider", [18, 27]
-LAYERS = {"mini": 6, "roberta-base": 2}
 TOKENS = 16384  # in a batch
 
 
@@ -31,66 +30,40 @@ def roberta_base(tmp_path_factory, small_tokenizers):
     return load_exported(build(str(folder / "checkpoint"), folder / "exported"))
 
 
-@pytest.fixture(scope="module", params=LAYERS)
-def shape(request):
-    return request.param
+GRAPHS = {"single": "model.onnx", "half": "model.fp16.onnx"}
 
 
-@pytest.fixture(scope="module")
-def graphs(shape, request):
-    """Precision → graph."""
-    exported = request.getfixturevalue({"mini": "mini", "roberta-base": "roberta_base"}[shape])
-    return {"single": exported.graph, "half": exported.folder / "model.fp16.onnx"}
-
-
-@pytest.fixture(scope="module", params=["single", "half"])
-def precision(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def streams(place_on_cuda, graphs, precision):
-    return place_on_cuda(graphs[precision], TOKENS, precision, LENGTHS)
-
-
-def test_every_node_runs_on_cuda(streams, shape):
+@pytest.mark.parametrize("precision", GRAPHS)
+@pytest.mark.parametrize(("shape", "layers"), [("mini", 6), ("roberta_base", 2)])
+def test_every_node_runs_on_cuda_and_attention_in_fp16_is_flash_attention(
+    shape, layers, precision, request, place_on_cuda
+):
+    exported = request.getfixturevalue(shape)
+    streams = place_on_cuda(exported.folder / GRAPHS[precision], TOKENS, precision, LENGTHS)
     assert set(streams.operators) == {CUDA}
-    assert streams.operators[CUDA]["MultiHeadAttention"] == LAYERS[shape]
-    assert streams.operators[CUDA]["TopK"] == 1
-
-
-def test_attention_in_fp16_is_flash_attention_and_in_fp32_the_reference(streams, precision, shape):
+    kinds = streams.operators[CUDA]
+    assert (kinds["MultiHeadAttention"], kinds["TopK"]) == (layers, 1)
     assert set(streams.kernels) == {"FLASH_ATTENTION" if precision == "half" else "MATH"}
-    assert len(streams.kernels) % LAYERS[shape] == 0
-
-
-def test_fp16_normalises_and_activates_by_fused_kernels(streams, precision, shape):
-    if precision == "half":
-        assert streams.operators[CUDA]["SkipLayerNormalization"] == 2 * LAYERS[shape]
-        assert streams.operators[CUDA]["BiasGelu"] == LAYERS[shape] + 1
-
-
-def test_fp32_is_not_rounded_to_tf32_and_memory_is_bounded(streams):
-    assert streams.options["use_tf32"] == "0"
+    assert len(streams.kernels) % layers == 0
+    if precision == "half":  # it normalises and activates by fused kernels
+        assert (kinds["SkipLayerNormalization"], kinds["BiasGelu"]) == (2 * layers, layers + 1)
+    assert (streams.options["use_tf32"], streams.options["device_id"]) == ("0", "1")
     assert int(streams.options["gpu_mem_limit"]) < 64 << 30
-    assert streams.options["device_id"] == "1"
 
 
-@pytest.mark.parametrize("precision", ["single", "half"], scope="function")
+@pytest.mark.parametrize("precision", GRAPHS)
 @pytest.mark.parametrize("family", few(["mpnet", "deberta-v3", "modernbert"], "modernbert"))
 def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, precision, exported, place_on_cuda):
-    graph = exported(family) / {"single": "model.onnx", "half": "model.fp16.onnx"}[precision]
-    placed = place_on_cuda(graph, TOKENS, precision, [18])
+    placed = place_on_cuda(exported(family) / GRAPHS[precision], TOKENS, precision, [18])
     on_cpu = set(placed.operators.get("CPUExecutionProvider", {}))
     assert not on_cpu & {"MatMul", "Gemm", "MultiHeadAttention", "Softmax", "LayerNormalization", "Gelu", "TopK"}
     assert placed.operators[CUDA]["MatMul"] > 10
 
 
-@pytest.mark.parametrize("precision", ["single", "half"], scope="function")
+@pytest.mark.parametrize("precision", GRAPHS)
 @pytest.mark.parametrize("family", few(["gpt_neox", "llama"], "llama"))
 def test_rotary_models_rotate_and_attend_on_cuda(family, precision, causal, place_on_cuda):
-    graph = causal(family).folder / {"single": "model.onnx", "half": "model.fp16.onnx"}[precision]
-    placed = place_on_cuda(graph, TOKENS, precision, [18])
+    placed = place_on_cuda(causal(family).folder / GRAPHS[precision], TOKENS, precision, [18])
     assert set(placed.operators.get("CPUExecutionProvider", {})) <= {"Concat"}  # of the mask's shape
     # Queries and keys of three layers; the fp32 graph has the last layer for all rows, too (its output `hidden`).
     last_again = precision == "single"

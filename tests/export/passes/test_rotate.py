@@ -158,56 +158,47 @@ UNKNOWN = {  # form → the decoder, and how many rotations are fused
 }
 
 
+def agrees(graph, decoder, feeds, given=None):
+    found = values_of(graph, given or feeds, ["logits"])["logits"]
+    np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("form", KNOWN)
-def test_known_forms_are_fused_and_compute_the_same(form):
+def test_known_forms_are_fused_compute_the_same_and_share_beginnings(form):
     decoder, feeds = Decoder(**KNOWN[form]), sentences()
     graph, shares = finished(decoder)
     kinds = operators(graph)
     assert (kinds["RotaryEmbedding"], kinds["MultiHeadAttention"], shares) == (2, 1, True)
     assert "Softmax" not in kinds
     assert "Trilu" in kinds  # of the mask's row
-    found = values_of(graph, feeds, ["logits"])["logits"]
-    np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("form", KNOWN)
-@pytest.mark.parametrize("standard", [False, True])
-def test_a_shared_beginning_is_computed_once(form, standard):
-    decoder, feeds = Decoder(**KNOWN[form]), sentences()
-    graph, _ = finished(decoder)
-    if standard:
-        use_standard_attention(graph, context())
-    share_prefix(graph, context())
+    agrees(graph, decoder, feeds)
     ids = feeds["input_ids"]
     divided = {"prefix_ids": ids[:1, :SHARED], "suffix_ids": ids[:, SHARED:], "mask_position": feeds["mask_position"]}
-    found = values_of(graph, divided, ["logits"])["logits"]
-    np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
+    standard, _ = finished(decoder)
+    use_standard_attention(standard, context())
+    for each in (graph, standard):
+        share_prefix(each, context())
+        agrees(each, decoder, feeds, divided)
 
 
 @pytest.mark.parametrize("form", UNKNOWN)
 def test_other_forms_keep_their_operators_and_share_no_beginnings(form):
     given, rotations = UNKNOWN[form]
-    decoder, feeds = Decoder(**given), sentences()
+    decoder = Decoder(**given)
     graph, shares = finished(decoder)
     kinds = operators(graph)
-    assert (kinds.get("RotaryEmbedding", 0), kinds.get("MultiHeadAttention", 0)) == (rotations, 0)
-    assert not shares
-    found = values_of(graph, feeds, ["logits"])["logits"]
-    np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
+    assert (kinds.get("RotaryEmbedding", 0), kinds.get("MultiHeadAttention", 0), shares) == (rotations, 0, False)
+    agrees(graph, decoder, sentences())
 
 
 def test_the_standard_attention_reads_shared_keys_where_they_are():
-    decoder, feeds = Decoder(keys=2), sentences()
+    decoder = Decoder(keys=2)
     graph, _ = finished(decoder)
     use_standard_attention(graph, context())
     (attention,) = (node for node in graph.nodes if node.op_type == "Attention")
-    assert {name: attention.attributes[name].value for name in ("q_num_heads", "kv_num_heads")} == {
-        "q_num_heads": HEADS,
-        "kv_num_heads": 2,
-    }
-    assert sum(node.op_type == "Expand" for node in graph.nodes) == 1  # of the mask
-    found = values_of(graph, feeds, ["logits"])["logits"]
-    np.testing.assert_allclose(found, logits_at_masks(decoder, feeds), rtol=1e-4, atol=1e-4)
+    assert [attention.attributes[name].value for name in ("q_num_heads", "kv_num_heads")] == [HEADS, 2]
+    assert operators(graph)["Expand"] == 1  # of the mask
+    agrees(graph, decoder, sentences())
 
 
 def test_numbers_from_shapes_are_read_off_the_ids():

@@ -12,6 +12,7 @@ from negengine.export.tasks import TEXT_CLASSIFICATION
 from negengine.export.training import settings
 from negengine.export.training.base import Base
 from negengine.export.training.settings import Place, Settings, activations, check_needs, estimate
+from safetensors.torch import load_file
 from transformers import BertConfig
 
 LABELS = ("entailment", "not_entailment")
@@ -26,44 +27,29 @@ def find(folder, **options):
     return Base.find(str(folder), TEXT_CLASSIFICATION.head, LABELS, **options)
 
 
-def test_the_configuration_names_the_labels(encoder):
-    base = find(encoder())
-    assert base.config.id2label == {0: "entailment", 1: "not_entailment"}
-    torch.manual_seed(0)
-    model = base.open()
-    assert model.classifier.out_features == 2
-    assert model.config.label2id == {"entailment": 0, "not_entailment": 1}
-
-
-def test_a_layer_for_other_labels_is_replaced(encoder, copy):
+def test_a_new_layer_has_the_labels_also_where_there_was_one_for_others(encoder, copy):
     Base.find(str(encoder()), TEXT_CLASSIFICATION.head, ("a", "b", "c")).open().save_pretrained(copy)
-    assert find(copy).open().classifier.out_features == 2
+    base = find(copy)
+    assert base.config.id2label == {0: "entailment", 1: "not_entailment"}
+    assert base.open().classifier.out_features == 2
 
 
-def test_a_pooler_is_demanded_before_the_weights_are_read(encoder):
-    with pytest.raises(InputError, match=r"its weights lack the pooler \(bert.pooler.dense.bias\)"):
-        find(encoder("without pooler"))
-    assert find(encoder("without pooler"), new_pooler=True).open().bert.pooler is not None
+def changed(copy, name, **content):
+    path = copy / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | content))
 
 
-def test_weights_that_the_encoder_lacks_are_named(copy):
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+def test_weights_that_the_encoder_lacks_are_named_and_a_tokenizer_without_padding_is_refused(copy):
+    changed(copy, "config.json", num_hidden_layers=3)
     with pytest.raises(InputError, match=r"tiny: its weights lack bert.encoder.layer.2.attention.output"):
         find(copy).open()
-
-
-def test_a_tokenizer_without_padding_is_refused(copy):
-    config = json.loads((copy / "tokenizer_config.json").read_text())
-    (copy / "tokenizer_config.json").write_text(json.dumps({**config, "pad_token": None}))
+    changed(copy, "tokenizer_config.json", pad_token=None)
     (copy / "special_tokens_map.json").unlink(missing_ok=True)
     with pytest.raises(InputError, match="tiny: its tokenizer has no padding token"):
         find(copy)
 
 
 def test_pickled_weights_are_read_only_if_they_are_allowed(copy):
-    from safetensors.torch import load_file
-
     torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
     (copy / "model.safetensors").unlink()
     with pytest.raises(InputError, match="has no safetensors weights; --allow-pickle"):
@@ -86,12 +72,9 @@ def test_weights_cost_sixteen_bytes_each_and_activations_what_the_cited_formula_
     assert activations(BASE, Settings(1, 8, 1e-5, precision="bf16")) == pytest.approx(in_half)
 
 
-def test_too_little_disk_is_refused(tmp_path, monkeypatch):
+def test_what_is_needed_is_said_and_too_little_disk_is_refused(tmp_path, capsys, monkeypatch):
+    check_needs("bert", Needs(1.1e9, 2.2e9), CPU, tmp_path, SETTINGS, Reporter())
+    assert capsys.readouterr().err == "bert: training it needs about 2.0 GB of memory and 2.2 GB of disk\n"
     monkeypatch.setattr(settings, "free_disk", lambda _: 1e9)
     with pytest.raises(InputError, match=r"bert: training it needs 4.4 GB of disk, but only 1.0 GB are free in "):
         check_needs("bert", Needs(0, 4.4e9), CPU, tmp_path, SETTINGS, Reporter(silent=True))
-
-
-def test_what_is_needed_is_said(tmp_path, capsys):
-    check_needs("bert", Needs(1.1e9, 2.2e9), CPU, tmp_path, SETTINGS, Reporter())
-    assert capsys.readouterr().err == "bert: training it needs about 2.0 GB of memory and 2.2 GB of disk\n"

@@ -9,11 +9,9 @@ from negengine.export.training.folder import RECORD, SEAL, TrainingFolder, hold_
 from negengine.export.training.folder import seal as mark
 
 IDENTITY = {"model": "m", "seed": 1}
+RESULT = {"steps": 1, "epochs": 1, "score": 1.0}
 DOCUMENTS = {
-    "empty": b"",
-    "a list": b"[]",
     "not JSON": b"{",
-    "nested": b"[" * 100_000,
     "a newer format": seal({"format": 99}),
     "only a format": seal({"format": 1}),
     "a word for the identity": seal({"format": 1, "negengine": "0", "kind": "nli train", "identity": "x"}),
@@ -21,21 +19,28 @@ DOCUMENTS = {
 }
 
 
+def held(folder, kind="nli train"):
+    return TrainingFolder.hold(folder, kind, IDENTITY)
+
+
 @pytest.mark.parametrize("content", DOCUMENTS)
 def test_a_record_that_is_not_one_is_refused(content, tmp_path):
     (tmp_path / RECORD).write_bytes(DOCUMENTS[content])
-    with pytest.raises(InputError, match=r"training.json"), TrainingFolder.hold(tmp_path, "nli train", IDENTITY):
+    with pytest.raises(InputError, match=r"training.json"), held(tmp_path):
         pass
     assert (tmp_path / RECORD).read_bytes() == DOCUMENTS[content]
 
 
-def test_another_command_is_refused(tmp_path):
-    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
-        held.begin()
-    with (
-        pytest.raises(InputError, match="was trained with command nli train, now cues train: choose another --output"),
-        TrainingFolder.hold(tmp_path, "cues train", IDENTITY),
-    ):
+def test_another_command_and_other_files_are_refused(tmp_path):
+    with held(tmp_path / "one") as training:
+        training.begin()
+    said = "was trained with command nli train, now cues train: choose another --output"
+    with pytest.raises(InputError, match=said), held(tmp_path / "one", "cues train"):
+        pass
+    with hold_several(tmp_path, ["one"]):
+        pass
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(InputError, match="holds 'notes', so it is not"), hold_several(tmp_path, ["one"]):
         pass
 
 
@@ -44,10 +49,10 @@ def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
         (folder / "config.json").write_text("{}")
         raise OSError(28, "No space left on device")
 
-    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
-        held.begin()
+    with held(tmp_path) as training:
+        training.begin()
         with pytest.raises(InputError, match="no space left"):
-            held.publish(save, {})
+            training.publish(save, {})
     assert not (tmp_path / "config.json").exists()
     assert not read_training(tmp_path).finished
 
@@ -60,36 +65,27 @@ def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoint
         for name in ("model.safetensors", "config.json"):
             (folder / name).write_text(name)
 
-    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
-        held.checkpoints.mkdir()
-        (held.checkpoints / "optimizer.pt").write_text("momentum")
-        mark(held.checkpoints)
-        assert flushed.index((held.checkpoints / "optimizer.pt").stat().st_ino) < flushed.index(
-            (held.checkpoints / SEAL).stat().st_ino
+    with held(tmp_path) as training:
+        training.checkpoints.mkdir()
+        (training.checkpoints / "optimizer.pt").write_text("momentum")
+        mark(training.checkpoints)
+        assert flushed.index((training.checkpoints / "optimizer.pt").stat().st_ino) < flushed.index(
+            (training.checkpoints / SEAL).stat().st_ino
         )
         flushed.clear()
-        held.publish(save, {"steps": 1, "epochs": 1, "score": 1.0})
+        training.publish(save, RESULT)
     order = [path.stat().st_ino for path in (tmp_path / "model.safetensors", tmp_path / "config.json", tmp_path)]
     record = (tmp_path / RECORD).stat().st_ino
     assert all(inode in flushed[: flushed.index(record)] for inode in order)
 
 
 def test_a_result_that_was_changed_is_not_finished(tmp_path):
-    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
-        held.publish(lambda folder: (folder / "config.json").write_text("{}"), {"steps": 1, "epochs": 1, "score": 1.0})
-        assert held.is_finished
+    with held(tmp_path) as training:
+        training.publish(lambda folder: (folder / "config.json").write_text("{}"), RESULT)
+        assert training.is_finished
     (tmp_path / "config.json").write_text("{ }")
-    with TrainingFolder.hold(tmp_path, "nli train", IDENTITY) as held:
-        assert not held.is_finished
-
-
-def test_the_folder_of_several_trainings_holds_nothing_else(tmp_path):
-    (tmp_path / "original").mkdir()
-    with hold_several(tmp_path, ["original"]):
-        pass
-    (tmp_path / "notes").mkdir()
-    with pytest.raises(InputError, match="holds 'notes', so it is not"), hold_several(tmp_path, ["original"]):
-        pass
+    with held(tmp_path) as training:
+        assert not training.is_finished
 
 
 def test_a_checkpoint_is_complete_with_all_its_files_and_can_be_sealed_again(tmp_path):

@@ -1,14 +1,69 @@
-"""The product with the vocabulary in int8: what decides is fp32, the rest is near it."""
+"""The int8 graph: what it quantizes and keeps, its interface; of the vocabulary, what decides is fp32."""
 
 import numpy as np
+import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 from few import few
-from negengine.export.graph import Graph, array
-from negengine.export.passes.int8 import quantize_vocabulary
+from negengine.engine.inference.exported import load_exported
+from negengine.export.graph import Graph, array, dims
+from negengine.export.passes.int8 import mask_row_values, quantize_vocabulary, quantized
 from onnx import TensorProto, helper
+from onnxruntime.quantization.quant_utils import quantize_data
 
 from ..conftest import batch, context, graph_of, operators, values_of
+
+
+@pytest.fixture(scope="module")
+def graph(exported):
+    return Graph.open(exported("bert") / "model.onnx")
+
+
+@pytest.fixture(scope="module")
+def int8(exported):
+    return Graph.open(exported("bert") / "model.int8.onnx")
+
+
+def test_products_over_all_positions_are_int8_and_of_the_masks_row_that_with_the_vocabulary_alone(exported, int8):
+    """Three layers: Q, K, V, output and two of the feed-forward each; the last layer has K and V alone for all rows."""
+    rows = mask_row_values(int8)
+    products = [node for node in int8.nodes if node.op_type == "MatMulInteger"]
+    of_rows = [node for node in products if node.outputs[0] in rows]
+    assert len(products) - len(of_rows) == 2 * 6 + 2
+    assert [dims(node.inputs[1])[1] for node in of_rows] == [load_exported(exported("bert")).vocab_size]
+
+
+def test_weights_use_seven_bits_so_that_no_processor_saturates(int8):
+    matrices = [
+        array(value) for value in int8.initializers if value.dtype == ir.DataType.INT8 and len(value.shape) == 2
+    ]
+    assert matrices
+    assert max(np.abs(matrix.astype(int)).max() for matrix in matrices) <= 64
+
+
+def test_inputs_and_outputs_stay_and_logits_are_near_those_of_fp32(graph, int8):
+    for side in ("inputs", "outputs"):
+        own, wanted = (list(getattr(each.model.graph, side)) for each in (int8, graph))
+        assert [(v.name, v.dtype, len(v.shape)) for v in own] == [(v.name, v.dtype, len(v.shape)) for v in wanted]
+    feeds = batch(50, 12, seed=1)
+    exact, near = (values_of(each, feeds, ["logits"])["logits"] for each in (graph, int8))
+    assert np.abs(near - exact).std() < 0.1 * exact.std()
+    assert np.abs(near - exact).max() > 0
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_matrix_is_quantized_as_by_onnx_runtime(scale):
+    random = np.random.default_rng(0)
+    weights = (random.normal(size=(48, 7)) * scale * 10.0 ** random.integers(-2, 3, 7)).astype(np.float32)
+    weights[:, 3] = 0
+    numbers, scales = quantized(weights)
+    for column in range(7):
+        _, wanted, data = quantize_data(weights[:, column], TensorProto.INT8, symmetric=True, reduce_range=True)
+        assert scales[column] == wanted
+        np.testing.assert_array_equal(numbers[:, column], data)
+
+
+# ---------------------------------------------------------------- the product with the vocabulary
 
 ROWS, WIDTH, TOKENS = 6, 32, 400
 BIAS = np.linspace(-1, 1, TOKENS).astype(np.float32)
@@ -51,16 +106,14 @@ def test_the_highest_logits_and_the_expected_tokens_are_fp32_and_all_others_near
     assert (found.argmax(axis=1) == wanted.argmax(axis=1)).all()
 
 
-def test_a_vocabulary_smaller_than_the_leaders_is_all_fp32():
-    wanted, graph = logits_of(projection(tokens=9), np.zeros(ROWS, np.int32)), projection(tokens=9)
+def test_a_small_vocabulary_and_logits_that_are_changed_after_the_product_stay_fp32():
+    none = np.zeros(ROWS, np.int32)
+    wanted, graph = logits_of(projection(tokens=9), none), projection(tokens=9)  # fewer than the leaders
     quantize_vocabulary(graph, context())
-    np.testing.assert_allclose(logits_of(graph, np.zeros(ROWS, np.int32)), wanted, atol=1e-5)
-
-
-def test_logits_that_are_changed_after_the_product_stay_fp32():
-    graph = projection("Tanh")
-    quantize_vocabulary(graph, context())
-    assert operators(graph) == operators(projection("Tanh"))
+    np.testing.assert_allclose(logits_of(graph, none), wanted, atol=1e-5)
+    changed = projection("Tanh")
+    quantize_vocabulary(changed, context())
+    assert operators(changed) == operators(projection("Tanh"))
 
 
 @pytest.mark.parametrize("family", few(["bert", "albert", "modernbert"], "bert", "modernbert"))

@@ -1,0 +1,129 @@
+"""Where a checkpoint is, on the disk or the hub; its licence; the memory and disk that its export needs."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hub_here import serve
+from negengine.engine.basics.errors import InputError
+from negengine.engine.inference.exported import load_exported
+from negengine.export.checkpoint import Source, locate
+from negengine.export.checkpoint_files import licence_in, licence_of
+from negengine.export.needs import Needs, check, estimate, free_disk, free_memory
+from safetensors.numpy import save_file
+
+# ---------------------------------------------------------------- the hub, served here
+
+
+@pytest.fixture(scope="module")
+def hub(checkpoint):
+    with serve({"lab/tiny": checkpoint("bert")}) as served:
+        yield served.address
+
+
+EXPORT = """
+import sys
+from pathlib import Path
+from negengine.export.build import build
+build("lab/tiny@v1", Path(sys.argv[1]))
+"""
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.mark.long
+def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, from_hub, use_hub, tmp_path):
+    from_hub(EXPORT, hub, str(tmp_path / "out"))
+    exported = load_exported(tmp_path / "out")
+    assert (exported.name, exported.revision) == ("lab/tiny@v1", "b" * 40)
+    use_hub(NOWHERE, offline=True)
+    assert locate("lab/tiny@v1").revision == "b" * 40
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "said"),
+    [
+        ("lab/other", {}, "lab/other is neither a folder here nor a model on the hub"),
+        ("lab/tiny@v9", {}, "lab/tiny has no revision 'v9' on the hub"),
+        ("lab/tiny", {"address": NOWHERE}, "the hub was not reached: no connection"),
+        ("lab/tiny", {"offline": True}, "offline mode is on (HF_HUB_OFFLINE)"),
+    ],
+)
+def test_what_the_hub_does_not_give_is_told_in_one_line(wanted, given, said, hub, use_hub):
+    use_hub(**{"address": hub, **given})
+    told = []
+    with pytest.raises(InputError, match=re.escape(said)) as caught:
+        locate(wanted, say=told.append)
+    assert "\n" not in str(caught.value)
+    asking = [] if given.get("offline") else [f"asking the Hugging Face hub for {wanted.partition('@')[0]}"]
+    assert [line.partition(" (")[0] for line in told] == asking
+
+
+@pytest.mark.parametrize(("revision", "name"), [("v1", "lab/tiny@v1"), ("b" * 40, f"lab/tiny@{'b' * 12}")])
+def test_a_revision_is_a_model_of_its_own(revision, name, monkeypatch, tmp_path):
+    config = tmp_path / ("b" * 40) / "config.json"
+    monkeypatch.setattr("negengine.export.checkpoint._hub_config", lambda *_: config)
+    for source in (locate("lab/tiny", revision), locate(f"lab/tiny@{revision}")):
+        assert (source.name, source.location, source.revision) == (name, "lab/tiny", "b" * 40)
+    assert locate("lab/tiny").name == "lab/tiny"
+    with pytest.raises(InputError, match=f"lab/tiny@{revision} names a revision, and --revision v2 another"):
+        locate(f"lab/tiny@{revision}", "v2")
+
+
+# ---------------------------------------------------------------- the licence
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlicense: mit\ntags: [x]\n---\n# A model\n", "mit"),
+        ("---\nlicense:\n- mit\n- cc-by-4.0\n---\n", "mit, cc-by-4.0"),
+        ("---\ntags: [x]\n---\n", None),
+        ("# A model\nlicense: mit\n", None),
+        ("---\nlicense: [\n---\n", None),
+        ("---\n- license\n---\n", None),
+    ],
+)
+def test_the_head_of_a_card_names_the_licence(card, licence):
+    assert licence_in(card) == licence
+
+
+def test_the_bundled_model_names_its_licence_and_without_a_card_there_is_none(tmp_path):
+    bundled = locate("mini")
+    assert bundled.is_local
+    assert bundled.revision == locate(bundled.location).revision
+    assert licence_of(bundled) == "apache-2.0"
+    for name in ("config.json", "tokenizer.json"):
+        (tmp_path / name).write_bytes((Path(bundled.location) / name).read_bytes())
+    assert licence_of(locate(str(tmp_path))) is None
+
+
+# ---------------------------------------------------------------- memory and disk
+
+
+def test_needs_follow_from_the_files_of_weights(tmp_path):
+    def needs(factor, **tensors):
+        if tensors:
+            save_file({name: np.zeros(n, kind) for name, (n, kind) in tensors.items()}, path)
+        return estimate(Source("tiny", str(tmp_path), "sha256:0", is_local=True, origin=str(tmp_path)), factor)
+
+    path = tmp_path / "model.safetensors"
+    assert needs(1) is None
+    small = needs(2, a=(1000, np.float32))
+    large = needs(2, a=(1000, np.float32), b=(500, np.float32))
+    assert (small.disk, large.disk) == (2 * 4000, 2 * 6000)
+    assert large.memory > small.memory > 0
+    (tmp_path / "pytorch_model.bin").write_bytes(b"0" * 9000)  # beside safetensors it does not count
+    assert needs(1, a=(1000, np.float16), b=(10, np.float32)).disk == 4040  # fp16 counts twice
+    path.unlink()
+    assert needs(1).disk == 9000
+
+
+def test_too_little_is_refused_and_this_machine_has_some_of_both(tmp_path):
+    said = "tiny: exporting it needs about 7.0 GB of memory and 2.0 GB of disk, but only "
+    for memory, disk, only in ((6e9, 9e9, "6.0 GB of memory"), (9e9, 1e9, "1.0 GB are free in ")):
+        with pytest.raises(InputError, match=said + only):
+            check(Needs(7e9, 2e9), "tiny", tmp_path, memory=memory, disk=disk)
+    check(Needs(7e9, 2e9), "tiny", tmp_path, memory=8e9, disk=8e9)
+    assert free_memory() > 1e8
+    assert free_disk(tmp_path / "not" / "there") > 0
