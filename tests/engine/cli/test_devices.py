@@ -26,10 +26,7 @@ def test_a_device_that_is_not_there_is_refused_at_once(mini, small_lexicon, comm
     ("options", "said"),
     [
         (["--workers", "2"], "negengine: --workers 2: this option belongs to --ray; add --ray local, or an address"),
-        (["--gpus-per-worker", "0.5"], "negengine: --gpus-per-worker 0.5: this option belongs to --ray"),
         (["--ray", "nowhere"], "negengine: --ray nowhere: give local, auto, HOST:PORT or ray://HOST:PORT"),
-        (["--ray", "local", "--device", "cuda:1"], "negengine: --device cuda:1: with --ray give auto, cpu or cuda"),
-        (["--ray", "local", "--cpus-per-worker", "0"], "negengine: --cpus-per-worker 0.0: give more than 0"),
     ],
 )
 def test_wrong_options_for_a_cluster_are_refused_at_once(options, said, mini, command, tmp_path, no_session):

@@ -27,7 +27,7 @@ def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_what_is_missing_is_told_with_what_to_do(packages, monkeypatch):
+def test_what_is_missing_or_too_much_is_told_with_what_to_do(packages, monkeypatch):
     monkeypatch.setattr(device, "cuda_devices", lambda: 0)
     packages |= {"torch", "onnx"}
     found = findings.diagnose()
@@ -36,10 +36,7 @@ def test_what_is_missing_is_told_with_what_to_do(packages, monkeypatch):
     assert found["device auto"] == "cpu"
     assert "CUDA" in found["cuda"]
     assert "conflict" not in found
-
-
-def test_both_builds_of_onnx_runtime_are_a_conflict(packages):
-    packages.clear()
+    packages.clear()  # both builds of ONNX Runtime
     assert "uninstall both" in findings.diagnose()["conflict"]
 
 

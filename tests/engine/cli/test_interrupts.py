@@ -40,16 +40,18 @@ def parts(folder):
     return {path.name: path.stat().st_mtime_ns for path in (folder / "run/parts/select").glob("part-*.json")}
 
 
-@pytest.mark.parametrize("sign", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_an_interrupt_ends_with_130_and_the_command_that_resumes(sign, start, tmp_path):
-    process = start(sign)
+@pytest.mark.parametrize(
+    ("sign", "more"),
+    [("SIGINT", []), ("SIGTERM", []), ("SIGHUP", []), ("SIGINT", ["--device", "cpu,cpu"])],
+)
+def test_an_interrupt_ends_with_130_and_the_command_that_resumes(sign, more, start, tmp_path):
+    process = start(sign, *more)
     out, err = process.communicate()
-    assert process.returncode == 130, err
-    assert out == ""
+    assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
     line = err.splitlines()[-1]
     assert line.startswith("negengine: interrupted; finished parts are kept. To resume: negengine select ")
-    assert line.endswith("--output run")
+    assert "--output run" in line
     assert 0 < len(parts(tmp_path)) < 12
 
 
@@ -92,12 +94,3 @@ def test_an_interrupt_while_importing_is_not_a_traceback(name, arguments, tmp_pa
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 130, done.stderr
     assert done.stderr == "negengine: interrupted\n"
-
-
-def test_several_devices_are_interrupted_together(start, tmp_path):
-    process = start("SIGINT", "--device", "cpu,cpu")
-    _, err = process.communicate()
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
-    assert err.splitlines()[-1].startswith("negengine: interrupted; finished parts are kept. To resume: ")
-    assert parts(tmp_path)

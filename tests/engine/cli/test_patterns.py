@@ -35,7 +35,6 @@ def test_ten_sentences_are_shown(command):
     assert len(shown["sentences"]) == 10
     assert {row["pattern"] for row in shown["sentences"]} == {"CpTp", "CpTn", "CnTp", "CnTn", "CpTv"}
     assert all(row["sentence"].endswith("pouvoir [MASK].") for row in shown["sentences"])
-    assert {row["sentence"].split(". ")[1].split()[0] for row in shown["sentences"]} == {"Elle", "Il"}
     assert shown["content"]["pairs"] == 18_200
 
 
@@ -54,21 +53,14 @@ def test_a_model_shows_tokens_and_verbs_that_drop_out(command, model, small_lexi
     assert row["n_tokens"] == row["tokens"].count("|") + 3  # and two special tokens
 
 
-def test_a_model_that_knows_no_verb_is_a_problem(command, model):
+def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_one_line(command, model, tmp_path):
     done = command("patterns", "check", "italian", "--model", model)
     assert done.status == 2
     assert "verbs.txt: none of 315 verbs is one token of model at the mask, so it cannot take the test" in done.said
-
-
-def test_an_error_of_agreement_is_named_after_the_tables(command, tmp_path):
     (tmp_path / "own.toml").write_text(BROKEN)
     done = command("patterns", "check", "own.toml")
-    assert done.status == 2
-    assert done.said == "negengine: own.toml:4: 'a expert' should be 'an expert'"
+    assert (done.status, done.said) == (2, "negengine: own.toml:4: 'a expert' should be 'an expert'")
     assert "Findings" in done.out
-
-
-def test_a_file_that_is_wrong_is_one_line(command, tmp_path):
     (tmp_path / "own.toml").write_text(BROKEN.replace("{PRON}", "{PRO}"))
     done = command("patterns", "check", "own.toml")
     assert (done.status, done.out) == (2, "")

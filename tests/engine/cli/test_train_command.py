@@ -20,8 +20,3 @@ def test_a_missing_extra_is_named_with_the_command():
     values = {name: parameter.default for name, parameter in parameters.items()}
     with pytest.raises(InputError, match=r"nothing train needs accelerate: pip install 'negengine\[train\]'"):
         command(**values | {"model": "m", "output": "out", "form": "table"})
-
-
-def test_every_shared_option_is_one_of_the_command():
-    names = set(inspect.signature(train_command(train_nothing)).parameters)
-    assert names == {"model", "form", "as_json", *TrainingOptions.__annotations__} - {"progress", "command"}

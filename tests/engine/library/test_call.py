@@ -24,42 +24,29 @@ def arguments(**given):
     return call["arguments"]
 
 
-def test_arguments_are_recorded_with_their_defaults():
+def test_arguments_are_recorded_with_their_defaults_as_json_and_without_run_options(tmp_path):
     expected = {"lexicon": None, "data": None, "original": None, "patterns": None, "coreference": "pronoun"}
-    assert arguments() == {**expected, "ranks": [1, 2]}
-
-
-def test_values_become_json():
+    assert arguments(output=tmp_path) == {**expected, "ranks": [1, 2]}
     found = arguments(coreference=Coreference.SAME_NAME, ranks=range(1, 4))
     assert (found["coreference"], found["ranks"]) == ("same-name", [1, 2, 3])
     assert type(found["coreference"]) is str
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'model'"):
+        probe(lexicon=None)
 
 
 def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     Path("words").mkdir()
-    Path("own.toml").write_text("x")
-    found = arguments(lexicon="words", data=[Path("words"), "own.toml"], original={"RTE": "own.toml"})
+    for name in ("own.toml", "bundled"):
+        Path(name).write_text("x")
+    given = {"data": [Path("words"), "own.toml"], "original": {"RTE": "own.toml"}, "patterns": "bundled"}
+    found = arguments(lexicon="words", **given)
     file = {"path": "~/own.toml", "sha256": sha256(b"x")}
     assert found["lexicon"] == {"path": "~/words"}
     assert found["data"] == [{"path": "~/words"}, file]
     assert found["original"] == {"RTE": file}
-
-
-def test_the_name_of_what_is_bundled_is_not_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("bundled").write_text("x")
-    assert arguments(patterns="bundled")["patterns"] == "bundled"
-
-
-def test_wrong_arguments_are_refused_as_by_the_function_itself():
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'model'"):
-        probe(lexicon=None)
-
-
-def test_run_options_are_not_part_of_the_call(tmp_path):
-    assert "output" not in arguments(output=tmp_path)
+    assert found["patterns"] == "bundled"  # the name of what is bundled is not a file
 
 
 @pytest.mark.parametrize("device", ["auto", "cuda"])
@@ -76,7 +63,7 @@ def stages(scored_run):
     return read_run(scored_run).stages
 
 
-def test_a_selection_and_its_scores_record_their_calls(stages, mini, small_lexicon):
+def test_each_stage_has_its_call_revision_digests_and_session(stages, mini, small_lexicon):
     select, score = (stages[name].metadata["call"] for name in ("select", "score"))
     assert select["function"] == "select"
     assert select["arguments"]["lexicon"]["path"].endswith(small_lexicon.name)
@@ -84,20 +71,13 @@ def test_a_selection_and_its_scores_record_their_calls(stages, mini, small_lexic
     assert score == {"function": "score", "arguments": {}, "model": score["model"]}
     assert select["model"]["folder"].endswith(mini.folder.name)
     assert (select["model"]["device"], select["model"]["precision"]) == ("cpu", "fp32")
-
-
-def test_each_stage_has_revision_and_digests(stages, mini):
     for stage in stages.values():
         export = stage.metadata["export"]
         assert (export["name"], export["revision"]) == (mini.name, mini.revision)
         assert export["files"] == mini.info["files"]
-        assert {"model.onnx", "tokenizer.json"} <= set(export["files"])
         assert stage.identity["model sha256"] == mini.sha256
     assert {"model sha256", "lexicon sha256", "patterns sha256", "seed"} <= set(stages["select"].identity)
     assert stages["score"].metadata["seed"] == stages["select"].identity["seed"]
-
-
-def test_the_session_of_the_library_has_the_script(stages):
     (session,) = stages["score"].sessions
     assert session.command.startswith("python")
     assert session.precision == "fp32"

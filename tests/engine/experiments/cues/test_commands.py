@@ -35,16 +35,9 @@ def test_both_detectors_as_csv(run, detector, tmp_path):
     assert any(f"{text},{detector.name},4,0.25,0.25,0.0,0.0" in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("--output", "run"), ("--shard", "1/2"), ("--device", "cpu"), ("--threads", "1")]
-)
-def test_options_of_a_run_belong_to_a_detector(option, value, run):
-    error = run(option, value).exception
-    assert isinstance(error, InputError)
-    assert str(error) == f"{option} {value}: without a model there is no run; add --detector"
-
-
-def test_a_model_of_another_task_is_refused(run, mini):
-    error = run("--detector", mini.folder).exception
-    assert isinstance(error, InputError)
-    assert "this command needs token-classification" in str(error)
+def test_options_of_a_run_belong_to_a_detector_and_that_is_no_model_of_another_task(run, mini):
+    for option, value in (("--output", "run"), ("--shard", "1/2"), ("--device", "cpu"), ("--threads", "1")):
+        error = run(option, value).exception
+        assert isinstance(error, InputError)
+        assert str(error) == f"{option} {value}: without a model there is no run; add --detector"
+    assert "this command needs token-classification" in str(run("--detector", mini.folder).exception)

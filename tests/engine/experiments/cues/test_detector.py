@@ -1,9 +1,13 @@
-"""Cues of a detector whose labels are known: every kind, long sentences, and models that are not detectors."""
+"""Words as the tokens of a model, long sentences, and the cues of a detector whose labels are known."""
 
-import pytest
+import numpy as np
 from cue_detectors import LONGEST
-from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.cues.cue_detector import CueDetector
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
+from tokenizers import Tokenizer
+
+WORDS = ["Anna", "does", "n't", "like", "to", "smoke", ",", "she", "is", "happy", "."]
 
 
 def found(detector, *sentences):
@@ -14,24 +18,63 @@ def found(detector, *sentences):
     ]
 
 
-def test_cues_of_every_kind(detector):
-    assert found(detector, "I do n't know .", "It rained", "Neither she nor you was unhappy , careless", "nobody") == [
+def test_cues_of_every_kind_and_of_all_words_of_a_long_sentence(detector):
+    sentences = ("I do n't know .", "It rained", "Neither she nor you was unhappy , careless", "nobody")
+    assert found(detector, *sentences, "you know " * LONGEST + "never") == [
         [((2,), "n't")],
         [],
         [((0, 2), "neither nor"), ((5,), "un-"), ((7,), "-less")],
         [((0,), "nobody")],
+        [((2 * LONGEST,), "never")],
     ]
-
-
-def test_a_sentence_longer_than_the_model_takes_has_the_cues_of_all_its_words(detector):
-    sentence = "you know " * LONGEST + "never"
-    assert found(detector, sentence) == [[((2 * LONGEST,), "never")]]
-
-
-def test_no_sentences(detector):
     assert found(detector) == []
 
 
-def test_a_model_with_other_labels_is_refused(other_labels):
-    with pytest.raises(InputError, match=r"its labels are O, B-PER, I-PER; a cue detector has O, SINGLE, MULTI-B"):
-        CueDetector(other_labels)
+# ---------------------------------------------------------------- words as tokens
+
+
+def encoder(tokenizer, longest=512):
+    return WordEncoder(Tokenizer.from_str(tokenizer.backend.to_str()), longest)
+
+
+def test_tokens_are_those_of_the_tokenizer_and_the_first_token_of_a_word_begins_it(small_tokenizer):
+    """The tokens from one word's first token to the next one's are the tokens of that word."""
+    ((window,),) = encoder(small_tokenizer).encode([WORDS])
+    assert window.ids.dtype == np.int32
+    assert window.ids.tolist() == small_tokenizer.backend.encode(" ".join(WORDS)).ids
+    assert (np.diff(window.first) > 0).all()
+    bounds = [*window.first.tolist(), len(window.ids) - 1]
+    for word, start, stop in zip(WORDS, bounds, bounds[1:], strict=False):
+        text = small_tokenizer.backend.decode(window.ids[start:stop].tolist())
+        assert text.replace(" ", "").lower() == word.lower()
+
+
+def test_special_tokens_in_a_text_are_ordinary_text(small_tokenizer):
+    """A text that writes [PAD] must not hold the token, which the model would ignore."""
+    special = [token.content for token in small_tokenizer.backend.get_added_tokens_decoder().values()]
+    ((window,),) = encoder(small_tokenizer).encode([[*special, "is"]])
+    assert set(small_tokenizer.backend.encode("x").special_tokens_mask) == {0, 1}
+    ids = {small_tokenizer.backend.token_to_id(token) for token in special}
+    assert set(window.ids[1:-1].tolist()) & (ids - {small_tokenizer.unknown_id}) == set()
+
+
+def test_a_long_sentence_is_divided_no_word_is_lost_and_a_long_word_is_shortened(small_tokenizer):
+    for longest in (8, 13, 40):
+        (windows,) = encoder(small_tokenizer, longest).encode([WORDS * 6])
+        assert all(len(window.ids) <= longest for window in windows)
+        assert sum(len(window.first) for window in windows) == len(WORDS) * 6
+        assert all((window.first != NO_TOKEN).all() for window in windows)
+    (windows,) = encoder(small_tokenizer, 8).encode([["a" * 50, "zzyzx" * 10_000]])
+    assert sum(len(window.first) for window in windows) == 2
+    assert all(len(window.ids) <= 8 for window in windows)
+
+
+@given(words=st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=6), max_size=6))
+def test_any_words_have_one_position_each(words, small_tokenizers):
+    (windows,) = encoder(small_tokenizers["WordPiece cased"], 16).encode([words])
+    first = np.concatenate([window.first for window in windows])
+    assert len(first) == len(words)
+    for window in windows:
+        places = window.first[window.first != NO_TOKEN]
+        assert (np.diff(places) > 0).all()
+        assert ((places > 0) & (places < len(window.ids) - 1)).all()

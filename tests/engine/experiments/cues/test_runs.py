@@ -26,20 +26,27 @@ def text(tmp_path):
 
 
 @pytest.fixture
-def run(detector, text, tmp_path):
+def find(detector, tmp_path):
+    """Runs the detector on texts."""
     model = ng.load(detector.folder, task="token-classification", device="cpu")
-    return ng.cues(model, text, output=tmp_path / "run", progress=False)
+
+    def run(texts, output="run", **options):
+        return ng.cues(model, texts, output=tmp_path / output, progress=False, **options)
+
+    return run
 
 
-def test_shares_of_both_detectors_side_by_side(run, text, detector):
+@pytest.fixture
+def run(find, text):
+    return find(text)
+
+
+def test_shares_cues_and_sentences_of_both_detectors(run, text, detector):
     """Six sentences. The model: 4 with a cue; the list does not know `nor` apart, and finds `unsure` as well."""
     assert cells(run.tables()[0]) == [
         [str(text), "list of words", "6", "66.67", "50.00", "0.00", "33.33"],
         [str(text), detector.name, "6", "66.67", "33.33", "16.67", "33.33"],
     ]
-
-
-def test_items_are_the_sentences_with_a_cue(run):
     rows = run.items.filter(pl.col("condition") == "model").select("item", "sentence", "cues", "kinds").rows()
     assert rows == [
         ("1.1", "I don't know.", "n't", "particle"),
@@ -47,29 +54,24 @@ def test_items_are_the_sentences_with_a_cue(run):
         ("2.1", "Neither she nor you was unhappy.", "neither nor|un-", "phrase|affix"),
         ("5.1", "You was careless, unsure.", "-less", "affix"),
     ]
-
-
-def test_sentences_where_the_detectors_disagree(run):
-    """Both find a cue in the same four sentences here."""
+    assert run.counts()["model"] == {"n't": 1, "nobody": 1, "not": 1, "neither nor": 1, "un-": 1, "-less": 1}
+    assert run.counts()["words"]["unsure"] == 1
     rows = run.sentences()
-    assert rows["failed"].to_list() == [False] * 8
+    assert rows["failed"].to_list() == [False] * 8  # both find a cue in the same four sentences here
     assert set(rows["answer"]) >= {"n't", "neither nor|un-"}
+    assert run.methods("Hossain et al., 2020").startswith(
+        "We counted the sentences that contain a negation cue (as in Hossain et al., 2020) with the detector"
+    )
+    assert "RTE 7.16 %" in run.remarks()[0]
 
 
-def test_a_sentence_with_a_cue_of_one_detector_alone_fails(detector, tmp_path):
-    (tmp_path / "text.txt").write_text("Without a coat.\nNever.\n")
-    model = ng.load(detector.folder, task="token-classification", device="cpu")
-    rows = ng.cues(model, tmp_path / "text.txt", output=tmp_path / "run", progress=False).sentences()
-    assert rows.select("sentence", "condition", "failed").rows() == [
+def test_a_sentence_with_a_cue_of_one_detector_alone_fails(find, text):
+    text.write_text("Without a coat.\nNever.\n")
+    assert find(text).sentences().select("sentence", "condition", "failed").rows() == [
         ("Without a coat.", "words", True),
         ("Never.", "words", False),
         ("Never.", "model", False),
     ]
-
-
-def test_how_often_each_cue_was_found(run):
-    assert run.counts()["model"] == {"n't": 1, "nobody": 1, "not": 1, "neither nor": 1, "un-": 1, "-less": 1}
-    assert run.counts()["words"]["unsure"] == 1
 
 
 def test_the_summary_is_counted_again(run):
@@ -79,65 +81,45 @@ def test_the_summary_is_counted_again(run):
     assert [bool(recount.wrong) for recount in run.recounts()] == [False, False, False, True]
 
 
-def test_text_for_a_paper_and_the_papers_shares(run):
-    assert run.methods("Hossain et al., 2020").startswith(
-        "We counted the sentences that contain a negation cue (as in Hossain et al., 2020) with the detector"
-    )
-    assert "RTE 7.16 %" in run.remarks()[0]
-
-
-@pytest.mark.parametrize("size", [1, 40])
-def test_results_do_not_depend_on_the_size_of_the_parts(size, detector, text, tmp_path, run, monkeypatch):
+def test_results_do_not_depend_on_the_size_of_the_parts_or_on_shards(find, text, run, tmp_path, monkeypatch):
     scan = TextFile.scan
-    monkeypatch.setattr(TextFile, "scan", lambda path: scan(path, size))
-    model = ng.load(detector.folder, task="token-classification", device="cpu")
-    other = ng.cues(model, text, output=tmp_path / "other", progress=False)
-    assert other.items.equals(run.items)
-    assert other.summary.equals(run.summary)
-
-
-def test_shards_together_are_the_whole_run(detector, text, tmp_path, run, monkeypatch):
-    scan = TextFile.scan
+    for size in (1, 40):
+        monkeypatch.setattr(TextFile, "scan", lambda path, size=size: scan(path, size))
+        other = find(text, f"parts of {size}")
+        assert other.items.equals(run.items)
+        assert other.summary.equals(run.summary)
     monkeypatch.setattr(TextFile, "scan", lambda path: scan(path, 1))
-    model = ng.load(detector.folder, task="token-classification", device="cpu")
     for shard in ("1/2", "2/2"):
-        ng.cues(model, text, output=tmp_path / shard[0], shard=shard, progress=False)
+        find(text, shard[0], shard=shard)
     merged = ng.merge([tmp_path / "1", tmp_path / "2"], output=tmp_path / "merged")
     assert isinstance(merged, CuesRun)
     assert merged.summary.equals(run.summary)
     assert merged.items.equals(run.items)
 
 
-def test_a_packed_text_beside_a_plain_one(detector, text, tmp_path):
+def test_a_packed_text_beside_a_plain_one_and_one_that_is_given_twice(find, text, tmp_path):
     (tmp_path / "other.txt.gz").write_bytes(gzip.compress(b"Never.\n"))
-    model = ng.load(detector.folder, task="token-classification", device="cpu")
-    run = ng.cues(model, [text, tmp_path / "other.txt.gz"], output=tmp_path / "run", progress=False)
+    run = find([text, tmp_path / "other.txt.gz"])
     shares = run.summary.filter((pl.col("split") == "all") & (pl.col("condition") == "model"))
     assert shares["value"].to_list() == [pytest.approx(4 / 6), 1.0]
-
-
-def test_a_finished_run_is_shown_again_without_a_model(detector, text, tmp_path, run, monkeypatch):
-    monkeypatch.setattr(CueStage, "open", None)
-    model = ng.load(detector.folder, task="token-classification", device="cpu")
-    assert ng.cues(model, text, output=tmp_path / "run", progress=False).summary.equals(run.summary)
-
-
-def test_a_changed_text_is_another_run(detector, text, tmp_path, run):
-    text.write_text("Never.\n")
-    model = ng.load(detector.folder, task="token-classification", device="cpu")
-    with pytest.raises(InputError, match="data sha256"):
-        ng.cues(model, text, output=tmp_path / "run", progress=False)
-
-
-def test_a_text_that_is_given_twice_is_refused(detector, text, tmp_path):
-    model = ng.load(detector.folder, task="token-classification", device="cpu")
     with pytest.raises(InputError, match="is given twice"):
-        ng.cues(model, [text, text], output=tmp_path / "run")
+        find([text, text])
+
+
+def test_a_finished_run_is_shown_again_without_a_model_and_a_changed_text_is_another_run(find, text, run, monkeypatch):
+    monkeypatch.setattr(CueStage, "open", None)
+    assert find(text).summary.equals(run.summary)
+    text.write_text("Never.\n")
+    with pytest.raises(InputError, match="data sha256"):
+        find(text)
 
 
 @pytest.mark.parametrize(
     ("given", "options", "said"),
-    [("other_labels", {}, "a cue detector has O, SINGLE"), ("detector", {"precision": "mixed"}, "--precision mixed")],
+    [
+        ("other_labels", {}, "its labels are O, B-PER, I-PER; a cue detector has O, SINGLE, MULTI-B"),
+        ("detector", {"precision": "mixed"}, "--precision mixed"),
+    ],
 )
 def test_a_model_that_cannot_find_cues_is_refused_before_the_run(request, given, options, said, text, tmp_path):
     model = ng.load(request.getfixturevalue(given).folder, task="token-classification", device="cpu", **options)

@@ -33,12 +33,8 @@ def test_all_runs_stand_in_one_chapter_before_the_runs(scores, other_scores):
 
 def test_the_page_of_several_runs_is_whole_and_wrong_runs_are_refused(scores, other_scores, selected_run, tmp_path):
     path = tmp_path / "report.html"
-    for runs, said in (
-        ([scores, selected_run], "runs of different kinds"),
-        ([scores, scores.folder], "more than once"),
-    ):
-        with pytest.raises(InputError, match=said):
-            ng.report(runs, path)
+    with pytest.raises(InputError, match="runs of different kinds"):
+        ng.report([scores, selected_run], path)
     assert len(read(ng.report([scores, other_scores], path).read_text("utf-8")).all("h2")) == 3
 
 
@@ -53,12 +49,3 @@ def test_runs_that_differ_in_the_target_have_the_table_of_the_paper(scores, mini
     found = chapters([scores, ng.open(make_scores(mini, tmp_path / "run", coreference="same-name"))])
     assert found[1].title == "mini, pronoun"
     assert found[0].sections[-1].tables[0].title.startswith("Drop of ACT repetition by what the target is about")
-
-
-def test_every_two_of_three_runs_are_tested_as_one_family(scores, other_scores, mini, make_scores, tmp_path):
-    third = ng.open(make_scores(mini, tmp_path / "third", seed=2, max_verbs=2))
-    section = chapters([scores, other_scores, third])[0].sections[-1]
-    tables = [*section.tables, *(figure.table for figure in section.figures)]
-    assert len(tables) == 3
-    assert {n for table in tables for n in table.frame["tests"]} == {15}
-    assert all("corrected for 15 tests" in " ".join(table.notes) for table in tables)
