@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.choices import Coreference, VerbConvention
 from negengine.engine.experiments.negation.grid import pair_fillers
-from negengine.engine.text.bundled import bundled_lexicons, bundled_patterns, lexicon_path
+from negengine.engine.text.bundled import lexicon_path
 from negengine.engine.text.composition import composer
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import VERB, column, sentence_texts
@@ -20,13 +20,6 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 OURS = ["italian", "italian-null-subject", "italian-gerund", "french", "french-gerund"]
 WORDINGS = ["likes", "connective", "coordinated"]
 VOWELS = "aeiou"
-
-
-def test_both_languages_and_the_papers_other_wordings_are_bundled():
-    assert set(bundled_lexicons()) == {"english", "french", "italian"}
-    assert {*OURS, *(f"self-contained-negation-{name}" for name in WORDINGS), "self-contained-negation"} <= set(
-        bundled_patterns()
-    )
 
 
 @pytest.mark.parametrize("name", ["french", "italian"])
@@ -41,13 +34,8 @@ def test_a_language_has_as_many_names_and_professions_as_the_paper(name, verbs):
 @pytest.mark.parametrize("name", OURS)
 def test_a_set_has_a_pattern_for_each_role_of_the_paper(name):
     patterns = {pattern.name: pattern for pattern in load_language(name).patterns.all}
-    assert {name: str(pattern.role) for name, pattern in patterns.items()} == {
-        "CpTp": "selecting",
-        "CpTn": "forbidden",
-        "CnTp": "forbidden",
-        "CnTn": "control",
-        "CpTv": "control",
-    }
+    roles = {"CpTp": "selecting", "CpTn": "forbidden", "CnTp": "forbidden", "CnTn": "control", "CpTv": "control"}
+    assert {name: str(pattern.role) for name, pattern in patterns.items()} == roles
     assert all(pattern.sentence.endswith("{MASK}.") for pattern in patterns.values())
     contexts = {name: (pattern.context, pattern.target) for name, pattern in patterns.items()}
     assert contexts["CnTn"] == (contexts["CnTp"][0], contexts["CpTn"][1])  # minimal pairs
@@ -106,6 +94,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_sentences_agree_with_the_person(name):
+    """And the adjective with the other person, where the target is about one."""
     language = load_language(name)
     lexicon = language.lexicon
     [pattern] = (pattern for pattern in language.patterns.all if pattern.name == "CnTp")
@@ -117,13 +106,10 @@ def test_sentences_agree_with_the_person(name):
         profession = lexicon.forms["PROF"][lexicon.genders[who]].index(noun)
         words = {slot: filler.word(who, profession) for slot, filler in fillers.items()}
         assert pattern.text({**words, VERB: verb}, "[MASK]") == written
-
-
-def test_the_pronoun_of_another_name_decides_the_adjective():
-    lexicon = load_language("italian").lexicon
-    fillers = pair_fillers(lexicon, Coreference.OTHER_GENDER, seed=0)
-    assert {fillers["HAPPY"].word(i, 0) for i in range(100)} == {"contento"}  # of men, whom women's sentences are about
-    assert {fillers["PROF"].word(i, 0)[:3] for i in range(100)} == {"un'"}
+    if name == "italian":
+        others = pair_fillers(lexicon, Coreference.OTHER_GENDER, seed=0)
+        assert {others["HAPPY"].word(i, 0) for i in range(100)} == {"contento"}  # of men, in women's sentences
+        assert {others["PROF"].word(i, 0)[:3] for i in range(100)} == {"un'"}
 
 
 # ---------------------------------------------------------------- with tokenizers of these languages

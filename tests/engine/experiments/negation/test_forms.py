@@ -49,28 +49,20 @@ def test_sentences_show_the_main_form_as_expected(scores):
     assert set(rows["expected"]) == {"dance"}
     assert set(rows["verb_at_mask"]) == {"dance, cook"}
     assert (rows["repeated"] == rows["answer"].is_in(["dance", "cook"])).all()
-
-
-def test_sentences_of_the_selection_leave_open_which_form_is_the_first_choice(scores):
-    rows = SelectionRun.open(scores.folder).sentences()
+    rows = SelectionRun.open(scores.folder).sentences()  # which leave open which form is the first choice
     several = rows["verb_at_mask"].str.contains(",")
     assert rows.filter(several)["answer"].is_null().all()
     assert (rows.filter(~several)["rank"] == 1).all()
 
 
-def test_a_run_with_several_forms_is_verified(scores):
+def test_a_run_with_several_forms_is_verified_and_a_wrong_repetition_found(scores):
     found = ng.verify(scores.folder, sample=40)
     assert not found.damage, found.render("table")
     assert any(check.what.startswith("items decided again") for check in found.checks)
-
-
-def test_a_wrong_repetition_is_found_by_the_recount(scores):
-    triplets = scores.selection.triplets
-    wrong = scores.items.with_columns(
-        top1=pl.when(pl.col("repeated")).then(pl.lit("argue")).otherwise("top1"),
-    )
+    wrong = scores.items.with_columns(top1=pl.when(pl.col("repeated")).then(pl.lit("argue")).otherwise("top1"))
     patterns = [pattern.name for pattern in scores.selection.patterns.all]
-    said = [found.what for found in recount_scores(wrong, triplets, scores.rates, patterns) if found.wrong]
+    recounts = recount_scores(wrong, scores.selection.triplets, scores.rates, patterns)
+    said = [found.what for found in recounts if found.wrong]
     assert "the first choice is the verb where the verb is repeated" in said
 
 
@@ -81,18 +73,10 @@ def test_another_way_selects_the_same_triplets(mini, folder, scores, tmp_path, o
     assert run.triplets.equals(scores.selection.triplets)
 
 
-NULL_SUBJECT = """
-name = "null"
-
-[[pattern]]
-name = "CpTp"
-role = "selecting"
-context = "{NAME} is {PROF} who likes to {ACT}."
-target = "Wants to {MASK}."
-"""
-
-
 def test_another_name_needs_a_place_in_the_target(mini, folder, tmp_path):
-    (tmp_path / "null.toml").write_text(NULL_SUBJECT)
+    (tmp_path / "null.toml").write_text(
+        'name = "null"\n[[pattern]]\nname = "CpTp"\nrole = "selecting"\n'
+        'context = "{NAME} is {PROF} who likes to {ACT}."\ntarget = "Wants to {MASK}."\n'
+    )
     with pytest.raises(InputError, match=r"--coreference same-name: the patterns of 'null' have no {PRON}"):
         ng.select(mini.folder, lexicon=folder, patterns=tmp_path / "null.toml", coreference="same-name")

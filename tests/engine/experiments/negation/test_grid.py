@@ -1,10 +1,14 @@
+"""The grid of candidates, samples of it, and what depends on the words and the seed alone."""
+
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Coreference
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation.grid import Grid, pair_fillers, sample_pairs, subjects, verb_order
+from negengine.engine.experiments.negation.grid import Grid, sample_pairs, subjects, verb_order
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 
 LEXICON = load_lexicon()
@@ -27,19 +31,14 @@ def lexicon(female="Anna Maria Joyce", male="John Paul", professions="dancer arc
     )
 
 
-@given(grids())
-def test_every_candidate_is_located_once(grid):
-    name, profession, verb = grid.locate(np.arange(grid.size))
+@given(grids(), st.integers(1, 9))
+def test_every_candidate_is_located_once_and_the_parts_make_up_the_grid(grid, pairs_per_part):
+    name, profession, verb = whole = grid.locate(np.arange(grid.size))
     expected = {(*divmod(int(pair), grid.professions), verb) for pair in grid.pairs for verb in range(grid.verbs)}
     assert len(name) == len(expected)
     assert set(zip(name.tolist(), profession.tolist(), verb.tolist(), strict=True)) == expected
-
-
-@given(grids(), st.integers(1, 9))
-def test_the_parts_make_up_the_grid(grid, pairs_per_part):
     parts = [grid.part_indices(part) for part in grid.parts(pairs_per_part)]
-    whole = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    assert all(map(np.array_equal, whole, grid.locate(np.arange(grid.size))))
+    assert all(map(np.array_equal, (np.concatenate(columns) for columns in zip(*parts, strict=True)), whole))
     assert all(1 <= len(part) <= pairs_per_part for part in grid.parts(pairs_per_part))
 
 
@@ -52,20 +51,6 @@ def test_samples_have_their_size_and_are_nested(n, m):
     assert np.all(np.isin(large, sample_pairs(LEXICON, None, seed=0)))
 
 
-def test_a_sample_does_not_depend_on_the_order_of_the_lists():
-    def words(lexicon):
-        ids = sample_pairs(lexicon, 3, seed=1)
-        return {(lexicon.names[i], lexicon.professions[j]) for i, j in zip(*np.divmod(ids, 2), strict=True)}
-
-    assert words(lexicon()) == words(lexicon("Joyce Anna Maria", "Paul John", "architect dancer"))
-
-
-def test_each_pair_has_the_pronoun_name_and_profession_of_its_own():
-    fillers = pair_fillers(lexicon(), Coreference.PRONOUN, seed=0)
-    words = {slot: filler.word(3, 1) for slot, filler in fillers.items()}
-    assert words == {"NAME": "John", "PROF": "architect", "PRON": "he"}
-
-
 def test_what_cannot_be_sampled_is_refused():
     for n in (0, -1, 11):
         with pytest.raises(InputError, match=f"{n} pairs asked for: the lexicon has 10; ask for 1 to 10"):
@@ -76,12 +61,24 @@ def test_what_cannot_be_sampled_is_refused():
         subjects(lexicon(male="John"), Coreference.SAME_GENDER, seed=0)
 
 
-def test_the_order_of_verbs_is_a_function_of_the_words_and_the_seed():
+def test_the_order_of_verbs_the_sample_and_other_names_are_functions_of_the_words_and_the_seed():
     here, there = lexicon(), lexicon("Joyce Maria Anna", "Paul John", "architect dancer", "dance drink smoke")
     [anna, john], [dancer, architect] = np.array([0, 3]), np.array([0, 1])
     keys = verb_order(here, 5, np.array([anna, john]), np.array([dancer, architect]), np.array([0, 1]))
     again = verb_order(there, 5, np.array([4, 2]), np.array([0, 1]), np.array([2, 0]))
     assert np.array_equal(keys, again[::-1])
+
+    def sampled(words):
+        ids = sample_pairs(words, 3, seed=1)
+        return {(words.names[i], words.professions[j]) for i, j in zip(*np.divmod(ids, 2), strict=True)}
+
+    def others(words):
+        fillers, index = subjects(words, Coreference.SAME_GENDER, seed=3)
+        pairs = itertools.product(enumerate(words.names), enumerate(words.professions))
+        return {(name, profession): fillers[index[i, j]] for (i, name), (j, profession) in pairs}
+
+    assert sampled(here) == sampled(there)
+    assert others(here) == others(there)
 
 
 def test_the_order_of_verbs_and_the_sample_differ_with_each_word_and_the_seed():
@@ -111,15 +108,3 @@ def test_another_name_has_the_gender_asked_for_and_each_does_about_equally_often
     assert not np.any(index == np.arange(200)[:, None])
     # 9,100 choices among 99 or 100 others: 91 to 91.9 each expected, six standard deviations are 58.
     assert np.all(np.abs(np.bincount(index.ravel()) - 91.9) < 58)
-
-
-def test_another_name_does_not_depend_on_the_order_of_the_lists():
-    def words(lexicon):
-        fillers, index = subjects(lexicon, Coreference.SAME_GENDER, seed=3)
-        return {
-            (name, profession): fillers[index[i, j]]
-            for i, name in enumerate(lexicon.names)
-            for j, profession in enumerate(lexicon.professions)
-        }
-
-    assert words(lexicon()) == words(lexicon("Joyce Anna Maria", "Paul John", "architect dancer"))

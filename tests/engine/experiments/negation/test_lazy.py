@@ -54,19 +54,21 @@ def test_no_candidate_is_tested_twice_all_are_counted_and_progress_ends_at_enoug
     assert min(told) >= 0
 
 
-def test_pairs_that_never_have_enough_are_tested_whole_and_counted_exactly():
+def test_pairs_that_always_or_never_have_enough():
+    """As many tests as are wanted; or the whole pair, which is counted exactly."""
+    found, asked, _ = run(np.ones((4, 100), bool), np.tile(np.arange(100), (4, 1)), 20)
+    assert (found.tested == 20).all()
+    assert len(asked) == 1
+    assert (found.repeating == 100).all()
     repeats, order = random_case(1, 9, 50, 0.1)
     found, _, _ = run(repeats, order, 50)
     assert (found.tested == 50).all()
     assert (found.repeating == repeats.sum(axis=1)).all()
     assert (found.variance == 0).all()
-
-
-def test_a_pair_whose_verbs_all_repeat_takes_exactly_as_many_tests_as_are_wanted():
-    found, asked, _ = run(np.ones((4, 100), bool), np.tile(np.arange(100), (4, 1)), 20)
-    assert (found.tested == 20).all()
-    assert len(asked) == 1
-    assert (found.repeating == 100).all()
+    # A share that is counted has no uncertainty; a variance of zero is no certainty: 0.025^(1/3) = 0.29.
+    assert share_interval(0.02, 0.0, pairs=9, stopped=0, enough=20) == (0.02, 0.02)
+    low, high = share_interval(1.0, 0.0, pairs=3, stopped=3, enough=1)
+    assert (low, high) == (pytest.approx(0.025 ** (1 / 3)), 1)
 
 
 @pytest.mark.parametrize("enough", [1, 2, 3, 4])
@@ -116,16 +118,6 @@ def test_the_interval_of_the_share_covers_the_truth(enough, pairs, rate):
         low, high = share_interval(share, variance, pairs, int(found.stopped.sum()), enough)
         covered += low - 1e-9 <= truth <= high + 1e-9
     assert covered >= 0.9 * 200
-
-
-def test_a_share_that_is_counted_has_no_uncertainty():
-    assert share_interval(0.02, 0.0, pairs=9, stopped=0, enough=20) == (0.02, 0.02)
-
-
-def test_a_variance_of_zero_is_no_certainty():
-    """All of three pairs repeat their first verb: 0.025^(1/3) = 0.29."""
-    low, high = share_interval(1.0, 0.0, pairs=3, stopped=3, enough=1)
-    assert (low, high) == (pytest.approx(0.025 ** (1 / 3)), 1)
 
 
 # ---------------------------------------------------------------- how many tests at least

@@ -26,26 +26,19 @@ def test_a_plan_says_what_the_run_does(planned, selected_run):
     assert work["sentences of the scoring, at most"] == 4 * work["selected triplets, at most"]
 
 
-def test_a_lazy_plan_says_the_fewest_and_the_most_sentences(planned):
-    work = planned(lazy=True, max_verbs=2, pairs=5).work
-    assert (work["sentences, at least"], work["selected triplets, at most"]) == (10, 10)
-    assert work["sentences, at most"] == 5 * work["verbs that are one token"]
-
-
-def test_nothing_is_written_or_opened(planned, tmp_path):
-    plan = planned()
-    assert list(tmp_path.iterdir()) == []
-    assert str(tmp_path / "run") in str(plan)
-    assert plan.document()["widths"] == plan.widths.to_dicts()
-
-
-def test_the_pairs_are_those_that_a_width_needs(planned):
+def test_the_pairs_are_those_that_a_width_needs_and_nothing_is_written(planned, tmp_path):
     plan = planned()
     verbs = plan.work["verbs that are one token"]
     assert plan.widths["pairs"].to_list() == [
         clusters_needed(width / 100, 0.5, min(20, verbs), planning.PAIR_CORRELATION) for width in plan.widths["width"]
     ]
     assert (plan.widths["pairs_large_correlation"] > plan.widths["pairs"]).all()
+    assert list(tmp_path.iterdir()) == []
+    assert str(tmp_path / "run") in str(plan)
+    assert plan.document()["widths"] == plan.widths.to_dicts()
+    work = planned(lazy=True, max_verbs=2, pairs=5).work
+    assert (work["sentences, at least"], work["selected triplets, at most"]) == (10, 10)
+    assert work["sentences, at most"] == 5 * work["verbs that are one token"]
 
 
 def test_the_variance_is_that_of_simulated_pairs_and_verbs():

@@ -1,7 +1,6 @@
 """The published figures that stand in the pattern files are those of the paper's Tables 5, 6, 8 and 9."""
 
 import tomllib
-from pathlib import Path
 
 import pytest
 from negengine.engine.basics.choices import Coreference
@@ -10,15 +9,12 @@ from negengine.engine.text.pattern_files import load_patterns
 
 MODELS = ["bert-base-cased", "bert-large-cased", "roberta-base", "roberta-large"]
 PATTERNS = load_patterns()
-TRANSCRIPT = Path(__file__).parents[5] / "shared" / "data" / "published" / "self-contained-negation-test.toml"
 COLUMNS = {"same-name": "coref", "same-gender": "noncoref_same_gender", "other-gender": "noncoref_other_gender"}
 
 
 @pytest.fixture
-def transcript():
-    if not TRANSCRIPT.is_file():
-        pytest.skip("no transcript of the paper's tables beside the repository")
-    return tomllib.loads(TRANSCRIPT.read_text("utf-8"))
+def transcript(shared):
+    return tomllib.loads((shared / "data/published/self-contained-negation-test.toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -43,17 +43,15 @@ def test_rates_and_drops_in_percent():
 def test_rows_come_in_the_order_asked_for_and_the_order_of_the_scores_does_not_matter():
     ordered = scores(a=[1, 0, 0, 1, 1, 0], b=[0, 1, 1, 1, 0, 0])
     shuffled = ordered.collect().sample(fraction=1, shuffle=True, seed=1).lazy()
-    table = rates(shuffled, TRIPLETS, ["b", "a"])
-    assert table.equals(rates(ordered, TRIPLETS, ["b", "a"]))
-    assert table["pattern"].to_list() == ["b", "a"]
+    table = rates(shuffled, TRIPLETS, ["b", "a", "c"])
+    assert table.equals(rates(ordered, TRIPLETS, ["b", "a", "c"]))
+    assert table["pattern"].to_list() == ["b", "a", "c"]
     contract = ["pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high"]
     assert table.columns[:7] == contract
-
-
-def test_a_pattern_without_scores_has_no_rate():
-    empty = rates(scores(a=[1] * 6), TRIPLETS, ["b"])
-    counts = dict.fromkeys(("n", "repetitions", "pairs", "verbs"), 0)
-    assert row(empty, "b") == {"pattern": "b", **counts} | dict.fromkeys(set(empty.columns) - {"pattern", *counts})
+    counts = dict.fromkeys(("n", "repetitions", "pairs", "verbs"), 0)  # of a pattern without scores
+    assert row(table, "c") == {"pattern": "c", **counts} | dict.fromkeys(set(table.columns) - {"pattern", *counts})
+    with pytest.raises(ValueError, match="not among the triplets"):
+        rates(scores(a=[1] * 7), TRIPLETS, ["a"])
 
 
 def test_the_selecting_pattern_has_no_interval():
@@ -62,11 +60,6 @@ def test_the_selecting_pattern_has_no_interval():
     selecting, other = row(table, "CpTp"), row(table, "CpTn")
     assert (selecting["drop"], selecting["drop_low"], selecting["drop_high"]) == (0.0, None, None)
     assert other["drop_high"] > 0
-
-
-def test_a_score_of_an_unknown_triplet_is_a_fault():
-    with pytest.raises(ValueError, match="not among the triplets"):
-        rates(scores(a=[1] * 7), TRIPLETS, ["a"])
 
 
 def test_the_drop_lies_in_its_interval():
@@ -104,9 +97,6 @@ def test_the_detectable_difference_is_the_largest_between_two_patterns():
     own = {key[0]: part["repeated"].to_numpy().astype(float) for key, part in frame.collect().group_by("pattern")}
     between = {pair: 100 * detectable(crossed_mean(own[pair[0]] - own[pair[1]], names, words)) for pair in PATTERNS}
     assert row(table, "p0")["detectable"] == pytest.approx(max(between["p0", "p1"], between["p0", "p2"]))
-
-
-def test_no_difference_is_detectable_with_five_pairs_or_from_the_selecting_pattern():
-    few, many_pairs = many(5, 20, 2), many(30, 10, 2)
-    assert rates(*few, ["p0", "p1"])["detectable"].to_list() == [None, None]
-    assert rates(*many_pairs, ["p0", "p1"], selecting="p0")["detectable"].to_list() == [None, None]
+    # None with five pairs, and none from the selecting pattern.
+    assert rates(*many(5, 20, 2), ["p0", "p1"])["detectable"].to_list() == [None, None]
+    assert rates(*many(30, 10, 2), ["p0", "p1"], selecting="p0")["detectable"].to_list() == [None, None]

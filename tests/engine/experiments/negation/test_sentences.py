@@ -1,10 +1,8 @@
 """The sentences of a selection and a scoring: the texts that were judged, and what the model said."""
 
-import msgspec
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.triplet_sentences import scored_sentences
 from negengine.engine.text.pattern_files import load_patterns
@@ -30,14 +28,9 @@ def test_every_score_is_one_sentence_with_its_answer(sentences, scored_run):
     kept |= {"repeated": "repeated", "logprob": "expected_logprob", "answer_logprob": "top1_logprob"}
     found = sentences.select(**{there: here for here, there in kept.items()}).sort("triplet", "pattern")
     assert found.equals(scores.select(kept.values()).sort("triplet", "pattern"))
-
-
-def test_a_sentence_has_the_words_of_its_triplet(sentences):
     first = sentences.filter(condition="CnTp").row(0, named=True)
-    pronoun = first["pronoun"].capitalize()
-    assert first["sentence"] == (
-        f"{first['name']} is {first['profession']} who doesn't like to {first['verb']}. {pronoun} is happy to [MASK]."
-    )
+    who, pronoun = f"{first['name']} is {first['profession']}", first["pronoun"].capitalize()
+    assert first["sentence"] == f"{who} who doesn't like to {first['verb']}. {pronoun} is happy to [MASK]."
     assert first["expected"] == first["verb"]
 
 
@@ -69,11 +62,3 @@ def test_neither_the_model_nor_the_selection_is_needed_and_a_sample_is_part_of_a
     sample = run.sentences(sample=7, seed=2)
     assert len(sample) == 7
     assert sample.join(sentences, on=["item", "condition"], how="semi").equals(sample)
-
-
-def test_a_run_that_has_not_recorded_the_mask_token_says_what_to_do(selected_run):
-    run = SelectionRun.open(selected_run)
-    metadata = {key: value for key, value in run.record.metadata.items() if key != "mask token"}
-    old = SelectionRun(run.folder, msgspec.structs.replace(run.record, metadata=metadata))
-    with pytest.raises(InputError, match="does not name the mask token; run the same command again"):
-        old.sentences()

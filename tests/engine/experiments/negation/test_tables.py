@@ -109,13 +109,6 @@ def test_the_papers_drops_stand_beside():
     assert cells(rates_table(rates(Mine=5.0), PATTERNS, SELECTION, paper), "Mine")[4:] == ["", ""]
 
 
-def test_without_triplets_the_figures_stay_empty():
-    counted = ("pattern", "n", "repetitions", "pairs", "verbs")
-    empty = rates(CpTn=5.0).with_columns(pl.lit(0).alias("n"))
-    empty = empty.with_columns(pl.lit(None, pl.Float64).alias(own) for own in empty.columns if own not in counted)
-    assert cells(rates_table(empty, PATTERNS, SELECTION, None), "CpTn")[:3] == ["", "", ""]
-
-
 def test_tables_fit_in_80_columns():
     paper = published("roberta-base", PATTERNS)
     tables = [selection_table(SELECTION, paper), rates_table(paper_rates("roberta-base"), PATTERNS, SELECTION, paper)]
