@@ -163,14 +163,13 @@ def test_a_run_interrupted_anywhere_resumes_to_the_same_bytes(mini, whole, tmp_p
 
 
 def test_batch_size_does_not_change_the_triplets_of_the_bundled_model(mini, tmp_path):
-    for tokens in (17, 300, 100_000):
+    runs = [
         select(mini, tmp_path / str(tokens), kind=Selection, how={"batch_tokens": tokens}, pairs=2)
-    first, second, third = (
-        (triplets(tmp_path / own), triplets(tmp_path / own, SEVERAL_TRIPLETS)) for own in ("17", "300", "100000")
-    )
-    for one, other, another in zip(first, second, third, strict=True):
-        assert one.equals(other)
-        assert one.equals(another)
+        for tokens in (17, 300, 100_000)
+    ]
+    for name in ("triplets.parquet", SEVERAL_TRIPLETS):
+        first, *others = (triplets(run, name) for run in runs)
+        assert all(first.equals(other) for other in others)
 
 
 # ---------------------------------------------------------------- what is selected
@@ -220,18 +219,15 @@ def test_the_kept_verbs_depend_on_the_seed_and_on_no_other_pair(mini, whole, tmp
     assert one != other
 
 
-def test_at_most_max_verbs_of_a_pair_are_kept(mini, tmp_path):
-    run = select(mini, tmp_path, max_verbs=1)
-    figures = summary(run)
-    for kept, own in ((triplets(run), figures), (triplets(run, SEVERAL_TRIPLETS), figures["several_tokens"])):
+def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_same_with_fewer_sentences(mini, tmp_path):
+    exhaustive, lazy = (select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
+    assert files(exhaustive) == files(lazy)
+    figures = summary(exhaustive)
+    for name, own in (("triplets.parquet", figures), (SEVERAL_TRIPLETS, figures["several_tokens"])):
+        kept = triplets(exhaustive, name)
         assert kept.group_by("name", "profession").len()["len"].max() == 1
         assert own["repeating"] > own["selected"] == len(kept)
         assert kept["triplet"].to_list() == list(range(len(kept)))
-
-
-def test_a_lazy_selection_gives_the_same_triplets_with_fewer_sentences(mini, tmp_path):
-    exhaustive, lazy = (select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
-    assert files(exhaustive) == files(lazy)
     for more, fewer in zip(*((own, own["several_tokens"]) for own in map(summary, (exhaustive, lazy))), strict=True):
         assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
         assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]
@@ -253,44 +249,26 @@ def test_a_lazy_selection_is_calibrated_for_what_it_will_run(mini):
 # ---------------------------------------------------------------- refused
 
 
-def test_a_run_made_otherwise_is_refused_with_the_difference(mini, tmp_path):
-    before = files(select(mini, tmp_path))
-    for change, told in (({"seed": 1}, "seed 0, now 1"), ({"max_verbs": 5}, "max verbs 3, now 5")):
-        with pytest.raises(InputError, match=told):
-            select(mini, tmp_path, **change)
-    assert files(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
+def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
+    for setting, message in (
         ({"seed": -1}, "--seed -1: give a number from 0"),
         ({"max_verbs": 0}, "--max-verbs 0: give a number from 1"),
         ({"coreference": "nobody"}, "--coreference nobody"),
         ({"verbs": "all"}, "--verbs all"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(setting, message):
-    with pytest.raises(InputError, match=message):
-        Settings(**setting)
-
-
-def test_a_lexicon_without_verbs_of_several_tokens_is_refused(mini, tmp_path):
+    ):
+        with pytest.raises(InputError, match=message):
+            Settings(**setting)
     with pytest.raises(InputError, match="no verb is of several tokens; use --verbs in-context"):
-        select(mini, tmp_path, lexicon=Lexicon(("Maria",), ("f",), ("a dancer",), SINGLE))
-
-
-def test_scoring_an_unfinished_selection_is_refused(mini, tmp_path):
+        select(mini, tmp_path / "single", lexicon=Lexicon(("Maria",), ("f",), ("a dancer",), SINGLE))
     with pytest.raises(KeyboardInterrupt):
-        select(mini, tmp_path, how={"executor": InterruptedAfter(2)})
+        select(mini, tmp_path / "run", how={"executor": InterruptedAfter(2)})
     with pytest.raises(InputError, match="select is not finished"):
-        read_selected(tmp_path)
-
-
-def test_a_model_that_repeats_nothing_leaves_nothing_to_score(mini, tmp_path):
-    assert summary(select(mini, tmp_path, kind=NeverSelection))["selected"] == 0
+        read_selected(tmp_path / "run")
+    with pytest.raises(InputError, match="max verbs 3, now 5"):
+        select(mini, tmp_path / "run", max_verbs=5)
+    assert summary(select(mini, tmp_path / "never", kind=NeverSelection))["selected"] == 0
     with pytest.raises(InputError, match="nothing to score"):
-        read_selected(tmp_path)
+        read_selected(tmp_path / "never")
 
 
 def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_path, monkeypatch):

@@ -32,22 +32,6 @@ def test_the_eight_patterns_of_each_variant(variant):
     assert patterns.selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
 
 
-def test_sentences_read_as_in_the_paper():
-    fillers = {"NAME": "Jessica", "PROF": "an architect", "PRON": "she", "ACT": "sail", "ACT1": "ski", "ACT2": "run"}
-    texts = {
-        (variant, pattern.name): pattern.text(fillers, "[MASK]")
-        for variant in Variant
-        for pattern in load_variant(variant).all
-    }
-    wanted = {
-        (Variant.ORIGINAL, "ACT"): "and she likes to [MASK]",
-        (Variant.ORIGINAL, "1P"): "who tries to sail as often as possible. She likes to [MASK].",
-        (Variant.CONNECTIVE, "2N"): "who doesn't like to sail. However, she does like to [MASK].",
-        (Variant.COORDINATED, "4N"): "who doesn't like to sail, ski or run. She really does like to [MASK].",
-    }
-    assert {key: texts[key] for key in wanted} == {key: f"Jessica is an architect {it}" for key, it in wanted.items()}
-
-
 def test_a_pattern_without_its_partner_is_refused(tmp_path):
     text = (files("negengine.engine.text") / "resources/patterns/gh22.toml").read_text("utf-8")
     (tmp_path / "own.toml").write_text(text.replace('name = "3N"', 'name = "5N"'), "utf-8")

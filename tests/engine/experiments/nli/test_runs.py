@@ -1,6 +1,5 @@
 """`ng.nli`, its commands, and what compare is told of its runs."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import negengine as ng
@@ -19,7 +18,7 @@ from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
 from negengine.engine.results.report.side_by_side import chapters
 
-from .conftest import HEADER, LONGEST
+from .conftest import LONGEST
 
 COLUMNS = ["item", "condition", "premise", "hypothesis", "expected", "answer", "correct", "failed", "rank", "logprob"]
 
@@ -38,25 +37,26 @@ def library_run(classifiers, data, tmp_path_factory):
     )
 
 
-def test_the_columns_of_its_files_are_documented(library_run):
+def test_a_run_is_told_documented_cited_and_made_again(library_run, runs, tmp_path):
     for file, name in (("items.parquet", "items.parquet` of `nli"), ("summary.parquet", "summary.parquet")):
         assert documented(name) == list(pl.read_parquet_schema(library_run.folder / file))
-
-
-def test_the_function_gives_frames_tables_and_a_document(library_run, runs):
     own = runs["two-way"].items.filter(pl.col("dataset") == "RTE")
     assert library_run.items.drop("probability").equals(own.drop("probability"))
-    assert len(library_run.tables()) == 4
-    assert library_run.document() == {"run": str(library_run.folder), "summary": library_run.summary.to_dicts()}
+    found = cite(library_run)
+    assert "of Hossain et al., 2020 with the labels not_entailment, entailment" in found.methods[0]
+    assert "Accuracy on the original dev sets: RTE" in found.methods[0]
+    keys = {reference.key for reference in found.references}
+    assert "wang-etal-2018-glue" in keys
+    assert not {"bowman-etal-2015-large", "williams-etal-2018-broad"} & keys
+    assert reproduce(library_run.folder, tmp_path / "again", progress=False).is_same
 
 
-@pytest.mark.parametrize("options", [{"source": ["QNLI"]}, {"original": {"QNLI": "dev.tsv"}}])
-def test_wrong_options_are_refused_before_the_model_is_looked_for(options):
-    with pytest.raises(InputError, match=rf"--{next(iter(options))} QNLI: did you mean 'SNLI'. Give RTE, SNLI, MNLI"):
-        nli("there is no such model", **options)
-
-
-def test_an_original_set_of_a_command_has_its_source():
+def test_wrong_options_are_refused_before_the_model_is_looked_for(classifiers, tmp_path):
+    for options in ({"source": ["QNLI"]}, {"original": {"QNLI": "dev.tsv"}}):
+        with pytest.raises(InputError, match=rf"--{next(iter(options))} QNLI: did you mean 'SNLI'. Give RTE"):
+            nli("there is no such model", **options)
+    with pytest.raises(InputError, match=r"--labels maybe: 1 labels, but .* has 2"):
+        nli(str(classifiers["two-way"][1].folder), labels="maybe", data=tmp_path / "missing")
     original = options_of(Nli)["original"]
     assert original.from_command(["RTE=dev.tsv"]) == {"RTE": Path("dev.tsv")}
     with pytest.raises(InputError, match=r"^--original dev\.tsv: give SOURCE=FILE, such as RTE=dev\.tsv$"):
@@ -71,11 +71,6 @@ def test_every_pair_has_its_texts_and_a_wrong_label_fails(finished, data):
     assert rows.select("premise", "hypothesis").rows() == texts
     assert (rows["failed"] != rows["correct"]).all()
     assert (rows["correct"] == (rows["expected"] == rows["answer"])).all()
-
-
-def test_wrong_labels_are_refused_before_data_are_read(classifiers, tmp_path):
-    with pytest.raises(InputError, match=r"--labels maybe: 1 labels, but .* has 2"):
-        nli(str(classifiers["two-way"][1].folder), labels="maybe", data=tmp_path / "missing")
 
 
 def test_mixed_precision_gives_the_labels_of_fp32_and_its_report_says_so(classifiers, library_run, data, tmp_path):
@@ -111,45 +106,6 @@ def test_two_models_are_compared_where_they_are_scored_alike(runs):
     }
     difference = found.row(by_predicate=(pl.col("condition") == "new") & (pl.col("split") == "all"), named=True)
     assert difference["difference"] == pytest.approx(100 * (right["three-way"] - right["two-way"]))
-
-
-def test_pairs_are_compared_by_their_texts(runs, data, classifiers, tmp_path):
-    """A file with the same pairs under other indices: the same model differs from itself in nothing."""
-    lines = (data / "RTE.txt").read_text("cp1252").strip().split("\n")[1:]
-    texts = [line.split("\t", 1)[1] for line in lines]
-    moved = [f"{number + 3}\t{text}" for number, text in enumerate(texts[:60])]
-    (tmp_path / "RTE.txt").write_text(HEADER + "\n".join(moved[::-1]) + "\n")
-    other = nli(
-        str(classifiers["two-way"][1].folder),
-        data=tmp_path,
-        source="RTE",
-        max_length=LONGEST,
-        output=tmp_path / "run",
-        progress=False,
-    )
-    found = compare(runs["two-way"], other).frame
-    assert found["n"].to_list() == [60, 20, 20, 20]
-    assert set(found["difference"]) == {0.0}
-
-
-def test_runs_on_other_pairs_are_refused(runs, tmp_path):
-    other = replace(runs["two-way"], folder=tmp_path)
-    other.__dict__["items"] = runs["two-way"].items.with_columns(id=pl.col("id") + "x")
-    with pytest.raises(InputError, match="have no item in common"):
-        compare(runs["two-way"], other)
-
-
-def test_the_methods_paragraph_has_its_numbers_and_the_papers_of_its_corpora(library_run):
-    found = cite(library_run)
-    assert "of Hossain et al., 2020 with the labels not_entailment, entailment" in found.methods[0]
-    assert "Accuracy on the original dev sets: RTE" in found.methods[0]
-    keys = {reference.key for reference in found.references}
-    assert "wang-etal-2018-glue" in keys
-    assert not {"bowman-etal-2015-large", "williams-etal-2018-broad"} & keys
-
-
-def test_the_same_run_again_has_the_same_bytes(library_run, tmp_path):
-    assert reproduce(library_run.folder, tmp_path / "again", progress=False).is_same
 
 
 def test_a_finished_run_has_no_damage(finished, classifier):
