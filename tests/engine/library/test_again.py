@@ -18,41 +18,34 @@ def judged(*logits, **recorded):
     return question.compare(np.array(logits or [LOGITS], np.float32))
 
 
-@pytest.mark.parametrize(
-    "recorded",
-    [
-        {"tokens": ((0,),), "is_first": True, "rank": 1, "answer": "smoke"},
-        {"tokens": ((1,),), "is_first": False, "rank": 2, "logprob": LOGPROB, "answer": "smoke"},
-        {"tokens": ((2, 1),), "is_first": False, "rank": 2},
-        {"tokens": ((1,),), "accepted": (0,), "is_first": True, "rank": 2},
-        {"answer": "smoke", "answer_logprob": LOGPROB + 1},
-        {"is_first": False},
-        {"tokens": ((1,),), "is_first": True, "rank": 1, "answer": "dance", "unranked": (np.array([0]),)},
-        {"tokens": ((1,),), "logprob": LOGPROB, "unranked": (np.array([0]),)},
-    ],
-)
-def test_what_was_recorded_agrees(recorded):
-    assert judged(**recorded) == (Verdict.AGREES, "")
+FIRST, SECOND, UNRANKED = {"tokens": ((0,),)}, {"tokens": ((1,),)}, {"unranked": (np.array([0]),)}
+CASES = [  # what was recorded, and why it is wrong
+    ({**FIRST, "is_first": True, "rank": 1, "answer": "smoke"}, ""),
+    ({**SECOND, "is_first": False, "rank": 2, "logprob": LOGPROB, "answer": "smoke"}, ""),
+    ({"tokens": ((2, 1),), "is_first": False, "rank": 2}, ""),
+    ({**SECOND, "accepted": (0,), "is_first": True, "rank": 2}, ""),
+    ({"answer": "smoke", "answer_logprob": LOGPROB + 1}, ""),
+    ({"is_first": False}, ""),
+    ({**SECOND, "is_first": True, "rank": 1, "answer": "dance", **UNRANKED}, ""),
+    ({**SECOND, "logprob": LOGPROB, **UNRANKED}, ""),
+    ({**FIRST, "is_first": False}, "another word was first, but now the expected word was first"),
+    ({**SECOND, "is_first": True}, "the expected word was first, but now another word was first"),
+    ({**SECOND, "is_first": False, "rank": 3}, "rank 3, but now 2"),
+    ({**SECOND, "logprob": LOGPROB - 0.01}, "log-probability -1.4"),
+    ({**SECOND, "logprob": LOGPROB, **UNRANKED, "among_ranked": True}, "but now -0.3"),
+    ({"answer": "sing"}, "the first choice was 'sing', but now 'smoke'"),
+    ({"answer": "smoke", "answer_logprob": -1.0}, "log-probability of the first choice"),
+    ({"is_first": True}, "not one token"),
+    ({"is_first": False, "rank": 4}, "not one token"),
+]
 
 
-@pytest.mark.parametrize(
-    ("recorded", "why"),
-    [
-        ({"tokens": ((0,),), "is_first": False}, "another word was first, but now the expected word was first"),
-        ({"tokens": ((1,),), "is_first": True}, "the expected word was first, but now another word was first"),
-        ({"tokens": ((1,),), "is_first": False, "rank": 3}, "rank 3, but now 2"),
-        ({"tokens": ((1,),), "logprob": LOGPROB - 0.01}, "log-probability -1.4"),
-        ({"tokens": ((1,),), "logprob": LOGPROB, "unranked": (np.array([0]),), "among_ranked": True}, "but now -0.3"),
-        ({"answer": "sing"}, "the first choice was 'sing', but now 'smoke'"),
-        ({"answer": "smoke", "answer_logprob": -1.0}, "log-probability of the first choice"),
-        ({"is_first": True}, "not one token"),
-        ({"is_first": False, "rank": 4}, "not one token"),
-    ],
-)
-def test_what_differs_is_wrong_and_named(recorded, why):
+@pytest.mark.parametrize(("recorded", "why"), CASES)
+def test_what_was_recorded_agrees_or_is_wrong_and_named(recorded, why):
     verdict, said = judged(**recorded)
-    assert verdict is Verdict.WRONG
+    assert verdict is (Verdict.WRONG if why else Verdict.AGREES)
     assert why in said
+    assert bool(said) is bool(why)
 
 
 def test_what_rounding_can_change_is_no_error():
