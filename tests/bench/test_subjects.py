@@ -3,7 +3,6 @@
 import json
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,29 +79,28 @@ def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cach
 
 
 @pytest.mark.everything
-def test_a_paper_is_measured_with_made_items_where_its_data_are_missing(cache, tiny_shapes, monkeypatch, tmp_path):
+def test_made_items_take_the_place_of_missing_data_and_data_that_cannot_be_read_are_refused(
+    cache, tiny_shapes, monkeypatch, tmp_path
+):
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
     said, effort = [], Effort(rounds=1, seconds=0, tried=4, fewest=8)
     given = {"effort": effort, "cache": cache, "shapes": tiny_shapes, "start": here, "say": said.append}
     found = bench_subject(subject_of("lama"), ["bert-base-shape"], **given)
     assert said[0] == "lama: made items of the same lengths"
     assert "made items" in subject_of("lama").table(found["models"][0]).title
-
-
-def test_data_that_do_not_exist_or_are_not_read_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such file or folder"):
         bench_subject(subject_of("nli"), ["mini"], data=tmp_path / "none", say=[].append)
     with pytest.raises(InputError, match="`bench gh22` reads no data"):
         bench_subject(subject_of("gh22"), ["mini"], data=tmp_path, say=[].append)
 
 
-@pytest.mark.parametrize(("name", "folder"), [("lama", "negated-lama"), ("diagnostics", "lm-diagnostics"),
-                                              ("nli", "negation-nli")])  # fmt: skip
-def test_the_papers_own_data_are_read(name, folder, cache, tiny_shapes):
-    data = Path(__file__).parents[2].parent / "shared" / "data" / "datasets"
-    if not data.is_dir():
-        pytest.skip("no copy of the papers' data beside the repository")
-    (measurement,) = subject_of(name).measurements(prepare("bert-base-shape", cache, tiny_shapes), data / folder)
+PAPERS = {"lama": "negated-lama", "diagnostics": "lm-diagnostics", "nli": "negation-nli"}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_papers_own_data_are_read(name, cache, tiny_shapes, shared):
+    measured = prepare("bert-base-shape", cache, tiny_shapes)
+    (measurement,) = subject_of(name).measurements(measured, shared / "data" / "datasets" / PAPERS[name])
     assert len(measurement.make(5)) == 5
 
 
