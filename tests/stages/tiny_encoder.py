@@ -22,7 +22,7 @@ def save_encoder(folder: Path, *, pooler: bool = True, words: PreTrainedTokenize
     config = BertConfig(
         vocab_size=len(words),
         max_position_embeddings=40,
-        pad_token_id=0,
+        pad_token_id=words.pad_token_id,
         **{"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64} | sizes,
     )
     torch.manual_seed(0)

@@ -1,16 +1,13 @@
-"""Words of several tokens: each method equals a plain PyTorch loop over the texts, for masked and causal models."""
-
-from itertools import pairwise
+"""Words of several tokens: each method equals a plain PyTorch loop over the texts; causal models: experiments/probe."""
 
 import numpy as np
 import pytest
 import torch
 from negengine.engine.basics.choices import TargetMethod
-from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import words as words_module
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts
-from negengine.engine.inference.model import Decisions, MaskedLM
+from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.words import (
     WordScores,
     expand,
@@ -20,15 +17,12 @@ from negengine.engine.inference.words import (
 )
 from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
-from negengine.engine.text.word_marks import Mark, WordClass, WordMarks
+from negengine.engine.text.word_marks import WordMarks
 from negengine.export.build import build
+from tiny_encoder import save_encoder
 from transformers import (
     AutoModelForMaskedLM,
-    GPT2Config,
-    GPT2LMHeadModel,
     PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaForMaskedLM,
 )
 
 torch.set_num_threads(1)  # single sentences: threads would wait for each other on a busy machine
@@ -44,29 +38,18 @@ ITEMS = [
 
 
 @pytest.fixture(scope="module")
-def roberta_folder(once, small_tokenizers):
-    """A tiny RoBERTa with random weights and byte-level BPE: its checkpoint, and beside it its export."""
+def byte_level_folder(once, small_tokenizers):
+    """A tiny encoder with random weights and byte-level BPE: its checkpoint, and beside it its export."""
 
     def make(folder):
-        tokenizer = small_tokenizers["byte-level BPE"]
-        wrapped = PreTrainedTokenizerFast(
-            tokenizer_object=tokenizer.backend, mask_token="<mask>", pad_token="<pad>", unk_token="<unk>"
+        backend = small_tokenizers["byte-level BPE"].backend
+        words = PreTrainedTokenizerFast(
+            tokenizer_object=backend, mask_token="<mask>", pad_token="<pad>", unk_token="<unk>"
         )
-        sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-        torch.manual_seed(1)
-        model = RobertaForMaskedLM(
-            RobertaConfig(
-                vocab_size=len(wrapped), max_position_embeddings=60, pad_token_id=wrapped.pad_token_id, **sizes
-            )
-        ).eval()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.2)
-        model.save_pretrained(folder / "checkpoint")
-        wrapped.save_pretrained(folder / "checkpoint")
+        save_encoder(folder / "checkpoint", pooler=False, words=words, initializer_range=0.5)
         build(str(folder / "checkpoint"), folder / "export")
 
-    return once("tiny-roberta-of-words", make)
+    return once("byte-level-encoder-of-words", make)
 
 
 class Masked:
@@ -96,22 +79,12 @@ class Masked:
 
 
 @pytest.fixture(scope="module", params=["WordPiece", "byte-level BPE"])
-def masked(request, mini, roberta_folder):
+def masked(request, mini, byte_level_folder):
     if request.param == "WordPiece":
         from negengine.export.mini import __path__ as path
 
         return Masked(mini, next(iter(path)))
-    return Masked(load_exported(roberta_folder / "export"), roberta_folder / "checkpoint")
-
-
-def test_groups_hold_each_word_once_and_need_no_padding(masked):
-    assert {1} < set(masked.words.counts.tolist())
-    assert len(masked.buckets) > 2  # sentences of several lengths
-    groups = list(expand(masked.buckets, masked.words))
-    assert sorted(np.concatenate([group.rows for group in groups]).tolist()) == list(range(len(ITEMS)))
-    assert all(one.ids.shape[1] < other.ids.shape[1] for one, other in pairwise(groups))
-    for group in groups:
-        assert ((group.ids == masked.tokenizer.mask_id).sum(axis=1) == group.words.counts).all()
+    return Masked(load_exported(byte_level_folder / "export"), byte_level_folder / "checkpoint")
 
 
 @pytest.mark.parametrize("method", TargetMethod)
@@ -169,15 +142,8 @@ def test_any_accepted_form_of_a_word_of_one_token_is_a_repetition(masked):
     assert (alone.choices == first[:, None]).all()
 
 
-def test_a_word_of_one_token_scores_as_one_decision_however_many_words_are_in_memory(masked):
+def test_scores_are_the_same_however_many_words_are_in_memory(masked):
     scores = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
-    for bucket in masked.buckets:
-        own = masked.words.counts[bucket.rows] == 1
-        rows = bucket.rows[own]
-        if len(rows):
-            found = masked.engine.decide(bucket.ids[own], bucket.mask_position[own], masked.words.tokens[rows, 0])
-            np.testing.assert_allclose(scores.logprob[rows], found.expected_logprob, atol=1e-5)
-            assert (scores.worst_rank[rows] == found.expected_rank).all()
     for at_once in (1, 5):
         divided = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT, at_once=at_once)
         np.testing.assert_allclose(scores.token_logprobs, divided.token_logprobs, atol=1e-4)
@@ -208,107 +174,3 @@ def test_the_greedy_fill_is_the_top1_and_nothing_is_asked_after_a_wrong_token(ma
         assert (scores.top1[rows] == expected).all()
         assert (found.top1[rows] == expected).all()
         assert np.sum(told, axis=0).tolist() == [len(rows), found.queries] == [len(rows), queries * len(rows)]
-
-
-class Plain:
-    """A tiny GPT-2 with random weights as a causal model: it reads what stands before the position."""
-
-    def __init__(self, vocabulary):
-        torch.manual_seed(0)
-        sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 40}
-        self.model = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes)).eval()
-        with torch.no_grad():
-            for parameter in self.model.parameters():
-                parameter.add_(torch.randn_like(parameter) * 0.3)
-
-    def batch_size(self, length):
-        return 64
-
-    def next(self, ids):
-        with torch.inference_mode():
-            return self.model(torch.tensor([ids])).logits[0, -1]
-
-    def logits(self, ids, mask_position):
-        with torch.inference_mode():
-            return self.model(torch.from_numpy(ids[:, : mask_position[0]]).long()).logits[:, -1].numpy()
-
-    def decide(self, ids, mask_position, expected, advance=lambda _: None):
-        logits = self.logits(ids, mask_position)
-        found = Decisions.empty(len(ids))
-        for row, own in enumerate(logits):
-            wanted = own[expected[row]]
-            found.ids[row] = own.argmax(), 1 + (own > wanted).sum()
-            found.logits[row] = *np.sort(own)[:-3:-1], wanted, torch.logsumexp(torch.from_numpy(own), 0)
-        advance(len(ids))
-        return found
-
-
-@pytest.fixture(scope="module", params=["WordPiece cased", "byte-level BPE", "Unigram"])
-def causal(request, small_tokenizers):
-    tokenizer = small_tokenizers[request.param]
-    items = [("She is happy to ", "disagree"), ("He doesn t like to ", "smoke"), ("She likes to ", "dancer")]
-    found = tokenizer.word_sequences([(text, "") for text, _ in items], [word for _, word in items])
-    ids = tokenizer.encode([text + tokenizer.mask_token for text, _ in items])
-    masks = [own.tolist().index(tokenizer.mask_id) for own in ids]
-    buckets = [
-        Bucket(np.array([row]), own[None], np.array([mask], np.int32))
-        for row, (own, mask) in enumerate(zip(ids, masks, strict=True))
-    ]
-    model = Plain(tokenizer.vocab_size + 3)
-    return model, WordMarks.of(tokenizer, tokenizer.vocab_size + 3), buckets, TokenSequences.of(found)
-
-
-def prefixes(buckets, words):
-    """For each word: its row, the ids before it, its tokens."""
-    for bucket in buckets:
-        for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
-            yield row, ids[:mask].tolist(), words.tokens[row, : words.counts[row]].tolist()
-
-
-def test_left_to_right_of_a_causal_model_reads_the_growing_text(causal):
-    model, marks, buckets, words = causal
-    scores = score_words(model, buckets, words, TargetMethod.LEFT_TO_RIGHT, causal=True)
-    for row, before, word in prefixes(buckets, words):
-        for i, token in enumerate(word):
-            wanted = torch.log_softmax(model.next(before + word[:i]).double(), 0)[token].item()
-            assert scores.token_logprobs[row, i] == pytest.approx(wanted, abs=1e-5)
-    assert (scores.end_logprob == 0).all()
-    # where the vocabulary marks the ends of words, a whole word is this plain product
-    ended = score_whole_words(model, buckets, words, WordMarks(Mark.END, marks.classes), causal=True)
-    np.testing.assert_allclose(scores.logprob, ended.logprob, atol=1e-5)
-    for group in expand(buckets, words, causal=True):
-        for token in range(group.words.widest):
-            bucket, _ = group.queries(token, np.flatnonzero(group.words.counts > token))
-            assert (bucket.mask_position == bucket.ids.shape[1] - 1).all()
-    with pytest.raises(InputError, match="all-masks needs a masked model"):
-        score_words(model, buckets, words, TargetMethod.ALL_MASKS, causal=True)
-
-
-def test_whole_word_of_a_causal_model_counts_the_end_of_the_word(causal):
-    model, marks, buckets, words = causal
-    scores = score_whole_words(model, buckets, words, marks, causal=True)
-    breaks = torch.from_numpy(np.isin(marks.classes, [WordClass.BEGINS, WordClass.OTHER, WordClass.SPECIAL]))
-    for row, before, word in prefixes(buckets, words):
-        chances = [torch.softmax(model.next(before + word[:i]).double(), 0) for i in range(len(word) + 1)]
-        joint = np.prod([own[token].item() for own, token in zip(chances, word, strict=False)])
-        wanted = joint * chances[-1][breaks].sum().item() / chances[0][breaks].sum().item()
-        assert scores.logprob[row] == pytest.approx(np.log(wanted), abs=1e-4)
-
-
-def test_probabilities_of_all_whole_words_sum_to_one(small_tokenizers):
-    """Words of one token or two: what is missing to 1 is the probability of a longer word."""
-    tokenizer = small_tokenizers["WordPiece cased"]
-    model, marks = Plain(tokenizer.vocab_size), WordMarks.of(tokenizer, tokenizer.vocab_size)
-    begins, continues = (np.flatnonzero(marks.classes == own) for own in (WordClass.BEGINS, WordClass.CONTINUES))
-    ends = np.flatnonzero(marks.classes == WordClass.SPECIAL)
-    before = np.array([[2, 40, 41, tokenizer.mask_id]], np.int32)
-    words = TokenSequences.of([[token] for token in begins.tolist()])
-    bucket = Bucket(np.arange(len(words)), before.repeat(len(words), axis=0), np.full(len(words), 3, np.int32))
-    alone = np.exp(score_whole_words(model, [bucket], words, marks, causal=True).logprob).sum()
-    chances = torch.softmax(model.next(before[0, :3].tolist()).double(), 0).numpy()
-    texts = np.column_stack([before[:, :3].repeat(len(begins), axis=0), begins, begins]).astype(np.int32)
-    after = torch.softmax(torch.from_numpy(model.logits(texts, [4])).double(), 1).numpy()
-    share = chances[begins].sum() + chances[ends].sum()
-    longer = sum(chances[token] * own[continues].sum() for token, own in zip(begins, after, strict=True)) / share
-    end_of_text = chances[ends].sum() / share
-    assert alone + longer + end_of_text == pytest.approx(1, abs=1e-5)
