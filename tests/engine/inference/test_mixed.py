@@ -432,3 +432,28 @@ def test_two_accepted_tokens_that_are_close_are_a_close_call():
     assert exact.decided == [0]
     assert found.expected_rank.tolist() == [2]  # rank and log-probability are those of the main token
     assert found.expected_logprob[0] < found.top1_logprob[0]
+
+
+@dataclass
+class Column:
+    """Answers that are certain of nothing that is sure."""
+
+    logits: np.ndarray
+
+    def put(self, rows, other):
+        self.logits[rows] = other.logits
+
+
+def test_a_disagreement_asks_for_more_than_the_bound_whatever_its_certainty():
+    """Even if a certainty that was just beyond the bound would not."""
+    odd = replace(
+        LABELS,
+        answers=lambda model, asked, _advance: Column(model[asked]),
+        some=lambda asked, rows: asked[rows],
+        ids=lambda asked: [(slice(None), asked[:, None].astype(np.int32))],
+        certainty=lambda found, _asked, known: np.full(len(found.logits), np.nextafter(known.bound, 9)),
+        decided=lambda found, _asked: found.logits[:, 0],
+    )
+    mixed = Mixed(odd, np.zeros((3, 1)), np.ones((3, 1)), calibration(0.5, audit_share=1.0))
+    assert mixed.mix(np.arange(3)).logits[:, 0].tolist() == [1, 1, 1]
+    assert mixed.needed >= 1.5 * 0.5

@@ -17,11 +17,13 @@ from negengine.engine.inference.words import (
 )
 from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
-from negengine.engine.text.word_marks import WordMarks
+from negengine.engine.text.word_marks import WordClass, WordMarks
 from negengine.export.build import build
 from tiny_encoder import save_encoder
 from transformers import (
     AutoModelForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
     PreTrainedTokenizerFast,
 )
 
@@ -174,3 +176,38 @@ def test_the_greedy_fill_is_the_top1_and_nothing_is_asked_after_a_wrong_token(ma
         assert (scores.top1[rows] == expected).all()
         assert (found.top1[rows] == expected).all()
         assert np.sum(told, axis=0).tolist() == [len(rows), found.queries] == [len(rows), queries * len(rows)]
+
+
+class Plain:
+    """A tiny GPT-2 with random weights as a causal model: it reads what stands before the position."""
+
+    def __init__(self, vocabulary):
+        torch.manual_seed(0)
+        sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 40}
+        self.model = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes)).eval()
+
+    def batch_size(self, length):
+        return 64
+
+    def logits(self, ids, mask_position):
+        with torch.inference_mode():
+            return self.model(torch.from_numpy(ids[:, : mask_position[0]]).long()).logits[:, -1].numpy()
+
+
+def test_probabilities_of_all_whole_words_sum_to_one(small_tokenizers):
+    """Words of one token or two: what is missing to 1 is the probability of a longer word."""
+    tokenizer = small_tokenizers["WordPiece cased"]
+    model, marks = Plain(tokenizer.vocab_size), WordMarks.of(tokenizer, tokenizer.vocab_size)
+    begins, continues = (np.flatnonzero(marks.classes == own) for own in (WordClass.BEGINS, WordClass.CONTINUES))
+    ends = np.flatnonzero(marks.classes == WordClass.SPECIAL)
+    before = np.array([[2, 40, 41, tokenizer.mask_id]], np.int32)
+    words = TokenSequences.of([[token] for token in begins.tolist()])
+    bucket = Bucket(np.arange(len(words)), before.repeat(len(words), axis=0), np.full(len(words), 3, np.int32))
+    alone = np.exp(score_whole_words(model, [bucket], words, marks, causal=True).logprob).sum()
+    chances = torch.softmax(torch.from_numpy(model.logits(before, [3])[0]).double(), 0).numpy()
+    texts = np.column_stack([before[:, :3].repeat(len(begins), axis=0), begins, begins]).astype(np.int32)
+    after = torch.softmax(torch.from_numpy(model.logits(texts, [4])).double(), 1).numpy()
+    share = chances[begins].sum() + chances[ends].sum()
+    longer = sum(chances[token] * own[continues].sum() for token, own in zip(begins, after, strict=True)) / share
+    end_of_text = chances[ends].sum() / share
+    assert alone + longer + end_of_text == pytest.approx(1, abs=1e-5)

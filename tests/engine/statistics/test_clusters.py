@@ -165,3 +165,19 @@ def test_sums_are_those_of_the_clusters_that_there_are():
     sums, sizes = cluster_sums(np.array([1.0, 2.0, 4.0, 8.0]), np.array([5, 0, 5, 2]))
     assert (sums.tolist(), sizes.tolist()) == ([2.0, 8.0, 5.0], [1, 1, 2])
     assert cluster_sums(np.array([True, True]), np.array([0, 0]))[0].tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("sums", "size", "freedom"),
+    [
+        ([2, 0], 5, 1),
+        ([3, 3, 3], 5, 2),
+        ([5], 5, 0),
+        ([1, 1, 0, 0], 5, 3),
+        ([20, 0] * 5, 20, 9),
+        # One of ten repeats, in all of its triplets: deviations 18 and nine times -2, Σ u² = 360, Σ u⁴ = 105120.
+        ([20] + [0] * 9, 20, 20 / (10 * 105120 / 360**2 - 1)),
+    ],
+)
+def test_the_degrees_of_freedom_by_hand(sums, size, freedom):
+    assert clustered_mean(np.array(sums), np.full(len(sums), size)).freedom == pytest.approx(freedom)
