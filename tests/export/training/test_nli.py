@@ -224,9 +224,8 @@ def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder,
 
 
 def test_a_stopped_training_names_the_command_that_resumes_it(monkeypatch, capsys):
-    monkeypatch.setattr(
-        "negengine.engine.cli.run_command._called", []
-    )  # a run command of another test, in this process
+    # Another test of this process may have run a command.
+    monkeypatch.setattr("negengine.engine.cli.run_command._called", [])
     for command in ("nli", "cues"):
         monkeypatch.setattr(sys, "argv", ["negengine", command, "train", "model", "-o", "out"])
         main.say_interrupted()
