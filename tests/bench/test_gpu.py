@@ -43,6 +43,7 @@ def run(tmp_path, monkeypatch, request):
     return measured
 
 
+@pytest.mark.everything
 def test_whatever_a_step_does_the_others_run(run):
     bad = [step("raises"), step("crashes"), step("hangs", minutes=0.05), step("not_here")]
     found = run(*bad, step(EXPORT, "export"), step("well", needs_models=True))
@@ -61,6 +62,7 @@ def test_whatever_a_step_does_the_others_run(run):
     assert shown.frame["why"].to_list()[3:] == ["no such device", "", ""]
 
 
+@pytest.mark.everything
 def test_a_step_without_models_or_time_does_not_begin(run):
     found = run(step(EXPORT, "raises"), step("crashes", needs_models=True))
     assert found["steps"]["crashes"]["why"] == "no model was exported"

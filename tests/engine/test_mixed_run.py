@@ -307,6 +307,7 @@ def test_a_resumed_run_goes_on_as_it_began(cases, tmp_path, monkeypatch):
 # ---------------------------------------------------------------- few parts, and the bundled model
 
 
+@pytest.mark.everything
 def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_any_threads(mini, tmp_path):
     """In mixed precision, triplets and rates are those of fp32."""
     lexicon = Lexicon(("Maria", "John"), ("f", "m"), ("a dancer", "a doctor"), load_lexicon().verbs[:40])

@@ -31,6 +31,7 @@ build("lab/tiny@v1", Path(sys.argv[1]))
 NOWHERE = "http://127.0.0.1:9"
 
 
+@pytest.mark.everything
 @pytest.mark.long
 def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, from_hub, use_hub, tmp_path):
     from_hub(EXPORT, hub, str(tmp_path / "out"))

@@ -59,6 +59,7 @@ def test_auto_takes_fp32_for_a_short_run(finished, acts, original, tmp_path):
     assert "Mixed precision" not in str(found)
 
 
+@pytest.mark.everything
 def test_its_items_are_verified_and_only_exact_numbers_are_compared(mixed, tmp_path):
     assert not ng.verify(mixed, sample=10_000).damage
     folder = copy_without_parts(mixed.folder, tmp_path / "run")

@@ -152,6 +152,7 @@ def test_pytorch_decides_the_same_items(few, verify, tmp_path, monkeypatch):
         verify(few, sample=1, torch="mini")
 
 
+@pytest.mark.everything
 def test_verbs_of_several_tokens_agree_and_another_model_is_found(whole_words_run, mini):
     found = ng.verify(whole_words_run, sample=20)
     checks = [check for check in found.checks if check.what.startswith(f"{SEVERAL} decided again")]
