@@ -200,7 +200,7 @@ def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) ->
     counted = by_split.explode("split").drop_nulls("split").unpivot(metrics, index=CELL[:-1], variable_name="metric")
     wanted = counted.drop_nulls("value").group_by(CELL).agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
     found = summary.filter(pl.col("metric").is_in(metrics))
-    return same_figures("the rates of summary.parquet are the means of the items", found, wanted, CELL)
+    return same_figures("the figures of summary.parquet are the means of the items", found, wanted, CELL)
 
 
 def descending(items: pl.DataFrame, names: Sequence[str], item: Sequence[str] = _ITEM) -> Iterator[Recount]:

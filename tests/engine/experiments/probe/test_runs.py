@@ -289,7 +289,7 @@ LIES = {
         "log-probabilities are at most 0, and the target's is that of the first choice where its rank is 1",
     ),
     "top2_logprob": (0.5, "top1_logprob is not below top2_logprob"),
-    "repeats_word": (True, "the rates of summary.parquet are the means of the items"),
+    "repeats_word": (True, "the figures of summary.parquet are the means of the items"),
     "top1": ("house", "items decided again by the reference model"),
     "row": (1, "each item is there once"),
 }
