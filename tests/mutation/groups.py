@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _STORE = ("folder", "part", "record", "results", "session", "lock", "shard")
+_FILES = ("atomic", "frames", "paths", "reading", "sealed")
 _PRECISION = ("precision", "mixed", "audit")
 
 
@@ -17,7 +18,7 @@ def _modules(folder: str) -> tuple[str, ...]:
 
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "store": (*(f"engine/runs/{name}.py" for name in _STORE), *_modules("engine/basics")),
+    "store": tuple(f"engine/runs/{name}.py" for name in _STORE) + tuple(f"engine/basics/{name}.py" for name in _FILES),
     "merge": ("engine/runs/merge.py",),
     "precision": tuple(f"engine/inference/{name}.py" for name in _PRECISION),
     "statistics": _modules("engine/statistics"),

@@ -47,6 +47,24 @@ def test_a_file_and_then_its_folder_are_flushed_and_what_is_removed_stays_so(tmp
     assert not list(tmp_path.iterdir())
 
 
+def test_a_folder_that_a_library_wrote_is_flushed_with_its_files(tmp_path, flushed):
+    (tmp_path / "inner").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    atomic.flush_folder(tmp_path)
+    assert set(flushed) == {identity(path) for path in (tmp_path / "a", tmp_path / "b", tmp_path)}
+    assert flushed[-1] == identity(tmp_path)
+
+
+def test_a_folder_that_cannot_be_flushed_is_one_line(tmp_path, monkeypatch):
+    def full(folder):
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder))
+
+    monkeypatch.setattr(atomic, "_flush_folder", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_bytes(tmp_path / "x", b"content")
+
+
 def test_the_folders_of_new_folders_are_flushed(tmp_path, flushed):
     make_folder(tmp_path / "a" / "b")
     assert set(flushed) == {identity(tmp_path / "a"), identity(tmp_path)}
