@@ -191,7 +191,7 @@ def test_a_check_makes_rows_bad(write):
 REFUSED = [
     (b"", "the file is empty"),
     (b"sentence,target\n", "there is no row below the names of the columns"),
-    (gzip.compress(b"sentence,target\na,b\n"), "packed with gzip"),
+    (gzip.compress(b"sentence,target\na,b\n", mtime=0), "packed with gzip"),
     (b"PK\x03\x04" + b"\x00" * 50, "save the sheet as “CSV UTF-8”"),
     ("sentence,target\na,b\n".encode("utf-16"), "UTF-16"),
     ("sentence,target\na,é\n".encode("latin-1"), ":2: byte 0xe9 is not UTF-8"),
