@@ -113,7 +113,7 @@ def compare(
     warm_up: int = WARM_UP,
     start: Start | None = None,
 ) -> Compared:
-    """Time systems in alternation. Raises InputError if one of ours, or a reference, cannot run or fails."""
+    """Time systems in turn. Raises InputError if one of our systems, or a reference, cannot run or fails."""
     missing: dict[str, str] = {}
     ready: list[Outcome] = []
 

@@ -104,9 +104,9 @@ _MOST_ENTRIES = 100_000
 
 
 def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
-    """The entries of a folder that match a pattern of `fnmatch`, sorted; none if there is no such folder.
+    """The sorted entries of a folder whose names match a pattern of `fnmatch`.
 
-    Upper and lower case differ. A folder that cannot be listed is an `InputError`.
+    A folder that does not exist has none; one that cannot be listed is an `InputError`. Upper and lower case differ.
     """
     try:
         paths = list(folder.iterdir())

@@ -25,7 +25,7 @@ def experiment_command(experiment: type[Experiment]) -> Any:
         if experiment.goes_on_from:
             return experiment.function()(**values, **own, **vars(setup.opening), **setup.run)
         if experiment.no_model and values["model"] == experiment.no_model:
-            setup.refuse_all(f"without a model there is no run; add --{experiment.model_option}")
+            setup.refuse_all(f"this option needs a model; add --{experiment.model_option}")
             return experiment(**own).without_model()
         opened = setup.model(values["model"], experiment.task)
         if only_planned:
@@ -33,7 +33,7 @@ def experiment_command(experiment: type[Experiment]) -> Any:
         return experiment.function()(opened, **own, **setup.run)
 
     parameters = [_parameter("setup", Setup), *_model(experiment), *options.parameters(experiment)]
-    if experiment.has_plan:
+    if experiment.plan is not Experiment.plan:
         parameters.append(_parameter("plan", Annotated[bool, typer.Option("--plan", help=_PLAN)], False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__name__, command.__module__ = experiment.name, experiment.__module__

@@ -159,9 +159,6 @@ def check(
     found.refuse_problems()
 
 
-if TYPE_CHECKING:
-    from ..library.shown import Shown
-
 data_app = Program(help="Fetch the data sets of other authors.", no_args_is_help=True)
 
 

@@ -101,6 +101,3 @@ else:  # the files decide what there is, so a type checker cannot know it
     _Format = StrEnum("Format", {name.upper(): name for name in output_formats()})
 FormatOption = Annotated[_Format, typer.Option("--format", help="Format of the tables.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more messages on stderr.")]
-Data = Annotated[
-    Path | None, typer.Option("--data", metavar="PATH", help="Folder of the data (default: where `data get` put them).")
-]

@@ -129,10 +129,6 @@ def _usage(argument: TyperArgument) -> str:
     return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
-if TYPE_CHECKING:
-    from typer import _click
-
-
 class CommandWithSubcommands(Command):
     """A command that runs itself, unless its first argument names one of its subcommands."""
 
@@ -153,7 +149,7 @@ class CommandWithSubcommands(Command):
         super().format_options(ctx, formatter)
         with formatter.section("Subcommands"):
             formatter.write_dl(
-                [(f"{self.name} {name}", found.get_short_help_str(1000)) for name, found in self.commands.items()]
+                [(f"{self.name} {name}", found.get_short_help_str(_NO_LIMIT)) for name, found in self.commands.items()]
             )
 
 

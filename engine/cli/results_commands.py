@@ -16,6 +16,11 @@ from .console import document, pieces, say, show
 from .run_command import Setup, command_line, print_result, table_command, with_common_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from ..library.run import Run
     from ..library.shown import Shown
 
 
@@ -107,18 +112,9 @@ def figures(
 def _open_in_browser(path: Path) -> None:
     import webbrowser
 
-    from ..basics.errors import InputError
-
     if not webbrowser.open(path.resolve().as_uri()):
         raise InputError(f"{path} is written, but no browser was found; open the file yourself")
 
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import polars as pl
-
-    from ..library.run import Run
 
 Values = list[str] | None
 
@@ -249,10 +245,6 @@ def verify(
     found = run_verify(target, sample=sample, seed=seed, model=model, lexicon=lexicon, torch=torch)
     print_result(found, form, as_json)
     found.refuse_damage()
-
-
-if TYPE_CHECKING:
-    from ..library.shown import Shown
 
 
 class CitationFormat(StrEnum):

@@ -115,7 +115,7 @@ class Setup:
         return found
 
     def refuse_all(self, why: str) -> None:
-        """Raise InputError if any of these options is given, where there is no run."""
+        """Refuse all of these options, for a command that opens no model and writes no run folder."""
         for name, (_, default) in _COMMON.items():
             if self.values[name] != default and name != "verbose":
                 raise InputError(f"{flag(name)} {self.values[name]}: {why}")

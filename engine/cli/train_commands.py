@@ -92,9 +92,6 @@ def train_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     return with_options(command, function, {**_SHARED, **PRINTING}, skip=1)
 
 
-if TYPE_CHECKING:
-    from ..library.shown import Shown
-
 _DEFAULT_ENCODER = "distilbert-base-uncased"
 
 
@@ -141,10 +138,6 @@ def train_cues(
         data=data,
         evaluate=evaluate,
     )
-
-
-if TYPE_CHECKING:
-    from ..library.shown import Shown
 
 
 class NliTask(StrEnum):

@@ -63,7 +63,6 @@ class Experiment(ABC):
     no_model: ClassVar[str] = ""
     goes_on_from: ClassVar[str] = ""  # the experiment whose finished run it needs, such as `select`
     stages: ClassVar[Sequence[type[Stage[Any, Any]]]] = ()  # in their order; the class itself if it makes an `AskStage`
-    has_plan: ClassVar[bool] = False  # whether `plan` says what a run would do
     results: ClassVar[type[Run]]  # the class that reads a finished run
 
     def __post_init__(self) -> None:
@@ -86,7 +85,7 @@ class Experiment(ABC):
         return run_probe(self.stage(model.exported), self.results, model, options)
 
     def plan(self, model: Model, options: RunOptions) -> Shown:
-        """What `run` would do, where `has_plan`; nothing is written."""
+        """What `run` would do; nothing is written. The command has --plan if a subclass says it."""
         raise NotImplementedError
 
     def without_model(self) -> Shown:

@@ -84,15 +84,19 @@ class SummaryRun(Run):
         )
 
 
-def run_probe(stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions) -> Results | ShardRun:
+def run_probe(
+    stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions, probe: str | None = None
+) -> Results | ShardRun:
     """Run a probe of one stage, or its unfinished parts; the result is a `ShardRun` if only a shard was asked for.
+
+    The usual run folder is named after `probe`, by default the stage.
 
     Raises:
         InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
     """
     if not stage.calibrates:
         refuse_mixed(stage.name, model.opening.precision)
-    folder = run_folder(model, options, stage.name)
+    folder = run_folder(model, options, stage.name if probe is None else probe)
     run_stage(stage, folder, execution(model, options))
     return open_results(results, folder, model, shard_of(options))
 

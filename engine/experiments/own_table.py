@@ -238,11 +238,12 @@ class TableStage(ReferenceStage[Prepared]):
         tried: Prepared | None = None
         for number in own:
             part = self.prepare(number)
-            for what, n in self.work(part).items():
+            own_work = self.work(part)
+            for what, n in own_work.items():
                 work[what] = work.get(what, 0) + n
             for reason, n in self.skipped(part)["reason"].value_counts(sort=True).iter_rows():
                 skipped[reason] = skipped.get(reason, 0) + n
-            tried = part if tried is None and self.work(part)[TOKENS] else tried
+            tried = part if tried is None and own_work[TOKENS] else tried
         work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
         if skipped:
             work["rows that would be skipped"] = sum(skipped.values())
@@ -261,8 +262,6 @@ class TableStage(ReferenceStage[Prepared]):
 
 class TableExperiment(Experiment):
     """An experiment on a user's table."""
-
-    has_plan = True
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:
         stage: TableStage[Any] = self.stage(model.exported)  # type: ignore[assignment]

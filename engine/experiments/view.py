@@ -82,8 +82,8 @@ class View:
         where: Which rows of the summary count.
         also: Columns of the summary that follow from its others, such as the rank in `3N@50`, or another name of a
             metric where a row has several of its values.
-        rows: The keys of the rows in their order, with further columns, such as labels; those without a first value are
-            left out. By default every row that has one, in the order of the summary.
+        rows: The keys of the rows in their order, with further columns, such as labels. Rows without a first value are
+            left out. By default, every row with a first value is shown, in the order of the summary.
         texts: A column of the table → what a person reads in its place.
         section: The column at whose changes a line is drawn.
         test: What p is from, in tables that show tests; a note tells it, and what the tests can find.

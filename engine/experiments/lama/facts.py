@@ -87,7 +87,7 @@ def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
     """Read the facts of files and folders, in any of the layouts; of all corpora if none is named.
 
     Raises:
-        InputError: There are no files or no facts, or a line is bad.
+        InputError: A path has no files, the files have no facts, or a line is bad.
     """
     excluded: Counter[str] = Counter()
     ours: list[tuple[str, Row]] = []  # every layout becomes ours

@@ -87,7 +87,7 @@ def item_name(names: list[str]) -> pl.Expr:
 
 
 def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
-    """One row for each sentence: no word is expected, so there is no answer and no rank.
+    """One row for each sentence. No word is expected, so answer and rank are null.
 
     `condition` is good, bad or sentences; `logprob` is the log-likelihood of the whole sentence. The good sentence of a
     pair fails if it is not the more probable one. Behind the columns of every run stand tokens, per_token, per_word,

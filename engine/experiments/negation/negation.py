@@ -25,6 +25,7 @@ from ...runs.loop import run_stage
 from ...text.bundled import bundled_lexicons, bundled_patterns
 from ...text.pattern_files import load_language
 from ..experiment import LEXICON, Experiment, Option
+from ..finished_run import run_probe
 from .negation_runs import ScoresRun, SelectionRun, read_selected
 from .negation_views import scored, selected
 from .score import Scoring
@@ -42,7 +43,6 @@ class Select(Settings, Experiment):
     title = TITLE
     references = REFERENCES
     example = "negengine select mini --pairs 60"
-    has_plan = True
     results = SelectionRun
     stages = (Selection,)
 
@@ -63,9 +63,7 @@ class Select(Settings, Experiment):
         return Selection.plan(exported, language.lexicon, language.patterns, self)
 
     def run(self, model: Model, options: RunOptions) -> SelectionRun | ShardRun:
-        folder = run_folder(model, options)
-        run_stage(self.stage(model.exported), folder, execution(model, options))
-        return open_results(SelectionRun, folder, model, shard_of(options))
+        return run_probe(self.stage(model.exported), SelectionRun, model, options, probe="")
 
     def plan(self, model: Model, options: RunOptions) -> SelectionPlan:
         """What a run would do, and how many pairs an interval needs."""

@@ -144,7 +144,7 @@ def _drops(run: ScoresRun) -> Section:
     )
     return Section(
         "How much does each pattern lower the repetition of the verb?",
-        ["The drop is the share of the triplets whose verb is no longer the first choice (100 − repetition rate)."],
+        ["The drop is 100 − repetition rate: the share of the triplets in which another word is the first choice."],
         figures=[figure],
     )
 

@@ -39,5 +39,5 @@ def test_options_of_a_run_belong_to_a_detector_and_that_is_no_model_of_another_t
     for option, value in (("--output", "run"), ("--shard", "1/2"), ("--device", "cpu"), ("--threads", "1")):
         error = run(option, value).exception
         assert isinstance(error, InputError)
-        assert str(error) == f"{option} {value}: without a model there is no run; add --detector"
+        assert str(error) == f"{option} {value}: this option needs a model; add --detector"
     assert "this command needs token-classification" in str(run("--detector", mini.folder).exception)
