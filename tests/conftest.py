@@ -418,6 +418,18 @@ def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
 
 
 @pytest.fixture
+def no_exporter(monkeypatch) -> None:
+    """As if PyTorch were not installed; afterwards the exporter is there as before."""
+    import negengine as ng
+    import negengine.export
+
+    monkeypatch.setattr(ng, "export", negengine.export)  # what is imported in between does not stay
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in [name for name in sys.modules if name.startswith("negengine.export")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.fixture
 def interrupt(monkeypatch) -> Callable[[object, str, int], list[str]]:
     """Let a function of a module be interrupted at its n-th call; gives a list that grows with every call."""
 

@@ -1,8 +1,6 @@
 """`ng.load`: what is exported is found, everything else is exported on first use."""
 
 import shutil
-import sys
-from importlib import import_module
 from pathlib import Path
 
 import negengine as ng
@@ -91,12 +89,8 @@ def test_run_functions_export_a_model_for_their_task_on_first_use(exports, tmp_p
         EXPORT("mini", tmp_path / "out", task="chess")
 
 
-def test_without_the_exporter_the_command_is_said(tmp_path, monkeypatch):
+def test_without_the_exporter_the_command_is_said(tmp_path, monkeypatch, no_exporter):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ng, "export", import_module("negengine.export"))  # what is imported below does not stay
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for name in [name for name in sys.modules if name.startswith("negengine.export")]:
-        monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ng.InputError) as raised:
         ng.select("roberta-tiny")
     assert str(raised.value) == (

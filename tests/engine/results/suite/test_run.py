@@ -10,6 +10,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments import finished_run
 from negengine.engine.experiments.negation import negation
 from negengine.engine.results.suite.suite_members import State
 from negengine.engine.results.suite.suite_run import plan_suite
@@ -20,16 +21,27 @@ def states(found):
 
 
 @pytest.fixture
-def opened(monkeypatch):
+def at_each_stage(monkeypatch):
+    """Has a function see each stage, and its folder, before a member runs it."""
+
+    def watch(see):
+        whole = negation.run_stage
+
+        def watched(stage, folder, execution, **more):
+            see(stage, folder)
+            return whole(stage, folder, execution, **more)
+
+        for module in (finished_run, negation):
+            monkeypatch.setattr(module, "run_stage", watched)
+
+    return watch
+
+
+@pytest.fixture
+def opened(at_each_stage):
     """The labels of the models that are selected with, in their order."""
     seen = []
-    whole = negation.run_stage
-
-    def watched(stage, folder, execution, **more):
-        seen.append(f"{stage.name} {folder.name}")
-        return whole(stage, folder, execution, **more)
-
-    monkeypatch.setattr(negation, "run_stage", watched)
+    at_each_stage(lambda stage, folder: seen.append(f"{stage.name} {folder.name}"))
     return seen
 
 
@@ -81,15 +93,12 @@ def test_finished_members_are_not_run_again(place, opened, no_report):
     assert (place / "runs/suite/results.csv").read_bytes() == before
 
 
-def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(place, monkeypatch, no_report):
-    whole = negation.run_stage
-
-    def fail(stage, folder, execution, **more):
+def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(place, at_each_stage, no_report):
+    def fail(_, folder):
         if "step1000" in folder.name:
             raise ZeroDivisionError("a bug")
-        return whole(stage, folder, execution, **more)
 
-    monkeypatch.setattr(negation, "run_stage", fail)
+    at_each_stage(fail)
     text = (place / "suite.toml").read_text().replace('"step0", ', '"step99", ')
     (place / "suite.toml").write_text(text)
     found = ng.suite("suite.toml", progress=False)
@@ -106,14 +115,15 @@ def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(
 KILLED = """
 import os, signal
 import negengine as ng
+from negengine.engine.experiments import finished_run
 from negengine.engine.experiments.negation import negation
-whole, calls = negation.run_stage, []
+whole = negation.run_stage
 def killed(stage, folder, execution, **more):
     if "step1000" in folder.name:
         folder.mkdir(parents=True)
         os.kill(os.getpid(), signal.SIGKILL)
     return whole(stage, folder, execution, **more)
-negation.run_stage = killed
+finished_run.run_stage = negation.run_stage = killed
 ng.suite("suite.toml", progress=False)
 """
 

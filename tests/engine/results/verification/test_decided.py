@@ -135,9 +135,7 @@ def test_a_mixed_run_may_have_as_many_wrong_decisions_as_its_audit_allows(wrong,
     assert are_too_many([*right, *[Compared("", Verdict.WRONG, "", is_exact)] * wrong], counts) is too_many
 
 
-def test_pytorch_decides_the_same_items(few, verify, tmp_path, monkeypatch):
-    import sys
-
+def test_pytorch_decides_the_same_items(few, verify, tmp_path):
     found = verify(few, sample=12, torch="mini")
     assert not found.damage
     assert check(found, "score", "items decided again by PyTorch").n == 12
@@ -145,9 +143,9 @@ def test_pytorch_decides_the_same_items(few, verify, tmp_path, monkeypatch):
     (tmp_path / "checkpoint" / "config.json").write_text("{}")
     with pytest.raises(ng.InputError, match="was exported from another checkpoint"):
         verify(few, sample=1, torch=str(tmp_path / "checkpoint"))
-    for name in [name for name in sys.modules if name.startswith("negengine.export")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+def test_pytorch_must_be_installed_where_it_is_asked_for(few, verify, no_exporter):
     with pytest.raises(ng.InputError, match="--torch needs torch: pip install"):
         verify(few, sample=1, torch="mini")
 
