@@ -1,8 +1,8 @@
-"""Parts of a table and their rows: what a source yields, and how bad rows are told from good ones."""
+"""Parts of a table and their rows: how bad rows are told from good ones, and what the columns of JSON lines are."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,34 +27,13 @@ class Part(NamedTuple):
     line: int = 0
 
 
-class Bad(NamedTuple):
-    """A row that cannot be read, or cannot be used."""
-
-    number: int
-    line: int | None
-    reason: str
-    content: str
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """The rows of a part as their source yields them."""
-
-    part: Part
-    frame: pl.DataFrame
-    numbers: NDArray[np.int64]  # int64 [n], the number of each row in its file, from 1
-    lines: NDArray[np.int64] | None  # int64 [n], the line where each begins; None outside text files
-    bad: Sequence[Bad] = ()
-    missing: Sequence[str] = ()  # what stands for a missing value
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of a part that can be used, and those that are skipped."""
 
     frame: pl.DataFrame
-    numbers: NDArray[np.int64]  # as in `Block`
-    lines: NDArray[np.int64] | None
+    numbers: NDArray[np.int64]  # int64 [n], the number of each row in its file, from 1
+    lines: NDArray[np.int64] | None = None  # int64 [n], the line where each begins; None outside text files
     skipped: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SKIPPED_SCHEMA))
 
     def line(self, place: int) -> int | None:
@@ -66,30 +45,24 @@ class Rows:
         if reasons.null_count() == len(reasons):
             return self
         keep = reasons.is_null()
-        kept, dropped = keep.to_numpy(), np.flatnonzero(~keep.to_numpy())
         bad = [
-            Bad(int(self.numbers[i]), self.line(i), str(reasons[i]), as_json(self.frame.row(i, named=True)))
-            for i in dropped.tolist()
+            (int(self.numbers[i]), self.line(i), reasons[i], as_json(self.frame.row(i, named=True)))
+            for i in (~keep).arg_true().to_list()
         ]
-        skipped = pl.concat([self.skipped, _bad_frame(bad)]).sort("row", maintain_order=True)
+        skipped = pl.concat([self.skipped, pl.DataFrame(bad, schema=SKIPPED_SCHEMA, orient="row")])
+        kept = keep.to_numpy()
         lines = None if self.lines is None else self.lines[kept]
-        return Rows(self.frame.filter(keep), self.numbers[kept], lines, skipped)
+        return Rows(self.frame.filter(keep), self.numbers[kept], lines, skipped.sort("row", maintain_order=True))
 
+    def judged(self, texts: Sequence[str], missing: Sequence[str], check: Check | None) -> "Rows":
+        """The same without rows that lack one of some texts, and those that a check finds.
 
-def judged(block: Block, texts: Sequence[str], check: Check | None) -> Rows:
-    """The rows of a block, judged by their texts and a check."""
-    columns = {series.name: series for series in block.frame}
-    for name in texts:  # a part can lack a column of JSON lines, even all of them, or have only nulls in it
-        column = columns.get(name, pl.Series(name, [None] * len(block.numbers)))
-        columns[name] = column.cast(pl.String)
-    frame = pl.DataFrame(list(columns.values()))
-    rows = Rows(frame, block.numbers, block.lines, _bad_frame(block.bad))
-    rows = rows.without(_missing(frame, texts, block.missing))
-    return rows if check is None or rows.frame.is_empty() else rows.without(check(rows.frame))
-
-
-def _bad_frame(bad: Sequence[Bad]) -> pl.DataFrame:
-    return pl.DataFrame(bad, schema=SKIPPED_SCHEMA, orient="row")
+        `missing` are the texts that stand for a missing value. A part can lack a column of JSON lines.
+        """
+        absent = [pl.lit(None, pl.String).alias(name) for name in texts if name not in self.frame.columns]
+        frame = self.frame.with_columns(absent).with_columns(pl.col(texts).cast(pl.String))
+        rows = replace(self, frame=frame).without(_missing(frame, texts, missing))
+        return rows if check is None or rows.frame.is_empty() else rows.without(check(rows.frame))
 
 
 def as_json(value: Any) -> str:
@@ -103,7 +76,10 @@ def typed(name: str, values: Sequence[Any], dtype: pl.DataType | None = None) ->
     Where the values are of several kinds, or are lists or objects, they are written as texts: a text as it is, anything
     else as JSON. `dtype` is what the column is in the whole table; by default these values alone decide.
     """
-    dtype = dtype if dtype is not None else _dtype(values)
+    if dtype is None:
+        dtype = pl.Null()
+        for kind in {_kind(value) for value in values}:
+            dtype = common_type(dtype, kind)
     if dtype == pl.String:
         values = [value if value is None or isinstance(value, str) else as_json(value) for value in values]
     elif dtype == pl.Float64:
@@ -125,13 +101,6 @@ def common_types(known: Mapping[str, pl.DataType], frame: pl.DataFrame) -> dict[
     return {**known, **{name: common_type(known.get(name), dtype) for name, dtype in frame.schema.items()}}
 
 
-def _dtype(values: Sequence[Any]) -> pl.DataType:
-    found: pl.DataType = pl.Null()
-    for kind in {_kind(value) for value in values}:
-        found = common_type(found, kind)
-    return found
-
-
 def _kind(value: Any) -> pl.DataType:
     if value is None:
         return pl.Null()
@@ -144,16 +113,12 @@ def _kind(value: Any) -> pl.DataType:
 
 def _missing(frame: pl.DataFrame, texts: Sequence[str], stand_ins: Sequence[str]) -> pl.Series:
     """Why rows lack a text; null where they lack none."""
-    reason = pl.lit(None, pl.String)
-    for name in reversed(list(texts)):
+    reasons = []
+    for name in texts:
         column, where = pl.col(name), f"{name} is"
-        reason = (
-            pl.when(column.is_null())
-            .then(pl.lit(f"{where} missing; {NEEDED}"))
-            .when(column.str.strip_chars() == "")
-            .then(pl.lit(f"{where} empty; {NEEDED}"))
-            .when(column.is_in(list(stand_ins)))
-            .then(pl.format(f"{where} {{}}, a missing value; {NEEDED}", column))
-            .otherwise(reason)
-        )
-    return frame.select(reason.alias("reason")).to_series()
+        reasons += [
+            pl.when(column.is_null()).then(pl.lit(f"{where} missing; {NEEDED}")),
+            pl.when(column.str.strip_chars() == "").then(pl.lit(f"{where} empty; {NEEDED}")),
+            pl.when(column.is_in(list(stand_ins))).then(pl.lit(f"{where} ") + column + f", a missing value; {NEEDED}"),
+        ]
+    return frame.select(pl.coalesce(reasons).alias("reason")).to_series()

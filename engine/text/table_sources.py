@@ -1,7 +1,7 @@
 """Where the rows of a user's table come from: text files (CSV, TSV, JSON lines), Parquet files, frames in memory.
 
-A source has `columns`, `blocks` (all parts in one pass) and `block` (one part again). What kind of table a file is, its
-first bytes say, and its name where these are text.
+A source has `columns`, its digest, `parts` (all of them, in one pass) and `rows` (of one part again). What kind of
+table a file is, its first bytes say, and its name where these are text.
 """
 
 import csv
@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,8 +21,8 @@ from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line
 from ..basics.printable import counted
-from ..basics.reading import open_regular, unreadable
-from .table_rows import NEEDED, Bad, Block, Part, as_json, typed
+from ..basics.reading import file_sha256, open_regular, unreadable
+from .table_rows import NEEDED, SKIPPED_SCHEMA, Part, Rows, as_json, typed
 from .text_lines import BYTE_ORDER_MARK, BadLineError, Lines, Place, json_object, open_text
 
 _HINT = "give a table as CSV, TSV, JSON lines or Parquet"
@@ -138,22 +138,29 @@ class TextTable:
                 raise InputError(f"{lines.location}: {_told(error)}") from None
             return cls(path, kind, _names(fields, lines.location), delimiter, lines.place)
 
-    def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
-        """All parts in one pass; the digest gets all bytes. Raises InputError if a line is too long."""
-        with open_text(self.path) as stream:
-            digest.update(stream.read(self.start.offset))
-            lines = Lines(stream, str(self.path), self.start, digest)
-            rows, n, place = self._rows(lines, texts), 0, lines.place
-            while raws := list(islice(rows, size)):
-                yield self._block(Part(n, len(raws), *place), raws, None)
-                n, place = n + len(raws), lines.place
+    def sha256(self) -> str:
+        return file_sha256(self.path)
 
-    def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:
+    def parts(self, size: int, texts: Sequence[str]) -> Iterator[tuple[Part, Rows]]:
+        """All parts in one pass. Raises InputError if a line is too long."""
+        with open_text(self.path) as stream:
+            lines = Lines(stream, str(self.path), self.start)
+            raws, n, place = self._raws(lines, texts), 0, lines.place
+            while some := list(islice(raws, size)):
+                yield Part(n, len(some), *place), self._numbered(some, n, None)
+                n, place = n + len(some), lines.place
+
+    def rows(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Rows:
         with open_text(self.path) as stream:
             lines = Lines(stream, str(self.path), Place(part.offset, part.line))
-            return self._block(part, list(islice(self._rows(lines, texts), part.size)), schema)
+            return self._numbered(list(islice(self._raws(lines, texts), part.size)), part.start, schema)
 
-    def _rows(self, lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What stands for a missing value."""
+        return () if self.kind is Kind.JSON_LINES else _MISSING
+
+    def _raws(self, lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
         return _json_rows(lines, texts) if self.kind is Kind.JSON_LINES else self._delimited_rows(lines)
 
     def _delimited_rows(self, lines: Lines) -> Iterator[_Raw]:
@@ -174,18 +181,18 @@ class TextTable:
             else:
                 yield _Raw(first, {}, self._ragged(len(fields)), as_json(fields))
 
-    def _block(self, part: Part, raws: Sequence[_Raw], schema: Mapping[str, pl.DataType] | None) -> Block:
-        numbered = list(enumerate(raws, part.start + 1))
+    def _numbered(self, raws: Sequence[_Raw], before: int, schema: Mapping[str, pl.DataType] | None) -> Rows:
+        """Rows in the columns of `schema`, by default in their own; `before` is how many rows stand before them."""
+        numbered = list(enumerate(raws, before + 1))
         good = [(number, raw) for number, raw in numbered if not raw.reason]
+        bad = [(number, raw.line, raw.reason, raw.content) for number, raw in numbered if raw.reason]
         names = schema if schema is not None else dict.fromkeys(name for _, raw in good for name in raw.fields)
         columns = [typed(name, [raw.fields.get(name) for _, raw in good], names[name]) for name in names]
-        return Block(
-            part,
+        return Rows(
             pl.DataFrame(columns),
             np.array([number for number, _ in good], np.int64),
             np.array([raw.line for _, raw in good], np.int64),
-            [Bad(number, raw.line, raw.reason, raw.content) for number, raw in numbered if raw.reason],
-            () if self.kind is Kind.JSON_LINES else _MISSING,
+            pl.DataFrame(bad, schema=SKIPPED_SCHEMA, orient="row"),
         )
 
     def _ragged(self, n: int) -> str:
@@ -259,13 +266,15 @@ def _told(error: csv.Error) -> str:
     return f"{text}; write a double quote within a quoted text twice"
 
 
-_AT_ONCE = 2**20  # bytes
+_AT_ONCE = 2**12  # rows
 _NESTED = (pl.List, pl.Array, pl.Struct, pl.Object, pl.Binary)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnTable:
     """A Parquet file, or a frame in memory: its digest is that of its names, types and values."""
+
+    missing: ClassVar[tuple[str, ...]] = ()
 
     path: Path | None  # None for a frame
     frame: pl.DataFrame | None = None
@@ -279,49 +288,32 @@ class ColumnTable:
         with self._reading() as rows:
             return tuple(rows.collect_schema())
 
-    def blocks(self, size: int, digest: "hashlib._Hash", texts: Sequence[str]) -> Iterator[Block]:
-        """All parts in one pass. Raises InputError if one of the columns `texts` holds something else."""
+    def sha256(self) -> str:
+        if self.path is not None:
+            return file_sha256(self.path)
         with self._reading() as rows:
-            schema = rows.collect_schema()
+            digest = hashlib.sha256(
+                as_json([[name, str(dtype)] for name, dtype in rows.collect_schema().items()]).encode()
+            )
+            for some in rows.collect_batches(chunk_size=_AT_ONCE, maintain_order=True):
+                digest.update(_plain(some).write_ndjson().encode())
+        return digest.hexdigest()
+
+    def parts(self, size: int, texts: Sequence[str]) -> Iterator[tuple[Part, Rows]]:
+        """All parts. Raises InputError if one of the columns `texts` holds something else."""
+        with self._reading() as rows:
+            schema, n = rows.collect_schema(), rows.select(pl.len()).collect().item()
         for column in texts:
             if not isinstance(schema[column], pl.String | pl.Categorical | pl.Enum | pl.Null):
                 raise InputError(f"{self.name}: the column {column!r} holds {schema[column]}; {NEEDED} in each row")
-        if self.path is None:
-            digest.update(as_json([[name, str(dtype)] for name, dtype in schema.items()]).encode())
-        else:
-            self._digest_file(self.path, digest)
-        start = 0
-        for frame in self._batches(size):
-            block = _block(Part(start, len(frame)), frame)
-            if self.path is None:
-                digest.update(block.frame.write_ndjson().encode())
-            yield block
-            start += len(frame)
+        for start in range(0, n, size):
+            part = Part(start, min(size, n - start))
+            yield part, self.rows(part, schema, texts)
 
-    def block(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Block:  # noqa: ARG002
+    def rows(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Rows:  # noqa: ARG002
         with self._reading() as rows:
-            return _block(part, rows.slice(part.start, part.size).collect())
-
-    def _batches(self, size: int) -> Iterator[pl.DataFrame]:
-        """The rows in frames of a size; the last one may be shorter."""
-        with self._reading() as rows:
-            held = rows.collect_schema().to_frame()
-            for batch in rows.collect_batches(chunk_size=size, maintain_order=True):
-                held = pl.concat([held, batch])
-                while len(held) >= size:
-                    yield held.head(size)
-                    held = held.slice(size)
-            if len(held):
-                yield held
-
-    @staticmethod
-    def _digest_file(path: Path, digest: "hashlib._Hash") -> None:
-        with open_regular(path) as stream:
-            try:
-                while content := stream.read(_AT_ONCE):
-                    digest.update(content)
-            except OSError as error:
-                raise unreadable(path, error) from error
+            frame = rows.slice(part.start, part.size).collect()
+        return Rows(_plain(frame), np.arange(part.start + 1, part.start + part.size + 1))
 
     @contextmanager
     def _reading(self) -> Iterator[pl.LazyFrame]:
@@ -334,10 +326,6 @@ class ColumnTable:
             yield pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
         except (PolarsError, PanicException, OSError, ValueError) as error:
             raise InputError(f"{self.path}: not a whole Parquet file ({first_line(error)}); write it again") from None
-
-
-def _block(part: Part, frame: pl.DataFrame) -> Block:
-    return Block(part, _plain(frame), np.arange(part.start + 1, part.start + part.size + 1), None)
 
 
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:

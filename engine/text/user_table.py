@@ -16,7 +16,7 @@ import polars as pl
 
 from ..basics.errors import InputError, did_you_mean
 from ..basics.reading import file_sha256, is_folder, paths_in
-from .table_rows import Check, Part, Rows, common_types, judged
+from .table_rows import Check, Part, Rows, common_types
 from .table_sources import MOST_COLUMNS, ColumnTable, Kind, TextTable, kind_of
 
 ROWS_PER_PART = 4096
@@ -64,18 +64,18 @@ class Table:
         schema: dict[str, pl.DataType] = {}
         skipped, digests, stamps = 0, [], [_stamp(source.path) for source in self.sources]
         for number, source in enumerate(self.sources):
-            digest = hashlib.sha256()
+            digests.append(source.sha256())
             n, bad, first = 0, 0, ""
-            for block in source.blocks(rows_per_part, digest, texts):
-                rows = judged(block, texts, check)
+            for part, read in source.parts(rows_per_part, texts):
+                rows = read.judged(texts, source.missing, check)
                 if len(rows.skipped):
                     worst = rows.skipped.row(0, named=True)
                     first = first or f"{_location(source.name, worst['row'], worst['line'])}: {worst['reason']}"
                     if not skip_bad:
                         raise InputError(first)
-                n, bad = n + block.part.size, bad + len(rows.skipped)
-                parts.append((number, block.part))
-                schema = common_types(schema, block.frame)
+                n, bad = n + part.size, bad + len(rows.skipped)
+                parts.append((number, part))
+                schema = common_types(schema, read.frame)
                 if len(schema) > MOST_COLUMNS:
                     raise InputError(
                         f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line"
@@ -83,7 +83,6 @@ class Table:
             if bad == n:
                 raise InputError(first or f"{source.name}: there is no row below the names of the columns")
             skipped += bad
-            digests.append(digest.hexdigest())
         schema = {name: dtype if dtype != pl.Null else pl.String() for name, dtype in schema.items()}
         return Stimuli(
             self.title, self.sources, tuple(texts), schema, tuple(parts), skipped, tuple(digests), tuple(stamps)
@@ -136,7 +135,7 @@ class Stimuli:
         source = self.sources[file]
         if source.path is not None and (stamp := _stamp(source.path)) != self.stamps[file]:
             _refuse_change(source.path, stamp, self.digests[file])
-        rows = judged(source.block(part, self.schema, self.texts), self.texts, check)
+        rows = source.rows(part, self.schema, self.texts).judged(self.texts, source.missing, check)
         absent = [pl.lit(None).alias(name) for name in self.schema if name not in rows.frame.columns]
         frame = rows.frame.with_columns(absent).select(*self.schema).cast(pl.Schema(self.schema))
         return replace(rows, frame=frame)
