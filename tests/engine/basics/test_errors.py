@@ -8,27 +8,19 @@ from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError, check_number, first_line, shortened
 
 
-def test_a_message_of_any_length_keeps_what_and_what_to_do():
+def test_a_message_of_any_length_keeps_what_and_what_to_do_also_in_another_process():
     message = "/home/me/runs/roberta-base/triplets.parquet: missing, or changed since the run wrote it"
     assert str(InputError(message)) == message
-    said = str(InputError(f"no exported model {'x' * 5_000}: run `negengine export` first"))
-    assert said.startswith("no exported model xxx")
-    assert said.endswith("xxx: run `negengine export` first")
-    assert len(said) < 250
+    error = InputError(f"no exported model {'x' * 5_000}: run `negengine export` first")
+    assert str(error) == f"no exported model {'x' * 106}…{'x' * 52}: run `negengine export` first"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
     said = shortened("the file: " + "word " * 10_000 + "; give another one")
-    assert said.startswith("the file: word")
-    assert said.endswith("; give another one")
-    assert len(said) == 600
+    assert (said[:14], said[-18:], len(said)) == ("the file: word", "; give another one", 600)
 
 
 @given(st.text())
 def test_what_is_short_enough_is_not_shortened_again(text):
     assert shortened(shortened(text)) == shortened(text)
-
-
-def test_an_error_travels_between_processes():
-    error = InputError("x" * 1_000)
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
 
 
 def test_a_number_beyond_its_bounds_is_told_with_them():
@@ -40,5 +32,4 @@ def test_a_number_beyond_its_bounds_is_told_with_them():
 
 
 def test_the_first_line_of_an_error_that_says_nothing_is_its_name():
-    assert first_line(ValueError("\n  what\nmore")) == "what"
-    assert first_line(ValueError()) == "ValueError"
+    assert (first_line(ValueError("\n  what\nmore")), first_line(ValueError())) == ("what", "ValueError")

@@ -8,9 +8,8 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +62,7 @@ VALUES: list[Any] = [
     None, True, -1, 0, 1, 2**31, 2**63 - 1, 2**64 - 1, 0.5, "", " ", "x", "x" * 5_000, "../../x", "/etc/passwd", "a\0b",
     "NUL", [], {}, [[]], [1], ["x"], {"a": 1}, {"x": {"y": []}},
 ]  # fmt: skip
+Damage = Callable[[bytes], st.SearchStrategy[bytes]]
 
 
 @st.composite
@@ -109,161 +109,6 @@ def edited(draw, content: bytes) -> bytes:
                     where[draw(st.sampled_from(["x", "../x", "format", ""]))] = deepcopy(draw(st.sampled_from(VALUES)))
             break
     return seal(document or {"x": 1})
-
-
-@dataclass(frozen=True)
-class Reader:
-    """A file of the material, who reads it, and how it is damaged."""
-
-    file: str
-    read: Callable[[Path], object]
-    damage: Callable[[bytes], st.SearchStrategy[bytes]] = damaged
-
-
-def read_run_folder(folder: Path) -> None:
-    run = folder / "run"
-    for stage in begun_stages(run):
-        record = finished_stage(run, stage)
-        for calibration in (record.calibration or {}).values():
-            if "bias" in calibration:  # of mixed precision
-                Calibration.from_json(calibration)
-    opened = ng.open(run)
-    assert opened.model_name, opened.conditions
-    read_selected(run).patterns  # noqa: B018 - a property
-
-
-def read_answers(folder: Path) -> None:
-    """Also one that somebody has made, with its digest in run.json."""
-    run = folder / "run"
-    stage = read_run(run).stages["select"]
-    stage.done.files[ANSWERS_FILE] = file_sha256(run / ANSWERS_FILE)
-    kept_answers(run, stage, len(pl.read_parquet(run / "triplets.parquet")))
-
-
-def read_whole_words(folder: Path) -> None:
-    run = ng.open(folder / "whole-words")
-    assert run.model_name, run.conditions
-    if (several := read_selected(folder / "whole-words").several) is not None:
-        assert several["tokens"].min() > 1
-
-
-def resume(folder: Path) -> None:
-    with hold(folder / "small") as run:
-        assert run.is_finished in {True, False}
-        run.needed_bounds()
-
-
-def read_part(folder: Path) -> None:
-    part = PartFiles.of(folder / "small", "select", 1).read()
-    if part is not None:
-        parquet_frame(part.content, folder)
-
-
-def gather(folder: Path) -> None:
-    shutil.rmtree(folder / "merged", ignore_errors=True)
-    merge.merge([folder / "small"], folder / "merged", {"select": lambda _: {}})
-
-
-def read_model(folder: Path) -> None:
-    exported_names(folder)
-    read_origin(folder / "model")
-    load_exported(folder / "model")
-
-
-def language(folder: Path) -> None:
-    found = load_language(folder / "italian/patterns.toml")
-    Rules(found).findings()
-    assert found.lexicon.sha256, found.patterns.sha256
-
-
-def read_pairs(folder: Path) -> object:
-    tokenizer = MaskTokenizer.load(folder / "model", "[MASK]")
-    table = open_table(folder / "pairs.jsonl")
-    columns = Columns.of(table)
-    faults = Faults(columns, Encoder(tokenizer), 12)
-    known = table.scan(columns.texts, faults, skip_bad=True, rows_per_part=1)
-    return [known.read(part, faults) for part in range(len(known.parts))]
-
-
-def read_marked(folder: Path) -> None:
-    for sentence in read_columns(folder / "marked.txt"):
-        labels, lost = labels_of(sentence.words, sentence.cues)
-        assert len(cues_of(sentence.words, labels)) == len(sentence.cues) - len(lost)
-
-
-def read_text(folder: Path) -> None:
-    text = TextFile.scan(folder / "text.txt", 10)
-    assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
-
-
-def read_digests(folder: Path) -> object:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NEGENGINE_DATA", str(folder))
-        return Source("pairs", "", "", "", "", "", unfixed=["data/one.jsonl"]).missing()
-
-
-def read_stimuli(name: str) -> Callable[[Path], object]:
-    def read(folder: Path) -> None:
-        stimuli = open_table(folder / name).scan(["sentence"], skip_bad=True, rows_per_part=1)
-        assert sum(len(stimuli.read(part).frame) for part in range(len(stimuli.parts))) == stimuli.n - stimuli.skipped
-
-    return read
-
-
-FACTS = (
-    *("ours/TREx.jsonl", "primed/TREx/random/P36.jsonl", "queries/ConceptNet/test.jsonl", "facts/TREx/P36.jsonl"),
-    *("facts/relations.jsonl", "rated/GoogleRE/place_of_birth.jsonl"),
-)
-RUN, SMALL, PART = "run/run.json", "small/run.json", "small/parts/select/part-00001"
-READERS = {
-    **{f"language: {name}": Reader(f"italian/{name}", language) for name in FILES if "female" not in name},
-    "a suite": Reader("suite.toml", lambda folder: SuiteFile.read(folder / "suite.toml").probes),
-    **{
-        f"LAMA: {file}": Reader(file, lambda folder, own=own: read_facts([folder / own]).sha256)
-        for own, file in ((name.split("/")[0], name) for name in FACTS)
-    },
-    "vocabulary": Reader("words.txt", lambda folder: Ranked.of(str(folder / "words.txt")).sha256),
-    **{
-        f"diagnostics: {name}": Reader(name, lambda folder, own=name: read_diagnostics(folder / own).sha256)
-        for name in ("tables/CPRAG-102.tsv", "tables/ROLE-88.tsv", "tables/NEG-136-NAT.tsv")
-    },
-    "NLI, benchmark": Reader("RTE.txt", lambda folder: read_benchmark(folder / "RTE.txt", "RTE")),
-    "NLI, original": Reader("dev.tsv", lambda folder: read_original(folder / "dev.tsv", "RTE")),
-    "cues": Reader("text.txt", lambda folder: cue_share(folder / "text.txt")),
-    "marked cues": Reader("marked.txt", read_marked),
-    "a text of cues": Reader("text.txt", read_text),
-    "pairs": Reader("pairs.jsonl", read_pairs),
-    "digests of a data set": Reader("sets/pairs/digests.json", lambda folder: read_digests(folder / "sets")),
-    **{name: Reader(name, read_stimuli(name)) for name in ("own.csv", "own.tsv", "own.jsonl", "own.parquet")},
-    "run.json": Reader(RUN, read_run_folder),
-    "run.json, edited": Reader(RUN, read_run_folder, edited),
-    "a finished stage": Reader("run/select.done.json", read_run_folder),
-    "a finished stage, edited": Reader("run/select.done.json", read_run_folder, edited),
-    "a finished stage, resumed": Reader("small/select.done.json", resume),
-    "run.json, resumed": Reader(SMALL, resume),
-    "run.json, edited, resumed": Reader(SMALL, resume, edited),
-    "run.json, merged": Reader(SMALL, gather, edited),
-    "run.json with verbs of several tokens": Reader("whole-words/run.json", read_whole_words, edited),
-    "triplets_several_tokens.parquet": Reader("whole-words/triplets_several_tokens.parquet", read_whole_words),
-    "answers.parquet": Reader("run/answers.parquet", read_answers),
-    "selection.json": Reader("run/selection.json", read_run_folder),
-    "rates.parquet": Reader("run/rates.parquet", read_run_folder),
-    "a marker": Reader(f"{PART}.json", read_part),
-    "a marker, edited": Reader(f"{PART}.json", read_part, edited),
-    "a part": Reader(f"{PART}.parquet", read_part),
-    "a table of elsewhere": Reader(
-        "table.parquet", lambda folder: parquet_frame((folder / "table.parquet").read_bytes(), folder)
-    ),
-    "export.json": Reader("model/export.json", read_model),
-    "export.json, edited": Reader("model/export.json", read_model, edited),
-    "verified files": Reader(
-        "model/.verified.json", lambda folder: VerifiedFiles(folder / "model").sha256("model.onnx")
-    ),
-    "tokenizer.json": Reader("model/tokenizer.json", lambda folder: load_tokenizer(folder / "model")),
-    "a pattern set of run.json": Reader(
-        "set.json", lambda folder: PatternSet.from_json(unseal((folder / "set.json").read_bytes(), dict)), edited
-    ),
-}
 
 
 ROWS = {
@@ -328,6 +173,130 @@ models = ["mini"]
 }
 
 
+def read_run_folder(folder: Path, _: str) -> None:
+    run = folder / "run"
+    for stage in begun_stages(run):
+        record = finished_stage(run, stage)
+        for calibration in (record.calibration or {}).values():
+            if "bias" in calibration:  # of mixed precision
+                Calibration.from_json(calibration)
+    opened = ng.open(run)
+    assert opened.model_name, opened.conditions
+    read_selected(run).patterns  # noqa: B018 - a property
+
+
+def read_answers(folder: Path, file: str) -> None:
+    """Also one that somebody has made, with its digest in run.json."""
+    stage = read_run(folder / "run").stages["select"]
+    stage.done.files[ANSWERS_FILE] = file_sha256(folder / file)
+    kept_answers(folder / "run", stage, len(pl.read_parquet(folder / "run/triplets.parquet")))
+
+
+def read_whole_words(folder: Path, _: str) -> None:
+    run = ng.open(folder / "whole-words")
+    assert run.model_name, run.conditions
+    if (several := read_selected(folder / "whole-words").several) is not None:
+        assert several["tokens"].min() > 1
+
+
+def resume(folder: Path, _: str) -> None:
+    with hold(folder / "small") as run:
+        assert run.is_finished in {True, False}
+        run.needed_bounds()
+
+
+def gather(folder: Path, _: str) -> None:
+    shutil.rmtree(folder / "merged", ignore_errors=True)
+    merge.merge([folder / "small"], folder / "merged", {"select": lambda _: {}})
+
+
+def read_part(folder: Path, _: str) -> None:
+    part = PartFiles.of(folder / "small", "select", 1).read()
+    if part is not None:
+        parquet_frame(part.content, folder)
+
+
+def read_model(folder: Path, _: str) -> None:
+    exported_names(folder)
+    read_origin(folder / "model")
+    load_exported(folder / "model")
+
+
+def language(folder: Path, _: str) -> None:
+    found = load_language(folder / "italian/patterns.toml")
+    Rules(found).findings()
+    assert found.lexicon.sha256, found.patterns.sha256
+
+
+def read_pairs(folder: Path, file: str) -> object:
+    columns = Columns.of(table := open_table(folder / file))
+    faults = Faults(columns, Encoder(MaskTokenizer.load(folder / "model", "[MASK]")), 12)
+    known = table.scan(columns.texts, faults, skip_bad=True, rows_per_part=1)
+    return [known.read(part, faults) for part in range(len(known.parts))]
+
+
+def read_stimuli(folder: Path, file: str) -> None:
+    stimuli = open_table(folder / file).scan(["sentence"], skip_bad=True, rows_per_part=1)
+    assert sum(len(stimuli.read(part).frame) for part in range(len(stimuli.parts))) == stimuli.n - stimuli.skipped
+
+
+def read_marked(folder: Path, file: str) -> None:
+    for sentence in read_columns(folder / file):
+        labels, lost = labels_of(sentence.words, sentence.cues)
+        assert len(cues_of(sentence.words, labels)) == len(sentence.cues) - len(lost)
+
+
+def read_text(folder: Path, file: str) -> None:
+    cue_share(folder / file)
+    text = TextFile.scan(folder / file, 10)
+    assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
+
+
+def read_digests(folder: Path, _: str) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NEGENGINE_DATA", str(folder / "sets"))
+        return Source("pairs", "", "", "", "", "", unfixed=["data/one.jsonl"]).missing()
+
+
+SEALED = (damaged, edited)
+# Who reads which files, and how these are damaged; a reader gets the folder of all files, and the name of its own
+READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Damage]]] = [
+    (language, [f"italian/{name}" for name in FILES if "female" not in name], [damaged]),
+    (lambda folder, file: SuiteFile.read(folder / file).probes, ["suite.toml"], [damaged]),
+    (lambda folder, file: read_facts([folder / file.split("/")[0]]).sha256, list(ROWS), [damaged]),
+    (lambda folder, file: Ranked.of(str(folder / file)).sha256, ["words.txt"], [damaged]),
+    (lambda folder, file: read_diagnostics(folder / file).sha256, [n for n in TEXTS if "tables" in n], [damaged]),
+    (lambda folder, file: read_benchmark(folder / file, "RTE"), ["RTE.txt"], [damaged]),
+    (lambda folder, file: read_original(folder / file, "RTE"), ["dev.tsv"], [damaged]),
+    (read_text, ["text.txt"], [damaged]),
+    (read_marked, ["marked.txt"], [damaged]),
+    (read_pairs, ["pairs.jsonl"], [damaged]),
+    (read_digests, ["sets/pairs/digests.json"], [damaged]),
+    (read_stimuli, ["own.csv", "own.tsv", "own.jsonl", "own.parquet"], [damaged]),
+    (read_run_folder, ["run/run.json", "run/select.done.json"], SEALED),
+    (read_run_folder, ["run/selection.json", "run/rates.parquet"], [damaged]),
+    (read_answers, [f"run/{ANSWERS_FILE}"], [damaged]),
+    (resume, ["small/run.json"], SEALED),
+    (resume, ["small/select.done.json"], [damaged]),
+    (gather, ["small/run.json"], [edited]),
+    (read_whole_words, ["whole-words/run.json"], [edited]),
+    (read_whole_words, ["whole-words/triplets_several_tokens.parquet"], [damaged]),
+    (read_part, ["small/parts/select/part-00001.json"], SEALED),
+    (read_part, ["small/parts/select/part-00001.parquet"], [damaged]),
+    (lambda folder, file: parquet_frame((folder / file).read_bytes(), folder), ["table.parquet"], [damaged]),
+    (read_model, ["model/export.json"], SEALED),
+    (lambda folder, _: VerifiedFiles(folder / "model").sha256("model.onnx"), ["model/.verified.json"], [damaged]),
+    (lambda folder, _: load_tokenizer(folder / "model"), ["model/tokenizer.json"], [damaged]),
+    (lambda folder, file: PatternSet.from_json(unseal((folder / file).read_bytes(), dict)), ["set.json"], [edited]),
+]
+CASES = {
+    f"{file}, {damage.__name__}: {read.__name__.strip('<>')}": (file, read, damage)
+    for read, files, damages in READERS
+    for file in files
+    for damage in damages
+}
+
+
 @pytest.fixture(scope="session")
 def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) -> Path:
     """A right file for every reader."""
@@ -347,24 +316,18 @@ def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) ->
     return folder
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_the_right_file_is_read(material, name):
-    if name != "run.json, merged":  # a whole run is not a shard
-        READERS[name].read(material)
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_any_bytes_are_a_value_or_an_input_error(material, tmp_path, name):
-    reader = READERS[name]
-    whole = (material / reader.file).read_bytes()
+@pytest.mark.parametrize(("file", "read", "damage"), CASES.values(), ids=CASES)
+def test_a_right_file_is_read_and_any_other_bytes_are_a_value_or_an_input_error(material, tmp_path, file, read, damage):
+    if read is not gather:  # a whole run is not a shard
+        read(material, file)
     shutil.copytree(material, tmp_path, dirs_exist_ok=True)
 
     @settings(max_examples=settings().max_examples // 3, suppress_health_check=list(HealthCheck))
-    @given(reader.damage(whole))
+    @given(damage((material / file).read_bytes()))
     def check(content: bytes) -> None:
-        (tmp_path / reader.file).write_bytes(content)
+        (tmp_path / file).write_bytes(content)
         try:
-            reader.read(tmp_path)
+            read(tmp_path, file)
         except InputError as error:
             assert "\n" not in str(error)  # noqa: PT017 - the other outcome is a value
             assert len(str(error)) <= 600  # noqa: PT017

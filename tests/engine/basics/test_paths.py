@@ -22,7 +22,7 @@ def _home(monkeypatch):
     monkeypatch.setenv("HOME", "/home/jane")
 
 
-def test_the_home_folder_is_a_tilde_and_comes_back():
+def test_the_home_folder_is_a_tilde_and_comes_back(monkeypatch):
     for path, written in {
         "/home/jane/models/mini": "~/models/mini",
         "/home/jane": "~",
@@ -30,13 +30,12 @@ def test_the_home_folder_is_a_tilde_and_comes_back():
         "models/mini": "models/mini",
         "/data/home/jane": "/data/home/jane",
     }.items():
-        assert without_home(Path(path)) == written
-        assert with_home(written) == Path(path)
-    for text, written in {
-        "/home/jane/x.txt:3: '/home/jane/y' is empty": "~/x.txt:3: '~/y' is empty",
-        "/home/janet/x, /data/home/jane/x": "/home/janet/x, /data/home/jane/x",
-    }.items():
-        assert without_home_inside(text) == written
+        assert (without_home(Path(path)), with_home(written)) == (written, Path(path))
+    assert without_home_inside("/home/jane/x.txt:3: '/home/jane/y' is empty") == "~/x.txt:3: '~/y' is empty"
+    others = "/home/janet/x, /data/home/jane/x"
+    assert without_home_inside(others) == others
+    monkeypatch.setenv("HOME", "/root")  # right below the root
+    assert (without_home("/root/x"), with_home("~/x")) == ("~/x", Path("/root/x"))
 
 
 @pytest.mark.parametrize(
@@ -66,18 +65,10 @@ def test_without_a_home_of_its_own_nothing_is_changed(monkeypatch, home):
         monkeypatch.setattr(Path, "home", nowhere)
     else:
         monkeypatch.setenv("HOME", home)
-    assert without_home("/data/x") == "/data/x"
-    assert without_home_inside("/data/x: empty") == "/data/x: empty"
+    assert (without_home("/data/x"), without_home_inside("/data/x: empty")) == ("/data/x", "/data/x: empty")
     assert with_home("~/x") == Path("~/x")
     assert shell_command(["a", "/data/x"]) == "a /data/x"
     assert words_of("a '$HOME' b") == ["a", "$HOME", "b"]
-
-
-def test_a_home_right_below_the_root_is_one_too(monkeypatch):
-    """As that of root."""
-    monkeypatch.setenv("HOME", "/root")
-    assert without_home("/root/x") == "~/x"
-    assert with_home("~/x") == Path("/root/x")
 
 
 OUTSIDE = [

@@ -14,12 +14,11 @@ from negengine.engine.basics.sealed import DamagedError, read_sealed, seal, unse
 
 class Document(msgspec.Struct):
     format: int
-    name: str
+    name: str = msgspec.field(name="a name that is long " * 10)
     counts: dict[str, float] = {}
 
 
 DOCUMENT = Document(3, "CpTp “Ünïcode”", {"tested": 11, "share": 0.1 + 0.2})
-MASKS = [1 << bit for bit in range(8)] + [0xFF]
 
 values = st.recursive(
     st.none()
@@ -40,7 +39,7 @@ def test_any_document_is_read_as_it_was_written(document):
 def test_every_flipped_bit_of_every_byte_is_noticed():
     content = seal(DOCUMENT)
     for position in range(len(content)):
-        for mask in MASKS:
+        for mask in [*(1 << bit for bit in range(8)), 0xFF]:
             damaged = bytearray(content)
             damaged[position] ^= mask
             with pytest.raises(DamagedError):
@@ -71,6 +70,7 @@ def test_a_file_that_is_not_ours_is_one_line_with_its_repair(tmp_path):
         path.read_bytes().replace(b"CpTp", b"CpUp"): r"not as .* damaged or was edited: the digest .* is another\)",
         seal({"format": 4, "anything": []}): "format 4, this version reads 3",
         seal({"name": "x"}): r"not as negengine writes it \(Object missing required field `format`\)",
+        seal({"format": 3}): r"not as negengine writes it \(Object missing required field `a [a-z ]{87}\)",
         b'{"format": 3}': r"not as negengine writes it \(it has no digest of its content\)",
     }.items():
         path.write_bytes(content)
@@ -84,14 +84,3 @@ def test_the_form_of_a_document_byte_by_byte():
     digest = hashlib.sha256(content).hexdigest()
     assert seal({"format": 3, "n": [1]}) == content + b',\n  "content_sha256": "' + digest.encode() + b'"\n}\n'
     assert json.loads(seal({"format": 3, "n": [1]})) == {"format": 3, "n": [1], "content_sha256": digest}
-
-
-def test_what_a_document_lacks_is_told_in_few_words():
-    class Long(msgspec.Struct):
-        format: int
-        some: int = msgspec.field(name="x" * 500)
-
-    with pytest.raises(DamagedError) as caught:
-        unseal(seal({"format": 3}), Long)
-    assert str(caught.value).startswith("Object missing required field `xxx")
-    assert len(str(caught.value)) == 120

@@ -2,55 +2,49 @@
 
 import json
 import subprocess
+from types import SimpleNamespace
 
 import pytest
-from negengine.engine.basics.versions import commit_of, package_version, source_commit, versions
+from negengine.engine.basics.versions import commit_of, source_commit, versions
 
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
 
-def git(folder, *words):
-    done = subprocess.run(["git", "-C", folder, *words], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
 @pytest.fixture
 def checkout(tmp_path):
-    git(tmp_path, "init", "-q")
+    """A repository with one file, and its commit."""
+
+    def git(*words):
+        done = subprocess.run(["git", "-C", tmp_path, *words], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    git("init", "-q")
     (tmp_path / "code.py").write_text("1\n")
-    git(tmp_path, "add", "code.py")
-    git(tmp_path, *AUTHOR, "commit", "-qm", "first")
-    return tmp_path
+    git("add", "code.py")
+    git(*AUTHOR, "commit", "-qm", "first")
+    source_commit.cache_clear()
+    return tmp_path, git("rev-parse", "HEAD")
 
 
 def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(checkout, monkeypatch):
     """New files do not count, nor does another repository in the environment."""
-    commit = git(checkout, "rev-parse", "HEAD")
-    (checkout / "notes.txt").write_text("new")
-    monkeypatch.setenv("GIT_DIR", str(checkout / "elsewhere"))
-    assert source_commit(checkout) == commit
+    folder, commit = checkout
+    (folder / "notes.txt").write_text("new")
+    monkeypatch.setenv("GIT_DIR", str(folder / "elsewhere"))
+    assert source_commit(folder) == commit
     source_commit.cache_clear()
-    (checkout / "code.py").write_text("2\n")
-    assert source_commit(checkout) == f"{commit}+changes"
+    (folder / "code.py").write_text("2\n")
+    assert source_commit(folder) == f"{commit}+changes"
     source_commit.cache_clear()
     monkeypatch.setenv("PATH", "")
-    assert source_commit(checkout) is None
+    assert source_commit(folder) is None
 
 
 def test_the_repository_around_a_folder_is_not_its_own(checkout):
     """An installed package can lie inside the repository of a project that uses it."""
-    inside = checkout / "site-packages"
-    inside.mkdir()
-    assert source_commit(inside) is None or source_commit(inside) != git(checkout, "rev-parse", "HEAD")
-
-
-class Installed:
-    def __init__(self, text):
-        self.text = text
-
-    def read_text(self, name):
-        assert name == "direct_url.json"
-        return self.text
+    folder, commit = checkout
+    (folder / "site-packages").mkdir()
+    assert source_commit(folder / "site-packages") != commit
 
 
 @pytest.mark.parametrize(
@@ -63,9 +57,8 @@ class Installed:
     ],
 )
 def test_an_installation_from_a_repository_has_the_commit_that_pip_recorded(text, commit):
-    assert commit_of(Installed(text)) == commit
+    assert commit_of(SimpleNamespace(read_text={"direct_url.json": text}.__getitem__)) == commit
 
 
 def test_versions_are_of_installed_packages_only():
     assert list(versions(["numpy", "no-such-package"])) == ["numpy"]
-    assert package_version("no-such-package") is None

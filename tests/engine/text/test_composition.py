@@ -15,23 +15,17 @@ from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import CausalTokenizer, MaskTokenizer
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-PATTERNS = load_patterns()
-
-LEXICON = load_lexicon()
-
+PATTERNS, LEXICON = load_patterns(), load_lexicon()
 FILLERS = {
     "NAME": ["Anna", "Maria", "Jean-Luc", "O'Hara"],
     "PROF": ["a dancer", "an architect", "a fire fighter"],
     "ACT": ["smoke", "dance", "disagree", "x"],
     "PRON": ["she", "he"],
 }
-
 words = st.text("abnsAS é'-1漢", min_size=1, max_size=12).map(" ".join).map(str.strip) | st.sampled_from(
     ["Anna", "she", "smoke", "a dancer", "an architect", "dancing", "Zoë", "O'Hara", "C#", "isn't", "smoke."]
 )
-
 fillers_of_any_kind = st.fixed_dictionaries({slot: st.lists(words, min_size=1, max_size=6) for slot in FILLERS})
-
 patterns = st.sampled_from(
     [
         *PATTERNS.all,
@@ -66,8 +60,8 @@ def composed(made, rows):
     return [sentences[row] for row in range(len(sentences))]
 
 
-def tokenized(tokenizer, texts):
-    return [ids.tolist() for ids in tokenizer.encode(texts)]
+def tokenized(tokenizer, pattern, fillers, rows):
+    return [ids.tolist() for ids in tokenizer.encode_masked(texts_of(pattern, fillers, rows, tokenizer))]
 
 
 def lexicon_fillers(coreference=Coreference.PRONOUN):
@@ -80,7 +74,7 @@ def lexicon_fillers(coreference=Coreference.PRONOUN):
 def test_composed_ids_are_tokenized_ids(small_tokenizer, pattern, fillers, seed):
     rows = random_rows(fillers, 50, seed)
     made = composer(small_tokenizer, pattern, fillers, seed=0, random_combinations=100)
-    assert composed(made, rows) == tokenized(small_tokenizer, texts_of(pattern, fillers, rows, small_tokenizer))
+    assert composed(made, rows) == tokenized(small_tokenizer, pattern, fillers, rows)
 
 
 @pytest.mark.parametrize("kind", [byte_level, lambda: byte_level("</s>"), llama_like], ids=["GPT-2", "OPT", "Llama"])
@@ -88,8 +82,7 @@ def test_sentences_of_a_causal_model_are_composed_as_its_tokenizer_encodes_them(
     tokenizer = CausalTokenizer(kind().backend_tokenizer, 430)
     rows, made = random_rows(FILLERS, 30), composer(tokenizer, PATTERNS.selecting, FILLERS, 0, random_combinations=50)
     assert made.slotwise
-    texts = texts_of(PATTERNS.selecting, FILLERS, rows, tokenizer)
-    assert composed(made, rows) == [ids.tolist() for ids in tokenizer.encode_masked(texts)]
+    assert composed(made, rows) == tokenized(tokenizer, PATTERNS.selecting, FILLERS, rows)
 
 
 @settings(max_examples=20)
@@ -97,8 +90,7 @@ def test_sentences_of_a_causal_model_are_composed_as_its_tokenizer_encodes_them(
 def test_a_slice_has_one_exact_length_and_is_ready_for_the_model(small_tokenizer, pattern, n, whole):
     rows = random_rows(FILLERS, n)
     made = (WholeSentenceComposer if whole else composer)(small_tokenizer, pattern, FILLERS, *([] if whole else [0]))
-    texts = texts_of(pattern, FILLERS, rows, small_tokenizer) if n else []
-    lengths = np.array([len(ids) for ids in tokenized(small_tokenizer, texts)])
+    lengths = np.array([len(ids) for ids in tokenized(small_tokenizer, pattern, FILLERS, rows)] if n else [])
     buckets = list(made.compose(rows)) if n or not whole else []
     assert [part.ids.shape[1] for part in buckets] == np.unique(lengths).tolist()
     assert sorted(row for part in buckets for row in part.rows.tolist()) == list(range(n))
@@ -110,27 +102,21 @@ def test_a_slice_has_one_exact_length_and_is_ready_for_the_model(small_tokenizer
         assert (part.ids[np.arange(len(part.ids)), part.mask_position] == small_tokenizer.mask_id).all()
 
 
-def every_combination(fillers):
-    grid = np.meshgrid(*(np.arange(len(words)) for words in fillers.values()), indexing="ij")
-    return {slot: index.ravel() for slot, index in zip(fillers, grid, strict=True)}
-
-
 @settings(max_examples=20)
 @given(pattern=patterns, fillers=fillers_of_any_kind)
 def test_the_longest_sentence_is_that_of_all_combinations(small_tokenizer, pattern, fillers):
     made = composer(small_tokenizer, pattern, fillers, seed=0, random_combinations=100)
-    longest = made.lengths(every_combination(fillers)).max()
+    grid = np.meshgrid(*(np.arange(len(words)) for words in fillers.values()), indexing="ij")
+    longest = made.lengths({slot: index.ravel() for slot, index in zip(fillers, grid, strict=True)}).max()
     assert made.longest() == longest if made.slotwise else made.longest() >= longest
     assert WholeSentenceComposer(small_tokenizer, pattern, fillers).longest() >= longest
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_only_the_words_in_use_count_for_the_longest_sentence(small_tokenizer, whole):
+def test_only_the_words_in_use_count_for_the_longest_sentence(small_tokenizer):
     fillers = {**FILLERS, "ACT": ["smoke", "go on " * 20 + "and on"]}
-    made = composer(small_tokenizer, PATTERNS.selecting, fillers, seed=0)
-    if whole:
-        made = WholeSentenceComposer(small_tokenizer, PATTERNS.selecting, fillers)
-    assert made.longest({"ACT": np.array([0])}) < made.longest() - 20
+    for make in (lambda *own: composer(*own, seed=0), WholeSentenceComposer):
+        made = make(small_tokenizer, PATTERNS.selecting, fillers)
+        assert made.longest({"ACT": np.array([0])}) < made.longest() - 20
 
 
 @pytest.mark.parametrize("name", ["bert-base-cased", "bert-base-uncased", "roberta-base"])
@@ -140,7 +126,7 @@ def test_published_models_compose_slotwise(published_tokenizer, name, pattern):
     made = composer(tokenizer, pattern, lexicon_fillers(), seed=0)
     rows = random_rows(lexicon_fillers(), 2000, seed=1)
     assert made.slotwise
-    assert composed(made, rows) == tokenized(tokenizer, texts_of(pattern, lexicon_fillers(), rows, tokenizer))
+    assert composed(made, rows) == tokenized(tokenizer, pattern, lexicon_fillers(), rows)
 
 
 def test_the_bundled_lexicon_composes_slotwise(mini_tokenizer, small_tokenizer):
@@ -149,18 +135,9 @@ def test_the_bundled_lexicon_composes_slotwise(mini_tokenizer, small_tokenizer):
     assert composer(small_tokenizer, PATTERNS.selecting, same_name, seed=0).slotwise
 
 
-@pytest.fixture
-def compared(monkeypatch):
-    """The sentences that were compared with the tokenizer's, by call."""
-    made, calls = WholeSentenceComposer.texts, []
-    monkeypatch.setattr(
-        WholeSentenceComposer, "texts", lambda self, fillers: (calls.append(fillers), made(self, fillers))[1]
-    )
-    return calls
-
-
-def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tokenizers, compared):
-    tokenizer = small_tokenizers["Unigram"]
+def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tokenizers, monkeypatch):
+    tokenizer, compared, texts = small_tokenizers["Unigram"], [], WholeSentenceComposer.texts
+    monkeypatch.setattr(WholeSentenceComposer, "texts", lambda own, rows: compared.append(rows) or texts(own, rows))
     made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=0)
     covered = {slot: set(index) for slot, index in compared[0].items()}
     assert covered == {slot: set(range(len(words))) for slot, words in FILLERS.items()}
@@ -175,14 +152,6 @@ def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tok
         assert made.proved == 10
 
 
-def test_a_sentence_of_a_short_run_that_is_not_slotwise_is_found():
-    tokenizer = with_replacement("dance. He", "happy")
-    alone = {slot: np.array([1]) for slot in WORDS}
-    made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0, sentences=alone)
-    assert not made.slotwise
-    assert composed(made, alone) == tokenized(tokenizer, texts_of(PATTERNS.selecting, WORDS, alone, tokenizer))
-
-
 def with_replacement(old, new):
     """A tokenizer of words that replaces a piece of text first, and whose mask is a word like any other."""
     sentence = "[UNK] [MASK] Anna Maria John is a dancer who likes to smoke dance . , She He happy star"
@@ -195,27 +164,27 @@ def with_replacement(old, new):
 
 WORDS = {"NAME": ["Anna", "Maria"], "PROF": ["a dancer", "a star"], "ACT": ["smoke", "dance"], "PRON": ["she", "he"]}
 
-NOT_SLOTWISE = {
-    "Anna is a dancer": "NAME and PROF share tokens in 'Anna is a dancer who likes to smoke. She is happy to [MASK].'",
-    "Maria is a star": "change each other's tokens",
-    "dance. He": "change each other's tokens",
-}
+ALONE = {slot: np.array([1]) for slot in WORDS}  # a short run of one sentence
+NOT_SLOTWISE = [
+    ("Anna is a dancer", None, "NAME and PROF share tokens in 'Anna is a dancer who likes to smoke. She is happy to"),
+    ("Maria is a star", None, "the fillers of 'Maria is a star who likes to "),
+    ("dance. He", None, "change each other's tokens"),
+    ("dance. He", ALONE, "the fillers of 'Maria is a star who likes to dance. He is happy to [MASK].' change each"),
+]
 
 
-@pytest.mark.parametrize(("together", "reason"), NOT_SLOTWISE.items())
-def test_fillers_that_change_each_others_tokens_are_tokenized_whole(together, reason):
-    tokenizer = with_replacement(together, "happy")
-    made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0)
-    rows = random_rows(WORDS, 30)
+@pytest.mark.parametrize(("together", "run", "reason"), NOT_SLOTWISE)
+def test_fillers_that_change_each_others_tokens_are_tokenized_whole(together, run, reason):
+    tokenizer, rows = with_replacement(together, "happy"), run or random_rows(WORDS, 30)
+    made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0, sentences=run)
     assert not made.slotwise
     assert reason in made.reason
-    assert composed(made, rows) == tokenized(tokenizer, texts_of(PATTERNS.selecting, WORDS, rows, tokenizer))
+    assert composed(made, rows) == tokenized(tokenizer, PATTERNS.selecting, WORDS, rows)
 
 
 def test_a_filler_that_changes_tokens_around_the_mask_is_tokenized_whole():
     tokenizer = with_replacement("Maria likes to [MASK].", "Maria [MASK] star.")
-    pattern = Pattern("P", "{NAME} likes to {MASK}.")
-    made = composer(tokenizer, pattern, {"NAME": ["Anna", "Maria"]}, seed=0)
+    made = composer(tokenizer, Pattern("P", "{NAME} likes to {MASK}."), {"NAME": ["Anna", "Maria"]}, seed=0)
     assert not made.slotwise
     assert made.reason == "NAME changes tokens on both sides of the mask in 'Anna likes to [MASK].'"
 
