@@ -11,14 +11,7 @@ BEGINS, CONTINUES, OTHER, SPECIAL = WordClass.BEGINS, WordClass.CONTINUES, WordC
 
 CLASSES = {
     "WordPiece cased": {"smoke": BEGINS, "##er": CONTINUES, ".": BEGINS, "[MASK]": SPECIAL, "[UNK]": SPECIAL},
-    "byte-level BPE": {
-        "Ġsmoke": BEGINS,
-        "a": CONTINUES,
-        ".": OTHER,
-        "Ã": CONTINUES,
-        "<mask>": SPECIAL,
-        "7": CONTINUES,
-    },
+    "byte-level BPE": {"Ġsmoke": BEGINS, "a": CONTINUES, "7": CONTINUES, "Ã": CONTINUES, ".": OTHER, "<s>": SPECIAL},
     "Unigram": {"▁smoke": BEGINS, "er": CONTINUES, ".": OTHER, "▁": BEGINS, "</s>": SPECIAL},
 }
 
@@ -38,20 +31,17 @@ def test_outputs_without_a_token_are_in_no_class(small_tokenizer):
     assert not marks.breaks[-5:].any()
 
 
-def test_ends_of_words():
-    vocabulary = {"a": 0, "b": 1, "a</w>": 2, "[MASK]": 3}
-    made = Tokenizer(models.BPE(vocabulary, [], end_of_word_suffix="</w>"))
-    made.add_special_tokens(["[MASK]"])
-    marks = WordMarks.of(MaskTokenizer(made, "[MASK]"), 4)
-    assert marks.mark is Mark.END
-    assert marks.classes.tolist() == [BEGINS, BEGINS, OTHER, SPECIAL]
-
-
-def test_single_bytes_of_sentencepiece_continue_a_word():
-    pieces = [("<unk>", 0.0), ("▁a", -1.0), ("<0xC3>", -2.0), ("<mask>", -9.0)]
-    made = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=False))
-    made.add_special_tokens(["<mask>"])
-    assert WordMarks.of(MaskTokenizer(made, "<mask>"), 4).classes.tolist() == [SPECIAL, BEGINS, CONTINUES, SPECIAL]
+def test_ends_of_words_and_single_bytes_of_sentencepiece():
+    ends = Tokenizer(models.BPE({"a": 0, "b": 1, "a</w>": 2, "[MASK]": 3}, [], end_of_word_suffix="</w>"))
+    bytes_too = [("<unk>", 0.0), ("▁a", -1.0), ("<0xC3>", -2.0), ("[MASK]", -9.0)]
+    pieces = Tokenizer(models.Unigram(bytes_too, unk_id=0, byte_fallback=False))
+    for made, mark, classes in [
+        (ends, Mark.END, [BEGINS, BEGINS, OTHER, SPECIAL]),
+        (pieces, Mark.BEGINNING, [SPECIAL, BEGINS, CONTINUES, SPECIAL]),
+    ]:
+        made.add_special_tokens(["[MASK]"])
+        marks = WordMarks.of(MaskTokenizer(made, "[MASK]"), 4)
+        assert (marks.mark, marks.classes.tolist()) == (mark, classes)
 
 
 def test_a_vocabulary_without_marks_is_refused():
