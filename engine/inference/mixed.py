@@ -224,7 +224,7 @@ class Mixed:
             found.put(chosen, method.answers(self._reference, method.some(asked, chosen), ignored))
         wrong = audited & (before != method.decided(found, asked))
         if wrong.any():
-            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * max(float(certainty[wrong].max()), bound))
+            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * float(certainty[wrong].max()))
         self._audit.decided += len(close)
         self._audit.close += int(close.sum())
         self._audit.audited += int(audited.sum())

@@ -45,10 +45,9 @@ def test_devices_by_their_names():
         "cuda:1, cuda:0,cpu": [Device("cuda", 1), Device("cuda", 0), CPU],
     }.items():
         assert choose_devices(words) == tuple(found)
+    unknown = ["gpu", "cuda:", "cuda:x", "CPU", "", "cuda:-1", "cpu:0", "cpu,"]
     for words, reason in {
-        **dict.fromkeys(
-            ["gpu", "cuda:", "cuda:x", "CPU", "", "cuda:-1", "cpu:0", "cpu,"], "give auto, cpu, cuda or cuda:"
-        ),
+        **dict.fromkeys(unknown, "give auto, cpu, cuda or cuda:"),
         "cpu,auto": "auto stands for one device",
         "cuda,cpu,cuda:0": "cuda:0 is given 2 times",
         "cuda:0,cuda:2": "--device cuda:2: no such device; the driver lists 2, up to cuda:1",
@@ -70,33 +69,18 @@ def test_several_cpus_share_the_cores_unless_the_user_says_how_many_threads(monk
 def driver_with(known):
     """As libcuda answers on a machine whose visible devices have these (memory, address)."""
 
-    def write(value, status=0):
-        return lambda target, *_: setattr(target._obj, "value", value) or status
-
-    def device(handle, index):
-        handle._obj.value = index
-        return 0 if index < len(known) else 101
-
-    def memory(total, handle):
-        total._obj.value = known[handle.value][0]
-        return 0
-
-    def address(text, length, handle):
-        text.value = known[handle.value][1].encode()[: length - 1]
-        return 0
-
-    def name(text, length, handle):
-        text.value = b"NVIDIA H200"
-        return 0
+    def write(target, value, status=0):
+        target.value = value
+        return status
 
     return SimpleNamespace(
         cuInit=lambda _: 0 if known else 100,
-        cuDeviceGetCount=write(len(known)),
-        cuDeviceGet=device,
-        cuDeviceTotalMem_v2=memory,
-        cuDeviceGetPCIBusId=address,
-        cuDeviceGetName=name,
-        cuDriverGetVersion=write(13010),
+        cuDeviceGetCount=lambda count: write(count._obj, len(known)),
+        cuDeviceGet=lambda handle, index: write(handle._obj, index, 0 if index < len(known) else 101),
+        cuDeviceTotalMem_v2=lambda total, handle: write(total._obj, known[handle.value][0]),
+        cuDeviceGetPCIBusId=lambda text, _, handle: write(text, known[handle.value][1].encode()),
+        cuDeviceGetName=lambda text, *_: write(text, b"NVIDIA H200"),
+        cuDriverGetVersion=lambda version: write(version._obj, 13010),
     )
 
 
@@ -135,6 +119,5 @@ def test_batches_on_cuda_have_15_sizes_up_to_1024_and_waste_at_most_a_third():
 
 def test_a_damaged_graph_is_one_line(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
-    with pytest.raises(InputError, match=r"model\.onnx: ONNX Runtime cannot open it") as caught:
+    with pytest.raises(InputError, match=r"^[^\n]*model\.onnx: ONNX Runtime cannot open it[^\n]*$"):
         open_session(tmp_path / "model.onnx", CPU)
-    assert "\n" not in str(caught.value)

@@ -66,18 +66,15 @@ def ask_pairs(mixed, rows, *advance):
     return (labels == 0).tolist()
 
 
-def pair_of_logits(margins):
-    return [[margin, 0] for margin in margins]
+def of_margins_in(table):
+    """A table of logits that are a margin and 0."""
+    return lambda margins, *own: table([[margin, 0] for margin in margins], *own)
 
 
 KINDS = {
     "sentences": Kind(SENTENCES, MarginDecider, ask_sentences, sample),
-    "first choices": Kind(
-        FIRST_CHOICES, lambda rows, *own: LogitsTable(pair_of_logits(rows), *own), ask_groups, logits_sample
-    ),
-    "labels": Kind(
-        LABELS, lambda rows, *own: LabelTable(pair_of_logits(rows), *own), ask_pairs, numbered_pairs, (0.0, 0.0)
-    ),
+    "first choices": Kind(FIRST_CHOICES, of_margins_in(LogitsTable), ask_groups, logits_sample),
+    "labels": Kind(LABELS, of_margins_in(LabelTable), ask_pairs, numbered_pairs, (0.0, 0.0)),
 }
 
 
@@ -111,16 +108,14 @@ def test_what_is_as_uncertain_as_the_bound_or_more_is_decided_in_fp32_and_only_t
     assert mixed.take_audit() == (Audit(decided=n, close=len(again), audited=0, disagreements=0), 0.0)
 
 
-def test_a_logit_beside_the_decision_that_is_not_finite_makes_it_uncertain():
-    """The sum over the vocabulary tells of it."""
-    for wrong in (np.nan, -np.inf):
-        exact = LogitsTable([[9, 0, 0]])
-        Mixed(FIRST_CHOICES, LogitsTable([[9, 0, wrong]], "int8"), exact, calibration(0.5)).decide_each(numbered([0]))
-        assert exact.decided == ([0] if np.isnan(wrong) else [])
-        exact = LabelTable([[9, 0, 0]])
-        low = LabelTable([[9, 0, wrong]], "int8")
-        Mixed(LABELS, low, exact, calibration(0.5, (0.0, 0.0, 0.0))).classify(numbered_pairs(1))
-        assert exact.classified == [0]
+@pytest.mark.parametrize(("wrong", "again"), [(np.nan, [0]), (-np.inf, [])])
+def test_a_logit_beside_the_decision_that_is_not_finite_makes_it_uncertain(wrong, again):
+    """The sum over the vocabulary tells of it; of labels, all logits are there."""
+    first, label = LogitsTable([[9, 0, 0]]), LabelTable([[9, 0, 0]])
+    Mixed(FIRST_CHOICES, LogitsTable([[9, 0, wrong]], "int8"), first, calibration(0.5)).decide_each(numbered([0]))
+    known = calibration(0.5, (0.0, 0.0, 0.0))
+    Mixed(LABELS, LabelTable([[9, 0, wrong]], "int8"), label, known).classify(numbered_pairs(1))
+    assert (first.decided, label.classified) == (again, [0])
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -211,6 +206,9 @@ def test_a_disagreement_is_corrected_and_asks_for_a_wider_bound(kind):
     assert (found.counts["decided"], found.counts["close"]) == (400, 0)
     assert (found.bounds, found.needed) == ({"CpTp": 0.5}, {"CpTp": 1.5 * 2.0})
     assert take_audits({"CpTp": mixed}).needed == {"CpTp": 0.0}
+    wide = kind.mixed(low, kind.table(truth), found.needed["CpTp"], audit_share=0.1)
+    assert all(kind.ask(wide, range(400)))
+    assert take_audits({"CpTp": wide}).counts["close"] == 400
 
 
 def test_the_widest_disagreement_of_all_calls_is_asked_for_and_a_close_call_is_none(kind):
@@ -369,15 +367,6 @@ def test_a_long_run_of_each_kind_takes_mixed_precision_and_goes_on_with_what_it_
     assert decider.calibration == replace(Calibration.from_json(found), bound=0.7)
 
 
-def test_a_widened_bound_decides_the_sentences_that_asked_for_it_in_fp32():
-    choice = {"precision": "mixed", **calibration(0.5, audit_share=1.0).to_json()}
-    models = Models(MarginDecider([1.0]), lambda: MarginDecider([-2.0], "int8"))
-    wide = open_decider(models, Precision.AUTO, widened(choice, 3.0))
-    wide.decide(*sentences(1))
-    found = take_audits({"CpTp": wide})
-    assert (found.bounds, found.needed, found.counts["close"]) == ({"CpTp": 3.0}, {"CpTp": 0.0}, 1)
-
-
 # ---------------------------------------------------------------- several accepted tokens
 
 LOGITS = st.lists(st.lists(st.integers(-40, 40), min_size=6, max_size=6, unique=True), min_size=1, max_size=20)
@@ -432,28 +421,3 @@ def test_two_accepted_tokens_that_are_close_are_a_close_call():
     assert exact.decided == [0]
     assert found.expected_rank.tolist() == [2]  # rank and log-probability are those of the main token
     assert found.expected_logprob[0] < found.top1_logprob[0]
-
-
-@dataclass
-class Column:
-    """Answers that are certain of nothing that is sure."""
-
-    logits: np.ndarray
-
-    def put(self, rows, other):
-        self.logits[rows] = other.logits
-
-
-def test_a_disagreement_asks_for_more_than_the_bound_whatever_its_certainty():
-    """Even if a certainty that was just beyond the bound would not."""
-    odd = replace(
-        LABELS,
-        answers=lambda model, asked, _advance: Column(model[asked]),
-        some=lambda asked, rows: asked[rows],
-        ids=lambda asked: [(slice(None), asked[:, None].astype(np.int32))],
-        certainty=lambda found, _asked, known: np.full(len(found.logits), np.nextafter(known.bound, 9)),
-        decided=lambda found, _asked: found.logits[:, 0],
-    )
-    mixed = Mixed(odd, np.zeros((3, 1)), np.ones((3, 1)), calibration(0.5, audit_share=1.0))
-    assert mixed.mix(np.arange(3)).logits[:, 0].tolist() == [1, 1, 1]
-    assert mixed.needed >= 1.5 * 0.5

@@ -56,16 +56,13 @@ def chosen(precision, total, ratio=2.5, **more):
     return choose(precision, workload(total, **more), ratio=ratio)[0]["CpTp"]
 
 
-def test_mixed_is_chosen_where_it_is_faster():
+def test_auto_takes_mixed_precision_where_it_is_faster_and_fp32_where_it_is_not():
+    """What fp32 decides is told with an audit of its own."""
     choices, said = choose(AUTO)
     found = choices["CpTp"]
     assert (found["precision"], found["low_precision"], found["speed_ratio"]) == ("mixed", "int8", 2.5)
     measured = "0.0% of 3,000 measured sentences are checked again in fp32; 1.5% of the others are audited"
     assert said == [f"CpTp: mixed precision, about 2.41 times as fast as fp32 ({measured})"]
-
-
-def test_auto_takes_fp32_where_the_low_precision_model_is_not_faster():
-    """What fp32 decides is told with an audit of its own."""
     choices, said = choose(AUTO, workload(20_000), ratio=1.0)
     assert choices["CpTp"] == {
         "precision": "fp32",
@@ -207,10 +204,9 @@ def test_the_bound_is_where_so_few_disagreements_are_improbable():
 
 @pytest.mark.parametrize("audited", [1, 50, 1_000, 15_500, 10**9])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_without_a_disagreement_the_bound_is_that_of_scipy_and_the_rule_of_three(audited, confidence):
-    own = disagreement_bound(0, audited, confidence)
-    assert own == pytest.approx(special.betaincinv(1, audited, confidence), rel=1e-12)
-    assert own == pytest.approx(1 - (1 - confidence) ** (1 / audited), rel=1e-6)
+def test_without_a_disagreement_the_bound_is_that_of_scipy(audited, confidence):
+    wanted = special.betaincinv(1, audited, confidence)
+    assert disagreement_bound(0, audited, confidence) == pytest.approx(wanted, rel=1e-12)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4 * 10**6), st.floats(0, 0.5)), min_size=1, max_size=5))
@@ -219,6 +215,7 @@ def test_a_run_of_many_decisions_bounds_the_wrong_ones_at_a_fiftieth_of_a_percen
     share = audit_share(patterns, FEWEST)
     expected = share * sum(n * (1 - close) for n, close in patterns)
     fewer = int(expected - 3 * expected**0.5)
+    assert share <= MOST or share * sum(n for n, _ in patterns) <= 1.001 * FEWEST
     assert share >= MOST or fewer < FEWEST or disagreement_bound(0, fewer) <= AIM
 
 
@@ -233,8 +230,6 @@ def test_the_numbers_that_the_documentation_tells(sentences, audited):
 
 def test_patterns_share_one_audit_of_at_most_a_twentieth():
     assert audit_share([(10**6, 0.1)] * 4, FEWEST) == pytest.approx(audit_share([(4 * 10**6, 0.1)], FEWEST))
-    for sentences, close in [(10**5, 0.08), (30_000, 0.0), (525_000, 0.1), (10**7, 0.3)]:
-        assert audit_share([(sentences, close)], FEWEST) <= MOST
     assert [audit_share([], FEWEST), audit_share([(0, 0.0)], FEWEST), audit_share([(1, 1.0)], 1)] == [1.0] * 3
 
 
@@ -242,7 +237,6 @@ def test_patterns_share_one_audit_of_at_most_a_twentieth():
     ("close", "audited", "wrong", "said"),
     [
         (42_000, 15_500, 0, "8.0 %|Of the others, 15,500 were made again in fp32: 0 were wrong|0.019 %|3.0 %"),
-        (42_000, 15_500, 2, "8.0 %|Of the others, 15,500 were made again in fp32: 2 were wrong|0.041 %|3.0 %"),
         (52_500, 52_500, 1, "10.0 %|Of the others, 52,500 were made again in fp32: 1 was wrong|0.009 %|10.0 %"),
     ],
 )
