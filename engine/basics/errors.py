@@ -77,10 +77,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {by_spelling[near[0]]!r}? " if near else ""
 
 
-def check_number(option: str, value: float | None, least: int, most: int) -> None:
+def check_number(option: str, value: float | None, least: float, most: int) -> None:
     """Raise InputError for a number that is too small or too large; None passes. `option` is such as `--seed`."""
     if value is not None and not least <= value <= most:
-        given = str(value) if abs(value) < 10**20 else "of more than 20 digits"  # Python refuses to print thousands
+        given = "of more than 20 digits" if abs(value) >= 10**20 else str(value)  # Python refuses to print thousands
         raise InputError(f"{option} {given}: give a number from {least:,} to {most:,}")
 
 

@@ -3,45 +3,56 @@
     Ray("local")             a cluster of this machine alone, which ends with the run
     Ray("10.0.0.1:6379")     a cluster that runs already; also "auto" and "ray://HOST:PORT"
 
-Only this process writes the run folder, so no shared file system is needed. Ray itself is imported when a run starts.
+Only this process writes the run folder, so no shared file system is needed. Ray starts a dead actor again, elsewhere if
+it must, and repeats its calls. A part may be decided twice, as it gives the same bytes: after a while, free workers
+decide the parts of slow, silent and lost ones, and the first result counts.
 """
 
+import json
 import logging
+import math
 import os
 import re
 import signal
 import socket
+import sys
 import threading
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
 
-from ..basics.errors import InputError, check_number, first_line
+import numpy as np
+import platformdirs
+from filelock import FileLock
+
+from ..basics.atomic import make_folder, sha256, write_bytes
+from ..basics.errors import InputError, check_number, first_line, needs_extra
 from ..basics.option import Opening
 from ..basics.printable import counted
-from ..inference.device import cpu_threads
-from .executors import Say, Workers
-from .stage import Stage
+from ..basics.reading import MissingFileError, files_below, is_file
+from ..basics.versions import DECIDING, versions
+from ..inference import tally
+from ..inference.device import CPU, Device, cpu_threads
+from ..inference.exported import VerifiedFiles
+from ..inference.machine import machine
+from .executors import Advance, Finish, Say, Workers, opened, worker
+from .part import EncodedPart
+from .record import differences
+from .stage import Choices, Stage
 
-_ADDRESS = re.compile(r"(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[0-9]{1,5})")
-_SECONDS_TO_ANSWER = 5.0
-_OBJECT_STORE = 512 * 2**20  # bytes, of a local cluster; finished parts pass through it
-_QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # no reports to Ray's makers
-    "RAY_SCHEDULER_EVENTS": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long to wait, in seconds."""
-
-    others: float = 10.0  # for workers that still open their model, and for the last parts of slow or lost ones
-    nobody: float = 600.0  # until a first worker has opened its model; then the run ends
-    silent: float = 3600.0  # until any worker answers; then the run ends
+_ADDRESS = re.compile(r"local|auto|(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[1-9][0-9]{0,4})")
+# Reports to Ray's makers, and messages that Ray would print
+_OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_SCHEDULER_EVENTS", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
+_OPENING = -1  # stands for a part
+_IN_FLIGHT = 2  # parts of a worker: one is decided while the next one is prepared
+_TRIES = 4  # of Ray, for a call whose worker dies
+_FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
+_TO_BEGIN = 600.0  # seconds until a first worker has opened its model; then the run ends
+_RESUME = "finished parts are kept, run the same command again to resume"
+Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file → its content in Ray's object store
 
 
 @dataclass(frozen=True)
@@ -49,29 +60,22 @@ class Ray:
     """Actors of a Ray cluster. A process that is connected to one already uses that one, whatever `address` says."""
 
     address: str = "local"  # `local`, `auto`, `HOST:PORT` or `ray://HOST:PORT`
-    # how many actors, each with a model of its own; by default one for each GPU, or one for each machine of a cluster
-    # without GPUs
+    # how many actors; by default one for each GPU, or one for each machine of a cluster without GPUs
     workers: int | None = None
-    # CPUs of an actor, also a fraction; as many threads run its model. By default the machine's CPUs, divided among
-    # its actors
+    # CPUs of an actor, also a fraction; as many threads run its model. By default as many as there are
     cpus_per_worker: float | None = None
     # GPUs of an actor, also a fraction; 0 for the CPU. By default 1 where there are GPUs
     gpus_per_worker: float | None = None
     device: str = "auto"  # `auto`, `cpu` or `cuda`
-    # whether each machine gets its own copy of the model's folder although it sees the folder here: for a slow
-    # network file system
-    copy_files: bool = False
-    patience: Patience = field(default_factory=Patience)
 
     def __post_init__(self) -> None:
-        _place(self.address)
+        if not _ADDRESS.fullmatch(self.address):
+            raise InputError(f"--ray {self.address}: give local, auto, HOST:PORT or ray://HOST:PORT")
         check_number("--workers", self.workers, 1, 100_000)
-        for option, value in (("--cpus-per-worker", self.cpus_per_worker), ("--gpus-per-worker", self.gpus_per_worker)):
-            least = "more than 0" if option == "--cpus-per-worker" else "0 or more"
-            if value is not None and not (0 <= value <= 1_024 and (value or option == "--gpus-per-worker")):
-                raise InputError(f"{option} {value}: give {least}, and at most 1,024")
+        for option, value, least in (("cpus", self.cpus_per_worker, 0.01), ("gpus", self.gpus_per_worker, 0)):
+            check_number(f"--{option}-per-worker", value, least, 1_024)
             if value is not None and value > 1 and value != int(value):
-                raise InputError(f"{option} {value}: above 1, Ray takes whole numbers")
+                raise InputError(f"--{option}-per-worker {value}: above 1, Ray takes whole numbers")
         if self.device not in {"auto", "cpu", "cuda"}:
             raise InputError(f"--device {self.device}: with --ray give auto, cpu or cuda")
         if (self.device == "cpu" and self.gpus_per_worker) or (self.device == "cuda" and self.gpus_per_worker == 0):
@@ -80,134 +84,267 @@ class Ray:
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
         with connected(self.address) as ray:
-            from .ray_pool import opened_pool  # noqa: PLC0415 - it needs Ray
-
-            alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-            nodes = [Resources(float(own.get("CPU", 0)), float(own.get("GPU", 0))) for own in alive]
-            plans = planned(
-                nodes,
-                workers=self.workers,
-                cpus=self.cpus_per_worker or options.threads,
-                gpus=0.0 if self.device == "cpu" else self.gpus_per_worker,
-                needs_gpus=self.device == "cuda",
-            )
-            say(f"Ray: {counted(len(nodes), 'node')}, {counted(len(plans), 'worker')}")
-            with opened_pool(stage, options, plans, say, self.copy_files, self.patience) as pool:
+            found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            plan = self.planned([(own.get("CPU", 0), own.get("GPU", 0)) for own in found], options.threads)
+            say(f"Ray: {counted(len(found), 'node')}, {counted(plan[0], 'worker')}")
+            pool = _Pool(ray, stage, say)
+            try:
+                pool.begin(options, *plan)
                 yield pool
+            finally:
+                pool.end()
 
+    def planned(self, nodes: Sequence[tuple[float, float]], threads: int | None = None) -> tuple[int, float, float]:
+        """How many workers, and the CPUs and GPUs of each, from those of each machine; InputError for too few."""
+        cores, cards = (sum(own) for own in zip(*nodes, strict=True))
+        has = f"{counted(len(nodes), 'node')} of Ray with {counted(int(cores), 'CPU')} and {counted(int(cards), 'GPU')}"
+        gpus = float(self.device != "cpu" and cards > 0) if self.gpus_per_worker is None else self.gpus_per_worker
+        if self.device == "cuda" and not gpus:
+            raise InputError(f"--device cuda: {has}: use --device cpu")
 
-@dataclass(frozen=True)
-class Resources:
-    """CPUs and GPUs that a machine has, in Ray's count, or that a worker gets."""
+        def room(cpus: float) -> int:
+            return sum(int(min(own / cpus, cards / gpus if gpus else math.inf) + 1e-9) for own, cards in nodes)
 
-    cpus: float
-    gpus: float
-
-    @property
-    def threads(self) -> int:
-        return max(1, int(self.cpus))
-
-    def room(self, cpus: float | None, gpus: float) -> int:
-        """How many workers a machine can have; without GPUs and a number of CPUs, one."""
-        by_cpu = int(self.cpus / cpus + 1e-9) if cpus else None
-        by_gpu = int(self.gpus / gpus + 1e-9) if gpus else None
-        return min((own for own in (by_cpu, by_gpu) if own is not None), default=min(1, int(self.cpus)))
-
-
-def planned(
-    nodes: Sequence[Resources],
-    *,
-    workers: int | None = None,
-    cpus: float | None = None,
-    gpus: float | None = None,
-    needs_gpus: bool = False,
-) -> list[Resources]:
-    """Divide what the machines have among workers, machine after machine; raises InputError if they have too little."""
-    cores, cards = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
-    have = f"{cores:g} CPU{'' if cores == 1 else 's'} and {cards:g} GPU{'' if cards == 1 else 's'}"
-    own_gpus = float(gpus) if gpus is not None else 1.0 if cards else 0.0
-    if needs_gpus and not own_gpus:
-        raise InputError(f"--device cuda: the Ray cluster has {have}; use --device cpu")
-    rooms = [node.room(cpus, own_gpus) for node in nodes]
-    if workers is not None and cpus is None and not own_gpus:
-        # More than one for each machine: with as many whole CPUs each as there is room for.
-        each = int(max((node.cpus for node in nodes), default=0))
-        while sum(rooms) < workers and each:
-            rooms = [node.room(each, 0.0) for node in nodes]
-            each -= 1
-    if sum(rooms) < max(workers or 1, 1):
-        wanted = {"--workers": workers, "--cpus-per-worker": cpus, "--gpus-per-worker": own_gpus}
-        asked = " ".join(f"{option} {value:g}" for option, value in wanted.items() if value) or "--ray"
-        room = counted(sum(rooms), "worker")
-        raise InputError(f"{asked}: the Ray cluster has {have} on {counted(len(nodes), 'node')}, room for {room}")
-    # The first worker of each machine, then the second of each, and so on.
-    places = sorted((turn, number) for number, room in enumerate(rooms) for turn in range(room))[:workers]
-    found = []
-    for number, taken in sorted(Counter(number for _, number in places).items()):
-        own = nodes[number].cpus  # whole ones for each worker, or a fraction if there are too few
-        share = float(own // taken) if own >= taken else own / taken
-        found += [Resources(float(cpus) if cpus else share, own_gpus)] * taken
-    return found
+        cpus = self.cpus_per_worker or threads
+        usual = room(cpus or 1e-6) if cpus or gpus else sum(own >= 1 for own, _ in nodes)
+        workers = self.workers or max(usual, 1)
+        if cpus is None:  # the most whole ones with which all find room
+            most = int(max(own for own, _ in nodes))
+            cpus = next((share for share in range(most, 1, -1) if room(share) >= workers), 1)
+        if room(cpus) < workers:
+            each = f"with {cpus:g} CPUs and {gpus:g} GPUs each; ask for less"
+            raise InputError(f"--ray: {has}: room for {room(cpus)} of {counted(workers, 'worker')} {each}")
+        return workers, float(cpus), gpus
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Ray, connected to a cluster; the connection, and a cluster of this machine alone, end with the context.
-
-    Raises InputError if Ray is not installed, or the address does not answer.
-    """
-    for name, value in _QUIET.items():  # Ray and its processes read them when they start
-        os.environ.setdefault(name, value)
-    try:
+    """Ray, connected to a cluster until the context ends; raises InputError if it is not installed or not there."""
+    for name in _OFF:  # Ray and its processes read them when they start
+        os.environ.setdefault(name, "0")
+    with needs_extra("ray", f"--ray {address}"):
         import ray  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise InputError(f"--ray {address}: this needs Ray: run `pip install 'negengine[ray]'`") from None
     if ray.is_initialized():
         yield ray
         return
-    _refuse_silent(address)
-    settings: dict[str, Any] = {"configure_logging": False, "logging_level": logging.CRITICAL, "log_to_driver": False}
-    if address == "local":
-        settings |= {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": _OBJECT_STORE}
+    try:  # Ray itself would wait for minutes
+        if (place := _ADDRESS.fullmatch(address)) and place["port"]:
+            socket.create_connection((place["host"].strip("[]"), int(place["port"])), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        told = f"nothing answers there ({first_line(error)}); start Ray there (`ray start --head`)"
+        raise InputError(f"--ray {address}: {told}, or give another address") from None
     # What Ray's processes report goes to Ray's log files: Ray would print it on stdout, into the results.
-    logger, worker = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
-    level, shown, stop = logger.level, getattr(worker, "_worker_logs_enabled", True), signal.getsignal(signal.SIGTERM)
+    logger, log = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
+    level, stop = logger.level, signal.getsignal(signal.SIGTERM)
+    here = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": 2**29}  # bytes, for parts
     try:
         try:
-            ray.init(address, **settings)
+            ray.init(address, configure_logging=False, log_to_driver=False, **(here if address == "local" else {}))
         except Exception as error:  # noqa: BLE001 - Ray raises many kinds, some of gRPC
             raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, stop)  # Ray takes it; a batch system's stop must interrupt the run as before
         logger.setLevel(logging.CRITICAL)
-        worker._worker_logs_enabled = False  # noqa: SLF001
+        log._worker_logs_enabled = False  # noqa: SLF001
         yield ray
     finally:
         ray.shutdown()
         logger.setLevel(level)
-        worker._worker_logs_enabled = shown  # noqa: SLF001
+        log._worker_logs_enabled = True  # noqa: SLF001
 
 
-def _place(address: str) -> tuple[str, int] | None:
-    """Host and port of an address; None for `local` and `auto`."""
-    if address in {"local", "auto"}:
-        return None
-    found = _ADDRESS.fullmatch(address)
-    if found is None or not 0 < int(found["port"]) < 2**16:
-        raise InputError(f"--ray {address}: give local, auto, HOST:PORT or ray://HOST:PORT")
-    return found["host"].strip("[]"), int(found["port"])
+def digests(place: Path) -> dict[str, str]:
+    """File → SHA-256, of the files of a folder but hidden ones, or of one file as `.`; none if there is nothing."""
+    known, paths = VerifiedFiles(place), [place] if is_file(place) else files_below(place)
+    names = [path.relative_to(place) for path in paths]
+    seen = [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
+    return {name: known.sha256(name) for name in seen}
 
 
-def _refuse_silent(address: str) -> None:
-    """Refuse an address where nothing listens: Ray itself would wait for minutes."""
-    try:
-        if (place := _place(address)) is not None:
-            socket.create_connection(place, timeout=_SECONDS_TO_ANSWER).close()
-    except OSError as error:
-        reason = error.strerror or str(error) or type(error).__name__
-        raise InputError(
-            f"--ray {address}: nothing answers there ({reason}); start Ray there (`ray start --head`), or give another "
-            "address"
-        ) from None
+def placed(get: Callable[[Any], Any], sent: Mapping[str, Any] | None, place: Path, wanted: Mapping[str, str]) -> Path:
+    """Where this machine has the same file or folder: there too, or a copy of what was sent, made once.
+
+    Raises MissingFileError if it has none and nothing was sent.
+    """
+    if wanted.items() <= digests(place).items():
+        return place
+    if sent is None:
+        raise MissingFileError(f"{place}: not there, or another one")
+    own = sha256(json.dumps([place.name, wanted]).encode())[:32]
+    copy = platformdirs.user_cache_path("negengine", appauthor=False) / "ray" / own / place.name
+    make_folder(copy.parent)
+    with FileLock(copy.parent / ".lock"):  # the workers of a machine wait for the first one
+        for name in () if digests(copy) == wanted else wanted:
+            make_folder((copy / name).parent)
+            write_bytes(copy / name, get(sent[name]))
+        if digests(copy) != wanted:
+            raise InputError(f"{copy} arrived damaged (a sha256 is not that of the original): run again")
+    return copy
+
+
+def _installed() -> dict[str, str]:
+    """Package → version, of those that all machines must have alike."""
+    return {name.removesuffix("-gpu"): own for name, own in versions(("negengine", *DECIDING)).items()}
+
+
+class Worker:
+    """The actor; its methods run in another process, in two threads. Started again by Ray, it opens its model again."""
+
+    def __init__(self, order: tuple[Any, ...]) -> None:
+        import ray  # noqa: PLC0415 - an extra
+
+        self._order, self._ray = order, ray
+        self._preparing, self._deciding = threading.Lock(), threading.Lock()
+        self._opened: tuple[Stage[Any, Any], Any, dict[str, Any]] | None = None
+        self._used: tuple[Choices, Any] | None = None
+
+    def open(self, sent: Sent) -> tuple[str, dict[str, Any]]:
+        node = str(self._ray.util.get_node_ip_address())
+        try:
+            return node, self._open(sent)[2]
+        except InputError as error:
+            raise type(error)(f"node {node}: {error}") from None
+
+    def choose(self, sent: Sent) -> tuple[Choices, list[str]]:
+        stage, model, _ = self._open(sent)
+        said: list[str] = []
+        with self._deciding:
+            return Choices(stage.calibrate(model, said.append)), said
+
+    def decide(self, sent: Sent, number: int, choices: Choices) -> EncodedPart:
+        stage, model, _ = self._open(sent)
+        with self._preparing:
+            prepared = stage.prepare(number)
+        with self._deciding:
+            if self._used is None or self._used[0] != choices:
+                self._used = choices, stage.use(model, choices.calibration)
+            result = stage.decide(self._used[1], number, prepared, lambda *_: None)
+            return EncodedPart.of(result, tally.take())
+
+    def _open(self, sent: Sent) -> tuple[Stage[Any, Any], Any, dict[str, Any]]:
+        with self._deciding:
+            if self._opened is None:
+                installed, paths, content = self._order
+                if other := differences(_installed(), installed, "here"):
+                    raise InputError(f"installed there: {other}; install the same versions there")
+                sys.path.extend(path for path in paths if path not in sys.path)
+                stage, files, options, device, more = self._ray.cloudpickle.loads(content)
+                places = {n: placed(self._ray.get, sent and sent[n], *own) for n, own in files.items()}
+                stage = stage.with_files(places)
+                model = stage.open(options)
+                described = {**stage.describe(model), **worker(device, options.threads), "machine": machine(), **more}
+                self._opened = stage, model, described
+                tally.take()
+            return self._opened
+
+
+class _Pool:
+    """The `Workers` of a cluster."""
+
+    def __init__(self, ray: Any, stage: Stage[Any, Any], say: Say) -> None:
+        self._ray, self._stage, self._say, self._sizes = ray, stage, say, stage.sizes
+        self._files = {name: (place.absolute(), digests(place)) for name, place in stage.files().items()}
+        self._sent: Sent = None  # once a machine does not see the files
+        self._actors: list[Any] = []
+        self._idle: deque[Any] = deque()  # the actors that can take a part, or two
+        # A call of an actor → the actor, the part, and the parts that were still to do
+        self._calls: dict[Any, tuple[Any, int, set[int]]] = {}
+        self._alike: Counter[str] = Counter()  # what is recorded of a worker, as JSON → how many are alike
+
+    @property
+    def descriptions(self) -> Sequence[Mapping[str, Any]]:
+        return [{**json.loads(own), "workers": n} for own, n in self._alike.items()]
+
+    def begin(self, options: Opening, workers: int, cpus: float, gpus: float) -> None:
+        """Start the workers; wait for the first one, and some seconds for the others, which may join later."""
+        ray, device = self._ray, Device("cuda") if gpus else CPU
+        options = replace(options, device=str(device), threads=max(1, int(cpus)))
+        # cloudpickle takes a stage of a script or a notebook along with its code.
+        content = ray.cloudpickle.dumps((self._stage, self._files, options, device, {"GPUs": gpus} if gpus else {}))
+        self._order = ray.put((_installed(), [path for path in sys.path if path], content))
+        settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT}
+        actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
+        self._actors = [actors.remote(self._order) for _ in range(workers)]
+        self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self._actors}
+        calls = [*self._calls]
+        if not ray.wait(calls, timeout=_TO_BEGIN)[0]:
+            raise InputError(f"Ray: no worker has begun for {_TO_BEGIN / 60:.0f} minutes; is it busy (`ray status`)?")
+        for call in ray.wait(calls, num_returns=len(calls), timeout=_FOR_OTHERS)[0]:
+            self._join(self._calls.pop(call)[0], call)
+
+    def end(self) -> None:
+        for actor in self._actors:
+            with suppress(Exception):  # the cluster itself may have gone
+                self._ray.kill(actor)
+
+    def choose(self, say: Say) -> Choices:
+        (_, (choices, said)) = next(self._answers([0], lambda actor, _: actor.choose.remote(self._sent)))
+        for line in said:
+            say(line)
+        return cast("Choices", choices)
+
+    def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
+        parts = self._answers(numbers, lambda actor, number: actor.decide.remote(self._sent, number, choices))
+        for number, part in parts:
+            advance(self._sizes[number], part.tally.sentences)
+            finish(number, part)
+
+    def _answers(self, numbers: Sequence[int], call: Callable[[Any, int], Any]) -> Iterator[tuple[int, Any]]:
+        """Each number with the first answer of a worker."""
+        waiting, left = deque(numbers), set(numbers)
+        while left:
+            while waiting and self._idle:
+                actor, number = self._idle.popleft(), waiting.popleft()
+                self._calls[call(actor, number)] = actor, number, left
+            if not (answered := self._ray.wait([*self._calls], timeout=_FOR_OTHERS)[0]):
+                waiting = waiting or deque(sorted(left))
+            for one in answered:
+                actor, number, asked = self._calls.pop(one)
+                if number == _OPENING:
+                    self._join(actor, one)
+                    continue
+                self._idle.append(actor)
+                if (answer := self._answer(one)) is None:
+                    waiting.append(number)
+                elif number in asked:  # nothing is left of what was asked before
+                    asked.remove(number)
+                    yield number, answer
+
+    def _join(self, actor: Any, call: Any) -> None:
+        """Go on with a worker that has opened the model, and without one that cannot if there are others."""
+        try:
+            answer = self._answer(call)
+        except InputError as error:
+            self._actors.remove(actor)
+            if not self._actors:
+                raise
+            self._say(f"{error}; the run goes on without this worker")
+            return
+        if answer is None:
+            self._calls[actor.open.remote(self._sent)] = actor, _OPENING, set()
+            return
+        node, described = answer
+        self._say(f"Ray: node {node}: {opened({**described, 'machine': node})}")
+        self._alike[json.dumps(described, sort_keys=True)] += 1
+        self._idle.extend([actor] * _IN_FLIGHT)
+
+    def _answer(self, call: Any) -> Any:
+        """What a worker answers; None if its machine does not see the files, which are sent then."""
+        try:
+            return self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, MissingFileError) and self._sent is None:
+                self._say("Ray: the model is sent to the nodes that do not see it")
+                self._sent = {
+                    name: {file: self._ray.put(np.fromfile(place / file, np.uint8)) for file in files}
+                    for name, (place, files) in self._files.items()
+                }
+                return None
+            if isinstance(error.cause, InputError):
+                raise InputError(str(error.cause)) from None
+            raise RuntimeError(f"a Ray worker: {error}") from None
+        except self._ray.exceptions.RayError as error:
+            found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
+            reason = (found[1] if found else first_line(error))[:160].rstrip(".:")
+            told = f"its process ended {_TRIES} times ({reason}; is the memory full?)"
+            raise InputError(f"Ray: a worker: {told}; {_RESUME}") from None

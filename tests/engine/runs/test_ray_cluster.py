@@ -1,0 +1,260 @@
+"""A Ray cluster decides as one process does; whatever dies, nothing is lost and nothing is doubled.
+
+One cluster of three nodes on this machine: a head without CPUs, and two nodes with one CPU each.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from asked_stages import lama_stage
+from fake_models import LEXICON, FakeSelection
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
+from negengine.engine.experiments.lama.facts import Fact, Facts
+from negengine.engine.experiments.negation.select import Settings
+from negengine.engine.inference.device import CPU
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.ray import Ray
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.stage import Choices
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.pattern_files import load_patterns
+from small_stages import Counted, Squares, results
+
+pytestmark = [pytest.mark.long, pytest.mark.everything]
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
+
+STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
+PARTS = 12
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """The cluster; this process is connected to it."""
+    from ray.cluster_utils import Cluster
+
+    before = dict(os.environ)
+    cache = tmp_path_factory.mktemp("cache")
+    os.environ |= {"PYTHONPATH": STAGES, "XDG_CACHE_HOME": str(cache), "RAY_TMPDIR": "/tmp"}  # noqa: S108 - short socket names
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    made.cache = cache
+    made.pair = [made.add_node(num_cpus=1), made.add_node(num_cpus=1)]
+    ray.init(made.address, configure_logging=False, log_to_driver=False)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def run(stage, folder, executor, reporter=None, options=None):
+    reporter = reporter or Reporter(silent=True)
+    run_stage(stage, folder, Execution(executor, options or Opening(), reporter=reporter))
+    return folder
+
+
+def sessions(folder, stage="squares"):
+    return read_run(folder).stages[stage].sessions
+
+
+def watched():
+    """A reporter, and the list of what it says."""
+    reporter, said = Reporter(silent=True), []
+    reporter.say = reporter.detail = said.append
+    return reporter, said
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("negengine.engine.runs.ray._FOR_OTHERS", 1.0)
+    monkeypatch.setattr("negengine.engine.runs.ray._TO_BEGIN", 1.0)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The files of a run in one process."""
+    return results(run(Squares(parts=PARTS), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
+
+
+def test_two_nodes_give_the_bytes_of_one_process(cluster, tmp_path):
+    reporter, said = watched()
+    one, two = Counted(parts=PARTS), Counted(parts=PARTS)
+    assert results(run(two, tmp_path / "ray", Ray(), reporter)) == results(run(one, tmp_path / "one", ThisProcess(CPU)))
+    (session,) = sessions(tmp_path / "ray", "counted")
+    total = sum(range(1, PARTS + 1))
+    assert (session.parts, session.sentences, session.tokens) == (PARTS, total, 7 * total)
+    (worker,) = session.workers  # two that are alike
+    assert (worker["workers"], worker["threads"], worker["device"]) == (2, 1, "cpu")
+    assert worker["machine"]["system"]
+    assert {"Ray: 3 nodes, 2 workers", "calibrated"} <= set(said)
+
+
+def test_progress_counts_every_part_once(cluster, tmp_path):
+    finished, told = [], []
+    with Ray().start(Squares(parts=PARTS), Opening(), lambda _: None) as workers:
+        for numbers in ([5], range(PARTS), []):
+            finished.clear()
+            told.clear()
+            workers.run(numbers, Choices(), lambda *part: finished.append(part[0]), lambda *done: told.append(done))
+            assert sorted(finished) == sorted(numbers)
+            assert sum(units for units, _ in told) == sum(number + 1 for number in numbers)
+
+
+def test_mixed_precision_gives_the_bytes_of_one_process(cluster, mini, tmp_path):
+    """Audits ask for wider margins on the way, and the parts are decided again with them."""
+    lexicon = replace(LEXICON, verbs=load_lexicon().verbs[:120])
+    stage = FakeSelection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=3), candidates_per_part=90)
+    options = Opening(precision=Precision.MIXED)
+    one = run(stage, tmp_path / "one", ThisProcess(CPU), options=options)
+    assert results(run(stage, tmp_path / "ray", Ray(), options=options)) == results(one)
+    assert sum(stage.counts["disagreements"] for stage in read_run(one).stages.values()) > 0
+
+
+def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path, monkeypatch):
+    """A real model in fp32, at a path that is another one for each process; both nodes share one cache."""
+    shutil.copytree(mini.folder, tmp_path / "own")
+    monkeypatch.chdir(tmp_path)
+    texts = [f"The capital of {land} is [MASK] ." for land in ("France", "Italy", "Spain")]
+    facts = [Fact("TREx", "P36", text, "paris", text, None, {}, "", "f:1") for text in texts]
+    stage = lama_stage(replace(mini, folder=Path("/proc/self/cwd/own")), Facts(facts, {}), facts_per_part=1)
+    one = run(stage, tmp_path / "one", ThisProcess(CPU))
+    reporter, said = watched()
+    assert results(run(stage, tmp_path / "ray", Ray(), reporter)) == results(one)
+    assert sum("the model is sent to the nodes" in line for line in said) == 1
+    (graph,) = cluster.cache.glob("negengine/ray/*/own/model.onnx")
+    assert graph.read_bytes() == mini.graph.read_bytes()
+
+
+def test_a_killed_worker_loses_no_part(cluster, tmp_path, whole):
+    stage = Squares(parts=PARTS, fault="kill once", at=5, fifo=str(tmp_path / "fault"))
+    assert results(run(stage, tmp_path / "run", Ray())) == whole
+    assert (tmp_path / "fault.met").exists()
+    (session,) = sessions(tmp_path / "run")
+    assert session.parts == PARTS
+
+
+@pytest.mark.usefixtures("impatient")
+def test_other_workers_decide_the_parts_of_a_silent_one(cluster, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("negengine.engine.runs.ray._TO_BEGIN", 60.0)
+    stage = Squares(parts=PARTS, fault="stop once", at=5, fifo=str(tmp_path / "fault"))
+    assert results(run(stage, tmp_path / "run", Ray())) == whole
+
+
+def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("negengine.engine.runs.ray._FOR_OTHERS", 60.0)
+    reporter, said = watched()
+    stage = Squares(parts=PARTS, fault="kill one worker", fifo=str(tmp_path / "chosen"))
+    assert results(run(stage, tmp_path / "run", Ray(), reporter)) == whole
+    assert any("its process ended 4 times" in line and "the run goes on without" in line for line in said)
+
+
+def hanging(folder):
+    """A stage whose worker hangs in a part, once, and the pipe that gives its process id then."""
+    fifo = folder / "fifo"
+    os.mkfifo(fifo)
+    return Squares(parts=PARTS, fault="hang once", at=5, fifo=str(fifo)), fifo
+
+
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_node_that_goes_loses_no_part(cluster, tmp_path, whole):
+    """Its worker finds no room elsewhere and waits for a new machine; the other worker takes over."""
+    added = [cluster.add_node(num_cpus=2) for _ in range(2)]  # the only ones with room for two CPUs
+    stage, fifo = hanging(tmp_path)
+
+    def kill_its_node():
+        with fifo.open() as stream:
+            os.kill(parent_of(int(os.read(stream.fileno(), 20))), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_its_node, daemon=True)
+    killer.start()
+    try:
+        assert results(run(stage, tmp_path / "run", Ray(cpus_per_worker=2))) == whole
+        killer.join()
+    finally:
+        for node in added:
+            cluster.remove_node(node, allow_graceful=False)
+
+
+DRIVER = """
+import os, sys
+from pathlib import Path
+from negengine.engine.runs.folder import RunFolder
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.ray import Ray
+from small_stages import Squares
+
+write_part = RunFolder.write_part
+
+def write_and_end(self, number, part):
+    write_part(self, number, part)
+    if self.session.parts == 3:
+        os.kill(os.getpid(), int(sys.argv[4]))
+
+RunFolder.write_part = write_and_end
+execution = Execution(Ray(sys.argv[1]), reporter=Reporter(silent=True))
+run_stage(Squares(parts=int(sys.argv[3])), Path(sys.argv[2]), execution)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
+    words = [sys.executable, "-c", DRIVER, cluster.address, str(tmp_path), str(PARTS), str(int(end))]
+    driver = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
+    assert driver.returncode == -end, driver.stderr
+    assert results(run(Squares(parts=PARTS), tmp_path, Ray())) == whole
+    first, second = sessions(tmp_path)
+    assert first.parts >= 3
+    assert first.parts + second.parts == PARTS
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        ("kill", InputError, r"^Ray: a worker: its process ended 4 times \(.*is the memory full\?\); finished"),
+        ("refuse", InputError, r"^--batch-tokens 16: too few$"),
+        ("fail", RuntimeError, r"(?s)^a Ray worker.*ZeroDivisionError: nobody expected this"),
+        ("open", InputError, r"^node [0-9.]+: cpu has no memory$"),
+    ],
+)
+def test_what_a_retry_cannot_cure_ends_the_run(cluster, tmp_path, fault, error, message):
+    with pytest.raises(error, match=message):
+        run(Squares(parts=PARTS, fault=fault), tmp_path, Ray())
+
+
+def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr("negengine.engine.runs.ray.DECIDING", ("numpy", "pytest"))
+    message = (
+        r"^node [0-9.]+: installed there: .*onnxruntime \S+, here none; .*; pytest none, here \S+; install the same"
+    )
+    with pytest.raises(InputError, match=message):
+        run(Squares(), tmp_path, Ray())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_cluster_without_room_is_waited_for_no_longer_than_asked(cluster, tmp_path):
+    """Another job holds the CPUs."""
+    hold = ray.remote(num_cpus=1)(type("Hold", (), {"is_there": lambda self: True}))
+    held = [hold.remote() for _ in range(2)]
+    assert ray.get([actor.is_there.remote() for actor in held]) == [True, True]
+    try:
+        with pytest.raises(InputError, match=r"^Ray: no worker has begun for 0 minutes; is it busy"):
+            run(Squares(), tmp_path, Ray())
+    finally:
+        for actor in held:
+            ray.kill(actor)
