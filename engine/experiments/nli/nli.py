@@ -1,4 +1,4 @@
-"""`ng.nli`: natural language inference with negation (Hossain et al. 2020) as a library function, and its results."""
+"""Natural language inference with negation (Hossain et al. 2020), `negengine nli`; its Tables 5 and 7."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,20 +15,97 @@ from ...inference.classifier import labels as label_names
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
-from ...views import Table
+from ...library.sentences import CORRECT
+from ...views import Column, Section, Table
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Experiment, Option
 from ..finished_run import SummaryRun
 from ..items import ALL, ORIGINAL
-from ..published import Paper
-from .nli_items import TRAINER, Labelled, recounts, sentence_rows, training_told
-from .nli_judgements import Judgements
+from ..published import Paper, published
+from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
+from .nli_items import TRAINER, Labelled, recounts, training_told
+from .nli_judgements import WITH_CUE, Judgements
 from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Source, map_head, read_sets
-from .nli_views import paper_of
-from .nli_views import sections as report_sections
-from .nli_views import tables as report_tables
 
 DATA = "negation-nli"
+_LABEL = "label_share:"
+_SPLITS = (*KINDS, ALL)
+_KINDS = {(ORIGINAL, ALL): "dev", (ORIGINAL, WITH_CUE): "dev, cues", **{(NEW, kind): kind for kind in KINDS}}
+_ROWS = pl.DataFrame(
+    [(source, *key, kind) for source in SOURCES for key, kind in {**_KINDS, (NEW, ALL): "all new"}.items()],
+    schema=("dataset", "condition", "split", "kind"),
+    orient="row",
+)
+_PAIRS = (Column("data", "dataset"), Column("pairs", "kind"), Column("n", "n"))
+ACCURACY = View(
+    "Accuracy on pairs with negation: {model} (%)",
+    ("dataset", "condition", "split"),
+    [
+        *_PAIRS,
+        Values("accuracy", "accuracy", interval=True, paper="paper"),
+        Values("majority baseline", "majority"),
+        Values("truncated", "truncated"),
+    ],
+    rows=_ROWS,
+    section="dataset",
+)
+DROPS = View(
+    "Drops from the original dev set, with 95 % intervals",
+    ("dataset", "condition", "split"),
+    [
+        *_PAIRS,
+        Values("drop", "drop", interval=True, style={**POINTS, "signed": False}),
+        Values("relative drop", "relative_drop", interval=True),
+    ],
+    where=pl.col("condition") == NEW,
+    rows=_ROWS,
+    section="dataset",
+    notes=["the two sets of pairs are taken as independent samples"],
+)
+_IS_LABEL = (pl.col("condition") == NEW) & pl.col("metric").str.starts_with(_LABEL)
+LABELS = View(
+    "Labels of the new pairs, in brackets the paper's (%)",
+    ("dataset", "label"),
+    [
+        Column("data", "dataset"),
+        Column("label", "label"),
+        *(Values(split, f"share:{split}", paper=BESIDE, style=PERCENT) for split in _SPLITS),
+    ],
+    where=_IS_LABEL,
+    also={"label": pl.col("metric").str.strip_prefix(_LABEL), "metric": pl.format("share:{}", "split")},
+    section="dataset",
+)
+TYPES = differences(
+    "McNemar's exact test; original pairs are independent",
+    "Types of pairs against each other, on the same original pairs",
+)
+ACCURACIES = Chart(
+    "accuracy",
+    "accuracy",
+    "accuracy (%)",
+    "Accuracy by kind of pair, with 95 % intervals. The majority baseline always gives the most frequent label.",
+    rows=_ROWS,
+    label=pl.col("kind"),
+    others={"majority": "majority baseline"},
+    domain=(0, 100),
+)
+SHARES = Chart(
+    "labels",
+    "share",
+    "pairs (%)",
+    "Label shares of the new pairs, and those that the paper prints.",
+    where=_IS_LABEL,
+    also={
+        "kind": pl.format("{}, {}", "dataset", pl.col("split").replace({ALL: "all kinds"})),
+        "label": pl.col("metric").str.strip_prefix(_LABEL),
+        "metric": pl.lit("share"),
+    },
+    label=pl.col("label"),
+    panel="kind",
+    series="these pairs",
+    joint=False,
+    domain=(0, 100),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +116,9 @@ class NliRun(SummaryRun):
     clusters: ClassVar[str] = "original pairs"
 
     def tables(self) -> list[Table]:
-        return report_tables(self)
+        """Accuracies, drops where an original set was judged, labels, and types against each other."""
+        accuracy, drops, *others = (view.table(self) for view in (ACCURACY, DROPS, LABELS, TYPES))
+        return [accuracy, *([drops] if len(drops.frame) else []), *others]
 
     def remarks(self) -> list[str]:
         return audit_sentences(audit_summary(self.record.counts))
@@ -91,7 +170,15 @@ class NliRun(SummaryRun):
         return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
 
     def sentence_rows(self) -> pl.LazyFrame:
-        return sentence_rows(self.items.lazy())
+        """The pairs, in the order and with the columns of items.parquet, and failed; rank and logprob are null."""
+        own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
+        return self.items.lazy().select(
+            *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),
+            failed=~pl.col(CORRECT),
+            rank=pl.lit(None, pl.Int32),
+            logprob=pl.lit(None, pl.Float32),
+            **{name: name for name in own},
+        )
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         labels, longest = self.record.identity["labels"], self.record.identity["max length"]
@@ -99,6 +186,29 @@ class NliRun(SummaryRun):
 
     def recounts(self) -> Iterator[Recount]:
         return recounts(self.items, self.summary, self.record.identity["labels"])
+
+
+def paper_of(family: str) -> Paper:
+    """The labels of the pairs, and the accuracies of a model of this family: `bert`, `roberta` or `xlnet`."""
+    found = published("nli")
+    cells: dict[tuple[str, ...], float | str] = {
+        (source, condition, split, "accuracy"): own[family]
+        for source in SOURCES
+        for condition, splits in found[source]["accuracy"].items()
+        for split, own in splits.items()
+        if family in found["families"]
+    }
+    cells |= {
+        (source, NEW, split, f"{_LABEL}{label}"): share
+        for source, labels in SOURCES.items()
+        for split, shares in found[source]["labels"].items()
+        for label, share in zip(labels, shares, strict=True)
+    }
+    return Paper.of(cells, found["doubts"] if family in found["families"] else ())
+
+
+def _way(difference: float) -> str:
+    return "above" if difference > 0 else "below" if difference < 0 else "equal to"
 
 
 def _by_source(texts: Sequence[str]) -> dict[str, Path]:
@@ -169,7 +279,23 @@ class Nli(Experiment):
         sets = read_sets(find(DATA, None if self.data is None else Path(self.data)), self.dev_sets, self.sources)
         return Judgements.plan(exported, head, sets, max_length=self.max_length)
 
-    sections = staticmethod(report_sections)
+    @staticmethod
+    def sections(run: NliRun) -> list[Section]:
+        """Accuracies, label shares, and the kinds of pairs against each other."""
+        accuracy, *drop, labels, types = run.tables()
+        said = [
+            f"{row['dataset']}: {100 * row['accuracy']:.1f} % of the new pairs are right "
+            f"({100 * row['accuracy_low']:.1f} to {100 * row['accuracy_high']:.1f}), "
+            f"{_way(row['accuracy'] - row['majority'])} the majority baseline of {100 * row['majority']:.1f} %."
+            for row in accuracy.frame.filter(condition=NEW, split=ALL).iter_rows(named=True)
+        ]
+        given = "These are the labels that people gave; they do not depend on the model."
+        judged = "How well does the model judge pairs with a negation?"
+        return [
+            Section(judged, said, [ACCURACIES.figure(run, accuracy)], drop),
+            Section("Which labels do the new pairs have?", [given], [SHARES.figure(run, labels)]),
+            Section("Which kind of pair is harder?", tables=[types]),
+        ]
 
 
 nli = Nli.function()

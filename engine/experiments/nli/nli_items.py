@@ -14,23 +14,10 @@ from ...inference.exported import REFERENCE
 from ...inference.free_text import log_softmax
 from ...library.again import NEAR_TIE, ROUNDING, Compared, Logits, Reference, Verdict
 from ...library.recount import LOGARITHM, Recount, holds, same_figures
-from ...library.sentences import CORRECT
 from ..finished_run import item_once
 from ..items import ALL, ORIGINAL
 from ..published import CELL
 from .nli_pairs import NEW, Label
-
-
-def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
-    """The pairs, in the order and with the columns of items.parquet, and failed; rank and logprob are null."""
-    own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
-    return items.select(
-        *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),
-        failed=~pl.col(CORRECT),
-        rank=pl.lit(None, pl.Int32),
-        logprob=pl.lit(None, pl.Float32),
-        **{name: name for name in own},
-    )
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame, head: Sequence[str]) -> Iterator[Recount]:

@@ -14,8 +14,7 @@ from negengine.engine.experiments.diagnostics.diagnostics import ACCURACY, PREFE
 from negengine.engine.experiments.gh22.gh22 import Gh22
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.lama.lama import Lama
-from negengine.engine.experiments.nli.nli import Nli
-from negengine.engine.experiments.nli.nli_views import paper_of
+from negengine.engine.experiments.nli.nli import Nli, paper_of
 from negengine.engine.experiments.published import CELL
 from negengine.engine.experiments.summary import frame
 from negengine.engine.experiments.view import PERCENT, Values, View
@@ -44,20 +43,16 @@ def lama():
     splits = [("GoogleRE", "all"), ("TREx", "all"), *splits]
     metrics = ("spearman", "overlap@1")
     conditions = ("original", "misprimed-low")
-    summary = values(
-        *((dataset, "original", split, metric) for metric in metrics for dataset, split in splits),
-        *(("GoogleRE", "original", "all", f"{metric}-by-relation") for metric in metrics),
-        *((dataset, condition, "all", f"precision@{k}") for k in (1, 5, 10) for dataset in ("GoogleRE", "TREx")
-          for condition in conditions),
-    )  # fmt: skip
+    cells = [(dataset, "original", split, metric) for metric in metrics for dataset, split in splits]
+    cells += [("GoogleRE", "original", "all", f"{metric}-by-relation") for metric in metrics]
+    corpora, cuts = ("GoogleRE", "TREx"), ("precision@1", "precision@5", "precision@10")
+    cells += [(corpus, condition, "all", cut) for cut in cuts for corpus in corpora for condition in conditions]
     tops = {f"top{i}": [word, "a"] for i, word in enumerate(("fly", "sing", None), 1)}
     tops |= {f"negated_top{i}": [word, None] for i, word in enumerate(("fly", "[dig]", None), 1)}
     logprobs = {f"{name}_logprob": [word and -0.25 * len(word) for word in words] for name, words in tops.items()}
-    queries = {
-        "query": ["Birds can [MASK] .", "No negation [MASK] ."],
-        "negated_query": ["Birds cannot [MASK] .", None],
-    }
-    return summary, pl.DataFrame(queries | tops | logprobs)
+    queries = {"query": ["Birds can [MASK] .", "No negation [MASK] ."]}
+    queries |= {"negated_query": ["Birds cannot [MASK] .", None]}
+    return values(*cells), pl.DataFrame(queries | tops | logprobs)
 
 
 def diagnostics():
@@ -131,12 +126,16 @@ def written(experiment, run):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_tables_and_figures_are_those_that_were_read_and_found_right(name):
-    text = written(*run_of(name))
+def test_tables_and_figures_are_those_that_were_read_and_found_right_and_fit_in_80_columns(name):
+    experiment, run = run_of(name)
+    text = written(experiment, run)
     file = VIEWS / f"{name}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(text, "utf-8")
     assert text == file.read_text("utf-8")
+    narrow = render(run.tables(), "table", width=80)
+    assert "…" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -148,13 +147,6 @@ def test_a_model_of_no_paper_has_no_figures_of_it(name):
         figures, tables = figures[:1], tables[:1]
     assert "paper" not in render(tables, "table")
     assert not any("paper" in data.write_csv() for data in figures)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_terminal_tables_fit_in_80_columns(name):
-    text = render(run_of(name)[1].tables(), "table", width=80)
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_part_of_the_data_has_the_tables_of_that_part():
