@@ -20,7 +20,7 @@ from ..report.chapters import chapter
 from ..report.page import Chapter, page
 from ..report.report import plain, refuse_foreign, write_figures, write_page
 from ..report.side_by_side import chapters as chapters_of
-from .suite_table import FinishedMember, model_tables
+from .suite_members import FinishedMember, model_tables
 
 REPORT, FIGURES = "report.html", "figures"
 _MOST_RUNS = 6  # of a probe: all figures, all paired differences, and a chapter for each; a page has room for no more
@@ -114,16 +114,10 @@ def _figure(block: Block, probe: str, name: str) -> Figure:
         "intervals."
     )
     plot = Curves(
-        drawn,
-        x="step",
-        y="value",
-        series="series",
-        x_title="step",
+        drawn, x="step", y="value", low="low", high="high", series="series", x_title="step",
         y_title=what if panels == 1 else value if block.falls or not block.is_rate else "%",
-        low="low",
-        high="high",
         panel="category" if panels > 1 else None,
-    )
+    )  # fmt: skip
     caption = f"{probe}: {what} against the step of training. Bands are 95 % intervals."
     return Figure(name, plot, table, alt, caption, wide=panels > 1)
 

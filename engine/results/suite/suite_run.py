@@ -27,10 +27,19 @@ from ...runs.progress import Reporter
 from ...runs.shard import Shard
 from ...views import Column, Table
 from ..report.report import LIBRARIES
-from .suite_file import SuiteFile, as_text
-from .suite_members import DONE, Member, State, begun_last, finished_run, members_of, state_of
-from .suite_settings import chain, settings_of
-from .suite_table import FinishedMember, model_tables, suite_table
+from .suite_file import SuiteFile, as_text, chain, settings_of
+from .suite_members import (
+    DONE,
+    FinishedMember,
+    Member,
+    State,
+    begun_last,
+    finished_run,
+    members_of,
+    model_tables,
+    state_of,
+    suite_table,
+)
 
 RESULTS, RECORD = "results{}.csv", "suite{}.json"
 
@@ -173,10 +182,7 @@ def _is_told(column: pl.Series) -> bool:
     return column.null_count() < len(column) and bool((column.cast(pl.String).fill_null("") != "").any())
 
 
-def suite(
-    file: str | Path,
-    **options: Unpack[AllOptions],
-) -> SuiteRun:
+def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     """Run models × probes × settings from a TOML file; see the page on suites in the documentation.
 
     Members that are finished are not run again. A member that fails does not stop the others. At the end there are one
@@ -264,19 +270,15 @@ def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOp
 
 def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
     """suite.json: what was run from which file; after every member, so that it can be looked at meanwhile."""
-    content = {
+    content: dict[str, Any] = {
         "suite": plan.file.name,
         "file": plan.file.path.name,
         "sha256": plan.file.sha256,
-        "members": [
-            own
-            | {
-                "reference": without_home_inside(own["reference"]),
-                "folder": Path(own["folder"]).relative_to(folder).as_posix(),
-            }
-            for own in plan.described()
-        ],
+        "members": plan.described(),
     }
+    for own in content["members"]:
+        own["reference"] = without_home_inside(own["reference"])
+        own["folder"] = Path(own["folder"]).relative_to(folder).as_posix()
     write_bytes(folder / RECORD.format(shard.suffix), json_bytes(content))
 
 
