@@ -216,14 +216,8 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
     @cached_property
     def tokens(self) -> Mapping[tuple[str, str], int]:
         """Text and word → the word's token at the mask of the text, or `NOT_ONE_TOKEN`."""
-        asked = list(
-            dict.fromkeys(
-                (question.texts[0], word)
-                for _, questions in self.asked
-                for question in questions
-                for word in question.words
-            )
-        )
+        every = (question for _, questions in self.asked for question in questions)
+        asked = list(dict.fromkeys((question.texts[0], word) for question in every for word in question.words))
         found = target_ids(self.tokenizer, [text for text, _ in asked], [word for _, word in asked])
         return dict(zip(asked, found.tolist(), strict=True))
 
@@ -292,12 +286,8 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
     def _answers(self, model: LanguageModel, asked: Prepared, advance: Advance) -> Answers:
         questions = list(asked.questions.items())
         n, sides = len(questions), max((len(texts) for texts, _ in questions), default=1)
-        places = {
-            (row, word): place
-            for place, (row, word) in enumerate(
-                (row, word) for row, (_, words) in enumerate(questions) for word in words
-            )
-        }
+        asked_words = ((row, word) for row, (_, words) in enumerate(questions) for word in words)
+        places = {key: place for place, key in enumerate(asked_words)}
         top = min(self.experiment.top, len(self.ranked_ids))
         answers = Answers(
             rows={texts: row for row, (texts, _) in enumerate(questions)},

@@ -55,8 +55,8 @@ class Source:
 
     def missing(self) -> list[str]:
         """The files that are not kept, or are damaged."""
-        wanted = {**self.files, **self.first_digests()}
-        return [name for name, digest in wanted.items() if not digest or _sha256(self.folder / name) != digest]
+        wanted = {**self.files, **self.first_digests()}  # a digest that is not known yet is empty, and no file's
+        return [name for name, digest in wanted.items() if _sha256(self.folder / name) != digest]
 
     def first_digests(self) -> dict[str, str]:
         """Name → SHA-256 of the files that only the commit fixes, as they were when they were fetched first."""

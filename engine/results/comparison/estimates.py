@@ -79,13 +79,9 @@ def estimates(
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
     if drop_of is None or not {"dataset", "metric"} <= set(by):
         return frame
-    falls = (pl.col("dataset") == drop_of[0]) & (pl.col("metric") == drop_of[1])
-    falling = pl.when(falls)
-    return frame.with_columns(
-        falling.then(100 - pl.col("value")).alias(DROP),
-        falling.then(100 - pl.col("high")).alias(f"{DROP}_low"),
-        falling.then(100 - pl.col("low")).alias(f"{DROP}_high"),
-    )
+    falling = pl.when((pl.col("dataset") == drop_of[0]) & (pl.col("metric") == drop_of[1]))
+    ends = {DROP: "value", f"{DROP}_low": "high", f"{DROP}_high": "low"}
+    return frame.with_columns(**{name: falling.then(100 - pl.col(of)) for name, of in ends.items()})
 
 
 def _figures(part: pl.DataFrame, *, yes_or_no: bool) -> tuple[int | float | str | None, ...]:
@@ -150,17 +146,11 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
         row |= {heading.format(point["category"]): point[name] for name, heading in names.items()}
     figures = [heading.format(category) for category in categories for heading in names.values()]
     frame = pl.DataFrame(list(rows.values()), schema={MODEL: pl.String, **dict.fromkeys(figures, pl.Float64)})
-    columns = [
-        Column(
-            category,
-            category,
-            decimals=decimals,
-            low=f"{category} low" if with_ends else None,
-            high=f"{category} high" if with_ends else None,
-        )
-        for category in categories
-    ]
-    return Table(title, frame, [Column(MODEL, MODEL), *columns], notes=notes)
+    columns = [Column(MODEL, MODEL)]
+    for category in categories:
+        ends: dict[str, Any] = {end: f"{category} {end}" for end in ("low", "high") if with_ends}
+        columns.append(Column(category, category, decimals=decimals, **ends))
+    return Table(title, frame, columns, notes=notes)
 
 
 def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:

@@ -17,7 +17,7 @@ from ...inference.audit import audit_sentences, audit_summary
 from ...library.registry import experiment
 from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, REPEATED
-from ...runs.record import StageRecord, read_run
+from ...runs.record import read_run
 from ...views import Column, Section, Table
 from .page import Chapter
 
@@ -96,15 +96,11 @@ def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
         *map(pl.col, _KEYS),
     ]
     each = max(1, WORST // max(1, failures["condition"].n_unique()))
-    chosen = (
-        failures.sort(*badness, nulls_last=True).group_by("condition", maintain_order=True).head(each).select(_KEYS)
-    )
-    if chosen.is_empty():
-        return rows.head(0).collect()
+    by_condition = failures.sort(*badness, nulls_last=True).group_by("condition", maintain_order=True)
+    chosen = by_condition.head(each).select(_KEYS)
     found = rows.filter(pl.col("item").is_in(chosen["item"].unique().implode())).collect()
-    return chosen.join(found.unique(_KEYS, keep="first", maintain_order=True), on=_KEYS, maintain_order="left").select(
-        names
-    )
+    once = found.unique(_KEYS, keep="first", maintain_order=True)
+    return chosen.join(once, on=_KEYS, maintain_order="left").select(names)
 
 
 def _note(shown: pl.DataFrame) -> str:
@@ -140,15 +136,13 @@ def precision(run: Run) -> list[Section]:
     ]
     known = [column for column in columns if column.value and frame[column.value].null_count() < len(frame)]
     table = Table("Precision of each pattern", frame, known)
-    said = [sentence for name, stage in stages.items() for sentence in _audit(name, stage)]
+    said = []
+    for name, stage in stages.items():
+        found = audit_summary(stage.counts)
+        is_exact = found["kind"] == Precision.FP32
+        sentences = ["the reference model (fp32) made every decision."] if is_exact else audit_sentences(found)
+        said += [f"{name}: {sentence}" for sentence in sentences]
     return [Section("How exact are the decisions?", said, tables=[table])]
-
-
-def _audit(name: str, stage: StageRecord) -> list[str]:
-    found = audit_summary(stage.counts)
-    if found["kind"] == Precision.FP32:
-        return [f"{name}: the reference model (fp32) made every decision."]
-    return [f"{name}: {sentence}" for sentence in audit_sentences(found)]
 
 
 def provenance(run: Run) -> Section:

@@ -110,7 +110,12 @@ def write_figures(named: Mapping[str, Figure], target: Path) -> list[Path]:
     """Write figures as files, named without their ending; errors as for `figures`."""
     ours = _written_before(target)
     with needs_extra(*LIBRARIES):
-        content = {name: own for stem, figure in named.items() for name, own in _files(figure, stem).items()}
+        from ...views.svg import as_files
+
+        content: dict[str, bytes] = {}
+        for stem, figure in named.items():
+            content |= {f"{stem}.{ending}": picture for ending, picture in as_files(figure).items()}
+            content[f"{stem}.csv"] = figure.data.write_csv().encode()
     foreign = [name for name in content if name not in ours and (target / name).exists()]
     if foreign:
         raise InputError(f"{target / foreign[0]} exists and was not written by `figures`; choose another --output")
@@ -120,13 +125,6 @@ def write_figures(named: Mapping[str, Figure], target: Path) -> list[Path]:
     for name, own in content.items():
         write_bytes(target / name, own)
     return [target / name for name in content]
-
-
-def _files(figure: Figure, name: str) -> dict[str, bytes]:
-    from ...views.svg import as_files
-
-    pictures = {f"{name}.{ending}": content for ending, content in as_files(figure).items()}
-    return {**pictures, f"{name}.csv": figure.data.write_csv().encode()}
 
 
 def _written_before(folder: Path) -> set[str]:

@@ -141,20 +141,10 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
     if not 0 < len(points) <= _MOST_ROWS:
         return []
     keys = [name for name in GROUP if points[name].n_unique() > 1] or ["split"]
-    two_way = points["low_two_way"].null_count() == 0
-    named = points.with_columns(
-        pl.concat_str(keys, separator=" ").alias("what"),
-        pl.col("low_two_way" if two_way else "low").alias("low"),
-        pl.col("high_two_way" if two_way else "high").alias("high"),
-    )
-    return [
-        Figure(
-            f"differences-{number}",
-            Points(
-                named, x="difference", y="what", low="low", high="high", title=f"{first} − {second} (percentage points)"
-            ),
-            table,
-            f"A point for each difference of {first} and {second}, with its interval.",
-            "Paired differences with 95 % intervals. Where an interval does not hold zero, the models differ.",
-        )
-    ]
+    end = "_two_way" if points["low_two_way"].null_count() == 0 else ""
+    named = points.with_columns(what=pl.concat_str(keys, separator=" "), low=f"low{end}", high=f"high{end}")
+    axis = f"{first} − {second} (percentage points)"
+    plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
+    alt = f"A point for each difference of {first} and {second}, with its interval."
+    caption = "Paired differences with 95 % intervals. Where an interval does not hold zero, the models differ."
+    return [Figure(f"differences-{number}", plot, table, alt, caption)]
