@@ -15,13 +15,12 @@ class Element:
     text: str = ""
     children: list["Element"] = field(default_factory=list)
 
+    def everything(self) -> list["Element"]:
+        """The elements inside this one, in the order of the page."""
+        return [own for child in self.children for own in (child, *child.everything())]
+
     def all(self, name: str) -> list["Element"]:
-        """The elements of a name inside this one."""
-        found = []
-        for child in self.children:
-            found += [child] if child.name == name else []
-            found += child.all(name)
-        return found
+        return [own for own in self.everything() if own.name == name]
 
     @property
     def words(self) -> str:

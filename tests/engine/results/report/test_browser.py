@@ -64,9 +64,7 @@ def test_a_report_is_silent_asks_for_nothing_and_its_filters_count_the_rows(brow
     shown = [[cell.words for cell in row.children] for body in table.all("tbody") for row in body.all("tr")]
     rates = scores.rates.select("pattern", "repetition_rate", "drop").iter_rows()
     assert [row[:3] for row in shown] == [[pattern, f"{rate:.1f}", f"{drop:.1f}"] for pattern, rate, drop in rates]
-
-
-def test_an_error_and_a_request_would_be_seen(browser, tmp_path):
+    # An error and a request would be seen.
     path = tmp_path / "page.html"
     body = "<script>nothing()</script><img src='http://example.org/picture.png' alt=''>"
     path.write_text(f"<!DOCTYPE html><html><head><title>t</title></head><body>{body}</body></html>")

@@ -45,7 +45,7 @@ def test_sentences_are_chosen_by_their_columns(run):
         ([by("--pattern", "CpTn", "CnTn")], pl.col("condition").is_in(["CpTn", "CnTn"])),
         (
             [by("--name", "Maria"), by("--pattern", "CnTp")],
-            (pl.col("name") == "Maria") & pl.col("condition").eq("CnTp"),
+            (pl.col("name") == "Maria") & (pl.col("condition") == "CnTp"),
         ),
         ([Filter.parse("rank=1")], pl.col("rank") == 1),
         ([Filter.parse("repeated=false")], ~pl.col("repeated")),
@@ -70,9 +70,8 @@ def test_what_a_run_does_not_have_is_refused_with_what_is_near(run):
     for wanted, message in refused:
         with pytest.raises(InputError, match=message):
             chosen(run, [wanted])
-    for text in ("gender", "=f"):
-        with pytest.raises(InputError, match="give COLUMN=VALUE"):
-            Filter.parse(text)
+    with pytest.raises(InputError, match="give COLUMN=VALUE"):
+        Filter.parse("=f")
 
 
 def test_a_table_has_the_sentences_within_80_columns(run):

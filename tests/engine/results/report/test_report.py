@@ -36,29 +36,21 @@ def test_the_answer_and_the_sections_stand_in_the_order_of_reading(page, scores)
     assert first.words == scores.reading
 
 
-def elements(root):
-    yield root
-    for child in root.children:
-        yield from elements(child)
-
-
 def test_nothing_is_loaded_links_lead_to_the_page_and_headings_leave_no_gap(page):
     root = read(page)
-    ids, links, order = [], [], []
-    for element in elements(root):
-        assert not LOADING & set(element.attributes), element.name
-        assert element.name not in {"link", "img", "iframe", "object", "embed", "base"}
-        ids += [element.attributes["id"]] if "id" in element.attributes else []
-        links += [element.attributes["href"]] if "href" in element.attributes else []
-        links += [f"#{name}" for name in element.attributes.get("aria-labelledby", "").split()]
-        order += [int(element.name[1])] if element.name in {"h1", "h2", "h3", "h4"} else []
+    elements = root.everything()
+    assert not {element.name for element in elements} & {"link", "img", "iframe", "object", "embed", "base"}
+    assert not {name for element in elements for name in element.attributes} & LOADING
+    ids = [element.attributes["id"] for element in elements if "id" in element.attributes]
+    links = [element.attributes["href"] for element in elements if "href" in element.attributes]
+    links += [f"#{name}" for element in elements for name in element.attributes.get("aria-labelledby", "").split()]
     assert len(ids) == len(set(ids))
     assert set(links) <= {f"#{name}" for name in ids}
+    order = [int(element.name[1]) for element in elements if element.name in {"h1", "h2", "h3", "h4"}]
     assert order.count(1) == 1
     assert all(later <= earlier + 1 for earlier, later in pairwise(order))
     (style,) = root.all("style")
-    assert "url(" not in style.text
-    assert "@import" not in style.text
+    assert not any(word in style.text for word in ("url(", "@import"))
     (policy,) = [own.attributes["content"] for own in root.all("meta") if "http-equiv" in own.attributes]
     assert policy.startswith("default-src 'none';")
 

@@ -1,4 +1,4 @@
-"""Copies of finished runs and exports that a test may damage."""
+"""Copies of finished runs and exports that a test may damage; what a verification has found."""
 
 import shutil
 from pathlib import Path
@@ -6,26 +6,30 @@ from pathlib import Path
 import negengine as ng
 import pytest
 
-WORD_LISTS = {
-    "names_female.txt": ["Jessica"],
-    "names_male.txt": ["John"],
-    "professions.txt": ["a dancer"],
-    "verbs.txt": ["smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt"],
+WORDS = {
+    "names_female": "Jessica",
+    "names_male": "John",
+    "professions": "a dancer",
+    "verbs": "smoke, dance, sing, swim, walk, argue, sleep, hunt",
 }
 
 
-@pytest.fixture
-def scored(scored_run, tmp_path) -> Path:
-    """A copy of a finished selection with its scores."""
-    return Path(shutil.copytree(scored_run, tmp_path / "run"))
+def check(verification, stage, what):
+    """The one check of this name."""
+    [found] = [check for check in verification.checks if (check.of, check.what) == (stage, what)]
+    return found
+
+
+def damage(verification):
+    return [(check.of, check.what) for check in verification.damage]
 
 
 @pytest.fixture(scope="session")
 def few_words(tmp_path_factory) -> Path:
     """A folder of word lists: 2 pairs and 8 verbs make 16 candidates, few enough to decide all of them again."""
     folder = tmp_path_factory.mktemp("words")
-    for name, words in WORD_LISTS.items():
-        (folder / name).write_text("".join(f"{word}\n" for word in words), "utf-8")
+    for name, words in WORDS.items():
+        (folder / f"{name}.txt").write_text(words.replace(", ", "\n") + "\n", "utf-8")
     return folder
 
 
@@ -34,7 +38,8 @@ def made(mini, few_words, tmp_path_factory) -> tuple[Path, Path]:
     """A finished selection from these words, and the same with its scores; tests do not change them."""
     model, folder = ng.load(mini.folder, device="cpu", precision="fp32"), tmp_path_factory.mktemp("few")
     selected = ng.select(model, lexicon=few_words, output=folder / "selected", progress=False).folder
-    return selected, ng.score(selected, output=folder / "scored", progress=False).folder
+    scored = shutil.copytree(selected, folder / "scored")
+    return selected, ng.score(scored, model=model, progress=False).folder
 
 
 @pytest.fixture
@@ -43,12 +48,19 @@ def selected(made, tmp_path) -> Path:
 
 
 @pytest.fixture
-def few(made, tmp_path) -> Path:
-    """A copy of a small run with its scores."""
+def scored(made, tmp_path) -> Path:
     return Path(shutil.copytree(made[1], tmp_path / "run"))
 
 
 @pytest.fixture
 def exported(mini, tmp_path) -> Path:
-    """A copy of the bundled model's export."""
     return Path(shutil.copytree(mini.folder, tmp_path / "models" / "mini"))
+
+
+@pytest.fixture(scope="session")
+def detector(once) -> Path:
+    """The export of a classifier of tokens."""
+    from cue_detectors import write_detector
+    from negengine.export.build import build
+
+    return once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out")) / "out"

@@ -7,7 +7,6 @@ import negengine as ng
 import polars as pl
 import pytest
 from lies import changed, lie, remove_parts
-from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.experiments.negation.rates import rates
 from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.library.again import Compared, Draw, Verdict
@@ -15,9 +14,9 @@ from negengine.engine.results.verification.reference import ExportedReference
 from negengine.engine.results.verification.verify import are_too_many
 from negengine.engine.text.lexicon import BUNDLED_LEXICON
 
+from .conftest import check, damage
+
 ITEMS, UNSELECTED = (f"{kind} decided again by the reference model" for kind in ("items", "unselected candidates"))
-SEVERAL = "verbs of several tokens"
-ALL = 10_000
 WORDS = ["woodpecker", "bird", "rustling", "dog", "crackle", "animals"]
 DATA = {"sentence": [f"A robin is {not_}a [MASK]." for not_ in ("", "not ") for _ in WORDS], "target": WORDS * 2}
 CAUSAL = {"sentence": ["Jessica is happy to [MASK]."] * 3, "target": ["smoked", "unsung", "smoke"]}
@@ -25,83 +24,70 @@ CAUSAL = {"sentence": ["Jessica is happy to [MASK]."] * 3, "target": ["smoked", 
 
 @pytest.fixture
 def verify(mini):
-    def run(folder, **options):
-        return ng.verify(folder, **{"model": mini.folder, "sample": ALL, **options})
-
-    return run
+    return lambda folder, **options: ng.verify(folder, **{"model": mini.folder, "sample": 10_000, **options})
 
 
-def check(verification, stage, what):
-    [found] = [check for check in verification.checks if (check.of, check.what) == (stage, what)]
-    return found
-
-
-def damage(verification):
-    return [(check.of, check.what) for check in verification.damage]
-
-
-def test_all_items_of_a_run_agree(few, verify):
-    found = verify(few)
+def test_all_items_of_a_run_agree_and_a_seed_draws_the_same_sample(scored, verify):
+    found = verify(scored)
     assert not found.damage
-    triplets, scores = (pl.read_parquet(few / f"{name}.parquet") for name in ("triplets", "scores"))
+    selected, n = (len(pl.read_parquet(scored / f"{name}.parquet")) for name in ("triplets", "scores"))
     items = check(found, "score", ITEMS)
-    assert (items.n, items.wrong, items.near_ties) == (len(scores), 0, 0)
-    assert items.bound == pytest.approx(1 - 0.05 ** (1 / len(scores)))
-    assert check(found, "select", ITEMS).n == len(triplets)
-    assert 0 < check(found, "select", UNSELECTED).n <= 16 - len(triplets)
-    one, same, other = (verify(few, sample=5, seed=seed) for seed in (0, 0, 1))
+    assert (items.n, items.wrong, items.near_ties) == (n, 0, 0)
+    assert items.bound == pytest.approx(1 - 0.05 ** (1 / n))
+    assert check(found, "select", ITEMS).n == selected
+    assert 0 < check(found, "select", UNSELECTED).n <= 16 - selected
+    one, same, other = (verify(scored, sample=5, seed=seed) for seed in (0, 0, 1))
     assert check(one, "score", ITEMS).n == 5
     assert one.frame.equals(same.frame)
     assert not other.damage
 
 
-def test_scores_that_agree_with_everything_but_the_model_are_found(few, verify):
+def test_scores_that_agree_with_everything_but_the_model_are_found(scored, verify):
     """A repetition that was none: rank, first choice, log-probabilities and rates say the same."""
-    remove_parts(few)
-    scores, triplets = pl.read_parquet(few / "scores.parquet"), pl.read_parquet(few / "triplets.parquet")
+    remove_parts(scored)
+    scores, triplets = pl.read_parquet(scored / "scores.parquet"), pl.read_parquet(scored / "triplets.parquet")
     row = int((~scores["repeated"]).arg_max())
     verb = triplets.filter(triplet=scores["triplet"][row])["verb"][0]
     likely = scores["top1_logprob"][row]
     lied = changed(scores, row, repeated=True, expected_rank=1, top1=verb, expected_logprob=likely)
-    lie(few, "score", "scores.parquet", lied)
-    names = [pattern.name for pattern in ng.open(few).selection.patterns.all]
-    lie(few, "score", "rates.parquet", rates(lied.lazy(), triplets.lazy(), names, names[0]))
-    assert not verify(few, sample=0).damage
-    found = verify(few)
+    lie(scored, "score", "scores.parquet", lied)
+    names = [pattern.name for pattern in ng.open(scored).selection.patterns.all]
+    lie(scored, "score", "rates.parquet", rates(lied.lazy(), triplets.lazy(), names, names[0]))
+    assert not verify(scored, sample=0).damage
+    found = verify(scored)
     assert damage(found) == [("score", ITEMS)]
     assert "the expected word was first, but now another word was first" in found.damage[0].detail
     assert "parts/score" in found.damage[0].repair
 
 
-def test_of_a_low_precision_row_the_decision_alone_is_compared(few, verify):
-    remove_parts(few)
-    scores = pl.read_parquet(few / "scores.parquet")
+def test_of_a_low_precision_row_the_decision_alone_is_compared(scored, verify):
+    remove_parts(scored)
+    scores = pl.read_parquet(scored / "scores.parquet")
     row = int((~scores["repeated"]).arg_max())
     other = {"expected_rank": scores["expected_rank"][row] + 5, "top1": "zebra"}
     for precision, expected in {"int8": False, "fp32": True}.items():
-        lie(few, "score", "scores.parquet", changed(scores, row, precision=precision, **other))
-        assert bool(verify(few).damage) is expected
+        lie(scored, "score", "scores.parquet", changed(scores, row, precision=precision, **other))
+        assert bool(verify(scored).damage) is expected
 
 
 def test_a_repeated_verb_that_was_not_selected_is_found(selected, verify):
     remove_parts(selected)
     run = ng.open(selected)
     fewer = run.triplets[1:].with_columns(triplet=run.triplets["triplet"][:-1])
-    counts = {"rows": len(fewer), "repeating": run.record.counts["repeating"] - 1}
+    repeating = int(run.record.counts["repeating"]) - 1
     candidates = run.summary["pairs"] * run.summary["verbs"]
-    summary = {**run.summary, "selected": len(fewer), "repeating": round(counts["repeating"])}
-    summary["ratio"] = 100 * counts["repeating"] / candidates
+    summary = run.summary | {"selected": len(fewer), "repeating": repeating, "ratio": 100 * repeating / candidates}
     answers = pl.read_parquet(selected / "answers.parquet")
-    lie(selected, "select", "triplets.parquet", fewer, **counts)
+    lie(selected, "select", "triplets.parquet", fewer, rows=len(fewer), repeating=repeating)
     lie(selected, "select", "answers.parquet", answers[1:].with_columns(triplet=answers["triplet"][:-1]))
     lie(selected, "select", "selection.json", summary)
     assert not verify(selected, sample=0).damage
     found = verify(selected)
     assert damage(found) == [("select", UNSELECTED)]
-    other_words = check(verify(selected, lexicon=BUNDLED_LEXICON, sample=1), "select", UNSELECTED)
-    assert (str(other_words.outcome), "--lexicon" in other_words.detail) == ("not checked", True)
     name, profession, verb = run.triplets.select("name", "profession", "verb").row(0)
     assert f"{name}, {profession}, {verb}: another word was first" in found.damage[0].detail
+    other_words = check(verify(selected, lexicon=BUNDLED_LEXICON, sample=1), "select", UNSELECTED)
+    assert (str(other_words.outcome), "--lexicon" in other_words.detail) == ("not checked", True)
 
 
 def test_a_model_that_is_not_that_of_the_run_is_refused(mini, few_words, tmp_path):
@@ -121,54 +107,42 @@ def test_a_model_that_is_not_that_of_the_run_is_refused(mini, few_words, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("wrong", "is_exact", "counts", "too_many"),
+    ("wrong", "is_exact", "audited", "too_many"),
     [
-        (0, False, {}, False),
-        (1, True, {"audited": 10, "disagreements": 0}, True),
-        (1, False, {"audited": 100, "disagreements": 0}, False),
-        (1, False, {"audited": 100_000, "disagreements": 0}, True),
-        (30, False, {"audited": 100, "disagreements": 0}, True),
+        (0, False, 0, False),
+        (1, True, 10, True),
+        (1, False, 100, False),
+        (1, False, 100_000, True),
+        (30, False, 100, True),
     ],
 )
-def test_a_mixed_run_may_have_as_many_wrong_decisions_as_its_audit_allows(wrong, is_exact, counts, too_many):
-    right = [Compared("", Verdict.AGREES, "", is_exact)] * (300 - wrong)
-    assert are_too_many([*right, *[Compared("", Verdict.WRONG, "", is_exact)] * wrong], counts) is too_many
+def test_a_mixed_run_may_have_as_many_wrong_decisions_as_its_audit_allows(wrong, is_exact, audited, too_many):
+    verdicts = [Verdict.AGREES] * (300 - wrong) + [Verdict.WRONG] * wrong
+    counts = {"audited": audited, "disagreements": 0} if audited else {}
+    assert are_too_many([Compared("", verdict, "", is_exact) for verdict in verdicts], counts) is too_many
 
 
-def test_pytorch_decides_the_same_items(few, verify, tmp_path):
-    found = verify(few, sample=12, torch="mini")
+def test_pytorch_decides_the_same_items(scored, verify, tmp_path):
+    found = verify(scored, sample=12, torch="mini")
     assert not found.damage
     assert check(found, "score", "items decided again by PyTorch").n == 12
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "config.json").write_text("{}")
     with pytest.raises(ng.InputError, match="was exported from another checkpoint"):
-        verify(few, sample=1, torch=str(tmp_path / "checkpoint"))
+        verify(scored, sample=1, torch=str(tmp_path / "checkpoint"))
 
 
-def test_pytorch_must_be_installed_where_it_is_asked_for(few, verify, no_exporter):
+def test_pytorch_must_be_installed_where_it_is_asked_for(scored, verify, no_exporter):
     with pytest.raises(ng.InputError, match="--torch needs torch: pip install"):
-        verify(few, sample=1, torch="mini")
+        verify(scored, sample=1, torch="mini")
 
 
 @pytest.mark.everything
-def test_verbs_of_several_tokens_agree_and_another_model_is_found(whole_words_run, mini):
+def test_verbs_of_several_tokens_agree(whole_words_run):
     found = ng.verify(whole_words_run, sample=20)
-    checks = [check for check in found.checks if check.what.startswith(f"{SEVERAL} decided again")]
+    checks = [check for check in found.checks if check.what.startswith("verbs of several tokens decided again")]
     assert [(check.of, check.wrong, check.n > 0) for check in checks] == [("select", 0, True), ("score", 0, True)]
     assert not found.damage
-    [first] = mini.tokenizer.encode(["beware"])
-
-    class Other(ExportedReference):
-        def at(self, ids, position):
-            logits = super().at(ids, position).copy()
-            logits[first[1]] -= 50
-            return logits
-
-    for run in (SelectionRun.open(whole_words_run), ng.open(whole_words_run)):
-        [sample] = [own for own in run.again(Draw(mini, 1_000, 0)) if own.kind == SEVERAL]
-        asked = [item for item in sample.items if item.is_first and "(beware)" in item.name]
-        assert {item.again(Other(mini)).verdict for item in asked} == {Verdict.WRONG}
-        assert len(asked) > 0
 
 
 METHODS = [("mini", "left-to-right"), ("mini", "all-masks"), ("mini", "whole-word"), ("gpt2", "whole-word")]
@@ -190,8 +164,7 @@ def test_every_number_of_a_word_of_several_tokens_is_compared(name, method, mini
     lies = {"rank": 5_000, "logprob": item.logprob - 1, "is_first": True, "answer": "walk", "answer_logprob": -1e-5}
     for field, value in lies.items():
         wrong = replace(item, **{field: value}).again(reference)
-        assert wrong.verdict is Verdict.WRONG, field
-        assert "but" in wrong.why
+        assert (wrong.verdict, "but" in wrong.why) == (Verdict.WRONG, True), field
 
     class Other(ExportedReference):
         def at(self, ids, position):
@@ -210,12 +183,8 @@ def test_a_sample_draws_items_of_both_kinds(mini, tmp_path):
     assert (checks["targets of several tokens"], checks["items"]) == (3, 1)
 
 
-def test_labels_of_words_are_not_decided_again_and_that_is_said(once, tmp_path):
-    from cue_detectors import write_detector
-    from negengine.export.build import build
-
-    made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
+def test_labels_of_words_are_not_decided_again_and_that_is_said(detector, tmp_path):
     (tmp_path / "text.txt").write_text("It is not so. It is.\n")
-    run = ng.cues(made / "out", tmp_path / "text.txt", output=tmp_path / "run", progress=False)
+    run = ng.cues(detector, tmp_path / "text.txt", output=tmp_path / "run", progress=False)
     found = check(ng.verify(run, sample=3), "cues", ITEMS)
     assert (str(found.outcome), "not decided again" in found.detail) == ("not checked", True)

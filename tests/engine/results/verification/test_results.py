@@ -9,6 +9,8 @@ from lies import changed, lie, remove_parts, rewrite
 from negengine.engine.runs.lock import locked
 from negengine.engine.runs.record import read_run
 
+from .conftest import damage
+
 AS_WRITTEN = "final files are as they were written"
 PARTS = "parts are as they were written"
 FROM_PARTS = "tables are those of the parts"
@@ -23,26 +25,21 @@ def outcomes(verification, stage):
     return {check.what: str(check.outcome) for check in verification.checks if check.of == stage}
 
 
-def damage(verification):
-    return [(check.of, check.what) for check in verification.damage]
-
-
 def flip(path, position=-20):
     content = bytearray(path.read_bytes())
     content[position] ^= 1
     path.write_bytes(content)
 
 
-def state(folder):
-    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def test_a_finished_run_has_no_damage_and_is_not_changed(scored):
-    before = state(scored)
+    def state():
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in scored.rglob("*") if path.is_file()}
+
+    before = state()
     found = verify(scored)
     assert not found.damage
     assert {outcome for stage in ("select", "score") for outcome in outcomes(found, stage).values()} == {"ok"}
-    assert state(scored) == before
+    assert state() == before
     with locked(scored), pytest.raises(ng.InputError, match=r"in use by process \d+"):
         verify(scored)
     with pytest.raises(ng.InputError):
@@ -59,9 +56,8 @@ def test_a_flipped_bit_is_found_in_final_files_and_parts(scored):
         flip(path)
     for name, stage in {"triplets.parquet": "select", "rates.parquet": "score"}.items():
         flip(scored / name)
-        found = verify(scored)
-        assert damage(found)[0] == (stage, AS_WRITTEN)
-        assert found.damage[0].detail == f"{name} changed"
+        first = verify(scored).damage[0]
+        assert (first.of, first.what, first.detail) == (stage, AS_WRITTEN, f"{name} changed")
         flip(scored / name)
 
 
@@ -133,19 +129,15 @@ def test_results_that_contradict_themselves_are_found(scored):
     remove_parts(scored)
     scores, rates = (pl.read_parquet(scored / f"{name}.parquet") for name in ("scores", "rates"))
     row = int(scores["repeated"].arg_max())
-    less = scores["expected_logprob"][row] - 1
-    said = {
-        "the verb is repeated where its rank is 1, and nowhere else": changed(
-            scores, row, repeated=False, expected_logprob=less
-        ),
-        "log-probabilities are at most 0, and the verb's at most that of the first choice": changed(
-            scores, row, top1_logprob=0.5
-        ),
-        "the first choice is the verb where the verb is repeated": changed(scores, row, top1="walked"),
-        "each triplet is scored once in each pattern": pl.concat([scores[1:], scores[-1:]]),
-    }
-    for what, lied in said.items():
-        lie(scored, "score", "scores.parquet", lied)
+    lied = {"repeated": False, "expected_logprob": scores["expected_logprob"][row] - 1}
+    last = {name: scores[name][-1] for name in ("triplet", "pattern")}
+    for what, values in {
+        "the verb is repeated where its rank is 1, and nowhere else": lied,
+        "log-probabilities are at most 0, and the verb's at most that of the first choice": {"top1_logprob": 0.5},
+        "the first choice is the verb where the verb is repeated": {"top1": "walked"},
+        "each triplet is scored once in each pattern": last,
+    }.items():
+        lie(scored, "score", "scores.parquet", changed(scores, row, **values))
         assert ("score", what) in damage(verify(scored))
     lie(scored, "score", "scores.parquet", scores)
     lie(scored, "score", "rates.parquet", changed(rates, 1, repetitions=rates["repetitions"][1] + 1))
