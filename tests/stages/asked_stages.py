@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
+from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.lama import Lama
 from negengine.engine.runs.record import StageRecord
-from negengine.engine.runs.stage import changed
+from negengine.engine.runs.stage import FinishedParts, changed
 
 
 def lama_stage(exported, facts, ranked=None, *, with_p159=False, facts_per_part=512, **attributes):
@@ -31,3 +34,27 @@ def only(frame, **wanted):
 def cell(summary, *key):
     """The one row of a data set, condition, split and metric."""
     return only(summary, **dict(zip(("dataset", "condition", "split", "metric"), key, strict=True)))
+
+
+def decided(stage, model):
+    """What a stage publishes, items and summary; what it says is done is all that there is."""
+    done = []
+    parts = [stage.decide(model, i, stage.prepare(i), lambda n, _: done.append(n)) for i in range(len(stage.parts))]
+    rows = pl.concat([part.rows for part in parts])
+    files = stage.publish(FinishedParts(Path(), rows.lazy(), {}, stage.metadata))
+    assert sum(done) == sum(stage.sizes)
+    return files[ITEMS_FILE].lazy().collect(), files[SUMMARY_FILE]
+
+
+class Given:
+    """A model whose logits at the mask, float32 [V], are given for the token ids of a sentence."""
+
+    def __init__(self, logits):
+        self._logits = logits
+
+    def divide_together(self, shapes):
+        return [[slice(start, start + 2) for start in range(0, n, 2)] for n, _ in shapes]
+
+    def reduce_logits(self, batches, reduce):
+        for number, sentences in enumerate(batches):
+            yield reduce(number, [np.stack([self._logits(tuple(row)) for row in ids.tolist()]) for ids, _ in sentences])

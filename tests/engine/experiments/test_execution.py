@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from asked_stages import diagnostics_stage, lama_stage
+from asked_stages import lama_stage
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.diagnostics.files import Negation, Pragmatic, Rows
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.probe.probe_sentences import Columns
@@ -36,14 +35,6 @@ def lama(exported, change=""):
     return lama_stage(exported, Facts((*facts, primed), {}), facts_per_part=2)
 
 
-def diagnostics(exported, change=""):
-    """A context with its perturbed copies, and a sentence with its negation, in three parts."""
-    pragmatic = Pragmatic("0", "The dog ran.", f"At last it came to the{change}", "dog", "cat", "car", "H", "f:1")
-    natural = Negation("0", ("Old cars are", "Old cars aren't"), ("slow", "fast"), "Y", "f:2")
-    rows = Rows(pragmatic=(pragmatic,), natural=(natural,))
-    return diagnostics_stage(exported, rows, draws=2, items_per_part=3)
-
-
 def own_stimuli(exported, change=""):
     """Five rows with two targets each in three parts; one row is skipped, and one has a target of several tokens."""
     data = {
@@ -57,7 +48,7 @@ def own_stimuli(exported, change=""):
     return OwnStimuli(exported, table, columns, Ranked(), top=2, skip_bad=True)
 
 
-@pytest.fixture(scope="module", params=[lama, diagnostics, own_stimuli])
+@pytest.fixture(scope="module", params=[lama, own_stimuli])
 def make(request):
     return request.param
 
@@ -84,12 +75,6 @@ def whole(stage, tmp_path_factory):
     return run(stage, tmp_path_factory.mktemp("runs") / "whole")
 
 
-def test_an_interrupted_run_is_resumed_to_the_same_bytes(stage, whole, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        run(stage, tmp_path / "run", InterruptedAfter(1))
-    assert contents(run(stage, tmp_path / "run")) == contents(whole)
-
-
 def test_a_finished_run_opens_no_model_and_is_not_that_of_other_data(make, mini, stage, whole):
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")}
     run(stage, whole, executor=object())
@@ -98,7 +83,10 @@ def test_a_finished_run_opens_no_model_and_is_not_that_of_other_data(make, mini,
     assert {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")} == before
 
 
-def test_merged_shards_and_two_processes_have_the_same_bytes(stage, whole, tmp_path):
+def test_a_resumed_run_merged_shards_and_two_processes_have_the_same_bytes(stage, whole, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(stage, tmp_path / "resumed", InterruptedAfter(1))
+    assert contents(run(stage, tmp_path / "resumed")) == contents(whole)
     shards = [run(stage, tmp_path / f"shard-{i}", shard=f"{i}/2") for i in (2, 1)]
     merge(shards, tmp_path / "merged", {stage.name: stage.publish})
     assert contents(tmp_path / "merged") == contents(whole)

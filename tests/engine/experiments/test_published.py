@@ -8,12 +8,8 @@ from negengine.engine.experiments.nli.nli_pairs import SOURCES
 from negengine.engine.experiments.published import CELL, paper_of, published
 
 CORPORA = {"Google-RE": "GoogleRE", "T-REx": "TREx", "ConceptNet": "ConceptNet", "SQuAD": "SQuAD"}
-SPLITS = {
-    "birth-place": "place_of_birth",
-    "birth-date": "date_of_birth",
-    "death-place": "place_of_death",
-    "Total": "all",
-}
+SPLITS = {"Total": "all", "birth-place": "place_of_birth", "birth-date": "date_of_birth"}
+SPLITS |= {"death-place": "place_of_death"}
 
 
 @pytest.fixture
@@ -62,13 +58,9 @@ def test_our_copy_of_the_notes_on_the_diagnostics_is_the_transcript(transcript):
 def test_our_copy_of_table_2_of_the_replication_is_the_transcript(transcript):
     rows = transcript("self-contained-negation-test")["table_2"]["rows"]
     for model in ("roberta-large", "bert-large-cased"):
-        wanted = {
-            ("GH22", "original", f"{row['pattern']}{row['polarity']}@1", "repetition_rate"): row["repetition_percent"][
-                model
-            ]
-            for row in rows
-        }
-        assert figures("gh22", model) == wanted
+        rates = {f"{row['pattern']}{row['polarity']}@1": row["repetition_percent"][model] for row in rows}
+        cells = {("GH22", "original", split, "repetition_rate"): rate for split, rate in rates.items()}
+        assert figures("gh22", model) == cells
 
 
 def test_our_copy_of_the_tables_of_nli_is_the_transcript(transcript):
@@ -80,12 +72,8 @@ def test_our_copy_of_the_tables_of_nli_is_the_transcript(transcript):
             assert ours[source]["labels"][split] == [shares[letters[label]] for label in labels]
         for row in theirs["table_7"]["rows"]:
             condition, _, split = row["test_pairs"].removeprefix("original_").partition("_")
-            ours_row = (
-                ours[source]["accuracy"]["original"]["negation" if split else "all"]
-                if condition == "dev"
-                else ours[source]["accuracy"]["new"][split]
-            )
-            assert ours_row == row[source.lower()]
+            key = ("original", "negation" if split else "all") if condition == "dev" else ("new", split)
+            assert ours[source]["accuracy"][key[0]][key[1]] == row[source.lower()]
         assert ours["cues"][source] == theirs["table_1_from_text"]["benchmarks"][source.lower()]
 
 

@@ -24,6 +24,8 @@ from negengine.engine.experiments.summary import (
 from negengine.engine.runs.record import Done, StageRecord
 from scipy import stats
 
+BOTH = [Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))]
+
 
 def items(rows):
     """From (condition, item, splits, cluster, right)."""
@@ -31,23 +33,23 @@ def items(rows):
     return pl.DataFrame(rows, schema=names, orient="row").select(pl.lit("D").alias("dataset"), *names)
 
 
-def plain(outcomes, condition=ORIGINAL, split="H"):
-    return [(condition, str(i), f"{ALL}|{split}", str(i), right) for i, right in enumerate(outcomes)]
+def plain(outcomes, condition=ORIGINAL, clusters=None):
+    """Items that count in all and in H, each a cluster of its own by default."""
+    own = clusters or [str(i) for i in range(len(outcomes))]
+    return [(condition, str(i), f"{ALL}|H", own[i], right) for i, right in enumerate(outcomes)]
 
 
-def test_a_fraction_has_wilsons_interval():
-    """3 of 4: centre (3 + z²/2) / (4 + z²), after Wilson 1927. What does not apply does not count."""
+def test_a_fraction_has_wilsons_interval_and_a_mean_students():
+    """3 of 4: centre (3 + z²/2) / (4 + z²), after Wilson 1927. What does not apply does not count.
+
+    0, 1, 2: mean 1, standard error 1 / √3, 2 degrees of freedom.
+    """
     z2 = stats.norm.ppf(0.975) ** 2
     (whole, part) = means(items(plain([True, True, None, True, False])), ["right"])
     assert whole[:4] == ("D", ORIGINAL, ALL, "right")
-    assert part[2] == "H"
-    assert whole[4:] == part[4:]
+    assert (part.split, part[4:]) == ("H", whole[4:])
     assert (whole.value, whole.n, whole.clusters) == (0.75, 4, None)
     assert (whole.low + whole.high) / 2 == pytest.approx((3 + z2 / 2) / (4 + z2))
-
-
-def test_a_mean_has_students_interval():
-    """0, 1, 2: mean 1, standard error 1 / √3, 2 degrees of freedom."""
     (whole, _) = means(items(plain([0.0, 1.0, 2.0])), ["right"])
     width = stats.t.ppf(0.975, 2) / 3**0.5
     assert whole[4:8] == (1, pytest.approx(1 - width), pytest.approx(1 + width), 3)
@@ -55,55 +57,35 @@ def test_a_mean_has_students_interval():
 
 def test_clusters_widen_the_interval():
     """Ten clusters of four equal outcomes say what ten outcomes say: a design effect of 4 · 10/9 · 39/40."""
-    rows = [(ORIGINAL, f"{i} {j}", ALL, str(i), i < 5) for i in range(10) for j in range(4)]
-    (own,) = means(items(rows), ["right"])
-    (lone,) = means(items([(*row[:3], row[1], row[4]) for row in rows]), ["right"])
+    outcomes = [i < 20 for i in range(40)]
+    own, _ = means(items(plain(outcomes, clusters=[str(i // 4) for i in range(40)])), ["right"])
+    lone, _ = means(items(plain(outcomes)), ["right"])
     assert (own.value, own.n, own.clusters, lone.clusters) == (0.5, 40, 10, None)
     assert own.design_effect == pytest.approx(4 * 10 / 9 * 39 / 40)
     assert own.low < lone.low < 0.5 < lone.high < own.high
 
 
-def test_all_comes_before_other_splits_and_order_is_that_of_items():
-    rows = [
-        (ORIGINAL, "1", "B", "1", True),
-        (ORIGINAL, "2", f"A|{ALL}", "2", True),
-        ("shuffled", "1", ALL, "1", True),
-    ]
-    assert [row[1:3] for row in means(items(rows), ["right"])] == [
-        (ORIGINAL, ALL),
-        (ORIGINAL, "B"),
-        (ORIGINAL, "A"),
-        ("shuffled", ALL),
-    ]
-
-
 def test_clusters_count_the_same_whatever_their_size():
-    """A has 1 1 0, B has 0: (⅔ + 0) / 2. One cluster has no such mean."""
-    outcomes = [("A", 1), ("A", 1), ("A", 0), ("B", 0)]
+    """A has 1 1 0, B has 0: (⅔ + 0) / 2. One cluster, as in B's own split, has no such mean, and no cluster is none."""
+    outcomes = [("A", 1), ("A", 1), ("A", 0), ("B", 0), (None, 1)]
     rows = [(ORIGINAL, str(i), f"{ALL}|{name}", name, right) for i, (name, right) in enumerate(outcomes)]
     (row,) = cluster_means(items(rows), ["right"], "-by-cluster")
-    assert (row[2], row[3], row[4], row[7]) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
+    assert (row.split, row.metric, row.value, row.n) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
 
 
-def test_a_contrast_takes_the_items_that_both_sides_have():
-    """Items 0 to 4 in both: four right in the first alone, none in the second alone. p = 2 / 2⁴."""
-    table = items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "shuffled")])
-    found = contrasts(table, [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))])
-    assert [row[:4] for row in found] == [
-        ("D", "original vs shuffled", ALL, "difference:right"),
-        ("D", "original vs shuffled", ALL, "p:right"),
-    ]
-    assert [row[4] for row in found] == [pytest.approx(4 / 5), pytest.approx(1 / 8)]
-    assert [row[7] for row in found] == [5, 5]
-    assert contrasts(items(plain([True])), [Contrast("D", "right", (ORIGINAL, ALL), ("shuffled", ALL))]) == []
+def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_whole_clusters():
+    """Items 0 to 4 in both: four right in the first alone, none in the second alone. p = 2 / 2⁴.
 
-
-def test_a_contrast_flips_the_signs_of_whole_clusters():
-    """Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point."""
-    rows = [
-        (condition, f"{i}", ALL, str(i // 2), condition == ORIGINAL) for condition in (ORIGINAL, "b") for i in range(8)
-    ]
-    difference, p = contrasts(items(rows), [Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))])
+    Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point.
+    """
+    found = contrasts(items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)
+    for row, kind, value in zip(found, ("difference", "p"), (4 / 5, 1 / 8), strict=True):
+        assert row[:5] == ("D", "original vs b", ALL, f"{kind}:right", pytest.approx(value))
+        assert row.n == 5
+    assert contrasts(items(plain([True])), BOTH) == []
+    clusters = [str(i // 2) for i in range(8)]
+    rows = [*plain([True] * 8, clusters=clusters), *plain([False] * 8, "b", clusters)]
+    difference, p = contrasts(items(rows), BOTH)
     assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
     assert difference.low < 1 == difference.high
     assert p.value == pytest.approx(2 / 2**4)
@@ -112,9 +94,8 @@ def test_a_contrast_flips_the_signs_of_whole_clusters():
 def test_floats_are_paired_by_clusters():
     """All five differences are positive: p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴."""
     first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
-    alone = paired(first, second, pl.Series(["a", "b", "c", "d", "e"]))
-    assert (alone.value, alone.p) == (pytest.approx(0.3), pytest.approx(2 / 2**5))
-    assert paired(first, second, pl.Series(["a", "b", "c", "d", "d"])).p == pytest.approx(2 / 2**4)
+    alone, clustered = (paired(first, second, pl.Series(list(clusters))) for clusters in ("abcde", "abcdd"))
+    assert (alone.value, alone.p, clustered.p) == pytest.approx((0.3, 2 / 2**5, 2 / 2**4))
 
 
 def test_holm_adjusts_over_all_tests_and_stands_after_each():
@@ -123,10 +104,8 @@ def test_holm_adjusts_over_all_tests_and_stands_after_each():
     rows = [Row("D", "x", ALL, f"p:{name}", p, None, None, 9) for name, p in tests.items()]
     summary = with_holm(frame([Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
     assert summary.schema == SCHEMA
-    assert summary["metric"].to_list() == [
-        "right",
-        *[f"{prefix}:{name}" for name in "abc" for prefix in ("p", "p_holm")],
-    ]
+    metrics = [f"{prefix}:{name}" for name in tests for prefix in ("p", "p_holm")]
+    assert summary["metric"].to_list() == ["right", *metrics]
     assert summary["tests"].to_list() == [None, None, 3, None, 3, None, 3]
     assert summary["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
 

@@ -23,14 +23,6 @@ def test_a_target_is_the_one_token_that_is_the_word_after_the_same_tokens(text, 
         assert target == (filled[position] if one else NOT_ONE_TOKEN)
 
 
-@pytest.mark.parametrize("name", ["bert-base-cased", "roberta-base"])
-def test_answers_of_negated_lama_are_entries_of_published_vocabularies(name, published_tokenizer):
-    tokenizer = published_tokenizer(name)
-    texts = ["Paris is the capital of [MASK] .", "Steve Lindsey (born [MASK]).", "Birds can [MASK]."]
-    found = target_ids(tokenizer, texts, ["France", "1956", "fly"])
-    assert [tokenizer.token_text(i) for i in found.tolist()] == ["France", "1956", "fly"]
-
-
 def test_words_are_letters_that_stand_alone(small_tokenizer, mini_tokenizer):
     ids = word_ids(small_tokenizer, small_tokenizer.vocab_size).tolist()
     texts = [small_tokenizer.token_text(i) for i in ids]

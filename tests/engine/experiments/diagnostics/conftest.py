@@ -1,14 +1,7 @@
-"""Small tables made by hand, the real ones, and a whole run of them with the bundled model."""
-
-import csv
-from pathlib import Path
+"""Small tables made by hand, and the real ones."""
 
 import pytest
-from asked_stages import diagnostics_stage
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
-from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
-from negengine.engine.inference.model import MaskedLM
-from negengine.engine.runs.stage import FinishedParts
 
 TABLES = {
     "CPRAG-102": """\
@@ -60,33 +53,3 @@ def folder(shared):
 @pytest.fixture(scope="session")
 def real(folder):
     return read_diagnostics(folder)
-
-
-@pytest.fixture(scope="session")
-def rows_of(folder):
-    """Name → the rows of a real table, read by other code."""
-
-    def read(name):
-        with (folder / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-    return read
-
-
-@pytest.fixture(scope="session")
-def decided():
-    """What a stage publishes with a model: items and summary. All items are in one part."""
-
-    def decide(stage, model):
-        assert len(stage.parts) == 1
-        part = stage.decide(model, 0, stage.prepare(0), lambda _done, _sentences: None)
-        files = stage.publish(FinishedParts(Path(), part.rows.lazy(), {}, {}))
-        return files[ITEMS_FILE], files[SUMMARY_FILE]
-
-    return decide
-
-
-@pytest.fixture(scope="session")
-def finished(mini, real, decided):
-    """Items and summary of the real data."""
-    return decided(diagnostics_stage(mini, real, draws=2, seed=7, items_per_part=10_000), MaskedLM(mini))

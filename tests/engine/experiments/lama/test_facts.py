@@ -5,7 +5,6 @@ import json
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.data_sets.misprimed import MISPRIMES, merge
 from negengine.engine.experiments.lama.facts import CORPORA, Fact, read_facts
 
 PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."
@@ -76,34 +75,6 @@ def test_the_misprimed_layout_is_merged_by_fact(tmp_path):
     assert told(found[2]) == ("Squad", "Squad", "water", "Ice is [MASK].", "Ice is not [MASK].")
 
 
-def test_merging_upstreams_files_gives_the_copy_beside_the_project(shared):
-    """Our copy taken apart into upstream's folders, and put together again: the same bytes."""
-    for corpus in CORPORA:
-        path = shared / f"data/datasets/negated-lama/{corpus}.jsonl.gz"
-        content = gzip.decompress(path.read_bytes())
-        members: dict[str, list[dict]] = {}
-        for line in content.decode().splitlines():
-            row = json.loads(line)
-            source = {"uuid" if corpus == "ConceptNet" else "id": row["source_id"]} if "source_id" in row else {}
-            for kind, folder in MISPRIMES.items():
-                if row[f"misprimed_{kind}"] is None:
-                    continue
-                name = row["relation"] + ("_random" if corpus == "TREx" and kind == "random" else "")
-                members.setdefault(f"data/{corpus}/{folder}/{name}.jsonl", []).append(
-                    {
-                        "pred": row["relation"],
-                        "sub_label": row["sub_label"],
-                        "obj_label": row["obj_label"],
-                        "masked_sentences": [row["masked_sentence"]],
-                        "masked_negations": [row["masked_negation"]],
-                        "masked_misprimed": [row[f"misprimed_{kind}"]],
-                        **source,
-                    }
-                )
-        files = {name: "".join(json.dumps(row) + "\n" for row in rows).encode() for name, rows in members.items()}
-        assert merge(files, "upstream") == {f"{corpus}.jsonl": content}
-
-
 def test_lamas_own_templates(tmp_path):
     """Each pair of subject and object once; a template without negation leaves the fact without one."""
     row = {"sub_label": "France", "obj_label": "Paris", "uuid": "x"}
@@ -160,83 +131,60 @@ def test_counts_of_the_copy_beside_the_project(shared):
     found = read_facts([shared / "data/datasets/negated-lama"])
     counts = {corpus: sum(fact.corpus == corpus for fact in found.facts) for corpus in CORPORA}
     assert counts == {"GoogleRE": 499, "TREx": 10469, "ConceptNet": 146, "SQuAD": 51}
-    assert sum(fact.relation == "P159" for fact in found.facts) == 336
     assert sum("low" not in fact.misprimed for fact in found.facts if fact.corpus == "GoogleRE") == 14
-    assert all(fact.negated == fact.affirmative for fact in found.facts if fact.relation == "P159")
+    same = [fact.negated == fact.affirmative for fact in found.facts if fact.relation == "P159"]
+    assert (len(same), all(same)) == (336, True)
 
 
 def test_the_digest_knows_every_query_and_no_path(tmp_path):
-    digests = {
-        read_facts([write(tmp_path / folder / "TREx.jsonl", OURS | change)]).sha256
-        for folder, change in [
-            ("a", {}),
-            ("b", {}),
-            ("c", {"obj_label": "Lyon"}),
-            ("d", {"masked_negation": "No [MASK] ."}),
-            ("e", {"misprimed_low": "Lo? [MASK] ."}),
-        ]
-    }
-    assert len(digests) == 4
+    changes = [{}, {}, {"obj_label": "Lyon"}, {"masked_negation": "No [MASK] ."}, {"misprimed_low": "Lo? [MASK] ."}]
+    files = [write(tmp_path / str(i) / "TREx.jsonl", OURS | change) for i, change in enumerate(changes)]
+    assert len({read_facts([file]).sha256 for file in files}) == 4
 
 
 # ---------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"obj_label": ""}, r"TREx\.jsonl:2: obj_label is ''; a text is needed"),
-        ({"relation": 36}, r"TREx\.jsonl:2: relation is 36; a text is needed"),
-        ({"masked_sentence": "No mask."}, r"TREx\.jsonl:2: 'No mask\.' has no \[MASK\]; it must have one$"),
-        ({"masked_negation": "[MASK] [MASK]"}, r"TREx\.jsonl:2: '\[MASK\] \[MASK\]' has 2 \[MASK\]; it must"),
-        ({"misprimed_high": "Rome?"}, r"TREx\.jsonl:2: 'Rome\?' has no \[MASK\]"),
-        ({"relation": "P|36"}, r"TREx\.jsonl:2: relation is 'P\|36'; a relation must not have a \|"),
-        ({}, r"TREx\.jsonl:2: the same fact as in .*TREx\.jsonl:1; give each file once"),
-    ],
-)
-def test_a_bad_row_of_ours(change, message, tmp_path):
-    with pytest.raises(InputError, match=message) as caught:
-        read_facts([write(tmp_path / "TREx.jsonl", OURS, OURS | change)])
-    assert "\n" not in str(caught.value)
-
-
 LACKING = {"sub_label": "a", "obj_label": "b"}
+OTHER_NEGATION = upstream("Cat", masked_negations=["Not [MASK] ."])
+BAD_ROWS = {
+    r"2: obj_label is ''; a text is needed": {"obj_label": ""},
+    r"2: relation is 36; a text is needed": {"relation": 36},
+    r"2: 'No mask\.' has no \[MASK\]; it must have one$": {"masked_sentence": "No mask."},
+    r"2: '\[MASK\] \[MASK\]' has 2 \[MASK\]; it must": {"masked_negation": "[MASK] [MASK]"},
+    r"2: 'Rome\?' has no \[MASK\]": {"misprimed_high": "Rome?"},
+    r"2: relation is 'P\|36'; a relation must not have a \|": {"relation": "P|36"},
+    r"2: the same fact as in .*TREx\.jsonl:1; give each file once": {},
+}
+BAD_FILES = {
+    r"TREx\.jsonl:1: the file is empty": {"TREx.jsonl": "\n \r\n"},
+    r"TREx\.jsonl:1: not JSON": {"TREx.jsonl": "{]\n"},
+    r"TREx\.jsonl:1: sub_label is missing; a text": {"TREx.jsonl": {"masked_sentence": PARIS, "relation": "P36"}},
+    r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx": {"facts.jsonl": OURS},
+    r"P36\.jsonl:1: masked_negations is \[\]; a l": {"TREx/random/P36.jsonl": upstream("Cat", masked_negations=[])},
+    r"P36\.jsonl: a folder .* must be named high_ranked or low_ranked or ran": {"TREx/P36.jsonl": upstream("Cat")},
+    r"P36\.jsonl: LAMA's templates are missing": {"TREx/P36.jsonl": LACKING},
+    r"relations\.jsonl: there is no template of P36, which .*P36\.jsonl needs": {
+        "relations.jsonl": {"relation": "P1", "template": "[X] [Y]"},
+        "TREx/P36.jsonl": LACKING,
+    },
+    r"P36\.jsonl: the file's name must be a rela": {"GoogleRE/P36.jsonl": LACKING},
+    r"test\.jsonl:1: masked_sentences is missing": {"ConceptNet/test.jsonl": LACKING},
+    r"P36_random\.jsonl:1: the negation of .* differs from .*P36\.jsonl:1": {
+        "TREx/high_ranked/P36.jsonl": upstream("Rome"),
+        "TREx/random/P36_random.jsonl": OTHER_NEGATION,
+    },
+    r"there is no \.jsonl file in it; give LAMA's data folder, or a file": {},
+}
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"TREx.jsonl": "\n \r\n"}, r"TREx\.jsonl:1: the file is empty"),
-        ({"TREx.jsonl": "{]\n"}, r"TREx\.jsonl:1: not JSON"),
-        ({"TREx.jsonl": {"masked_sentence": PARIS, "relation": "P36"}}, r"TREx\.jsonl:1: sub_label is missing; a text"),
-        ({"facts.jsonl": OURS}, r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx"),
-        (
-            {"TREx/random/P36.jsonl": upstream("Cat", masked_negations=[])},
-            r"P36\.jsonl:1: masked_negations is \[\]; a l",
-        ),
-        (
-            {"TREx/P36.jsonl": upstream("Cat")},
-            r"P36\.jsonl: a folder .* must be named high_ranked or low_ranked or ran",
-        ),
-        ({"TREx/P36.jsonl": LACKING}, r"P36\.jsonl: LAMA's templates are missing"),
-        (
-            {"relations.jsonl": {"relation": "P1", "template": "[X] [Y]"}, "TREx/P36.jsonl": LACKING},
-            r"relations\.jsonl: there is no template of P36, which .*P36\.jsonl needs",
-        ),
-        ({"GoogleRE/P36.jsonl": LACKING}, r"P36\.jsonl: the file's name must be a rela"),
-        ({"ConceptNet/test.jsonl": LACKING}, r"test\.jsonl:1: masked_sentences is missing"),
-        (
-            {
-                "TREx/high_ranked/P36.jsonl": upstream("Rome"),
-                "TREx/random/P36_random.jsonl": upstream("Cat", masked_negations=["Not [MASK] ."]),
-            },
-            r"P36_random\.jsonl:1: the negation of .* differs from .*P36\.jsonl:1",
-        ),
-        ({}, r"there is no \.jsonl file in it; give LAMA's data folder, or a file"),
-    ],
-)
-def test_bad_files(files, message, tmp_path):
-    for name, row in files.items():
-        write(tmp_path / name, row)
-    with pytest.raises(InputError, match=message):
-        read_facts([tmp_path])
+def test_a_bad_row_or_file_is_refused_in_one_line(tmp_path):
+    cases = BAD_FILES | {rf"TREx\.jsonl:{said}": {"TREx.jsonl": [OURS, OURS | row]} for said, row in BAD_ROWS.items()}
+    for number, (said, files) in enumerate(cases.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, rows in files.items():
+            write(folder / name, *(rows if isinstance(rows, list) else [rows]))
+        with pytest.raises(InputError, match=said) as caught:
+            read_facts([folder])
+        assert "\n" not in str(caught.value)

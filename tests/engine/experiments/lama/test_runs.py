@@ -1,6 +1,7 @@
 """`ng.lama`: its sentences, what it excludes and refuses, comparisons, methods, and what `verify` finds."""
 
 import json
+from pathlib import Path
 
 import negengine as ng
 import polars as pl
@@ -22,17 +23,12 @@ FACTS = [("paris", "France"), ("rome", "Italy"), ("london", "England"), ("unspea
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "TREx.jsonl"
-    rows = [
-        {
-            "relation": "P36",
-            "sub_label": land,
-            "obj_label": answer,
-            "masked_sentence": f"The capital of {land} is [MASK] .",
-            **({"masked_negation": f"The capital of {land} is not [MASK] ."} if land != "Italy" else {}),
-            "misprimed_low": f"Berlin? The capital of {land} is [MASK] .",
-        }
-        for answer, land in FACTS
-    ]
+    rows = []
+    for answer, land in FACTS:
+        query = f"The capital of {land} is [MASK] ."
+        row = {"relation": "P36", "sub_label": land, "obj_label": answer, "masked_sentence": query}
+        row |= {} if land == "Italy" else {"masked_negation": query.replace("is", "is not")}
+        rows.append(row | {"misprimed_low": f"Berlin? {query}"})
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
 
@@ -59,19 +55,16 @@ def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, dat
     assert negated.select("expected", "correct", "rank", "logprob").null_count().row(0) == (2,) * 4
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"corpus": "Wikipedia"}, "--corpus Wikipedia: give GoogleRE, TREx"),
-        ({"vocabulary": "nouns"}, "--vocabulary nouns: not all, not words, and not a file"),
-        ({"data": "nowhere"}, "nowhere: "),
-        ({"precision": "mixed"}, "--precision mixed: lama reports ranks and probabilities"),
-    ],
-)
-def test_wrong_options_are_one_line(mini, data, tmp_path, options, message):
-    model = ng.load(mini.folder, precision=options.pop("precision", "auto"))
-    with pytest.raises(InputError, match=message):
-        lama(model, **{"data": data, "output": tmp_path / "run", **options})
+def test_wrong_options_are_one_line(mini, data, tmp_path):
+    for message, options in {
+        "--corpus Wikipedia: give GoogleRE, TREx": {"corpus": "Wikipedia"},
+        "--vocabulary nouns: not all, not words, and not a file": {"vocabulary": "nouns"},
+        "nowhere: ": {"data": "nowhere"},
+        "--precision mixed: lama reports ranks and probabilities": {"precision": "mixed"},
+    }.items():
+        model = ng.load(mini.folder, precision=options.pop("precision", "auto"))
+        with pytest.raises(InputError, match=message):
+            lama(model, **{"data": data, "output": tmp_path / "run", **options})
     assert not (tmp_path / "run").exists()
 
 
@@ -93,24 +86,21 @@ def test_a_run_is_told_cited_drawn_compared_and_made_again(run, tmp_path):
     assert groups.select("relation", "value").rows() == [("P36", pytest.approx(100 * rate))]
 
 
-@pytest.mark.parametrize("vocabulary", ["all", "words", "list"])
-def test_a_finished_run_has_no_damage_and_is_compared_where_the_same_tokens_are_ranked(
-    mini, data, run, vocabulary, tmp_path
-):
-    found = run
-    if vocabulary != "all":
-        words = tmp_path / "words.txt"
-        words.write_text("".join(f"{word}\n" for word in ("paris", "rome", "london", "water", "fire")))
-        chosen = str(words) if vocabulary == "list" else "words"
-        found = lama(mini.folder, data=data, vocabulary=chosen, output=tmp_path / "run", progress=False)
-        with pytest.raises(InputError, match="cannot be compared: vocabulary all, there"):
-            compare(run, found)
-    verified = ng.verify(found, sample=100)
-    assert not verified.damage
-    assert {check.what: check.n for check in verified.checks if "again by" in check.what} == {
-        "items decided again by the reference model": len(found.sentences()),
-        "correlations decided again by the reference model": found.items["spearman"].count(),
-    }
+def test_every_sentence_and_correlation_is_that_of_the_reference_model_with_each_vocabulary(mini, data, run, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("paris\nrome\nlondon\nwater\nfire\n")
+    for vocabulary in ("all", "words", str(words)):
+        output = tmp_path / f"run of {Path(vocabulary).name}"
+        found = lama(mini.folder, data=data, vocabulary=vocabulary, output=output, progress=False)
+        if vocabulary != "all":
+            with pytest.raises(InputError, match="cannot be compared: vocabulary all, there"):
+                compare(run, found)
+        verified = ng.verify(found, sample=100)
+        assert not verified.damage
+        assert {check.what: check.n for check in verified.checks if "again by" in check.what} == {
+            "items decided again by the reference model": len(found.sentences()),
+            "correlations decided again by the reference model": found.items["spearman"].count(),
+        }
 
 
 LIES = {

@@ -1,10 +1,8 @@
 """Small classifiers with random weights, random pairs, and whole runs over them."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import torch
+from classifier_checkpoints import WORDS, save_classifier
 from negengine.engine.basics.choices import Task
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.nli.nli import NliRun
@@ -18,49 +16,22 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
 from negengine.export.build import build
-from transformers import BertConfig, BertForSequenceClassification
-from word_tokenizer import UNMASKED, labelled, word_tokenizer
 
 BENCHMARK = "data/datasets/negation-nli"
 HEADER = "index\tText\tHypothesis\tgold_label\r\n"
-SENTENCE = "the man is not in a park no one sleeps dog runs never outside . woman does sleep run two people are"
-WORDS = SENTENCE.split()
 HEADS = {"three-way": ("contradiction", "entailment", "neutral"), "two-way": ("not_entailment", "entailment")}
 LONGEST = 16
 PAIRS_PER_PART = 40
 
 
-def save_checkpoint(folder, names, seed):
-    tokenizer = word_tokenizer(WORDS, UNMASKED)
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=40,
-        initializer_range=0.5,
-        **labelled(names),
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(scope="session")
 def classifiers(tmp_path_factory):
     """Head → checkpoint and exported model."""
-    made = {}
+    made, task = {}, Task.TEXT_CLASSIFICATION
     for head, names in HEADS.items():
         folder = tmp_path_factory.mktemp("classifier")
-        checkpoint = save_checkpoint(folder / head, names, seed=3)
-        made[head] = (
-            checkpoint,
-            load_exported(
-                build(str(checkpoint), folder / "out", task=Task.TEXT_CLASSIFICATION), task=Task.TEXT_CLASSIFICATION
-            ),
-        )
+        checkpoint = save_classifier(folder / head, "bert", names, max_position_embeddings=40, initializer_range=0.5)
+        made[head] = checkpoint, load_exported(build(str(checkpoint), folder / "out", task=task), task=task)
     return made
 
 
@@ -76,23 +47,20 @@ def classifier(head, classifiers):
     return classifiers[head]
 
 
-def random_sentence(random):
-    return " ".join(random.choice(WORDS, random.integers(2, 12)))
-
-
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     """Random pairs: 90 new and 60 original ones of RTE, 60 new ones of SNLI; some are longer than 16 tokens."""
     folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
-    golds = {"RTE": TWO_WAY, "SNLI": THREE_WAY}
-    for source, n in (("RTE", 90), ("SNLI", 60)):
-        rows = [
-            f"{i}\t{random_sentence(random)}\t{random_sentence(random)}\t{random.choice(golds[source])}\r\n"
-            for i in range(n)
-        ]
-        (folder / f"{source}.txt").write_bytes((HEADER + "".join(rows)).encode("cp1252"))
-    rows = [f"{i}\t{random_sentence(random)}\t{random_sentence(random)}\t{random.choice(TWO_WAY)}\n" for i in range(60)]
-    (folder / "dev.tsv").write_text("index\tsentence1\tsentence2\tlabel\n" + "".join(rows))
+
+    def rows(n, golds):
+        for i in range(n):
+            first, second = (" ".join(random.choice(WORDS, random.integers(2, 12))) for _ in range(2))
+            yield f"{i}\t{first}\t{second}\t{random.choice(golds)}\r\n"
+
+    original = HEADER.replace("Text", "sentence1").replace("Hypothesis", "sentence2")
+    files = {"RTE.txt": (HEADER, 90, TWO_WAY), "SNLI.txt": (HEADER, 60, THREE_WAY), "dev.tsv": (original, 60, TWO_WAY)}
+    for name, (header, n, golds) in files.items():
+        (folder / name).write_bytes((header + "".join(rows(n, golds))).encode("cp1252"))
     return folder
 
 
@@ -103,13 +71,9 @@ def judgements(exported, data, sources=("RTE", "SNLI")):
     return Judgements.plan(exported, head, sets, max_length=LONGEST, pairs_per_part=PAIRS_PER_PART)
 
 
-def execution(*, shard="1/1", executor=None, batch_tokens=100):
-    return Execution(
-        executor or ThisProcess(CPU),
-        Opening(batch_tokens=batch_tokens, threads=1),
-        shard=Shard.parse(shard),
-        reporter=Reporter(silent=True),
-    )
+def execution(shard="1/1"):
+    opening = Opening(batch_tokens=100, threads=1)
+    return Execution(ThisProcess(CPU), opening, shard=Shard.parse(shard), reporter=Reporter(silent=True))
 
 
 @pytest.fixture(scope="session")
@@ -127,8 +91,3 @@ def runs(classifiers, data, tmp_path_factory):
 def finished(head, runs):
     """The run of the same classifier."""
     return runs[head]
-
-
-def results(folder: Path):
-    """The bytes of the final files."""
-    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}

@@ -10,29 +10,26 @@ from .conftest import BENCHMARK, HEADER
 E, C, N, NOT = Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL, Label.NOT_ENTAILMENT
 
 
-@pytest.mark.parametrize("source", ["RTE", "SNLI", "MNLI"])
-def test_label_shares_of_the_real_files_are_those_of_table_5(source, shared):
-    pairs = read_benchmark(shared / BENCHMARK / f"{source}.txt", source).pairs
-    assert len(pairs) == 1500
-    for split in ("Tneg-H", "T-Hneg", "Tneg-Hneg", "all"):
-        own = [pair.gold for pair in pairs if split in {pair.kind, "all"}]
-        assert len(own) == (1500 if split == "all" else 500)
-        shares = [round(100 * own.count(label) / len(own), 1) for label in SOURCES[source]]
-        assert shares == published("nli")[source]["labels"][split]
-    if source == "RTE":  # the files are in cp1252
-        assert {char for pair in pairs for char in pair.text + pair.hypothesis if ord(char) > 127} == set("éá£")
+def test_label_shares_of_the_real_files_are_those_of_table_5(shared):
+    for source, labels in SOURCES.items():
+        pairs = read_benchmark(shared / BENCHMARK / f"{source}.txt", source).pairs
+        for split, shares in published("nli")[source]["labels"].items():
+            own = [pair.gold for pair in pairs if split in {pair.kind, "all"}]
+            assert len(own) == (1500 if split == "all" else 500)
+            assert [round(100 * own.count(label) / len(own), 1) for label in labels] == shares
+        if source == "RTE":  # the files are in cp1252
+            assert {char for pair in pairs for char in pair.text + pair.hypothesis if ord(char) > 127} == set("éá£")
 
 
-def benchmark(tmp_path, body, encoding="cp1252"):
-    path = tmp_path / "RTE.txt"
-    path.write_bytes((HEADER + body).encode(encoding))
-    return path
+def pairs_of(tmp_path, body, encoding="cp1252"):
+    (tmp_path / "RTE.txt").write_bytes((HEADER + body).encode(encoding))
+    return read_benchmark(tmp_path / "RTE.txt", "RTE").pairs
 
 
 def test_the_type_of_a_pair_follows_from_its_index(tmp_path):
     body = "".join(f"{i}\tcafé\tb\tentailment\r\n" for i in (5, 0, 1, 3, 2))
     for encoding in ("cp1252", "utf-8-sig"):  # a copy that somebody has saved
-        pairs = read_benchmark(benchmark(tmp_path, body, encoding), "RTE").pairs
+        pairs = pairs_of(tmp_path, body, encoding)
         kinds = {pair.item: pair.kind for pair in pairs}
         assert kinds == {0: "Tneg-H", 1: "T-Hneg", 2: "Tneg-Hneg", 3: "Tneg-H", 5: "Tneg-Hneg"}
         assert pairs[0].text == "café"
@@ -63,8 +60,6 @@ def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, 
         read_sets(tmp_path, {}, ["RTE"])
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match=r"SNLI\.txt: cannot be read"):
-        read_sets(tmp_path, {}, ["SNLI"])
 
 
 # ---------------------------------------------------------------- ids
@@ -73,14 +68,13 @@ def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, 
 def test_a_pair_has_the_same_id_in_every_file_and_any_other_pair_another(tmp_path):
     """Row numbers and indices say nothing of the pair: a file with other rows before it changes them."""
     rows = ("the dog\tthe cat\tentailment\r\n", "a man\ta park\tentailment\r\n")
-    first = read_benchmark(benchmark(tmp_path, f"0\t{rows[0]}3\t{rows[1]}"), "RTE").pairs
-    second = read_benchmark(benchmark(tmp_path, f"0\t{rows[1]}3\t{rows[0]}"), "RTE").pairs
-    assert {pair.text: pair.id for pair in first} == {pair.text: pair.id for pair in second}
+    both = [pairs_of(tmp_path, f"0\t{one}3\t{other}") for one, other in (rows, rows[::-1])]
+    assert [pair.id for pair in both[0]] == [pair.id for pair in reversed(both[1])]
     body = (
         "0\ta\tb\tentailment\r\n1\ta\tb\tentailment\r\n3\ta\tb\tnot_entailment\r\n"
         "6\ta b\t.\tentailment\r\n9\ta\tb .\tentailment\r\n12\ta\tb\tentailment\r\n"
     )
-    ids = {pair.item: pair.id for pair in read_benchmark(benchmark(tmp_path, body), "RTE").pairs}
+    ids = {pair.item: pair.id for pair in pairs_of(tmp_path, body)}
     assert len(set(ids.values())) == 6
     assert ids[12] == f"{ids[0]}-2"
 
@@ -106,12 +100,7 @@ MNLI_ROW = "0\t1\t1n\tfiction\t( a )\t( b )\t(A)\t(B)\ta\tb\tneutral\tneutral\tc
     [
         ("RTE", GLUE_RTE, [("It is.", 'It’s not "so', NOT), ("It was.", "It was.", E)], 0),  # without quoting
         ("MNLI", f"{GLUE_MNLI}\n{MNLI_ROW}\n", [("a", "b", C)], 0),  # the gold label, not an annotator's
-        (
-            "SNLI",
-            f"{SNLI_OWN}\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n",
-            [("c", "d", N)],
-            1,
-        ),
+        ("SNLI", f"{SNLI_OWN}\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n", [("c", "d", N)], 1),
     ],
 )
 def test_the_layouts_of_original_sets(source, content, pairs, skipped, tmp_path):
@@ -127,6 +116,10 @@ def test_the_layouts_of_original_sets(source, content, pairs, skipped, tmp_path)
         (b"index\tsentence1\tsentence2\n0\ta\tb\n", "dev.tsv:1: no column gold_label or label; the header has index"),
         (b"index\tsentence1\tsentence2\tlabel\n0\ta\xe9\tb\tentailment\n", "dev.tsv:2: byte 0xe9 is not UTF-8"),
         (b"sentence1\tsentence2\tlabel\na\tb\t-\n", "dev.tsv:2: no row has a gold label"),
+        (
+            b"promptID\tsentence1\tsentence2\tlabel\n1\ta\tb\tentailment\n",
+            "dev.tsv:1: the column promptID is that",
+        ),
     ],
 )
 def test_bad_original_sets_are_refused(content, message, tmp_path):

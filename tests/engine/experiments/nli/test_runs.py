@@ -11,30 +11,23 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.experiment import options_of
 from negengine.engine.experiments.nli.nli import Nli, nli
-from negengine.engine.experiments.nli.nli_pairs import read_sets
+from negengine.engine.experiments.nli.nli_pairs import KINDS, read_sets
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
 from negengine.engine.results.report.side_by_side import chapters
 
-from .conftest import LONGEST
+from .conftest import HEADS, LONGEST
 
 COLUMNS = ["item", "condition", "premise", "hypothesis", "expected", "answer", "correct", "failed", "rank", "logprob"]
 
 
 @pytest.fixture(scope="module")
 def library_run(classifiers, data, tmp_path_factory):
+    folder, original = str(classifiers["two-way"][1].folder), {"RTE": data / "dev.tsv"}
     output = tmp_path_factory.mktemp("run") / "nli"
-    return nli(
-        str(classifiers["two-way"][1].folder),
-        data=data,
-        source="RTE",
-        original={"RTE": data / "dev.tsv"},
-        max_length=LONGEST,
-        output=output,
-        progress=False,
-    )
+    return nli(folder, data=data, source="RTE", original=original, max_length=LONGEST, output=output, progress=False)
 
 
 def test_a_run_is_told_documented_cited_and_made_again(library_run, runs, tmp_path):
@@ -93,28 +86,19 @@ def test_two_models_are_compared_where_they_are_scored_alike(runs):
     """On SNLI a two-way model is not asked the question of a three-way model, so only RTE is compared."""
     found = compare(runs["three-way"], runs["two-way"]).frame
     assert set(found["dataset"]) == {"RTE"}
-    assert found.select("condition", "split", "n").rows() == [
-        ("original", "all", 60),
-        ("new", "all", 90),
-        ("new", "Tneg-H", 30),
-        ("new", "T-Hneg", 30),
-        ("new", "Tneg-Hneg", 30),
-    ]
-    right = {
-        head: run.items.filter(pl.col("dataset") == "RTE", pl.col("condition") == "new")["correct"].mean()
-        for head, run in runs.items()
-    }
-    difference = found.row(by_predicate=(pl.col("condition") == "new") & (pl.col("split") == "all"), named=True)
-    assert difference["difference"] == pytest.approx(100 * (right["three-way"] - right["two-way"]))
+    sizes = {("original", "all"): 60, ("new", "all"): 90} | {("new", kind): 30 for kind in KINDS}
+    assert found.select("condition", "split", "n").rows() == [(*key, n) for key, n in sizes.items()]
+    three, two = (runs[head].items.filter(dataset="RTE", condition="new")["correct"].mean() for head in HEADS)
+    [difference] = found.filter(condition="new", split="all")["difference"]
+    assert difference == pytest.approx(100 * (three - two))
 
 
 def test_a_finished_run_has_no_damage(finished, classifier):
     checkpoint, _ = classifier
     found = ng.verify(finished, sample=len(finished.items), torch=str(checkpoint))
     assert not found.damage
-    samples = [(check.what, check.n) for check in found.checks if "again by" in check.what]
-    n = len(finished.items)
-    assert samples == [("pairs decided again by the reference model", n), ("pairs decided again by PyTorch", n)]
+    samples = {check.what.partition(" again by ")[2]: check.n for check in found.checks if " again by " in check.what}
+    assert samples == dict.fromkeys(("the reference model", "PyTorch"), len(finished.items))
 
 
 def test_lies_about_a_pair_or_an_accuracy_are_found(runs, tmp_path):

@@ -57,6 +57,11 @@ def test_shares_and_drops():
     items = items_of([*original, *new_triples([(True, True, True)])])
     summary = summarise(items.with_columns(truncated=pl.Series([False] * 4 + [True, False, False])))
     wanted = {
+        ("original", "all", "accuracy"): 0.75,
+        ("original", "all", "majority"): 1,
+        ("original", "all", "label_share:neutral"): 1,
+        ("original", "negation", "accuracy"): 0,
+        ("new", "T-Hneg", "accuracy"): 1,
         ("original", "all", "negation_share"): 0.25,
         ("new", "all", "drop"): 0.75 - 1,
         ("new", "all", "drop_from_negation"): 0 - 1,
