@@ -168,6 +168,8 @@ class _OneRow(RowRules):
         return rows[:1] if node.op_type in {"MultiHeadAttention", "MatMul"} else rows
 
     def whole_inputs(self, node: ir.Node) -> Sequence[ir.Value]:
+        if node.op_type == "MultiHeadAttention":  # whose keys may be its queries
+            return [value for value in node.inputs[1:] if value is not None]
         rows = self.row_inputs(node)
         return [value for value in node.inputs if value is not None and value not in rows]
 

@@ -1,15 +1,19 @@
 """Tiny checkpoints of every family, with random weights, made in the tests: there is no download anywhere."""
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 import torch
@@ -20,8 +24,11 @@ from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
 from negengine.export.passes import Context
+from negengine.export.quiet import quiet
+from negengine.export.trace import OPSET
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
+from onnx.parser import parse_model
 
 from .families import ROWS, save_tiny
 from .tokenizer_files import tokenizer_json
@@ -43,61 +50,44 @@ def context(**known) -> Context:
     return Context(**plain | {"standard_attention": False} | known)
 
 
-def graph_of(nodes, inputs, outputs, constants, opset=17) -> Graph:
-    """A small graph: inputs and outputs as (name, type, shape), constants by name."""
-    made = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info(*value) for value in inputs],
-        [helper.make_tensor_value_info(*value) for value in outputs],
-        [numpy_helper.from_array(values, name) for name, values in constants.items()],
-    )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return Graph(ir.from_proto(helper.make_model(made, opset_imports=opsets, ir_version=8)))
+def graph_of(text: str, **constants: NDArray[Any]) -> Graph:
+    """A graph in ONNX's text syntax, `(inputs) => (outputs) { nodes }`, and its constants."""
+    made = parse_model(f'<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> small {text}')
+    made.graph.initializer.extend(numpy_helper.from_array(values, name) for name, values in constants.items())
+    return Graph(ir.from_proto(made))
 
 
-class Nodes:
-    """A graph that is written node by node; constants are random or given."""
-
-    def __init__(self):
-        self.nodes, self.constants, self.random = [], {}, np.random.default_rng(0)
-
-    def add(self, kind, inputs, output=None, domain="", **attributes):
-        output = output or f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
-        return output
-
-    def keep(self, values):
-        name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(values)
-        return name
-
-    def weight(self, *shape):
-        return self.keep(self.random.normal(size=shape).astype(np.float32))
-
-    def number(self, value):
-        return self.keep(np.int64(value))
-
-    def numbers(self, *values):
-        return self.keep(np.array(values, np.int64))
-
-    def graph(self, ids, vocabulary):
-        """From ids of a type to logits."""
-        inputs, logits = [("input_ids", ids, ["batch", "length"])], ["batch", "length", vocabulary]
-        return graph_of(self.nodes, inputs, [("logits", TensorProto.FLOAT, logits)], self.constants)
+class _Computing(torch.nn.Module):
+    def __init__(self, compute: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.forward = compute
 
 
-def values_of(graph: Graph, feeds, names):
-    """What a graph computes for some of its values, by name."""
-    values = {value.name: value for node in graph.nodes for value in node.outputs}
-    (found,) = observe(graph, [feeds], [values[name] for name in names])
-    return {name: found[values[name]] for name in names}
+def traced(compute: Callable[[torch.Tensor], torch.Tensor]) -> Graph:
+    """A function of ids, int64 [B, L], to logits as PyTorch's tracer writes it."""
+    stream, axes = io.BytesIO(), {0: "batch", 1: "length"}
+    with quiet():
+        torch.onnx.export(
+            *(_Computing(compute), (torch.zeros(2, 7, dtype=torch.int64),), stream),
+            input_names=["input_ids"],
+            output_names=["logits"],
+            dynamic_axes={"input_ids": axes, "logits": axes},
+            do_constant_folding=False,
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    return Graph(ir.from_proto(onnx.load_from_string(stream.getvalue())))
+
+
+def values_of(graph: Graph, feeds, name="logits"):
+    """What a graph computes for one of its values."""
+    (value,) = (value for node in graph.nodes for value in node.outputs if value.name == name)
+    ((found,),) = (seen.values() for seen in observe(graph, [feeds], [value]))
+    return found
 
 
 def operators(graph: Graph) -> dict[str, int]:
-    """How many nodes a graph has of each operator."""
-    kinds = [node.op_type for node in graph.nodes]
-    return {kind: kinds.count(kind) for kind in kinds}
+    return Counter(node.op_type for node in graph.nodes)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from negengine.export.checkpoint import load, locate
 from negengine.export.graph import Graph, array
 from negengine.export.parity import compare, reference_logits
 from negengine.export.samples import with_masks
-from negengine.export.tasks import TASKS
+from negengine.export.tasks import FILL_MASK
 from transformers import AutoModelForMaskedLM
 
 
@@ -18,7 +18,7 @@ from transformers import AutoModelForMaskedLM
 def reference(checkpoint):
     """Sentences, and PyTorch's logits for them."""
     model = AutoModelForMaskedLM.from_pretrained(checkpoint("bert")).eval()
-    head = TASKS["fill-mask"].head
+    head = FILL_MASK.head
     sentences = with_masks(load(locate(str(checkpoint("bert"))), head), False)
     return sentences, reference_logits(model, sentences, "tiny")
 
