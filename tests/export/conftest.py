@@ -1,10 +1,7 @@
 """Tiny checkpoints of every family, with random weights, made in the tests: there is no download anywhere."""
 
 import io
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -29,6 +26,7 @@ from negengine.export.trace import OPSET
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.parser import parse_model
+from transformers.utils import hub as transformers_hub
 
 from .families import ROWS, save_tiny
 from .tokenizer_files import tokenizer_json
@@ -133,32 +131,15 @@ def classifier(once) -> Callable[[str, str], tuple[Path, ExportedModel]]:
 
 
 @pytest.fixture
-def from_hub(tmp_path):
-    """Runs code in a process of its own, which reads the hub's address at its start; gives the lines that it prints."""
-
-    def run(code, address, *arguments, **environment):
-        own = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}
-        command = [sys.executable, "-c", code, *arguments]
-        environment = {**os.environ, **own, **environment}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
-
-    return run
-
-
-@pytest.fixture
 def use_hub(tmp_path, monkeypatch):
-    """Lets the hub's library in this process ask an address, or be offline; its cache is that of `from_hub`."""
+    """Lets the hub's library ask an address, or be offline, with a cache of its own."""
+    cache = str(tmp_path / "hf" / "hub")
 
     def use(address, *, offline=False):
         template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
         monkeypatch.setattr(file_download, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        for name, value in {
-            "ENDPOINT": address,
-            "HF_HUB_CACHE": str(tmp_path / "hf" / "hub"),
-            "HF_HUB_OFFLINE": offline,
-        }.items():
+        monkeypatch.setattr(transformers_hub, "TRANSFORMERS_CACHE", cache)
+        for name, value in {"ENDPOINT": address, "HF_HUB_CACHE": cache, "HF_HUB_OFFLINE": offline}.items():
             monkeypatch.setattr(constants, name, value)
         reset_sessions()  # they know whether the library is offline
 

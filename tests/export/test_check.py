@@ -42,18 +42,12 @@ def test_all_that_stands_against_an_export_is_said_at_once_and_nothing_is_writte
     assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
 
 
-CHECK = """
-import json, sys
-from negengine.export.check import check
-print(json.dumps(check(sys.argv[1]).document()))
-"""
-
-
-def test_of_the_hub_the_weights_are_not_fetched(checkpoint, from_hub):
+def test_of_the_hub_the_weights_are_not_fetched(checkpoint, use_hub):
     with serve({"lab/tiny": checkpoint("bert")}) as hub:
-        (line,) = from_hub(CHECK, hub.address, "lab/tiny")
-    found = {item["what"]: item["said"] for item in json.loads(line)["findings"]}
-    assert json.loads(line)["possible"]
+        use_hub(hub.address)
+        verdict = check("lab/tiny")
+    found = {finding.what: finding.said for finding in verdict.findings}
+    assert verdict.possible
     assert found["head"] == "BertForMaskedLM (the weights are not here to look at)"
     assert found["weights"].startswith("safetensors, 0.")
     assert not [path for path in hub.asked if path.endswith(".safetensors")]

@@ -8,12 +8,11 @@ import pytest
 from hub_here import serve
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
+from negengine.export.build import build
 from negengine.export.checkpoint import Source, locate
 from negengine.export.checkpoint_files import licence_in, licence_of
 from negengine.export.needs import Needs, check, estimate, free_disk, free_memory
 from safetensors.numpy import save_file
-
-# ---------------------------------------------------------------- the hub, served here
 
 
 @pytest.fixture(scope="module")
@@ -22,20 +21,12 @@ def hub(checkpoint):
         yield served.address
 
 
-EXPORT = """
-import sys
-from pathlib import Path
-from negengine.export.build import build
-build("lab/tiny@v1", Path(sys.argv[1]))
-"""
 NOWHERE = "http://127.0.0.1:9"
 
 
-@pytest.mark.everything
-@pytest.mark.long
-def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, from_hub, use_hub, tmp_path):
-    from_hub(EXPORT, hub, str(tmp_path / "out"))
-    exported = load_exported(tmp_path / "out")
+def test_a_model_of_the_hub_is_fetched_once_and_then_found_in_the_cache(hub, use_hub, tmp_path):
+    use_hub(hub)
+    exported = load_exported(build("lab/tiny@v1", tmp_path / "out"))
     assert (exported.name, exported.revision) == ("lab/tiny@v1", "b" * 40)
     use_hub(NOWHERE, offline=True)
     assert locate("lab/tiny@v1").revision == "b" * 40
@@ -71,9 +62,6 @@ def test_a_revision_is_a_model_of_its_own(revision, name, monkeypatch, tmp_path)
         locate(f"lab/tiny@{revision}", "v2")
 
 
-# ---------------------------------------------------------------- the licence
-
-
 @pytest.mark.parametrize(
     ("card", "licence"),
     [
@@ -97,9 +85,6 @@ def test_the_bundled_model_names_its_licence_and_without_a_card_there_is_none(tm
     for name in ("config.json", "tokenizer.json"):
         (tmp_path / name).write_bytes((Path(bundled.location) / name).read_bytes())
     assert licence_of(locate(str(tmp_path))) is None
-
-
-# ---------------------------------------------------------------- memory and disk
 
 
 def test_needs_follow_from_the_files_of_weights(tmp_path):

@@ -16,6 +16,7 @@ from negengine.export.check import check
 from negengine.export.families import FAMILIES, Family
 from negengine.export.tasks import TASKS
 from negengine.export.training.base import Base
+from random_checkpoints import save
 from safetensors.torch import load_file
 from transformers import (
     AutoModelForSequenceClassification,
@@ -27,7 +28,7 @@ from transformers import (
 )
 from word_tokenizer import word_tokenizer
 
-from .unsuitable import UNSUITABLE, save_unsuitable
+from .families import UNSUITABLE, save_unsuitable
 
 PAIRS, TOKENS = "text-classification", "token-classification"
 
@@ -176,6 +177,10 @@ def test_what_cannot_fit_is_refused_before_the_work(copy, tmp_path, monkeypatch)
 # ---------------------------------------------------------------- a model for something else
 
 
+def saved(name, **options):
+    return lambda folder: save_classifier(folder / name, "bert", **options)
+
+
 def saved_gpt(folder):
     GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=11)).save_pretrained(folder / "gpt")
     return folder / "gpt"
@@ -183,45 +188,32 @@ def saved_gpt(folder):
 
 def saved_fnet(folder):
     config = FNetConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, intermediate_size=16, num_labels=3)
-    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder / "fnet")
-    word_tokenizer(WORDS).save_pretrained(folder / "fnet")
-    return folder / "fnet"
-
-
-def saved(name, **options):
-    def save(folder):
-        save_classifier(folder / name, "bert", **options)
-        return folder / name
-
-    return save
-
-
-def named(name):
-    return lambda _: name
+    model = AutoModelForSequenceClassification.from_config(config)
+    return save(folder / "fnet", model, word_tokenizer(WORDS))
 
 
 TRIED = r"\(tried: optimum-onnx [0-9.]+, transformers [0-9.]+, torch [^ ]+\)"
 NOT_A_FOLDER = "is not a folder: give a hub id, a local folder, or mini"
-OTHERS = [  # how it is made, options of the export, what is said
+OTHERS = [  # its name or how it is made, options of the export, what is said
     (saved_gpt, {"task": "fill-mask"}, "gpt2 model, which has no masked-LM head"),
     (saved_fnet, {"task": PAIRS}, f"fnet: Optimum has no {PAIRS} export for the family fnet {TRIED}"),
-    (named("mini"), {"task": PAIRS}, "mini is not a sequence classifier: its weights lack"),
-    (named("mini"), {"task": TOKENS}, "mini is not a token classifier: its weights lack"),
-    (named("mini"), {"task": "text-generation"}, "mini is configured as an encoder"),
-    (named("mini"), {"bos": True}, "--bos is for causal models; mini is exported for fill-mask"),
+    ("mini", {"task": PAIRS}, "mini is not a sequence classifier: its weights lack"),
+    ("mini", {"task": TOKENS}, "mini is not a token classifier: its weights lack"),
+    ("mini", {"task": "text-generation"}, "mini is configured as an encoder"),
+    ("mini", {"bos": True}, "--bos is for causal models; mini is exported for fill-mask"),
     (saved("pairs"), {"task": "fill-mask"}, "pairs is not a masked language model: its weights lack"),
     (saved("scorer", names=("score",)), {}, "scorer has 1 label: it gives a score"),
     (saved("single", names=("O",), task=TOKENS), {}, "single has 1 label"),
     (saved("multi", problem_type="multi_label_classification"), {}, "multi gives several labels at once"),
     (lambda folder: folder, {"revision": "main"}, "--revision is for models of the hub"),
-    *((named(name), {}, NOT_A_FOLDER) for name in ("./missing", "/missing/model", "~/model")),
-    (named("a/b/c"), {}, "neither a folder here nor a hub id"),
+    *((name, {}, NOT_A_FOLDER) for name in ("./missing", "/missing/model", "~/model")),
+    ("a/b/c", {}, "neither a folder here nor a hub id"),
 ]
 
 
-@pytest.mark.parametrize(("make", "options", "said"), OTHERS, ids=range(len(OTHERS)))
-def test_a_model_for_something_else(make, options, said, tmp_path):
-    refused(make(tmp_path), tmp_path / "out", said, **options)
+@pytest.mark.parametrize(("model", "options", "said"), OTHERS, ids=range(len(OTHERS)))
+def test_a_model_for_something_else(model, options, said, tmp_path):
+    refused(model if isinstance(model, str) else model(tmp_path), tmp_path / "out", said, **options)
 
 
 @pytest.mark.everything
@@ -249,9 +241,26 @@ def test_a_graph_that_disagrees_with_pytorch_is_not_published(task, wrong, copy,
 # ---------------------------------------------------------------- code of its own
 
 
-@pytest.fixture
-def own_code(copy, monkeypatch):
-    """Code beside the configuration; running it, or asking whether to, fails."""
+MAP = {"AutoConfig": "configuration_mine.Mine", "AutoModelForMaskedLM": "modeling_mine.Mine"}
+KNOWN, UNKNOWN = changed(CONFIG, auto_map=MAP), changed(CONFIG, model_type="mine", auto_map=MAP)
+
+
+def of_tokenizer(copy):
+    mapped = {"AutoTokenizer": [None, "tokenization_mine.Mine"]}
+    changed("tokenizer_config.json", tokenizer_class="Mine", auto_map=mapped)(copy)
+    changed(CONFIG, tokenizer_class="Mine")(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (KNOWN, ""),
+        (UNKNOWN, "^tiny needs code of its own"),
+        (of_tokenizer, "^tiny: its tokenizer needs code of its own"),
+    ],
+)
+def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(change, said, copy, tmp_path, monkeypatch):
+    """A model that transformers knows does without it."""
     for name in ("configuration_mine.py", "modeling_mine.py", "tokenization_mine.py"):
         (copy / name).write_text("raise AssertionError('the code of the checkpoint was run')")
 
@@ -259,32 +268,18 @@ def own_code(copy, monkeypatch):
         raise AssertionError("a question on the terminal")
 
     monkeypatch.setattr("builtins.input", asked)
-
-
-MAP = {"AutoConfig": "configuration_mine.Mine", "AutoModelForMaskedLM": "modeling_mine.Mine"}
-
-
-@pytest.mark.usefixtures("own_code")
-def test_a_model_that_needs_its_own_code_is_refused_without_a_question(copy, tmp_path):
-    changed("config.json", model_type="mine", auto_map=MAP)(copy)
-    said = "^tiny needs code of its own \\(auto_map\\), which negengine never runs$"
+    change(copy)
+    if not said:
+        assert check(str(copy)).possible
+        assert build(str(copy), tmp_path / "known").is_dir()
+        return
+    said += r" \(auto_map\), which negengine never runs$"
     refused(copy, tmp_path / "out", said)
-    with pytest.raises(InputError, match=said):
-        check(str(copy))
     with pytest.raises(InputError, match=said):
         Base.find(str(copy), TASKS["text-classification"].head, ("yes", "no"))
-
-
-@pytest.mark.usefixtures("own_code")
-def test_the_own_code_of_a_known_model_is_ignored_and_that_of_a_tokenizer_is_refused(copy, tmp_path):
-    changed("config.json", auto_map=MAP)(copy)
-    assert check(str(copy)).possible
-    assert build(str(copy), tmp_path / "known").is_dir()
-    mapped = {"AutoTokenizer": [None, "tokenization_mine.Mine"]}
-    changed("tokenizer_config.json", tokenizer_class="Mine", auto_map=mapped)(copy)
-    changed("config.json", tokenizer_class="Mine")(copy)
-    said = r"^tiny: its tokenizer needs code of its own \(auto_map\), which negengine never runs$"
-    refused(copy, tmp_path / "out", said)
+    if change is UNKNOWN:
+        with pytest.raises(InputError, match=said):
+            check(str(copy))
 
 
 # ---------------------------------------------------------------- where it is written

@@ -6,12 +6,11 @@ published checkpoints.
 
 import io
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import sentencepiece
 from negengine.engine.text.tokenizer import MaskTokenizer
-from tokenizers import Tokenizer
 from transformers import CONFIG_MAPPING, TOKENIZER_MAPPING, PreTrainedTokenizerFast
 
 from ..conftest import SMALL
@@ -26,7 +25,8 @@ _CHARACTERS = "".join(map(chr, range(33, 127)))
 
 def wordpiece(folder: Path, family: str) -> None:
     """`vocab.txt`; MPNet has RoBERTa's special tokens in it."""
-    entries = _in_order(_small("WordPiece cased").backend)
+    vocabulary = _small("WordPiece cased").backend.get_vocab()
+    entries = sorted(vocabulary, key=vocabulary.__getitem__)
     if family == "mpnet":
         entries = ["<s>", "<pad>", "</s>", "[UNK]", *(entry for entry in entries if entry[0] != "["), "<mask>"]
     (folder / "vocab.txt").write_text("".join(f"{entry}\n" for entry in entries), "utf-8")
@@ -45,29 +45,25 @@ def byte_level(folder: Path, family: str) -> None:
     (folder / "merges.txt").write_text(f"#version: 0.2\n{merges}", "utf-8")
 
 
-def unigram(folder: Path, family: str) -> None:
-    """A SentencePiece file with a unigram model, which transformers converts."""
-    _write_sentencepiece(folder, family, "unigram")
+def tokenizer_json(folder: Path, family: str, kind: str = "WordPiece cased") -> None:
+    """`tokenizer.json`, for families without a fast tokenizer of their own."""
+    tokenizer = _small(kind)
+    special = {"mask_token": tokenizer.mask_token}
+    for role, tokens in {"pad_token": ("[PAD]", "<pad>"), "unk_token": ("[UNK]", "<unk>")}.items():
+        special[role] = next(token for token in tokens if tokenizer.backend.token_to_id(token) is not None)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend, **special).save_pretrained(folder)
 
 
-def sentencepiece_bpe(folder: Path, family: str) -> None:
-    """A SentencePiece file with merges, which transformers converts."""
-    _write_sentencepiece(folder, family, "bpe")
+tokenizer_json_of_bytes = partial(tokenizer_json, kind="byte-level BPE")  # ModernBERT's
 
 
-def tokenizer_json(folder: Path, family: str) -> None:
-    """`tokenizer.json` with a WordPiece model, for families without a fast tokenizer of their own."""
-    _save(_small("WordPiece cased"), folder)
-
-
-def tokenizer_json_of_bytes(folder: Path, family: str) -> None:
-    """`tokenizer.json` with byte-level BPE, as ModernBERT has it."""
-    _save(_small("byte-level BPE"), folder)
-
-
-def _write_sentencepiece(folder: Path, family: str, kind: str) -> None:
+def unigram(folder: Path, family: str, kind: str = "unigram") -> None:
+    """A SentencePiece file, which transformers converts."""
     _, fast = TOKENIZER_MAPPING[CONFIG_MAPPING[family]]
     (folder / fast.vocab_files_names["vocab_file"]).write_bytes(_sentencepiece(family, kind))
+
+
+sentencepiece_bpe = partial(unigram, kind="bpe")
 
 
 @cache
@@ -99,20 +95,3 @@ def _sentencepiece(family: str, kind: str) -> bytes:
 @cache
 def _small(kind: str) -> MaskTokenizer:
     return SMALL[kind]()
-
-
-def _in_order(tokenizer: Tokenizer) -> list[str]:
-    vocabulary = tokenizer.get_vocab()
-    return sorted(vocabulary, key=vocabulary.__getitem__)
-
-
-def _save(tokenizer: MaskTokenizer, folder: Path) -> None:
-    fast_tokenizer(tokenizer).save_pretrained(folder)
-
-
-def fast_tokenizer(tokenizer: MaskTokenizer) -> PreTrainedTokenizerFast:
-    """A tokenizer as transformers wraps it."""
-    special = {"mask_token": tokenizer.mask_token}
-    for role, tokens in {"pad_token": ("[PAD]", "<pad>"), "unk_token": ("[UNK]", "<unk>")}.items():
-        special[role] = next(token for token in tokens if tokenizer.backend.token_to_id(token) is not None)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend, **special)

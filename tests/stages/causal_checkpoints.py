@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from random_checkpoints import random_model, save
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModelForCausalLM,
@@ -84,20 +85,14 @@ class Family:
     beyond: int = 0  # how many rows its vocabulary has beyond its tokens
 
 
-_COMMON = {
-    "hidden_size": 48,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "intermediate_size": 96,
-    "max_position_embeddings": 130,
-}
+_SHAPE = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 130}
+_COMMON = _SHAPE | {"intermediate_size": 96}
 FAMILIES = {
     "gpt2": Family(GPT2Config, byte_level, {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 130}, fused=3),
     "opt": Family(
         OPTConfig,
         lambda: byte_level("</s>"),
-        {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 96, "word_embed_proj_dim": 48}
-        | {"max_position_embeddings": 130},
+        _SHAPE | {"ffn_dim": 96, "word_embed_proj_dim": 48},
         fused=3,
     ),
     # Pythia: a quarter of each head is rotated, the blocks are parallel, and the vocabulary has rows without tokens.
@@ -122,32 +117,17 @@ FAMILIES = {
 }
 
 
-def causal_model(family: str, tokenizer: PreTrainedTokenizerFast, **sizes: Any) -> PreTrainedModel:
-    """A model whose weights, biases and normalisations are all random, so that nothing is neutral by chance."""
-    own = FAMILIES[family]
-    special = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    config = own.config(
-        vocab_size=len(tokenizer) + own.beyond, pad_token_id=tokenizer.pad_token_id, **special, **own.sizes | sizes
-    )
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            spread = 0.1 if "norm" in name.lower() or "ln_" in name or name.endswith("bias") else 0.25
-            parameter.add_(torch.randn_like(parameter) * spread)
-    return model
-
-
 def write_causal(folder: Path, family: str, word: str = "", **sizes: Any) -> Path:
-    """Write a checkpoint as save_pretrained does."""
-    tokenizer = FAMILIES[family].tokenizer()
-    model = causal_model(family, tokenizer, **sizes)
+    """A checkpoint of a family; with a word, one of GPT-2 that prefers this word everywhere."""
+    own = FAMILIES[family]
+    tokenizer = own.tokenizer()
+    special = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("bos", "eos", "pad")}
+    config = own.config(vocab_size=len(tokenizer) + own.beyond, **special, **own.sizes | sizes)
+    model = random_model(AutoModelForCausalLM, config)
     if word:
         with torch.no_grad():
             _prefer(model, *tokenizer(f" {word}")["input_ids"])
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save(folder, model, tokenizer)
 
 
 def _prefer(model: PreTrainedModel, first: int, second: int | None = None) -> None:

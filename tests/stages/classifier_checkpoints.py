@@ -1,6 +1,6 @@
 """Tiny classifiers of several families with random weights: of pairs of texts, or of tokens."""
 
-import torch
+from random_checkpoints import random_model, save
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     AlbertConfig,
@@ -97,16 +97,6 @@ def save_classifier(folder, family, names=LABELS, task="text-classification", **
     else:
         tokenizer = word_tokenizer(WORDS, **({} if family in SEGMENTED else UNSEGMENTED))
     config = make(
-        vocab_size=len(tokenizer),
-        pad_token_id=tokenizer.pad_token_id,
-        **labelled(names),
-        **sizes | overrides,
+        vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **labelled(names), **sizes | overrides
     )
-    torch.manual_seed(0)
-    model = LOADERS[task].from_config(config).eval()
-    with torch.no_grad():  # biases and normalisations too, so that nothing is neutral by chance
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return save(folder, random_model(LOADERS[task], config), tokenizer)

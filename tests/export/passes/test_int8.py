@@ -1,7 +1,6 @@
 """The int8 graph: what it quantizes and keeps, its interface; of the vocabulary, what decides is fp32."""
 
 import numpy as np
-import onnx_ir as ir
 import pytest
 import torch
 from negengine.engine.inference.exported import load_exported

@@ -283,7 +283,9 @@ def test_in_the_last_layer_only_keys_and_values_are_computed_for_all_positions(b
     assert count_flops(traced(compute), n) == 2 * layer + 2 * n * h * v
     hoisted, _ = rewritten(compute, (*COMMON, hoist_mask_row))
     assert count_flops(hoisted, n) == layer + last + 2 * h * v
-    stopped = encoder(before=before, unknown=True)  # behind the reversal only the vocabulary is left: that alone is saved
+    stopped = encoder(
+        before=before, unknown=True
+    )  # behind the reversal only the vocabulary is left: that alone is saved
     graph, _ = rewritten(stopped, (*COMMON, hoist_mask_row))
     assert count_flops(traced(stopped), n) - count_flops(graph, n) == 2 * (n - 1) * h * v
 

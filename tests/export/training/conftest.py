@@ -23,15 +23,8 @@ def encoder(once) -> Callable[[str], Path]:
     return make
 
 
-SETTINGS = {
-    "epochs": 4,
-    "batch_size": 16,
-    "learning_rate": 5e-3,
-    "max_length": 32,
-    "device": "cpu",
-    "threads": 1,
-    "progress": False,
-}
+HERE = {"device": "cpu", "threads": 1, "progress": False}
+SETTINGS = HERE | {"epochs": 4, "batch_size": 16, "learning_rate": 5e-3, "max_length": 32}
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +52,7 @@ def evaluated(once, encoder, glue, negation) -> NliTraining:
     return make(once("nli-trained", make))
 
 
-QUICK = {"epochs": 8, "learning_rate": 3e-3, "max_length": 16, "device": "cpu", "threads": 1, "progress": False}
+QUICK = HERE | {"epochs": 8, "learning_rate": 3e-3, "max_length": 16}
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import trainings
+from few import few
 from negengine.engine.basics.errors import InputError
 from negengine.export.training.folder import CHECKPOINTS, complete, read_training
 from safetensors.torch import load_file
@@ -31,15 +32,9 @@ def test_progress_and_scores_are_told(encoder, tmp_path, capsys):
 
 pytestmark = pytest.mark.long
 
-EPOCHS, STEPS_PER_EPOCH = 2, 10
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
 
 def same(one: Path, other: Path) -> bool:
-    first, second = weights(one), weights(other)
+    first, second = (load_file(folder / "model.safetensors") for folder in (one, other))
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
@@ -50,42 +45,49 @@ def undisturbed(encoder, tmp_path_factory) -> Path:
     return folder
 
 
+def resumed(encoder, folder, undisturbed, **options):
+    """Go on; the result is that of the undisturbed training."""
+    trainings.run(encoder(), folder, **options)
+    assert same(folder, undisturbed)
+    assert read_training(folder).result == read_training(undisturbed).result
+
+
+def interrupted(encoder, folder, **options):
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder(), folder, **options)
+
+
 def test_a_killed_training_ends_with_the_same_weights(encoder, undisturbed, tmp_path):
     """Killed in the second epoch, two steps after a checkpoint, in a process of its own."""
     folder = tmp_path / "out"
-    script = Path(trainings.__file__)
-    done = subprocess.run([sys.executable, script, encoder(), folder, "15"], check=False, capture_output=True)
+    command = [sys.executable, trainings.__file__, encoder(), folder, "15"]
+    done = subprocess.run(command, check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert not (folder / "config.json").exists()
     assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-12"
-    trainings.run(encoder(), folder)
-    assert same(folder, undisturbed)
-    assert read_training(folder).result == read_training(undisturbed).result
+    resumed(encoder, folder, undisturbed)
 
 
-@pytest.mark.everything
-@pytest.mark.parametrize("step", [2, 11, 20])
+STOPS = {f"at step {step}": {"at": (step, trainings.interrupt)} for step in (2, 11, 20)}  # 10 steps are an epoch
+STOPS |= {f"scoring epoch {n}": {"scored": (n, trainings.interrupt), "save_steps": 10} for n in (1, 2)}
+
+
+@pytest.mark.parametrize("stop", few(STOPS, "scoring epoch 1", "scoring epoch 2"))
 def test_an_interrupted_training_ends_with_the_same_weights_also_where_it_was_moved_to(
-    step, encoder, undisturbed, tmp_path
+    stop, encoder, undisturbed, tmp_path
 ):
-    """Before the first checkpoint, just after an epoch, at the last step."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    with pytest.raises(KeyboardInterrupt):
-        trainings.run(encoder(), first, at=(step, trainings.interrupt))
-    shutil.move(first, second)
-    trainings.run(encoder(), second)
-    assert same(second, undisturbed)
+    """Also while an epoch is scored at whose last step a checkpoint is due."""
+    interrupted(encoder, tmp_path / "first", **STOPS[stop])
+    shutil.move(tmp_path / "first", tmp_path / "second")
+    resumed(encoder, tmp_path / "second", undisturbed, save_steps=STOPS[stop].get("save_steps", 3))
 
 
-@pytest.mark.parametrize("epoch", [1, 2])
-def test_a_training_that_is_killed_while_it_is_scored_scores_that_epoch_again(epoch, encoder, undisturbed, tmp_path):
-    """The last step of an epoch is one at which a checkpoint is due."""
+def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, undisturbed, tmp_path):
     folder = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt):
-        trainings.run(encoder(), folder, scored=(epoch, trainings.interrupt), save_steps=STEPS_PER_EPOCH)
-    trainings.run(encoder(), folder, save_steps=STEPS_PER_EPOCH)
-    assert same(folder, undisturbed)
-    assert read_training(folder).result == read_training(undisturbed).result
+    interrupted(encoder, folder, at=(14, trainings.interrupt))
+    (folder / CHECKPOINTS / "checkpoint-12" / "optimizer.pt").write_bytes(b"cut")
+    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-10"
+    resumed(encoder, folder, undisturbed)
 
 
 def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(encoder, tmp_path):
@@ -94,22 +96,9 @@ def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(encode
     accuracies = [0.5, 0.9, 0.6, 0.7]
     given = {"patience": 4, "epochs": 4, "save_steps": 4}
     trainings.run(encoder(), whole, accuracies=accuracies, **given)
-    with pytest.raises(KeyboardInterrupt):
-        trainings.run(encoder(), folder, accuracies=accuracies, at=(27, trainings.interrupt), **given)
-    trainings.run(encoder(), folder, accuracies=accuracies[2:], **given)
-    assert read_training(folder).result == read_training(whole).result
-    assert read_training(folder).result["score"] == 0.9
-    assert same(folder, whole)
-
-
-def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, undisturbed, tmp_path):
-    folder = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt):
-        trainings.run(encoder(), folder, at=(14, trainings.interrupt))
-    (folder / CHECKPOINTS / "checkpoint-12" / "optimizer.pt").write_bytes(b"cut")
-    assert complete(folder / CHECKPOINTS)[0].name == "checkpoint-10"
-    trainings.run(encoder(), folder)
-    assert same(folder, undisturbed)
+    assert read_training(whole).result["score"] == 0.9
+    interrupted(encoder, folder, accuracies=accuracies, at=(27, trainings.interrupt), **given)
+    resumed(encoder, folder, whole, accuracies=accuracies[2:], **given)
 
 
 @pytest.mark.everything
@@ -122,11 +111,8 @@ def test_a_training_that_stopped_early_is_not_trained_further(encoder, tmp_path)
     assert result["score"] == max(accuracies)  # the best epoch is kept
     assert result["epochs"] == len(accuracies) < 8
     assert accuracies[-1] <= accuracies[-2]
-    with pytest.raises(KeyboardInterrupt):
-        trainings.run(encoder(), folder, patience=1, epochs=8, saved=trainings.interrupt)
-    trainings.run(encoder(), folder, patience=1, epochs=8)
-    assert read_training(folder).result == result
-    assert same(folder, whole)
+    interrupted(encoder, folder, patience=1, epochs=8, saved=trainings.interrupt)
+    resumed(encoder, folder, whole, patience=1, epochs=8)
 
 
 def test_a_finished_training_is_not_trained_again_and_other_settings_are_refused(encoder, undisturbed):

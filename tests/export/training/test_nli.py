@@ -189,12 +189,8 @@ def test_xlnet_is_trained(glue, tmp_path):
     ("source", "family", "epochs", "batch_size", "learning_rate", "weight_decay"),
     [
         ("RTE", "roberta", 10, 16, 2e-5, 0.0),
-        ("RTE", "xlnet", 50, 8, 2e-5, 0.0),
-        ("RTE", "bert", 50, 8, 2e-5, 0.0),
-        ("RTE", "electra", 50, 8, 2e-5, 0.0),
-        ("SNLI", "roberta", 3, 32, 1e-5, 0.1),
+        ("RTE", "electra", 50, 8, 2e-5, 0.0),  # BERT's
         ("SNLI", "bert", 3, 32, 1e-5, 0.1),
-        ("MNLI", "xlnet", 3, 32, 2e-5, 0.0),
     ],
 )
 def test_settings_are_those_of_the_scripts(source, family, epochs, batch_size, learning_rate, weight_decay):
