@@ -130,6 +130,14 @@ class Graph:
     def constant(self, values: Array, stem: str) -> ir.Value:
         return self.register(self._kept(values, self.fresh(stem)))
 
+    def numbers(self, *values: int, stem: str = "number") -> ir.Value:
+        """A constant, int64 [n]."""
+        return self.constant(np.array(values, np.int64), stem)
+
+    def number(self, value: int, stem: str) -> ir.Value:
+        """A constant without axes, int64 []."""
+        return self.constant(np.array(value, np.int64), stem)
+
     def _kept(self, values: Array, name: str) -> ir.TensorProtocol:
         if self.weights is not None and values.nbytes >= _SMALLEST_APART:
             return self.weights.append(values, name)
@@ -236,6 +244,11 @@ def is_constant(value: ir.Value | None) -> bool:
 def dims(value: ir.Value | None) -> tuple[int, ...]:
     """The shape of an initializer."""
     return tuple(value.const_value.shape.numpy()) if value is not None and value.const_value is not None else ()
+
+
+def numbers_in(value: ir.Value | None) -> Any:
+    """The numbers of an initializer in lists, as they stand; None for another value."""
+    return array(value).tolist() if is_constant(value) else None
 
 
 def reads(node: ir.Node) -> list[ir.Value]:

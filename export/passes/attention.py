@@ -17,15 +17,14 @@ attention). Exporters repeat them before the product with the queries, by a shap
 operator that does without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnx import version_converter
 
-from ..graph import Graph, array, attribute, attributes, dims, is_constant, only_reader, written_by
+from ..graph import Graph, array, attribute, attributes, dims, is_constant, numbers_in, only_reader, written_by
 from ..observe import observe
 from .context import Context
 from .masks import is_causal_mask
@@ -44,13 +43,11 @@ class _Heads:
     scale: float
 
 
-def fuse_attention(graph: Graph, _: Context) -> Mapping[str, Any]:
+def fuse_attention(graph: Graph, _: Context) -> None:
     """Replace every attention that has the standard form. Demands reshapes with constant targets (`fix_reshapes`)."""
     for node in graph.nodes:
         if node.op_type == "Softmax":
             _fuse_one(graph, node)
-    graph.prune()
-    return {}
 
 
 def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
@@ -158,7 +155,7 @@ def _divided(graph: Graph, value: ir.Value | None, heads: int = 0) -> _Heads | N
 
 def _heads_of(reshape: ir.Node | None) -> int:
     """The number of heads, where a Reshape divides rows into heads; else 0."""
-    target = array(reshape.inputs[1]).tolist() if reshape is not None and is_constant(reshape.inputs[1]) else []
+    target = (reshape and numbers_in(reshape.inputs[1])) or []
     divides = len(target) == 4 and target[:2] in ([0, 0], [0, -1]) and min(target[2:]) > 0
     return int(target[2]) if divides else 0
 
@@ -185,7 +182,7 @@ def _side_by_side(graph: Graph, part: ir.Node) -> _Heads | None:
 
 def _rows(graph: Graph, divided: ir.Value) -> ir.Value:
     """[B, L, heads, d] as rows [B, L, heads × d]."""
-    return graph.add("Reshape", [divided, graph.constant(np.array([0, 0, -1], np.int64), "target")], "rows")
+    return graph.add("Reshape", [divided, graph.numbers(0, 0, -1, stem="target")], "rows")
 
 
 def _order(transpose: ir.Node) -> list[int]:
@@ -198,10 +195,8 @@ def _joined(context: ir.Value) -> ir.Value | None:
     if transpose is None or _order(transpose) != _HEADS_FIRST:
         return None
     reshape = only_reader(transpose.outputs[0], "Reshape")
-    if reshape is None or not is_constant(reshape.inputs[1]):
-        return None
-    target = array(reshape.inputs[1]).tolist()
-    return reshape.outputs[0] if len(target) == 3 and target[:2] in ([0, 0], [0, -1]) else None
+    target = (reshape and numbers_in(reshape.inputs[1])) or []
+    return reshape.outputs[0] if reshape is not None and len(target) == 3 and target[:2] in ([0, 0], [0, -1]) else None
 
 
 def _without_biases(graph: Graph, values: Sequence[ir.Value]) -> tuple[Sequence[ir.Value | None], ir.Value | None]:
@@ -220,7 +215,7 @@ def _without_biases(graph: Graph, values: Sequence[ir.Value]) -> tuple[Sequence[
 _HEADS_TO_SECOND, _ROWS = 2, 3  # the axis along which heads are repeated
 
 
-def fix_repetitions(graph: Graph, context: Context) -> Mapping[str, Any]:
+def fix_repetitions(graph: Graph, context: Context) -> None:
     """Give every Expand of heads a constant shape. Demands a graph whose only input is `input_ids`."""
     expands = [
         (node, node.inputs[0])
@@ -235,28 +230,26 @@ def fix_repetitions(graph: Graph, context: Context) -> Mapping[str, Any]:
         times = shapes[0][1][_HEADS_TO_SECOND] if len(shapes[0][1]) == 5 else 0
         sizes = _sizes(_HEADS_TO_SECOND, times)
         if times and all(tuple(np.multiply(one, sizes)) == other for one, other in shapes):
-            node.replace_input_with(1, graph.constant(np.array(sizes, np.int64), "times"))
-    graph.prune()
-    return {}
+            node.replace_input_with(1, graph.numbers(*sizes, stem="times"))
 
 
 def repeated_heads(value: ir.Value | None) -> tuple[ir.Value, int] | None:
     """Of a value [B, ·, L, d] whose heads are repeated, the value [B, heads, L, d] before that, and how often."""
     found = _before_expand(value, _HEADS_TO_SECOND)
     unsqueeze = written_by(found[0], "Unsqueeze") if found is not None else None
-    if found is None or unsqueeze is None or unsqueeze.inputs[0] is None or not is_constant(unsqueeze.inputs[1]):
+    if found is None or unsqueeze is None or unsqueeze.inputs[0] is None:
         return None
-    return (unsqueeze.inputs[0], found[1]) if array(unsqueeze.inputs[1]).tolist() == [_HEADS_TO_SECOND] else None
+    return (unsqueeze.inputs[0], found[1]) if numbers_in(unsqueeze.inputs[1]) == [_HEADS_TO_SECOND] else None
 
 
 def repeated(graph: Graph, rows: ir.Value, heads: int, times: int) -> ir.Value:
     """Rows [B, L, heads × times × d], where each head of the rows [B, L, heads × d] stands so many times."""
 
     def reshape(value: ir.Value, *sizes: int) -> ir.Value:
-        return graph.add("Reshape", [value, graph.constant(np.array([0, 0, *sizes], np.int64), "target")], "heads")
+        return graph.add("Reshape", [value, graph.numbers(0, 0, *sizes, stem="target")], "heads")
 
     apart = reshape(rows, heads, 1, -1)
-    sizes = graph.constant(np.array(_sizes(_ROWS, times), np.int64), "times")
+    sizes = graph.numbers(*_sizes(_ROWS, times), stem="times")
     return reshape(graph.add("Expand", [apart, sizes], "repeated"), -1)
 
 
@@ -273,9 +266,9 @@ def _before_expand(value: ir.Value | None, axis: int) -> tuple[ir.Value, int] | 
     """What is repeated along an axis of its own and joined again, and how often."""
     reshape = written_by(value, "Reshape")
     expand = written_by(reshape.inputs[0], "Expand") if reshape is not None else None
-    if expand is None or expand.inputs[0] is None or not is_constant(expand.inputs[1]):
+    sizes = numbers_in(expand.inputs[1]) if expand is not None else None
+    if expand is None or expand.inputs[0] is None or sizes is None:
         return None
-    sizes = array(expand.inputs[1]).tolist()
     times = int(sizes[axis]) if len(sizes) == 5 else 1
     return (expand.inputs[0], times) if times > 1 and sizes == _sizes(axis, times) else None
 
@@ -288,7 +281,7 @@ _OPSET = 23
 _OWN, _ELSEWHERE = "SimplifiedLayerNormalization", "negengine.conversion"
 
 
-def use_standard_attention(graph: Graph, _: Context) -> Mapping[str, Any]:
+def use_standard_attention(graph: Graph, _: Context) -> None:
     """Replace MultiHeadAttention by the biases inside it and the Attention of the ONNX standard, faster on CPUs.
 
     MultiHeadAttention copies queries, keys and values into one matrix for each head; Attention reads them where they
@@ -298,13 +291,11 @@ def use_standard_attention(graph: Graph, _: Context) -> Mapping[str, Any]:
     Demands a finished graph; raises its operator set to 23, the first with Attention.
     """
     if not any(node.op_type == "MultiHeadAttention" for node in graph.nodes):
-        return {}
+        return
     _raise_opset(graph)
     for node in graph.nodes:
         if node.op_type == "MultiHeadAttention":
             graph.replace(node.outputs[0], _standard(graph, node))
-    graph.prune()
-    return {}
 
 
 def _raise_opset(graph: Graph) -> None:

@@ -46,14 +46,15 @@ class Context:
         return {"input_ids": ids}
 
 
-# A pass rewrites a graph in place, leaves it pruned, and returns what export.json is to say about it. What it demands
-# of a graph and what it ensures stands in its docstring.
-Pass = Callable[[Graph, Context], Mapping[str, Any]]
+# A pass rewrites a graph in place, and returns what export.json is to say about it, if anything. What it demands of a
+# graph and what it ensures stands in its docstring.
+Pass = Callable[[Graph, Context], Mapping[str, Any] | None]
 
 
 def run_passes(passes: Sequence[Pass], graph: Graph, context: Context) -> dict[str, Any]:
-    """Run passes in their order; returns what export.json is to say about them."""
+    """Run passes in their order, with the graph pruned behind each; returns what export.json is to say about them."""
     told: dict[str, Any] = {}
     for each in passes:
-        told |= each(graph, context)
+        told |= each(graph, context) or {}
+        graph.prune()
     return told

@@ -9,10 +9,6 @@ Demands a finished graph. The weights are transposed by the graph, which a sessi
 they are on disk.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
 import onnx_ir as ir
 
 from ..graph import Graph, dims, is_constant, only_reader
@@ -23,12 +19,12 @@ _BLOCK = 16  # channels: a vector of AVX-512
 _ACTIVATIONS = ("Gelu", "FastGelu", "Relu", "Tanh")
 
 
-def convolve(graph: Graph, _: Context) -> Mapping[str, Any]:
+def convolve(graph: Graph, _: Context) -> None:
     """Replace the products over all positions, [batch, length, channels] by a constant."""
     known = layouts(graph)
     blocked: dict[ir.Value, ir.Value] = {}  # [batch, length, channels] -> the same as [1, channels, batch, length]
-    first = graph.constant(np.array([0], np.int64), "axis")
-    pixel = graph.constant(np.array([2, 3], np.int64), "axes")
+    first = graph.numbers(0, stem="axis")
+    pixel = graph.numbers(2, 3, stem="axes")
     for node in [node for node in graph.nodes if _can_be_convolved(node, known)]:
         tokens, weights = node.inputs
         if tokens is None:
@@ -47,8 +43,6 @@ def convolve(graph: Graph, _: Context) -> Mapping[str, Any]:
         back = graph.add("Squeeze", [back, first], "tokens")
         graph.replace(output, back)
         blocked[back] = result
-    graph.prune()
-    return {}
 
 
 def _can_be_convolved(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:

@@ -56,7 +56,6 @@ def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
     inside = {value for node in graph.nodes for value in captured(node)}
     halved = [node for node, why in reasons.items() if not why and inside.isdisjoint(node.outputs)]
     _convert(graph, halved, set(largest))
-    graph.prune()
     return {
         "fp16": {
             "products": sum(node.op_type in _PRODUCTS | {"MultiHeadAttention"} for node in halved),

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, array, attribute, attributes, is_constant
+from ..graph import Graph, array, attribute, attributes, is_constant, numbers_in
 from ..observe import PROBE, layouts
 from .masks import causal_mask
 
@@ -100,9 +100,9 @@ class RowRules:
 
     def _keeps_tokens(self, node: ir.Node) -> bool:
         """Whether a Reshape or an Expand leaves the axes of sentences and tokens as they are."""
-        if not is_constant(node.inputs[1]) or not self._has_tokens(node.outputs[0], 3):
+        sizes, kept = numbers_in(node.inputs[1]), 0 if node.op_type == "Reshape" else 1
+        if sizes is None or not self._has_tokens(node.outputs[0], 3):
             return False
-        sizes, kept = array(node.inputs[1]).tolist(), 0 if node.op_type == "Reshape" else 1
         return len(sizes) == len(self._shape(node.outputs[0])) and sizes[:2] == [kept, kept]
 
 
@@ -114,15 +114,13 @@ def _reduced(reduction: ir.Node) -> ir.Value | Sequence[int] | None:
 
 def _are_last(axes: ir.Value | Sequence[int] | None, last: set[int]) -> bool:
     """Whether axes, known or in a constant, are the last one alone."""
-    if isinstance(axes, ir.Value):
-        axes = [int(axis) for axis in array(axes).flat] if is_constant(axes) else []
+    axes = np.atleast_1d(numbers_in(axes) or []).tolist() if isinstance(axes, ir.Value) else axes
     return axes is not None and len(axes) == 1 and axes[0] in last
 
 
 def _counts_from_zero(rotation: ir.Node) -> bool:
     """Whether the first token of each sentence has the position 0, and the others follow."""
-    positions = rotation.inputs[1]
-    return is_constant(positions) and array(positions).tolist() == [0]
+    return bool(numbers_in(rotation.inputs[1]) == [0])
 
 
 def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
@@ -181,9 +179,9 @@ class _OneRow(RowRules):
             return {node.outputs[0]: self._rotate(node, rows)}
         inputs = [value and (rows.get(value) or self._flat(value)) for value in node.inputs]
         if node.op_type in RESHAPING:  # without the axis of tokens
-            inputs[1] = self._numbers(*array(node.inputs[1]).tolist()[1:])
+            inputs[1] = self.graph.numbers(*array(node.inputs[1]).tolist()[1:])
         if node.op_type == "Slice":
-            inputs[3] = self._numbers(-1)
+            inputs[3] = self.graph.numbers(-1)
         last: dict[str, Any] = {"axis": -1, "axes": [-1]}
         changed = attributes(node) | {name: value for name, value in last.items() if name in node.attributes}
         stems = ["at_mask" if value.name else "" for value in node.outputs]
@@ -196,11 +194,11 @@ class _OneRow(RowRules):
             return constant
         if is_constant(constant):
             return self.graph.constant(array(constant).reshape(-1), "flat")
-        return self.graph.add("Reshape", [constant, self._numbers(-1)], "flat")
+        return self.graph.add("Reshape", [constant, self.graph.numbers(-1)], "flat")
 
     def _attend(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
         """The same attention for one row's query alone: it has length 1."""
-        graph, axis = self.graph, self._numbers(1)
+        graph, axis = self.graph, self.graph.numbers(1)
         inputs, changed = [self._as_sentence(node, rows), *node.inputs[1:]], attributes(node)
         if changed.pop("unidirectional", 0):
             inputs = [*inputs, *[None] * (5 - len(inputs)), self._seen_by_row]
@@ -211,19 +209,16 @@ class _OneRow(RowRules):
         """The rotation of one row, by its own position."""
         inputs = [self._as_sentence(node, rows), self.index, *node.inputs[2:]]
         rotated = self.graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
-        return self.graph.add("Squeeze", [rotated, self._numbers(1)], "rotated")
+        return self.graph.add("Squeeze", [rotated, self.graph.numbers(1)], "rotated")
 
     def _as_sentence(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
         """The row of a node's first input as a sentence of one token, [B, 1, ·]."""
-        return self.graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], self._numbers(1)], "one_token")
+        return self.graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], self.graph.numbers(1)], "one_token")
 
     @cached_property
     def _seen_by_row(self) -> ir.Value:
         """The causal mask of each sentence's row, [B, 1, 1, L]: the row of the mask for all tokens."""
         graph = self.graph
-        table = graph.add("Squeeze", [causal_mask(graph), self._numbers(0, 1)], "causal_rows")
+        table = graph.add("Squeeze", [causal_mask(graph), self.graph.numbers(0, 1)], "causal_rows")
         row = graph.add("Gather", [table, self.index], "causal_row")
-        return graph.add("Unsqueeze", [row, self._numbers(1)], "seen")
-
-    def _numbers(self, *values: int) -> ir.Value:
-        return self.graph.constant(np.array(values, np.int64), "number")
+        return graph.add("Unsqueeze", [row, self.graph.numbers(1)], "seen")

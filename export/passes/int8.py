@@ -5,7 +5,6 @@ classifier's first) stay in fp32: they cost next to nothing after the hoist, and
 vocabulary projection is an exception, see `quantize_vocabulary`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +42,7 @@ _LARGEST = 64  # of a quantized weight
 _COLUMNS = 4096  # that are quantized at a time, to need little memory
 
 
-def quantize_products(graph: Graph, _: Context) -> Mapping[str, Any]:
+def quantize_products(graph: Graph, _: Context) -> None:
     """int8 for the CPU: 8-bit weights with a scale for each column, 8-bit activations with a scale taken at run time.
 
         x W  ->  DynamicQuantizeLinear(x), MatMulInteger, × (scale of x · scales of W)
@@ -66,8 +65,6 @@ def quantize_products(graph: Graph, _: Context) -> Mapping[str, Any]:
         if weight not in weights:
             weights[weight] = quantized_weights(graph, array(weight))
         graph.replace(node.outputs[0], int8_product(graph, activations[value], weights[weight]))
-    graph.prune()
-    return {}
 
 
 def quantized_values(graph: Graph, value: ir.Value) -> Parts:
@@ -116,7 +113,7 @@ def _quantized_columns(weights: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray
 _SMOOTHED = 8  # channels behind a normalisation, about, that are made smaller
 
 
-def smooth(graph: Graph, context: Context) -> Mapping[str, Any]:
+def smooth(graph: Graph, context: Context) -> None:
     """Divide the outlier channels of normalised values before the products that become int8.
 
     The weights that they meet are multiplied by the same factors (Xiao et al. 2023, SmoothQuant, for outliers alone):
@@ -142,8 +139,6 @@ def smooth(graph: Graph, context: Context) -> Mapping[str, Any]:
         for node in products:
             node.replace_input_with(0, divided)
             node.replace_input_with(1, _multiplied(graph, node.inputs[1], factors.astype(np.float32)))
-    graph.prune()
-    return {}
 
 
 def _multiplied(graph: Graph, weight: ir.Value | None, factors: NDArray[np.float32]) -> ir.Value:
@@ -167,7 +162,7 @@ class _FeedForward:
     second: ir.Node
 
 
-def split_outliers(graph: Graph, context: Context) -> Mapping[str, Any]:
+def split_outliers(graph: Graph, context: Context) -> None:
     """Split off the outlier channels of feed-forward blocks, before int8.
 
     What makes 8 bits coarse is a handful of channels that are many times larger than the rest: one scale for the whole
@@ -186,8 +181,6 @@ def split_outliers(graph: Graph, context: Context) -> Mapping[str, Any]:
     for block in found:
         if block is not None:
             _split(graph, block, context.peaks_of(block.active))
-    graph.prune()
-    return {}
 
 
 def _block_before(second: ir.Node) -> _FeedForward | None:
@@ -240,7 +233,7 @@ def _weight(product: ir.Node) -> ir.Value:
 _LEADERS = 16
 
 
-def quantize_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
+def quantize_vocabulary(graph: Graph, _: Context) -> None:
     """The product with the vocabulary in int8, and the logits that decide once more in fp32.
 
         logits = x W + b   ->   logits = x W + b in int8 (`quantize_products`)
@@ -259,39 +252,34 @@ def quantize_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
     logits = graph.outputs["logits"]
     bias, product = _bias_and_product(logits)
     if product is None:
-        return {}
+        return
     row, weight = product.inputs
     transpose = written_by(weight, "Transpose")
     table = transpose.inputs[0] if transpose is not None else weight  # [V, H] there, [H, V] here
     if row is None or not is_constant(table) or len(dims(table)) != 2:
-        return {}
+        return
     if transpose is not None and tuple(attribute(transpose, "perm", (1, 0))) != (1, 0):
-        return {}
+        return
     matrix = array(table).T if transpose is not None else array(table)
     coarse = int8_product(graph, quantized_values(graph, row), quantized_weights(graph, matrix))
     coarse = graph.add("Add", [coarse, bias], "coarse_logits") if bias is not None else coarse
 
-    def numbers(*values: int) -> ir.Value:
-        return graph.constant(np.array(values, np.int64), "number")
-
-    count = numbers(min(_LEADERS, matrix.shape[1]))
+    count = graph.numbers(min(_LEADERS, matrix.shape[1]))
     stems = ["leading", "leaders"]
     leaders = graph.add_node("TopK", [coarse, count], stems, axis=-1, largest=1, sorted=0)[1]
     expected = graph.add("Cast", [graph.inputs["expected_id"]], "expected_wide", to=int(ir.DataType.INT64))
-    expected = graph.add("Unsqueeze", [expected, numbers(-1)], "expected")
+    expected = graph.add("Unsqueeze", [expected, graph.numbers(-1)], "expected")
     leaders = graph.add("Concat", [leaders, expected], "leaders", axis=-1)
 
     rows = table if transpose is not None else graph.add("Transpose", [table], "rows", perm=[1, 0])
     exact = graph.add("Gather", [rows, leaders], "leading_rows", axis=0)  # [B, leaders, H]
-    exact = graph.add("MatMul", [exact, graph.add("Unsqueeze", [row, numbers(-1)], "column")], "leading_logits")
-    exact = graph.add("Squeeze", [exact, numbers(-1)], "leading_logits")
+    exact = graph.add("MatMul", [exact, graph.add("Unsqueeze", [row, graph.numbers(-1)], "column")], "leading_logits")
+    exact = graph.add("Squeeze", [exact, graph.numbers(-1)], "leading_logits")
     if bias is not None:
         exact = graph.add(
             "Add", [exact, graph.add("Gather", [bias, leaders], "leading_bias", axis=0)], "leading_logits"
         )
     graph.replace(logits, graph.add("ScatterElements", [coarse, leaders, exact], "logits", axis=-1))
-    graph.prune()
-    return {}
 
 
 def _bias_and_product(logits: ir.Value) -> tuple[ir.Value | None, ir.Node | None]:

@@ -15,7 +15,7 @@ from ..observe import observe
 from .context import Context
 
 
-def drop_neutral_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
+def drop_neutral_masks(graph: Graph, context: Context) -> None:
     """Remove attention masks that mask nothing: `x + 0` and `where(never, fill, x)` become `x`.
 
     The engine never pads, as all sentences of a batch have the same number of tokens. So the attention mask is all
@@ -45,8 +45,6 @@ def drop_neutral_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
         kept = node.inputs[1 if flags[0] else 2]
         if kept is not None and all((values[condition] == flags[0]).all() for values in seen):
             graph.replace(node.outputs[0], kept)
-    graph.prune()
-    return {}
 
 
 def value_independent(graph: Graph, constant: set[ir.Value]) -> set[ir.Value]:
@@ -66,10 +64,10 @@ _IS_CAUSAL = "is causal"
 def causal_mask(graph: Graph, length: ir.Value | None = None) -> ir.Value:
     """Add the mask, float32 [1, 1, L, L]: 0 up to the diagonal, `HIDES` behind it; L by default as in `input_ids`."""
     length = length or graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)  # int64 [1]
-    ones = graph.constant(np.array([1, 1], np.int64), "ones")
+    ones = graph.numbers(1, 1, stem="ones")
     shape = graph.add("Concat", [ones, length, length], "mask_shape", axis=0)
     full = graph.add("Expand", [graph.constant(np.array([HIDES], np.float32), "hides"), shape], "hidden_scores")
-    first = graph.constant(np.array(1, np.int64), "diagonal")
+    first = graph.number(1, "diagonal")
     mask = graph.add("Trilu", [full, first], "causal_mask", upper=1)
     mask.meta[_IS_CAUSAL] = True
     return mask
@@ -80,7 +78,7 @@ def is_causal_mask(value: ir.Value | None) -> bool:
     return value is not None and bool(value.meta.get(_IS_CAUSAL))
 
 
-def unify_causal_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
+def unify_causal_masks(graph: Graph, context: Context) -> None:
     """Replace the masks of a causal model by one mask, which a fused attention then applies by itself.
 
     A causal model's token attends to itself and to those before it. Exporters write that as `scores + mask` or as
@@ -112,8 +110,6 @@ def unify_causal_masks(graph: Graph, context: Context) -> Mapping[str, Any]:
             masked = scores if is_masked else graph.add("Add", [scores, mask], "masked_scores")
             causal |= {other: masked for other, value in causal.items() if value is node.outputs[0]}
             graph.replace(node.outputs[0], masked)
-    graph.prune()
-    return {}
 
 
 def _scores(node: ir.Node, mask: ir.Value, seen: Sequence[Array]) -> ir.Value | None:
@@ -147,17 +143,15 @@ _SEGMENTS = "token_type_ids"
 _DERIVED = "segments_from_ids"
 
 
-def derive_segments(graph: Graph, _: Context) -> Mapping[str, Any]:
+def derive_segments(graph: Graph, _: Context) -> None:
     """Replace the input `token_type_ids`, where there is one, by a function of `input_ids`."""
     if _SEGMENTS in graph.inputs:
         segments = graph.inputs[_SEGMENTS]
-        two = graph.constant(np.array(2, np.int64), "two")
+        two = graph.number(2, "two")
         derived = graph.add("Mod", [graph.inputs["input_ids"], two], _DERIVED)
         derived.name = _DERIVED
         graph.replace(segments, derived)
         graph.model.graph.inputs.remove(segments)
-    graph.prune()
-    return {}
 
 
 def restore_segments(graph: Graph, _: Context) -> Mapping[str, Any]:
@@ -168,5 +162,4 @@ def restore_segments(graph: Graph, _: Context) -> Mapping[str, Any]:
         if any(node.op_type != "Gather" or index != 1 for node, index in derived.uses()):
             segments = graph.add("Cast", [segments], "wide_segments", to=int(ir.DataType.INT64))
         graph.replace(derived, segments)
-    graph.prune()
     return {"segments": derived is not None}

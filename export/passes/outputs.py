@@ -17,13 +17,13 @@ import onnx_ir as ir
 
 from ...engine.basics.errors import InputError
 from ...engine.inference.exported import HIDDEN
-from ..graph import Graph, array, attribute, dims, is_constant
+from ..graph import Graph, attribute, is_constant, numbers_in
 from ..observe import PROBE, Layout, layouts
 from .context import Context
 from .hoist import hoist
 
 
-def hoist_mask_row(graph: Graph, _: Context) -> Mapping[str, Any]:
+def hoist_mask_row(graph: Graph, _: Context) -> None:
     """Compute the logits of the mask's row alone: add the input `mask_position`, int32 [B], and hoist its gather.
 
     Demands a graph whose only input is `input_ids`, int32, and whose output `logits` is [B, L, V]. It is [B, V]
@@ -31,12 +31,10 @@ def hoist_mask_row(graph: Graph, _: Context) -> Mapping[str, Any]:
     """
     position = graph.add_input("mask_position", ir.DataType.INT32, ["batch"])
     wide = graph.add("Cast", [position], "mask_position_wide", to=int(ir.DataType.INT64))
-    axis = graph.constant(np.array([1], np.int64), "axis")
+    axis = graph.numbers(1, stem="axis")
     index = graph.add("Unsqueeze", [wide, axis], "mask_index")
     logits = hoist(graph, graph.outputs["logits"], index)
     graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", "vocabulary"]), **further_outputs(graph)})
-    graph.prune()
-    return {}
 
 
 def hoist_first_token(graph: Graph, context: Context) -> Mapping[str, Any]:
@@ -50,33 +48,26 @@ def hoist_first_token(graph: Graph, context: Context) -> Mapping[str, Any]:
         graph.replace(found.outputs[0], hoist(graph, found.inputs[0], _first_positions(graph)))
     logits = graph.outputs["logits"]
     graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", context.outputs])})
-    graph.prune()
     return {"hoisted": found is not None}
 
 
 def _takes_first_row(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:
     """True for Gather(rows [B, L, H], 0, axis=1)."""
-    if node.op_type != "Gather" or attribute(node, "axis", 0) != 1 or not is_constant(node.inputs[1]):
+    rows = node.inputs[0] if node.op_type == "Gather" and attribute(node, "axis", 0) == 1 else None
+    if rows is None or is_constant(rows) or numbers_in(node.inputs[1]) != 0:
         return False
-    if (
-        node.inputs[0] is None
-        or is_constant(node.inputs[0])
-        or dims(node.inputs[1]) != ()
-        or array(node.inputs[1]) != 0
-    ):
-        return False
-    return known[node.inputs[0]].shape[:2] == PROBE
+    return known[rows].shape[:2] == PROBE
 
 
 def _first_positions(graph: Graph) -> ir.Value:
     """Zeros, int64 [B, 1]: the first token's position in each text pair."""
-    zero, one = (graph.constant(np.array([number], np.int64), "number") for number in (0, 1))
+    zero, one = graph.numbers(0), graph.numbers(1)
     column = graph.add("Slice", [graph.inputs["input_ids"], zero, one, one], "first_ids")
     wide = graph.add("Cast", [column], "first_ids_wide", to=int(ir.DataType.INT64))
     return graph.add("Mul", [wide, zero], "first_positions")
 
 
-def add_token_labels(graph: Graph, context: Context) -> Mapping[str, Any]:
+def add_token_labels(graph: Graph, context: Context) -> None:
     """The label of each token, decided inside the graph and on the device.
 
     Outputs of the finished graph, for a batch of B sentences of L tokens and K labels:
@@ -87,7 +78,7 @@ def add_token_labels(graph: Graph, context: Context) -> Mapping[str, Any]:
     Input: input_ids int32 [B, L]. Demands a graph whose output `logits` is [B, L, K].
     """
     logits = graph.outputs["logits"]
-    one, last = (graph.constant(np.array([number], np.int64), "number") for number in (1, -1))
+    one, last = graph.numbers(1), graph.numbers(-1)
     # Not ArgMax, which would need cuDNN on CUDA.
     _, best = graph.add_node("TopK", [logits, one], ["best_logit", "best_label"], axis=-1, largest=1, sorted=1)
     labels = graph.add("Cast", [graph.add("Squeeze", [best, last], "best_label")], "labels", to=int(ir.DataType.INT32))
@@ -97,14 +88,12 @@ def add_token_labels(graph: Graph, context: Context) -> Mapping[str, Any]:
             "logits": (logits, ir.DataType.FLOAT, ["batch", "length", context.outputs]),
         }
     )
-    graph.prune()
-    return {}
 
 
 _FLOAT, _INT32, _INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
 
 
-def add_decision_head(graph: Graph, _: Context) -> Mapping[str, Any]:
+def add_decision_head(graph: Graph, _: Context) -> None:
     """The decision head: from the logits at the mask to a few numbers a sentence, inside the graph and on the device.
 
     Outputs of the finished graph, for a batch of B sentences of L tokens over a vocabulary of V:
@@ -120,13 +109,8 @@ def add_decision_head(graph: Graph, _: Context) -> Mapping[str, Any]:
     logits = graph.outputs["logits"]
     expected_id = graph.add_input("expected_id", _INT32, ["batch"])
 
-    def number(value: int, kind: Any = np.int64) -> ir.Value:
-        return graph.constant(np.array([value], kind), "number")
-
-    last, start, one = number(-1), number(0), number(1)
-    values, indices = graph.add_node(
-        "TopK", [logits, number(2)], ["top_logits", "top_ids"], axis=-1, largest=1, sorted=1
-    )
+    last, start, one, two = graph.numbers(-1), graph.numbers(0), graph.numbers(1), graph.numbers(2)
+    values, indices = graph.add_node("TopK", [logits, two], ["top_logits", "top_ids"], axis=-1, largest=1, sorted=1)
     best = graph.add("Slice", [values, start, one, one], "best")
     best_id = graph.add("Slice", [indices, start, one, one], "best_id")
     best_id = graph.add("Cast", [best_id], "best_id", to=int(_INT32))
@@ -138,7 +122,7 @@ def add_decision_head(graph: Graph, _: Context) -> Mapping[str, Any]:
     above = graph.add("Cast", [graph.add("Greater", [logits, expected], "above")], "above", to=int(_FLOAT))
     above = graph.add("ReduceSum", [above, last], "above", keepdims=1)
     above = graph.add("Cast", [above], "above", to=int(_INT32))
-    rank = graph.add("Add", [above, number(1, np.int32)], "rank")
+    rank = graph.add("Add", [above, graph.constant(np.array([1], np.int32), "number")], "rank")
 
     # max + log Σ exp(x − max): ReduceLogSumExp would need cuDNN on CUDA.
     shifted = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
@@ -155,8 +139,6 @@ def add_decision_head(graph: Graph, _: Context) -> Mapping[str, Any]:
             **further_outputs(graph),
         }
     )
-    graph.prune()
-    return {}
 
 
 Outputs = Mapping[str, tuple[ir.Value, ir.DataType, Sequence[int | str]]]
@@ -164,7 +146,7 @@ _PRODUCTS = frozenset({"MatMul", "Gemm"})
 _WIDTH = "width"
 
 
-def keep_hidden(graph: Graph, _: Context) -> Mapping[str, Any]:
+def keep_hidden(graph: Graph, _: Context) -> None:
     """Make the rows before the vocabulary projection an output. Demands an output `logits` [B, L, V]."""
     logits = graph.outputs["logits"]
     hidden = _before_projection(graph)
@@ -174,15 +156,12 @@ def keep_hidden(graph: Graph, _: Context) -> Mapping[str, Any]:
             HIDDEN: (hidden, ir.DataType.FLOAT, ["batch", "length", _WIDTH]),
         }
     )
-    graph.prune()
-    return {}
 
 
-def drop_hidden(graph: Graph, _: Context) -> Mapping[str, Any]:
+def drop_hidden(graph: Graph, _: Context) -> None:
     """Remove the output again, and what computes it alone: a low-precision graph decides, and nothing else."""
     graph.model.graph.outputs.remove(graph.outputs[HIDDEN])
     graph.prune()
-    return {}
 
 
 def further_outputs(graph: Graph) -> Outputs:
@@ -191,7 +170,7 @@ def further_outputs(graph: Graph) -> Outputs:
     return {} if hidden is None else {HIDDEN: (hidden, ir.DataType.FLOAT, ["batch", "length", _WIDTH])}
 
 
-def cut_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
+def cut_vocabulary(graph: Graph, _: Context) -> None:
     """Keep the vocabulary projection alone. Demands a finished graph."""
     row = _before_projection(graph)
     width = layouts(graph)[row].shape[-1]
@@ -202,7 +181,7 @@ def cut_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
     following = graph.add_input("following_id", ir.DataType.INT32, ["rows"])
     graph.replace(row, hidden)
 
-    last = graph.constant(np.array([-1], np.int64), "number")
+    last = graph.numbers(-1)
     wide = graph.add("Cast", [following], "following", to=int(ir.DataType.INT64))
     own = graph.add("GatherElements", [logits, graph.add("Unsqueeze", [wide, last], "following")], "own", axis=-1)
     best = graph.add("ReduceMax", [logits], "best", axes=[-1], keepdims=1)
@@ -215,7 +194,6 @@ def cut_vocabulary(graph: Graph, _: Context) -> Mapping[str, Any]:
     graph.prune()
     for name in ("input_ids", "mask_position", "expected_id"):
         graph.model.graph.inputs.remove(graph.inputs[name])
-    return {}
 
 
 def _before_projection(graph: Graph) -> ir.Value:

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Array, Graph, attribute, only_reader, written_by
+from ..graph import Array, Graph, attribute, numbers_in, only_reader, written_by
 from ..observe import PROBE, Layout, layouts, observe
 from .context import Context
 from .masks import value_independent
-from .slices import part_of_last_axis
 
 _CONTRIB = "com.microsoft"
 _ROUNDING = 1e-6  # a kernel rounds the cosine of one angle differently at the end of a vector
@@ -29,7 +27,7 @@ class _Rotation:
     neighbours: bool
 
 
-def fuse_rotations(graph: Graph, context: Context) -> Mapping[str, Any]:
+def fuse_rotations(graph: Graph, context: Context) -> None:
     """Fuse rotary positions into one RotaryEmbedding operator (Su et al. 2021, RoFormer).
 
     Queries and keys of a token are turned by angles that grow with its position, pair by pair of the channels of a
@@ -48,7 +46,7 @@ def fuse_rotations(graph: Graph, context: Context) -> Mapping[str, Any]:
     Demands a graph whose only input is `input_ids`, and bounds of slices that are constants (`fold_constants`).
     """
     if not any(node.op_type == "Neg" for node in graph.nodes):
-        return {}
+        return
     known = layouts(graph)
     static = value_independent(graph, graph.from_constants())
     found = [each for node in graph.nodes if (each := _rotation(node, known)) is not None]
@@ -63,8 +61,6 @@ def fuse_rotations(graph: Graph, context: Context) -> Mapping[str, Any]:
                 made[table] = made.get(table) or _one_of_pairs(graph, table, seen[0][table].ndim, each)
             graph.replace(each.after, _rotated(graph, each, [made[table] for table in each.tables], known))
     graph.model.graph.opset_imports[_CONTRIB] = 1
-    graph.prune()
-    return {}
 
 
 # ---------------------------------------------------------------- the form
@@ -104,8 +100,8 @@ def _turned(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[i
             return None, False
         pair = [one.inputs[0] for one in apart if one is not None]
     negative = written_by(pair[0], "Neg")
-    second = part_of_last_axis(negative.inputs[0], known) if negative is not None else None
-    first = part_of_last_axis(pair[1], known)
+    second = _part_of_last_axis(negative.inputs[0], known) if negative is not None else None
+    first = _part_of_last_axis(pair[1], known)
     if value is None or first is None or second is None or first.whole is not second.whole:
         return None, False
     shape = known[first.whole].shape
@@ -113,6 +109,33 @@ def _turned(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[i
     wanted = (channels[::2], channels[1::2]) if flat is not None else (channels[:half], channels[half:])
     fits = (first.channels, second.channels) == wanted and shape[-1] == 2 * half and known[value].shape == shape
     return (first.whole if fits else None), flat is not None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some channels of a value."""
+
+    whole: ir.Value
+    channels: range
+
+
+def _part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> _Part | None:
+    """Which channels of which other value a value is, if a Slice or a Split takes them."""
+    node = written_by(value, "Slice", "Split")
+    whole = node.inputs[0] if node is not None else None
+    if value is None or node is None or whole is None:
+        return None
+    rank, width = len(known[whole].shape), known[whole].shape[-1]
+    if node.op_type == "Split":
+        before = node.outputs[: node.outputs.index(value)]
+        start = sum(known[one].shape[-1] for one in before)
+        along_last_axis = attribute(node, "axis", 0) in {-1, rank - 1}
+        return _Part(whole, range(start, start + known[value].shape[-1])) if along_last_axis else None
+    numbers: list[Any] = [numbers_in(bound) or () for bound in node.inputs[1:]]
+    if len(numbers) < 3 or any(len(each) != 1 for each in numbers) or numbers[2][0] not in {-1, rank - 1}:
+        return None
+    step = numbers[3][0] if len(numbers) > 3 else 1
+    return _Part(whole, range(width)[numbers[0][0] : numbers[1][0] : step])
 
 
 def _axis_of_tokens(value: ir.Value | None, cos: ir.Value | None, known: Mapping[ir.Value, Layout]) -> int:
@@ -129,11 +152,11 @@ def _axis_of_tokens(value: ir.Value | None, cos: ir.Value | None, known: Mapping
 
 def _whole(rotation: _Rotation, known: Mapping[ir.Value, Layout]) -> _Rotation:
     """The rotation of whole heads, where it is one of their first channels and a Concat joins the others to them."""
-    rotated = part_of_last_axis(rotation.before, known)
+    rotated = _part_of_last_axis(rotation.before, known)
     concat = only_reader(rotation.after, "Concat")
     if rotated is None or concat is None or len(concat.inputs) != 2 or not _is_along_last_axis(concat, known):
         return rotation
-    rest = part_of_last_axis(concat.inputs[1], known)
+    rest = _part_of_last_axis(concat.inputs[1], known)
     if concat.inputs[0] is not rotation.after or rest is None or rest.whole is not rotated.whole:
         return rotation
     channels = range(known[rotated.whole].shape[-1])
@@ -162,29 +185,25 @@ def _is_table(values: Array, length: int, rotation: _Rotation) -> bool:
 
 def _one_of_pairs(graph: Graph, table: ir.Value, rank: int, rotation: _Rotation) -> ir.Value:
     """One channel of each pair of a table, [L, width / 2]."""
-
-    def numbers(*values: int) -> ir.Value:
-        return graph.constant(np.array(values, np.int64), "number")
-
     last = (0, rotation.width, 2) if rotation.neighbours else (0, rotation.width // 2, 1)
     axes = [axis for axis in range(rank) if axis != rank + rotation.tokens - 4]
-    bounds = [numbers(*[first] * (len(axes) - 1), end) for first, end in zip((0, 1, 1), last, strict=True)]
+    bounds = [graph.numbers(*[first] * (len(axes) - 1), end) for first, end in zip((0, 1, 1), last, strict=True)]
     start, stop, step = bounds
-    part = graph.add("Slice", [table, start, stop, numbers(*axes), step], "one_of_pairs")
-    return graph.add("Reshape", [part, numbers(-1, rotation.width // 2)], "table")
+    part = graph.add("Slice", [table, start, stop, graph.numbers(*axes), step], "one_of_pairs")
+    return graph.add("Reshape", [part, graph.numbers(-1, rotation.width // 2)], "table")
 
 
 def _rotated(graph: Graph, rotation: _Rotation, tables: list[ir.Value], known: Mapping[ir.Value, Layout]) -> ir.Value:
     """The operator, over heads [B, heads, L, d], or over rows [B, L, heads × d]."""
 
     def reshape(value: ir.Value, *sizes: int) -> ir.Value:
-        return graph.add("Reshape", [value, graph.constant(np.array(sizes, np.int64), "target")], "rows")
+        return graph.add("Reshape", [value, graph.numbers(*sizes, stem="target")], "rows")
 
     heads, width = known[rotation.before].shape[3 - rotation.tokens], known[rotation.before].shape[-1]
     rows = rotation.before if rotation.tokens == 2 else reshape(rotation.before, 0, 0, heads * width)
     result = graph.add(
         "RotaryEmbedding",
-        [rows, graph.constant(np.array([0], np.int64), "first_position"), *tables],
+        [rows, graph.numbers(0, stem="first_position"), *tables],
         "rotated",
         domain=_CONTRIB,
         num_heads=heads,

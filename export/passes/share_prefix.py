@@ -81,7 +81,7 @@ def _adds_positions(node: ir.Node, known: Mapping[ir.Value, Layout], of_tokens: 
 _KINDS = {"MultiHeadAttention": ("unidirectional", 5), "Attention": ("is_causal", 3)}  # attribute, input of the mask
 
 
-def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
+def share_prefix(graph: Graph, context: Context) -> None:
     """Compute what sentences have in common once: the first tokens of all sentences of a batch.
 
     In a causal model, keys and values of a token depend on that token and those before it. All verbs of one [NAME,
@@ -113,8 +113,6 @@ def share_prefix(graph: Graph, context: Context) -> Mapping[str, Any]:
             graph.replace(node.outputs[0], lines.attention(node))
     graph.replace(ids, lines.ids)
     graph.model.graph.inputs.remove(ids)
-    graph.prune()
-    return {}
 
 
 class _Lines:
@@ -124,27 +122,24 @@ class _Lines:
         self.graph, self.known = graph, known
         prefix = graph.add_input("prefix_ids", ir.DataType.INT32, [1, "prefix"])
         suffix = graph.add_input("suffix_ids", ir.DataType.INT32, ["batch", "suffix"])
-        self.zero, self.one = self.number(0), self.number(1)
+        self.zero, self.one = graph.numbers(0), graph.numbers(1)
         self.first = graph.add("Shape", [prefix], "prefix_length", start=1, end=2)
         self.batch = graph.add("Shape", [suffix], "batch", start=0, end=1)
         self.rest = graph.add("Shape", [suffix], "suffix_length", start=1, end=2)
         self.length = graph.add("Add", [self.first, self.rest], "length")
-        line = graph.add("Reshape", [suffix, self.number(1, -1)], "suffix_line")
+        line = graph.add("Reshape", [suffix, self.graph.numbers(1, -1)], "suffix_line")
         self.ids = graph.add("Concat", [prefix, line], "line", axis=1)
-        self.end = self.number(np.iinfo(np.int64).max)
+        self.end = self.graph.numbers(np.iinfo(np.int64).max)
         self.index = self._index()
         self._repeated: dict[ir.Value, ir.Value] = {}
-
-    def number(self, *values: int) -> ir.Value:
-        return self.graph.constant(np.array(values, np.int64), "number")
 
     def _index(self) -> ir.Value:
         """The row of each sentence's mask in the line, int64 [B]."""
         graph = self.graph
         wide = graph.add("Cast", [graph.inputs["mask_position"]], "position", to=int(ir.DataType.INT64))
-        scalar = graph.constant(np.array(0, np.int64), "scalar")
+        scalar = graph.number(0, "scalar")
         count = graph.add("Squeeze", [self.batch, self.zero], "count")
-        order = graph.add("Range", [scalar, count, graph.constant(np.array(1, np.int64), "scalar")], "order")
+        order = graph.add("Range", [scalar, count, graph.number(1, "scalar")], "order")
         return graph.add("Add", [wide, graph.add("Mul", [order, self.rest], "starts")], "line_index")
 
     def part(self, value: ir.Value, *, of_prefix: bool) -> ir.Value:
@@ -154,13 +149,13 @@ class _Lines:
         bounds = [self.zero, self.first] if of_prefix else [self.first, self.end]
         rows, width = self.graph.add("Slice", [value, *bounds, self.one], "part"), self.known[value].shape[-1]
         if of_prefix:
-            return self.graph.add("Reshape", [rows, self.number(0, 0, width)], "prefix")
-        target = self.graph.add("Concat", [self.batch, self.rest, self.number(width)], "apart", axis=0)
+            return self.graph.add("Reshape", [rows, self.graph.numbers(0, 0, width)], "prefix")
+        target = self.graph.add("Concat", [self.batch, self.rest, self.graph.numbers(width)], "apart", axis=0)
         return self.graph.add("Reshape", [rows, target], "suffix")
 
     def joined(self, prefix: ir.Value, suffix: ir.Value, width: int) -> ir.Value:
         """Rows [1, P, width] and [B, S, width] as one line."""
-        line = self.graph.add("Reshape", [suffix, self.number(1, -1, width)], "line")
+        line = self.graph.add("Reshape", [suffix, self.graph.numbers(1, -1, width)], "line")
         return self.graph.add("Concat", [prefix, line], "line", axis=1)
 
     def repeated(self, positions: ir.Value) -> ir.Value:
@@ -174,21 +169,21 @@ class _Lines:
     def positions(self) -> ir.Value:
         """The position of each row of the line in its sentence, int64 [P + B × S, 1]."""
         graph = self.graph
-        start, step = (graph.constant(np.array(number, np.int64), "scalar") for number in (0, 1))
+        start, step = graph.number(0, "scalar"), graph.number(1, "scalar")
         count = graph.add("Squeeze", [self.length, self.zero], "count")
         numbers = graph.add("Range", [start, count, step], "positions")
-        column = graph.add("Reshape", [numbers, self.number(1, -1, 1)], "positions")
-        return graph.add("Reshape", [self._along_line(column, 1), self.number(-1, 1)], "positions")
+        column = graph.add("Reshape", [numbers, self.graph.numbers(1, -1, 1)], "positions")
+        return graph.add("Reshape", [self._along_line(column, 1), self.graph.numbers(-1, 1)], "positions")
 
     def rotated(self, node: ir.Node) -> ir.Value:
         """The rotation of each row of the line by its own position."""
         # The operator takes no more tokens in a sentence than its tables have positions, so each row is a sentence.
         rows, _, *tables = node.inputs
         result, width = node.outputs[0], self.known[node.outputs[0]].shape[-1]
-        apart = self.graph.add("Reshape", [rows, self.number(-1, 1, width)], "apart")
+        apart = self.graph.add("Reshape", [rows, self.graph.numbers(-1, 1, width)], "apart")
         inputs, own = [apart, self.positions, *tables], attributes(node)
         turned = self.graph.add(node.op_type, inputs, "rotated", domain=node.domain, **own)
-        line = self.graph.add("Reshape", [turned, self.number(1, -1, width)], "line")
+        line = self.graph.add("Reshape", [turned, self.graph.numbers(1, -1, width)], "line")
         self.known[line] = self.known[result]
         return line
 
@@ -212,13 +207,13 @@ class _Lines:
         shape = graph.add("Concat", [self.batch, self.one, self.one], "shape", axis=0)
         copies = graph.add("Tile", [prefix, shape], "copies")
         both = graph.add("Concat", [copies, self.part(value, of_prefix=False)], "both", axis=1)
-        return graph.add("Reshape", [both, self.number(0, 0, self.known[value].shape[-1])], "whole")
+        return graph.add("Reshape", [both, self.graph.numbers(0, 0, self.known[value].shape[-1])], "whole")
 
     @cached_property
     def mask(self) -> ir.Value:
         """The causal mask of the suffix rows, [1, 1, S, P + S]."""
         full = causal_mask(self.graph, self.length)
-        return self.graph.add("Slice", [full, self.first, self.end, self.number(2)], "suffix_mask")
+        return self.graph.add("Slice", [full, self.first, self.end, self.graph.numbers(2)], "suffix_mask")
 
     def attention(self, node: ir.Node) -> ir.Value:
         (query, key, value), further = map(_given, node.inputs[:3]), list(node.inputs[3:])

@@ -4,7 +4,6 @@ No pass here changes a result.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -16,7 +15,7 @@ from .hoist import ELEMENTWISE, NORMALISING
 from .masks import value_independent
 
 
-def drop_casts(graph: Graph, _: Context) -> Mapping[str, Any]:
+def drop_casts(graph: Graph, _: Context) -> None:
     """Remove casts of fp32 values to fp32. Demands a fresh graph whose only input is `input_ids`."""
     # Exporters keep `x.to(y.dtype)` as a cast, which hides an attention's form from the fusions.
     known = layouts(graph)
@@ -24,14 +23,12 @@ def drop_casts(graph: Graph, _: Context) -> Mapping[str, Any]:
         value = node.inputs[0] if node.op_type == "Cast" else None
         if value is not None and known[value].is_float32 and attribute(node, "to") == int(ir.DataType.FLOAT):
             graph.replace(node.outputs[0], value)
-    graph.prune()
-    return {}
 
 
 _LARGEST = 1024  # elements
 
 
-def fold_constants(graph: Graph, context: Context) -> Mapping[str, Any]:
+def fold_constants(graph: Graph, context: Context) -> None:
     """Replace what is computed from constants alone by its value, where it is small. Demands nothing."""
     # Small are scales, shapes, indices. Large ones (a transposed table of word embeddings) stay operators: a session
     # computes them once when it opens, and the file of weights stays as small as the checkpoint.
@@ -46,11 +43,9 @@ def fold_constants(graph: Graph, context: Context) -> Mapping[str, Any]:
         (values,) = observe(graph, context.probes()[:1], small)
         for value in small:
             graph.replace(value, graph.constant(values[value], "folded"))
-    graph.prune()
-    return {}
 
 
-def fold_shapes(graph: Graph, context: Context) -> Mapping[str, Any]:
+def fold_shapes(graph: Graph, context: Context) -> None:
     """Replace numbers computed from shapes: what is the same for all shapes, and what is the length of `input_ids`.
 
     Some models take the width of their attention's heads, for the scale of its scores or for the halves that are
@@ -76,8 +71,6 @@ def fold_shapes(graph: Graph, context: Context) -> Mapping[str, Any]:
             graph.replace(value, graph.constant(first, "folded"))
         elif first.dtype == np.int64 and [int(values[value].item()) for values in seen] == lengths:
             graph.replace(value, _length(graph, first.ndim))
-    graph.prune()
-    return {}
 
 
 _NUMBERS = frozenset({"tensor(float)", "tensor(int64)"})
@@ -91,7 +84,7 @@ def _length(graph: Graph, rank: int) -> ir.Value:
     return graph.add("Reshape", [length, graph.constant(np.ones(rank, np.int64), "target")], "length")
 
 
-def fix_reshapes(graph: Graph, context: Context) -> Mapping[str, Any]:
+def fix_reshapes(graph: Graph, context: Context) -> None:
     """Give every Reshape a constant target: 0 copies a dimension, at most one -1 is left to the runtime.
 
     Exporters compute targets from shapes at run time, which hides the attention's form from the fusions. Two runs tell
@@ -109,9 +102,7 @@ def fix_reshapes(graph: Graph, context: Context) -> Mapping[str, Any]:
         before, after = ([values[value].shape for values in seen] for value in (source, node.outputs[0]))
         target = _constant_target(before, after)
         if target is not None:
-            node.replace_input_with(1, graph.constant(np.array(target, np.int64), "target"))
-    graph.prune()
-    return {}
+            node.replace_input_with(1, graph.numbers(*target, stem="target"))
 
 
 def _constant_target(before: Sequence[tuple[int, ...]], after: Sequence[tuple[int, ...]]) -> list[int] | None:
@@ -126,7 +117,7 @@ def _constant_target(before: Sequence[tuple[int, ...]], after: Sequence[tuple[in
     return target if target.count(-1) <= 1 else None
 
 
-def narrow_ids(graph: Graph, _: Context) -> Mapping[str, Any]:
+def narrow_ids(graph: Graph, _: Context) -> None:
     """Take token ids as int32, half the bytes to the device. Demands a graph whose input `input_ids` is int64."""
     # It is also what the embedding kernels take. Sessions fix the axes by the names that they get here.
     ids = graph.inputs["input_ids"]
@@ -140,14 +131,12 @@ def narrow_ids(graph: Graph, _: Context) -> Mapping[str, Any]:
         wide = graph.add("Cast", [ids], "wide_ids", to=int(ir.DataType.INT64))
         for node, index in others:
             node.replace_input_with(index, wide)
-    graph.prune()
-    return {}
 
 
 _FLAT = PROBE[0] * PROBE[1]
 
 
-def keep_tokens_apart(graph: Graph, _: Context) -> Mapping[str, Any]:
+def keep_tokens_apart(graph: Graph, _: Context) -> None:
     """Keep sentences and tokens as two axes: products over [batch × length, H] become products over [batch, length, H].
 
     Some models (GPT-2, OPT) join the two axes before a product and divide them after it, which hides from the other
@@ -166,8 +155,6 @@ def keep_tokens_apart(graph: Graph, _: Context) -> Mapping[str, Any]:
             result = _apart(graph, node, apart)
             if result is not None:
                 apart[node.outputs[0]] = result
-    graph.prune()
-    return {}
 
 
 def _reshape(graph: Graph, node: ir.Node, known: Mapping[ir.Value, Layout], apart: dict[ir.Value, ir.Value]) -> None:
@@ -211,7 +198,7 @@ def _product(graph: Graph, node: ir.Node, apart: Mapping[ir.Value, ir.Value]) ->
 _GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
 
 
-def slice_position_tables(graph: Graph, context: Context) -> Mapping[str, Any]:
+def slice_position_tables(graph: Graph, context: Context) -> None:
     """Turn lookups of positions into slices: rows first, first + 1, … of a table are one range of it.
 
     A lookup of row 0 alone (segments that are all 0) becomes that row. Which rows are looked up is observed at several
@@ -236,10 +223,8 @@ def slice_position_tables(graph: Graph, context: Context) -> Mapping[str, Any]:
             table = graph.constant(rest if rank == 1 else rest[None], "positions")
             # Shape's own bounds, not a Slice of it: that would be a node on the CPU, which a session on CUDA refuses.
             length = graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
-            start, axis = (graph.constant(np.array([number], np.int64), "number") for number in (0, rank - 1))
+            start, axis = graph.numbers(0), graph.numbers(rank - 1)
             graph.replace(node.outputs[0], graph.add("Slice", [table, start, length, axis], "position_rows"))
-    graph.prune()
-    return {}
 
 
 def _all_are(indices: list[Array], row: int) -> bool:
