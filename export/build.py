@@ -54,7 +54,7 @@ from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
 from .samples import USUAL, Sample, batches
 from .tasks import Task, begin_with_bos, task_named, task_of
-from .trace import optimum_config, takes_segments, trace
+from .trace import Optimum, exporter_of
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime"),
@@ -130,8 +130,8 @@ def _write(
         checkpoint = replace(checkpoint, compared=compared)
     if ADDED_BOS in made_from:
         begin_with_bos(checkpoint.tokenizer, checkpoint.name)
-    optimum_config(source.name, checkpoint.config, task.head.task)  # fails before the weights are read
-    traced = _trace(checkpoint, task, workspace, allow_pickle=allow_pickle, say=say)
+    exporter = exporter_of(source.name, checkpoint.config, task.head.task)  # fails before the weights are read
+    traced = _trace(checkpoint, task, exporter, workspace, allow_pickle=allow_pickle, say=say)
     gc.collect()  # PyTorch's model is held by cycles
     graph, config = traced.graph, checkpoint.config
     context = Context(
@@ -196,7 +196,9 @@ def _save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
         raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder / TOKENIZER)) from error
 
 
-def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle: bool, say: Say) -> _Traced:
+def _trace(
+    checkpoint: Checkpoint, task: Task, exporter: Optimum, workspace: Path, *, allow_pickle: bool, say: Say
+) -> _Traced:
     """Everything that needs PyTorch: its model can be released after this."""
     name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, staged_in(workspace)
     model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
@@ -204,16 +206,15 @@ def _trace(checkpoint: Checkpoint, task: Task, workspace: Path, *, allow_pickle:
     tokenizer.backend_tokenizer.no_padding()
     _save_tokenizer(tokenizer, staged)
     model.config.save_pretrained(staged)
-    config = optimum_config(name, model.config, task.head.task)
-    segments = task.head.takes_pairs and takes_segments(config, model.config, tokenizer.model_input_names)
+    segments = task.head.takes_pairs and exporter.takes_segments(model.config, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)
     token_logprobs = reference_token_logprobs(model, samples, name) if task.head.is_decoder else {}
     parameters = int(model.num_parameters())  # shared ones once
-    say(f"exporting {name} ({checkpoint.family}) with Optimum")
+    say(f"exporting {name} ({checkpoint.family}) with {exporter.title}")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
-    graph = trace(model, config, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
+    graph = exporter.trace(model, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
     return _Traced(graph, samples, reference, token_logprobs, parameters)
 
 

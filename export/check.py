@@ -35,7 +35,7 @@ from .families import family_of, first_position, longest_of
 from .observe import told_in_one_line
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
-from .trace import optimum_config
+from .trace import exporter_of
 
 
 def check(
@@ -79,7 +79,7 @@ def _finding(what: str, name: str, look: Callable[[], str]) -> Finding:
 
 def _family(name: str, config: PretrainedConfig, head: Head) -> str:
     check_architecture(name, config, head)
-    optimum_config(name, config, head.task)
+    exporter_of(name, config, head.task)
     fused = family_of(config).standard_attention
     attention = "one fused operator computes its attention" if fused else "its attention may keep plain operators"
     return f"{config.model_type}; {attention}"

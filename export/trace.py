@@ -9,7 +9,7 @@ the weight too (the word embeddings, which are also the vocabulary projection of
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import onnx_ir as ir
@@ -48,37 +48,53 @@ _THREE_SEGMENTS = ("xlnet",)  # whose configuration does not count segments: fir
 _FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
 
 
-def optimum_config(name: str, config: PretrainedConfig, task: str) -> OnnxConfig:
-    """Optimum's description of how a model is exported; an InputError if it has none for the family and the task."""
+class Optimum:
+    """The exporter of the families and tasks that Optimum describes.
+
+    Another exporter has the same name, questions and `trace`, and `exporter_of` chooses between them.
+    """
+
+    title = "Optimum"
+
+    def __init__(self, description: Callable[..., OnnxConfig], task: str) -> None:
+        self._description, self._task = description, task
+
+    def takes_segments(self, config: PretrainedConfig, tokenizer_inputs: Sequence[str]) -> bool:
+        """Whether the model tells a first text from a second one by their segments."""
+        several = getattr(config, "type_vocab_size", 0) > 1 or config.model_type in _THREE_SEGMENTS
+        inputs = self._description(config, task=self._task).inputs
+        return several and "token_type_ids" in inputs and "token_type_ids" in tokenizer_inputs
+
+    def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, workspace: Path, name: str) -> Graph:
+        """The graph of a model in fp32 and evaluation mode; an InputError if PyTorch cannot trace it.
+
+        The graph keeps the named inputs, int64 [batch, length]; all others take their defaults.
+        """
+        config = self._description(model.config, task=self._task)
+        return _trace(model, config, inputs, weights, workspace, name)
+
+
+def exporter_of(name: str, config: PretrainedConfig, task: str) -> Optimum:
+    """What exports a model; an InputError if nothing does for the family and the task."""
     try:
-        constructor = TasksManager.get_exporter_config_constructor(
-            "onnx", model_type=config.model_type, task=task, library_name="transformers"
+        return Optimum(
+            TasksManager.get_exporter_config_constructor(
+                "onnx", model_type=config.model_type, task=task, library_name="transformers"
+            ),
+            task,
         )
     except (KeyError, ValueError):
-        own = _OWN.get((config.model_type, task))
-        if own is None:
-            tried = ", ".join(f"{package} {found}" for package, found in versions(_TRIED).items())
-            raise InputError(
-                f"{name}: Optimum has no {task} export for the family {config.model_type} (tried: {tried})"
-            ) from None
-        constructor = own
-    return constructor(config, task=task)
+        if (own := _OWN.get((config.model_type, task))) is not None:
+            return Optimum(own, task)
+        tried = ", ".join(f"{package} {found}" for package, found in versions(_TRIED).items())
+        raise InputError(
+            f"{name}: Optimum has no {task} export for the family {config.model_type} (tried: {tried})"
+        ) from None
 
 
-def takes_segments(config: OnnxConfig, model_config: PretrainedConfig, tokenizer_inputs: Sequence[str]) -> bool:
-    """Whether the model tells a first text from a second one by their segments."""
-    known = "token_type_ids" in config.inputs and "token_type_ids" in tokenizer_inputs
-    several = getattr(model_config, "type_vocab_size", 0) > 1 or model_config.model_type in _THREE_SEGMENTS
-    return known and several
-
-
-def trace(
+def _trace(
     model: PreTrainedModel, config: OnnxConfig, inputs: Sequence[str], weights: Path, workspace: Path, name: str
 ) -> Graph:
-    """Trace a model in fp32 and evaluation mode; an InputError if PyTorch cannot trace it.
-
-    The graph keeps the named inputs, int64 [batch, length]; all others take their defaults.
-    """
     axes = {text: {0: "batch", 1: "length"} for text in inputs}
     config.__class__ = type("FewInputs", (type(config),), {"inputs": property(lambda _: axes)})
     path = workspace / "traced.onnx"

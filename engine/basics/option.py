@@ -30,6 +30,7 @@ class Option:
     words: Sequence[str] = ()  # what such a value can be instead, such as the name of a bundled file
     minimum: int | None = None
     maximum: int | None = None
+    flags: Sequence[str] = ()  # of the command line, where there are others than --NAME
     shown: str | None = None  # the default on the command line, where a text stands for the value
     read: Callable[[Any], Any] | None = None  # from the text on the command line to the value
 
@@ -45,7 +46,7 @@ class OptionField:
 
     @property
     def flag(self) -> str:
-        return flag(self.name)
+        return self.option.flags[0] if self.option.flags else flag(self.name)
 
     @property
     def required(self) -> bool:

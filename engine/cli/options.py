@@ -12,10 +12,11 @@ from ..basics.option import OptionField, options_of
 
 
 def parameter(field: OptionField) -> inspect.Parameter:
-    """An option as Typer reads it; one without a default is an argument."""
+    """An option as Typer reads it; one without a default or a flag of its own, and `FILE...`, is an argument."""
     own = field.option
     how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
-    told = typer.Argument(**how) if field.required else typer.Option(field.flag, **how)
+    is_argument = (field.required and not own.flags) or (own.metavar or "").endswith("...")
+    told = typer.Argument(**how) if is_argument else typer.Option(*(own.flags or [field.flag]), **how)
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY,

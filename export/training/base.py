@@ -9,16 +9,7 @@ from transformers import PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.errors import InputError
-from ..checkpoint import (
-    Head,
-    Source,
-    check_architecture,
-    check_sizes,
-    load_config,
-    load_tokenizer,
-    locate,
-    read_weights,
-)
+from ..checkpoint import Head, Source, load, locate, read_weights
 from ..checkpoint_files import tensors_of, weights_of
 from ..families import longest_input
 from ..quiet import quiet
@@ -55,13 +46,11 @@ class Base:
         """
         source = locate(reference, revision)
         with quiet():
-            config = load_config(source)
-            check_architecture(source.name, config, head)
-            check_sizes(source.name, config)
+            loaded = load(source, head)
+            config, tokenizer = loaded.config, loaded.tokenizer
             config.id2label = dict(enumerate(labels))
             config.label2id = {label: number for number, label in enumerate(labels)}
             config.problem_type = None
-            tokenizer = load_tokenizer(source, head)
             if tokenizer.pad_token_id is None:
                 raise InputError(f"{source.name}: its tokenizer has no padding token, which batches of a training need")
             found = cls(source, head, config, tokenizer, allow_pickle, new_pooler)

@@ -22,7 +22,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
-from ...engine.cli.train_commands import TrainingOptions
+from ...engine.cli.train_commands import CueOptions
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
 from ...engine.experiments.cues.cue_scores import CueCounts, MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
@@ -38,7 +38,6 @@ from .cues_tables import ALL, EXPORTED, CueTraining, TrainedDetector
 from .fit import Batch, Job, train
 from .settings import Place, settings_of
 
-ENCODER = "distilbert-base-uncased"
 DEFAULTS = {"epochs": 60, "batch_size": 8, "learning_rate": 3e-5, "max_length": 128, "patience": 6}
 _DEV_SHARE = 0.15  # of the sentences, where no dev file is given: appendix A of the paper
 _SHOWN = 3  # cues in a message
@@ -53,16 +52,7 @@ class Corpus:
     test: Sequence[MarkedSentence]
 
     @classmethod
-    def read(
-        cls,
-        files: Sequence[Path],
-        dev: Sequence[Path],
-        test: Sequence[Path],
-        *,
-        seed: int,
-        limit: int | None = None,
-        data: Path | None = None,
-    ) -> "Corpus":
+    def read(cls, options: CueOptions) -> "Corpus":
         """Read a corpus in the columns of CD-SCO.
 
         Without files, it is CD-SCO, in the folder `data` or where `data get cd-sco` has put it: the training and
@@ -72,12 +62,13 @@ class Corpus:
         Raises:
             InputError: A file is missing or bad; there is no cue to learn, or none to score.
         """
+        files, dev, test, limit = options.files, options.dev, options.test, options.limit
         if not files:
-            folder = find(DATA, data)
+            folder = find(DATA, options.data)
             files = [folder / name for name in TRAIN_FILES]
             test = test or [folder / name for name in TEST_FILES]
         learned, scored = _read(files), _read(dev)
-        order = np.random.default_rng(seed).permutation(len(learned)).tolist()
+        order = np.random.default_rng(options.seed).permutation(len(learned)).tolist()
         if not scored:
             several = max(1, round(_DEV_SHARE * len(learned)))
             scored = [learned[i] for i in sorted(order[:several])]
@@ -114,29 +105,20 @@ def _digest(sentences: Sequence[MarkedSentence]) -> str:
     return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
 
 
-def train_cues(
-    options: TrainingOptions,
-    files: Sequence[Path] = (),
-    *,
-    encoder: str = ENCODER,
-    dev: Sequence[Path] = (),
-    test: Sequence[Path] = (),
-    data: Path | None = None,
-    evaluate: bool = False,
-) -> CueTraining:
-    """Train a detector, or several with different seeds; see the command's options.
+def train_cues(options: CueOptions) -> CueTraining:
+    """Train a detector, or several with different seeds.
 
     Raises:
         InputError: As for `Corpus.read`, `train` and `build`.
     """
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
-    corpus = Corpus.read(files, dev, test, seed=options.seed, limit=options.limit, data=data)
+    corpus = Corpus.read(options)
     if lost := corpus.lost():
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         reporter.say(f"{len(lost)} cues cannot be learned as labels of words: {'; '.join(lost[:_SHOWN])}{more}")
     place = Place.find(options.device, options.threads)
     base = Base.find(
-        encoder, TOKEN_CLASSIFICATION.head, LABELS, revision=options.revision, allow_pickle=options.allow_pickle
+        options.encoder, TOKEN_CLASSIFICATION.head, LABELS, revision=options.revision, allow_pickle=options.allow_pickle
     )
     trained = []
     for number in range(options.seeds or 1):
@@ -146,22 +128,18 @@ def train_cues(
             output=options.output / f"seed-{options.seed + number}" if options.seeds else options.output,
         )
         record = _train(corpus, base, place, own, reporter)
-        counts = _evaluate(corpus, own, reporter) if evaluate else {}
+        counts = _evaluate(corpus, own, reporter) if options.evaluate else {}
         trained.append(TrainedDetector(own.output, own.seed, record.result, counts))
     sizes = {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(corpus.test)}
     return CueTraining(options.output, base.name, sizes, tuple(trained), on="test" if corpus.test else "dev")
 
 
-def _train(corpus: Corpus, base: Base, place: Place, options: TrainingOptions, reporter: Reporter) -> TrainingRecord:
+def _train(corpus: Corpus, base: Base, place: Place, options: CueOptions, reporter: Reporter) -> TrainingRecord:
     settings = settings_of(options, DEFAULTS, place, base.longest)
 
     def job() -> Job:
         learned, scored = (examples(part, base.tokenizer, settings.max_length) for part in (corpus.train, corpus.dev))
         return Job(
-            name=base.name,
-            config=base.config,
-            open=base.open,
-            tokenizer=base.tokenizer,
             train=learned,
             dev=scored,
             collate=collate_with(base.tokenizer.pad_token_id),
@@ -173,7 +151,7 @@ def _train(corpus: Corpus, base: Base, place: Place, options: TrainingOptions, r
     return train("cues train", base, job, corpus.identity, settings, place, options, reporter)
 
 
-def _evaluate(corpus: Corpus, options: TrainingOptions, reporter: Reporter) -> dict[str, CueCounts]:
+def _evaluate(corpus: Corpus, options: CueOptions, reporter: Reporter) -> dict[str, CueCounts]:
     """Export a detector, and score what the export finds: all cues, and those of each kind."""
     folder = build(str(options.output), options.output / EXPORTED, task=Task.TOKEN_CLASSIFICATION, say=reporter.say)
     sentences = corpus.test or corpus.dev

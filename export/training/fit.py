@@ -8,7 +8,7 @@ for bit; on a GPU as far as its kernels repeat their results. A finished one is 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 from transformers import (
     EarlyStoppingCallback,
     EvalPrediction,
-    PretrainedConfig,
     PreTrainedModel,
     Trainer,
     TrainerCallback,
     TrainingArguments,
 )
-from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.trainer_callback import PrinterCallback, TrainerState
 from transformers.trainer_utils import set_seed
 
@@ -56,11 +54,6 @@ Batch = dict[str, torch.Tensor]
 class Job:
     """What is trained on what: the part of a training that is special to its task."""
 
-    name: str  # what messages call the model
-    config: PretrainedConfig  # names the labels
-    # Loads the model. The weights of its new layer are drawn when it is called, after the seed is set.
-    open: Callable[[], PreTrainedModel]
-    tokenizer: PreTrainedTokenizerFast  # saved with the result
     train: Sequence[Any]  # the examples to learn from, of any type
     dev: Sequence[Any]  # the examples to score after each epoch
     # Examples → the model's inputs, and `labels`. It is called with each batch, so the encoded examples are never all
@@ -109,43 +102,44 @@ def train(
         job = make_job()
 
         def opened() -> PreTrainedModel:
-            model = job.open()
+            model = base.open()
             held.begin()  # a checkpoint that cannot be read leaves no record
             return model
 
         save_steps = options.save_steps or SAVE_STEPS
-        model, result = _fit(replace(job, open=opened), settings, place, held.checkpoints, save_steps, reporter, kind)
+        model, result = _fit(opened, base.name, job, settings, place, held.checkpoints, save_steps, reporter, kind)
 
         def save(staged: Path) -> None:
             model.save_pretrained(staged)
-            job.tokenizer.save_pretrained(staged)
+            base.tokenizer.save_pretrained(staged)
 
         held.publish(save, result)
         return held.record
 
 
 def _fit(
-    job: Job, settings: Settings, place: Place, folder: Path, save_steps: int, reporter: Reporter, what: str
-) -> tuple[PreTrainedModel, dict[str, Any]]:
+    opened: Callable[[], PreTrainedModel], name: str, job: Job, settings: Settings, place: Place, folder: Path,
+    save_steps: int, reporter: Reporter, what: str,
+) -> tuple[PreTrainedModel, dict[str, Any]]:  # fmt: skip
     """The trained model and its record: steps, epochs, the best score, and the dev set's scores after each epoch."""
     torch.set_num_threads(place.threads)
     for remains in incomplete(folder):
         shutil.rmtree(remains)
     checkpoint, state = _resumed(folder, settings)
-    with _told(job, settings, folder):
+    with _told(name, settings, folder):
         set_seed(settings.seed)
-        model = job.open()
+        model = opened()
         if state is None or not _stopped_early(state, settings):
             done, total = steps_of(checkpoint) if checkpoint else 0, _steps(job, settings)
             reporter.say(
-                f"{job.name}: {total:,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs on "
+                f"{name}: {total:,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs on "
                 f"{place.device}"
             )
             trainer = _trainer(job, model, settings, place, folder, save_steps)
             if checkpoint:
                 reporter.say(f"{what}: going on after step {done:,} of {total:,}")
             with reporter.meter(what, total, done, unit="steps") as meter:
-                trainer.add_callback(_Watch(meter, reporter, job))
+                trainer.add_callback(_Watch(meter, reporter, name, job.best))
                 trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             state, model = trainer.state, trainer.model
         if settings.patience is not None:
@@ -227,8 +221,8 @@ class _Saves(TrainerCallback):  # type: ignore[misc]  # transformers has no type
 class _Watch(TrainerCallback):  # type: ignore[misc]
     """Progress; and an error where the loss is not a number any more."""
 
-    def __init__(self, meter: Meter, reporter: Reporter, job: Job) -> None:
-        self._meter, self._reporter, self._job = meter, reporter, job
+    def __init__(self, meter: Meter, reporter: Reporter, name: str, best: str) -> None:
+        self._meter, self._reporter, self._name, self._best = meter, reporter, name, best
 
     def on_step_end(self, args: Any, *_: Any, **__: Any) -> None:
         self._meter.advance(1, args.train_batch_size)
@@ -236,18 +230,18 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
     def on_log(self, _: Any, state: Any, __: Any, logs: Mapping[str, float], **___: Any) -> None:
         if not isfinite(logs.get("loss", 0.0)):
             raise InputError(
-                f"{self._job.name}: the loss is not a number any more after step {state.global_step:,}; take a smaller "
+                f"{self._name}: the loss is not a number any more after step {state.global_step:,}; take a smaller "
                 "--lr, or --precision fp32"
             )
 
     def on_evaluate(self, _: Any, state: Any, __: Any, metrics: Mapping[str, float], **___: Any) -> None:
-        score = metrics[f"eval_{self._job.best}"]
+        score = metrics[f"eval_{self._best}"]
         epoch = f"epoch {round(state.epoch)} of {round(state.num_train_epochs)}"
-        self._reporter.say(f"{epoch}: {self._job.best} {100 * score:.1f} % on dev")
+        self._reporter.say(f"{epoch}: {self._best} {100 * score:.1f} % on dev")
 
 
 @contextmanager
-def _told(job: Job, settings: Settings, folder: Path) -> Iterator[None]:
+def _told(name: str, settings: Settings, folder: Path) -> Iterator[None]:
     """Tell errors of the machine in one line."""
     try:
         yield
@@ -255,7 +249,7 @@ def _told(job: Job, settings: Settings, folder: Path) -> Iterator[None]:
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
             raise
         raise InputError(
-            f"{job.name}: no memory left for batches of {settings.batch_size}; take a smaller --batch-size or a "
+            f"{name}: no memory left for batches of {settings.batch_size}; take a smaller --batch-size or a "
             "smaller model"
         ) from None
     except OSError as error:

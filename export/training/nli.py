@@ -18,14 +18,14 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError, choice
-from ...engine.cli.train_commands import TrainingOptions
+from ...engine.cli.train_commands import NliOptions
 from ...engine.experiments.items import ORIGINAL
 from ...engine.experiments.nli.nli import NliRun, nli
 from ...engine.experiments.nli.nli_pairs import SOURCES, Source
 from ...engine.library.model import export
 from ...engine.runs.progress import Reporter
 from ..tasks import TEXT_CLASSIFICATION
-from ..trace import optimum_config
+from ..trace import exporter_of
 from .base import Base
 from .fit import Batch, Job, train
 from .folder import hold_several
@@ -39,18 +39,8 @@ _MOST_SEEDS = 1000
 _PAPER: dict[str, Any] = tomllib.loads((Path(__file__).parent / "nli.toml").read_text("utf-8"))
 
 
-def train_nli(
-    model: str,
-    options: TrainingOptions,
-    *,
-    task: str,
-    data: Path | None = None,
-    negation: float | None = None,
-    negation_data: Path | None = None,
-    new_pooler: bool = False,
-    evaluate: bool = False,
-) -> NliTraining:
-    """Train classifiers of sentence pairs (Hossain et al. 2020, sections 6.1 and 6.2); see the command's options.
+def train_nli(options: NliOptions) -> NliTraining:
+    """Train classifiers of sentence pairs (Hossain et al. 2020, sections 6.1 and 6.2).
 
     One classifier goes to `options.output` itself. Several seeds get a folder each; with `negation`, each seed is
     trained without these pairs, too, so that the two can be compared.
@@ -59,41 +49,32 @@ def train_nli(
         InputError: An option, a file or the checkpoint is wrong; the folder belongs to something else; memory or disk
             do not suffice.
     """
-    source = str(choice(Source, "--task", task.upper()))
-    if negation_data is not None and negation is None and not evaluate:
+    source = str(choice(Source, "--task", options.task.upper()))
+    if options.negation_data is not None and options.negation is None and not options.evaluate:
         raise InputError("--negation-data: give --negation too, such as --negation 0.7, or --evaluate")
     if options.seeds is not None and options.seeds > _MOST_SEEDS:
         raise InputError(f"--seeds {options.seeds}: give at most {_MOST_SEEDS:,}")
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     place = Place.find(options.device, options.threads)
-    labels = [str(label) for label in SOURCES[source]]
     base = Base.find(
-        model,
+        options.model,
         TEXT_CLASSIFICATION.head,
-        labels,
+        [str(label) for label in SOURCES[source]],
         revision=options.revision,
         allow_pickle=options.allow_pickle,
-        new_pooler=new_pooler,
+        new_pooler=options.new_pooler,
     )
-    if evaluate:
-        optimum_config(base.name, base.config, TEXT_CLASSIFICATION.head.task)  # fails before the training
+    if options.evaluate:
+        exporter_of(base.name, base.config, TEXT_CLASSIFICATION.head.task)  # fails before the training
     settings = settings_of(options, paper_settings(source, base.config.model_type), place, base.longest)
-    pairs = read_data(
-        source,
-        data,
-        fraction=negation,
-        benchmark=negation_data,
-        limit=options.limit,
-        seed=options.seed,
-        say=reporter.say,
-    )
+    pairs = read_data(source, options, reporter.say)
     own = _Own(base, pairs, settings, place, options, reporter)
     with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
-        done = [own.train(*one) for one in planned(options, with_negation=negation is not None)]
+        done = [own.train(*one) for one in planned(options)]
         held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
-        if evaluate:
-            done = [own.evaluated(one, held_out or negation_data) for one in done]
-    return NliTraining(options.output, source, base.config.model_type, settings, tuple(done), negation)
+        if options.evaluate:
+            done = [own.evaluated(one, held_out or options.negation_data) for one in done]
+    return NliTraining(options.output, source, base.config.model_type, settings, tuple(done), options.negation)
 
 
 def paper_settings(source: str, family: str) -> dict[str, Any]:
@@ -103,12 +84,11 @@ def paper_settings(source: str, family: str) -> dict[str, Any]:
     return {"max_length": _PAPER["max_length"], **plain, **found.get(family, found.get(FAMILY, {}))}
 
 
-def planned(options: TrainingOptions, *, with_negation: bool) -> list[tuple[Path, str, int]]:
+def planned(options: NliOptions) -> list[tuple[Path, str, int]]:
     """Folder, condition and seed of each classifier."""
-    condition = NEGATION if with_negation else ORIGINAL
+    conditions = (ORIGINAL,) if options.negation is None else (ORIGINAL, NEGATION)
     if options.seeds is None:
-        return [(options.output, condition, options.seed)]
-    conditions = (ORIGINAL, NEGATION) if with_negation else (ORIGINAL,)
+        return [(options.output, conditions[-1], options.seed)]
     return [
         (options.output / condition / f"seed-{number}", condition, number)
         for number in range(options.seed, options.seed + options.seeds)
@@ -124,7 +104,7 @@ class _Own:
     pairs: NliData
     settings: Settings
     place: Place
-    options: TrainingOptions
+    options: NliOptions
     reporter: Reporter
 
     def train(self, folder: Path, condition: str, seed: int) -> Trained:
@@ -136,9 +116,7 @@ class _Own:
         learned = self.pairs.examples(with_negation=with_negation)
 
         def job() -> Job:
-            base = self.base
-            collate = pair_encoder(base.tokenizer, settings.max_length)
-            return Job(base.name, base.config, base.open, base.tokenizer, learned, self.pairs.dev, collate, accuracy)
+            return Job(learned, self.pairs.dev, pair_encoder(self.base.tokenizer, settings.max_length), accuracy)
 
         data = self.pairs.identity_of(with_negation=with_negation)
         options = replace(self.options, output=folder)

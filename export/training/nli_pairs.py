@@ -26,6 +26,7 @@ from requests import RequestException
 from ...engine.basics.atomic import make_folder, write_bytes
 from ...engine.basics.errors import InputError, first_line
 from ...engine.basics.reading import file_sha256, is_file
+from ...engine.cli.train_commands import NliOptions
 from ...engine.experiments.data_sets.sources import cache_folder, find
 from ...engine.experiments.nli.nli_pairs import (
     KINDS,
@@ -127,28 +128,20 @@ class NliData:
         return [*self.original, *(_example(pair, self.labels) for pair in added)]
 
 
-def read_data(
-    source: str,
-    folder: Path | None,
-    *,
-    fraction: float | None,
-    benchmark: Path | None,
-    limit: int | None,
-    seed: int,
-    say: Callable[[str], None],
-) -> NliData:
+def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> NliData:
     """Read the pairs of a training.
 
-    train.tsv and dev.tsv come from the folder, or without one from the hub. Of train.tsv, `limit` pairs are drawn at
-    random. With a `fraction`, that part of the pairs with negation is learned, too; they are in the folder `benchmark`,
-    or without one where `data get` put them.
+    train.tsv and dev.tsv come from the folder `data`, or without one from the hub. Of train.tsv, `limit` pairs are
+    drawn at random. With `negation`, that part of the pairs with negation is learned, too; they are in the folder
+    `negation_data`, or without one where `data get` put them.
 
     Raises:
         InputError: A file is missing or bad, or belongs to another task.
     """
+    fraction, limit, seed = options.negation, options.limit, options.seed
     if fraction is not None:
         _check_fraction(fraction)
-    there = fetch(source, say) if folder is None else folder
+    there = fetch(source, say) if options.data is None else options.data
     train_file, dev_file = _file(there, (_TRAIN,), source), _file(there, _DEV, source)
     labels = SOURCES[source]
     original = _read(train_file, source, labels)
@@ -166,7 +159,9 @@ def read_data(
     say(f"{source}: {len(original):,} pairs to learn from, {len(dev):,} in {dev_file.name}")
     negation = None
     if fraction is not None:
-        pairs = read_benchmark(find(_BENCHMARK, benchmark, option="--negation-data") / f"{source}.txt", source)
+        pairs = read_benchmark(
+            find(_BENCHMARK, options.negation_data, option="--negation-data") / f"{source}.txt", source
+        )
         negation = split(pairs.pairs, fraction, seed)
         identity |= {"negation": fraction, "negation sha256": pairs.sha256}
         shared = f" ({negation.shared_texts:,} with a text that is learned, too)" if negation.shared_texts else ""

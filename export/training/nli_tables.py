@@ -103,10 +103,7 @@ class NliTraining(Shown):
             title=f"Classifiers trained on {self.source}",
             frame=pl.DataFrame(rows),
             columns=[
-                Column("learned", "learned"),
-                Column("seed", "seed"),
-                Column("epochs", "epochs"),
-                Column("steps", "steps"),
+                *(Column(name, name) for name in ("learned", "seed", "epochs", "steps")),
                 Column("dev", "dev", unit="%", **_PERCENT),
                 Column("folder", "folder"),
             ],
@@ -175,12 +172,7 @@ class NliTraining(Shown):
             "negation": self.negation,
             "settings": self.settings.document(),
             "classifiers": [
-                {
-                    "folder": str(one.folder),
-                    "learned": one.condition,
-                    "seed": one.seed,
-                    **one.record.result,
-                }
+                {"folder": str(one.folder), "learned": one.condition, "seed": one.seed, **one.record.result}
                 for one in self.trained
             ],
             "accuracy": self.accuracies.to_dicts() if self.runs else [],

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import synthetic_pairs
@@ -54,8 +55,16 @@ def run(
     plain = {"device": "cpu", "threads": 1, "save_steps": 3, "progress": False}
     given = TrainingOptions(output=folder, **plain | options)
     place = Place.find("cpu", 1)
-    base = Base.find(str(encoder), TEXT_CLASSIFICATION.head, LABELS)
     calls, evaluations = 0, 0
+
+    class Opened(Base):
+        def open(self):
+            model = super().open()
+            for parameter in model.parameters() if weights is not None else ():
+                parameter.data.fill_(weights)
+            return model
+
+    base = Opened.find(str(encoder), TEXT_CLASSIFICATION.head, LABELS)
 
     def job() -> Job:
         encode = pair_encoder(base.tokenizer, 32)
@@ -68,12 +77,6 @@ def run(
                 at[1]()
             return encode(examples)
 
-        def opened():
-            model = base.open()
-            for parameter in model.parameters() if weights is not None else ():
-                parameter.data.fill_(weights)
-            return model
-
         def score(logits, labels):
             nonlocal evaluations
             evaluations += 1
@@ -82,19 +85,11 @@ def run(
             found = synthetic_pairs.accuracy(logits, labels)
             return found | {"accuracy": accuracies[evaluations - 1]} if accuracies else found
 
-        return Job(
-            base.name,
-            base.config,
-            opened,
-            _Saved(base.tokenizer, saved),
-            learned,
-            synthetic_pairs.pairs(40, seed=1),
-            collate,
-            score,
-        )
+        return Job(learned, synthetic_pairs.pairs(40, seed=1), collate, score)
 
+    disturbed = replace(base, tokenizer=_Saved(base.tokenizer, saved))
     settings = settings_of(given, DEFAULTS, place, base.longest)
-    return train("test train", base, job, {}, settings, place, given, Reporter(silent=not given.progress))
+    return train("test train", disturbed, job, {}, settings, place, given, Reporter(silent=not given.progress))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,14 @@
-"""The options that all trainings share."""
+"""The commands that train."""
 
-import inspect
-from typing import Annotated
+import sys
 
-import pytest
-import typer
-from negengine.engine.basics.errors import InputError
-from negengine.engine.cli.train_commands import TrainingOptions, train_command
+from negengine.engine.cli import main
 
 
-def train_nothing(options: TrainingOptions, model: Annotated[str, typer.Argument()]) -> None:
-    """Train nothing."""
-    raise ModuleNotFoundError("No module named 'accelerate'", name="accelerate")
-
-
-def test_a_missing_extra_is_named_with_the_command():
-    command = train_command(train_nothing)
-    parameters = inspect.signature(command).parameters
-    values = {name: parameter.default for name, parameter in parameters.items()}
-    with pytest.raises(InputError, match=r"nothing train needs accelerate: pip install 'negengine\[train\]'"):
-        command(**values | {"model": "m", "output": "out", "form": "table"})
+def test_a_missing_extra_is_named_with_the_command(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    for name in [name for name in sys.modules if name.startswith("negengine.export.training")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "argv", ["negengine", "cues", "train", "-o", "out"])
+    assert main.run() == 2
+    assert "cues train needs accelerate: pip install 'negengine[train]'" in capsys.readouterr().err

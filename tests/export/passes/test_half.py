@@ -8,6 +8,7 @@ from negengine.engine.inference.model import MaskedLM
 from negengine.export.checkpoint import load, locate
 from negengine.export.graph import Graph, is_constant
 from negengine.export.observe import channel_peaks, layouts
+from negengine.export.passes import run_passes
 from negengine.export.passes.half import HEADROOM, LARGEST, halve
 from negengine.export.passes.outputs import hoist_mask_row
 from negengine.export.samples import batches, with_masks
@@ -74,9 +75,9 @@ def two_products(scale=1.0, shrink=None, *, measured=True):
     )
     factor = torch.tensor(1 / scale if shrink is None else shrink)
     graph = traced(lambda ids: (words[ids] @ (torch.eye(4) * scale)) * factor @ second + bias)
-    hoist_mask_row(graph, context())
+    run_passes((hoist_mask_row,), graph, context())
     before = values_of(graph, FEEDS)
-    told = halve(graph, context(peaks=channel_peaks(graph, [FEEDS]) if measured else {}))
+    told = run_passes((halve,), graph, context(peaks=channel_peaks(graph, [FEEDS]) if measured else {}))
     return before, values_of(graph, FEEDS), told["fp16"]
 
 

@@ -81,7 +81,7 @@ def test_the_highest_logits_and_the_expected_tokens_are_fp32_and_all_others_near
     graph = decided(tied, bias)
     wanted = logits_of(graph)
     expected = wanted.argsort(axis=1)[:, TOKENS // 2].astype(np.int32)  # in the middle, not among the leaders
-    quantize_vocabulary(graph, context())
+    run_passes((quantize_vocabulary,), graph, context())
     found = logits_of(graph, expected)
     leaders = np.c_[wanted.argsort(axis=1)[:, -8:], expected]  # half of those computed, as int8 may order them anew
     off = np.abs(found - wanted)
@@ -95,6 +95,6 @@ def test_a_small_vocabulary_and_logits_that_are_changed_after_the_product_stay_f
     """Nine tokens are fewer than the leaders."""
     graph = decided(**form)
     wanted, before = logits_of(graph), operators(graph)
-    quantize_vocabulary(graph, context())
+    run_passes((quantize_vocabulary,), graph, context())
     np.testing.assert_allclose(logits_of(graph), wanted, atol=1e-5)
     assert (operators(graph) == before) == ("after" in form)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import synthetic_cues
-from negengine.engine.cli.train_commands import TrainingOptions
+from negengine.engine.cli.train_commands import CueOptions, NliOptions
 from negengine.export.training.cues import train_cues
 from negengine.export.training.nli import train_nli
 from negengine.export.training.nli_tables import NliTraining
@@ -44,10 +44,8 @@ def evaluated(once, encoder, glue, negation) -> NliTraining:
     """Two seeds in both conditions, evaluated by the engine; tests do not change it."""
 
     def make(folder: Path) -> NliTraining:
-        options = TrainingOptions(output=folder / "out", seeds=2, **SETTINGS)
-        return train_nli(
-            str(encoder()), options, task="rte", data=glue, negation=0.7, negation_data=negation, evaluate=True
-        )
+        given = {"negation": 0.7, "negation_data": negation, "evaluate": True, "seeds": 2, **SETTINGS}
+        return train_nli(NliOptions(model=str(encoder()), task="rte", data=glue, output=folder / "out", **given))
 
     return make(once("nli-trained", make))
 
@@ -77,15 +75,9 @@ def corpus(once) -> Path:
 def train(words_encoder, corpus):
     """Train on the synthetic corpus: (folder, options) → the result."""
 
-    def run(folder: Path, *, evaluate=True, files=None, test=None, **options):
-        given = TrainingOptions(output=folder, **{**QUICK, **options})
-        return train_cues(
-            given,
-            files if files is not None else [corpus / "train.txt"],
-            encoder=str(words_encoder),
-            test=[corpus / "test.txt"] if test is None else test,
-            evaluate=evaluate,
-        )
+    def run(folder: Path, **options):
+        given = {"encoder": str(words_encoder), "files": [corpus / "train.txt"], "test": [corpus / "test.txt"]}
+        return train_cues(CueOptions(output=folder, **{**given, "evaluate": True, **QUICK, **options}))
 
     return run
 

@@ -8,7 +8,7 @@ import pytest
 import synthetic_cues
 import torch
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli.train_commands import TrainingOptions
+from negengine.engine.cli.train_commands import CueOptions
 from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_words import LABELS, Kind
 from negengine.engine.views.cells import cells
@@ -89,13 +89,13 @@ def test_an_encoder_without_such_a_head_is_refused(tmp_path, corpus):
     (tmp_path / "gpt").mkdir()
     (tmp_path / "gpt" / "config.json").write_text(json.dumps({"model_type": "openai-gpt"}))
     with pytest.raises(InputError, match="has no token-classification head"):
-        train_cues(TrainingOptions(output=tmp_path / "out"), [corpus / "train.txt"], encoder=str(tmp_path / "gpt"))
+        train_cues(CueOptions(output=tmp_path / "out", files=[corpus / "train.txt"], encoder=str(tmp_path / "gpt")))
 
 
 def test_cues_that_labels_cannot_express_are_told(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("a\t0\t0\tman\tman\tX\t*\tman\t_\t_\tm\t_\t_\n\na\t1\t0\tnot\tnot\tX\t*\tnot\t_\t_\n\n")
-    assert Corpus.read([path], [path], [], seed=0).lost() == [f"{path}:1: m-"]
+    assert Corpus.read(CueOptions(output=tmp_path, files=[path], dev=[path])).lost() == [f"{path}:1: m-"]
 
 
 def logits_of(made):

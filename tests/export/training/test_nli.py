@@ -9,7 +9,7 @@ import pytest
 import torch
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
-from negengine.engine.cli.train_commands import TrainingOptions
+from negengine.engine.cli.train_commands import NliOptions
 from negengine.engine.results.report.citation import cite
 from negengine.engine.runs.lock import locked
 from negengine.export.training import settings as needs
@@ -108,8 +108,9 @@ def test_the_engine_answers_as_pytorch(evaluated):
         assert model.config.id2label[int(logits.argmax())] == item["predicted"]
 
 
-def trained(encoder, glue, folder, settings=QUICK, **given):
-    return train_nli(str(encoder), TrainingOptions(output=folder, **settings), **{"task": "rte", "data": glue} | given)
+def trained(encoder, glue, folder, **given):
+    plain = {"model": str(encoder), "output": folder, "task": "rte", "data": glue}
+    return train_nli(NliOptions(**plain | QUICK | given))
 
 
 def test_one_classifier_goes_to_the_folder_itself_also_of_an_encoder_without_a_pooler(encoder, glue, tmp_path):
@@ -122,29 +123,29 @@ def test_one_classifier_goes_to_the_folder_itself_also_of_an_encoder_without_a_p
     assert labels == {"0": "entailment", "1": "not_entailment"}
     assert found.closing().endswith(f"negengine export {folder} -o {folder}/onnx`")
     with pytest.raises(InputError, match=r"rte: was trained with learning_rate 0.005, now 0.001: choose another"):
-        trained(bare, glue, folder, QUICK | {"learning_rate": 1e-3}, new_pooler=True)
+        trained(bare, glue, folder, learning_rate=1e-3, new_pooler=True)
 
 
 @pytest.mark.parametrize(
-    ("changed", "given", "said"),
+    ("given", "said"),
     [
-        ({"max_length": 100}, {}, "--max-length 100: .* takes at most 40 tokens"),
-        ({"epochs": 0}, {}, "--epochs 0: give a number from 1"),
-        ({"learning_rate": float("nan")}, {}, "--lr nan: give a number above 0"),
-        ({"device": "cuda"}, {}, "--device cuda: PyTorch .* finds no CUDA device"),
-        ({"device": "cuda:1"}, {}, "--device cuda:1: give auto, cpu or cuda"),
-        ({"precision": "mixed"}, {}, "--precision mixed: a training computes in mixed precision on a GPU only"),
-        ({"seeds": 10**6}, {}, "--seeds 1000000: give at most 1,000"),
-        ({}, {"task": "qqp"}, "--task QQP: give RTE, SNLI, MNLI"),
-        ({}, {"negation": 1.5}, "--negation 1.5: give a fraction between 0 and 1"),
-        ({}, {"negation": 0.7}, "run `negengine data get negation-nli`, or give --negation-data PATH"),
-        ({}, {"negation_data": "x"}, "--negation-data: give --negation too"),
+        ({"max_length": 100}, "--max-length 100: .* takes at most 40 tokens"),
+        ({"epochs": 0}, "--epochs 0: give a number from 1"),
+        ({"learning_rate": float("nan")}, "--lr nan: give a number above 0"),
+        ({"device": "cuda"}, "--device cuda: PyTorch .* finds no CUDA device"),
+        ({"device": "cuda:1"}, "--device cuda:1: give auto, cpu or cuda"),
+        ({"precision": "mixed"}, "--precision mixed: a training computes in mixed precision on a GPU only"),
+        ({"seeds": 10**6}, "--seeds 1000000: give at most 1,000"),
+        ({"task": "qqp"}, "--task QQP: give RTE, SNLI, MNLI"),
+        ({"negation": 1.5}, "--negation 1.5: give a fraction between 0 and 1"),
+        ({"negation": 0.7}, "run `negengine data get negation-nli`, or give --negation-data PATH"),
+        ({"negation_data": "x"}, "--negation-data: give --negation too"),
     ],
 )
-def test_wrong_options_leave_nothing_behind(changed, given, said, encoder, glue, tmp_path, monkeypatch):
+def test_wrong_options_leave_nothing_behind(given, said, encoder, glue, tmp_path, monkeypatch):
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
     with pytest.raises(InputError, match=said):
-        trained(encoder(), glue, tmp_path / "out", SETTINGS | changed, **given)
+        trained(encoder(), glue, tmp_path / "out", **given)
     assert not (tmp_path / "out").exists()
 
 
@@ -152,7 +153,7 @@ def test_too_little_memory_a_folder_with_other_files_and_one_in_use_are_refused(
     (tmp_path / "notes.txt").write_text("mine")
     for seeds in (None, 2):
         with pytest.raises(InputError, match=r"holds 'notes.txt'.* choose another --output"):
-            trained(encoder(), glue, tmp_path, QUICK | {"seeds": seeds})
+            trained(encoder(), glue, tmp_path, seeds=seeds)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     (tmp_path / "out").mkdir()
     with locked(tmp_path / "out"), pytest.raises(InputError, match="in use by process"):

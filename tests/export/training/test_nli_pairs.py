@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hub_here import serve
 from negengine.engine.basics.errors import InputError
+from negengine.engine.cli.train_commands import NliOptions
 from negengine.engine.experiments.nli.nli_pairs import KINDS, Label, Pair, read_benchmark
 from negengine.export.training.nli_pairs import read_data, split, write_held_out
 
@@ -35,9 +36,8 @@ def write(folder, source="RTE", dev="dev.tsv", n=6):
     return folder
 
 
-def read(source, folder, **options):
-    plain = {"fraction": None, "benchmark": None, "limit": None, "seed": 0, "say": lambda _: None}
-    return read_data(source, folder, **plain | options)
+def read(source, data, **options):
+    return read_data(source, NliOptions(model="m", output="out", task=source, data=data, **options), lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_limit_draws_pairs_at_random_by_the_seed(tmp_path):
 
 def test_pairs_with_negation_are_added_to_the_training_alone(tmp_path, negation):
     without = read("RTE", write(tmp_path))
-    found = read("RTE", tmp_path, fraction=0.7, benchmark=negation)
+    found = read("RTE", tmp_path, negation=0.7, negation_data=negation)
     sizes = [len(found.examples(with_negation=each)) for each in (False, True)]
     assert (*sizes, len(found.negation.train), len(found.dev)) == (6, 6 + 126, 126, 6)
     # what a training without negation depends on is not changed by it
@@ -102,7 +102,7 @@ def test_bad_files_are_refused_with_file_and_line_and_missing_ones_named(source,
     if content is not None:
         (tmp_path / "train.tsv").write_text(content, "utf-8")
     with pytest.raises(InputError, match=said):
-        read(source, tmp_path, fraction=0.7, benchmark=tmp_path / "nowhere")
+        read(source, tmp_path, negation=0.7, negation_data=tmp_path / "nowhere")
 
 
 # ---------------------------------------------------------------- the split of the pairs with negation
