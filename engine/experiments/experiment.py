@@ -30,7 +30,7 @@ from ..library.options import RunOptions, shard_of
 from ..library.run import Run, ShardRun
 from ..library.shown import Shown
 from ..runs.stage import Stage
-from ..text.bundled import bundled_lexicons
+from ..text.bundled import LEXICONS
 from ..views import Section
 from .finished_run import run_probe
 
@@ -41,7 +41,7 @@ LEXICON = Option(
     metavar="NAME|DIR",
     kind=str,
     is_file=True,
-    words=bundled_lexicons(),
+    words=tuple(LEXICONS),
 )
 DATA_FOLDER = Option(
     "Folder of the data (default: where `data get` put them).", metavar="PATH", kind=Path, is_file=True

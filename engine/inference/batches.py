@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from .session import run_options
+from .device import CPU
+from .session import open_session, run_options
 
 INPUTS = ("input_ids", "mask_position", "expected_id")
 OUTPUTS = ("decision_ids", "decision_logits")
@@ -91,3 +93,24 @@ class Runner(ABC):
     def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
         """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
         return self._threads.map(lambda job: job(self._run_one), jobs)
+
+
+class Cores(Runner):
+    """On the CPU, a thread for each core that runs whole batches; a graph that does not load is an `InputError`.
+
+    ONNX Runtime could also divide each operator between the cores. But then they wait for each other after each of some
+    hundred operators, and the batch is too large for the cache of a core. On two cores, batches of 504 tokens with one
+    core each are 10 % faster than batches of 4,104 tokens with both cores.
+    """
+
+    def __init__(self, graph: Path, count: int) -> None:
+        super().__init__(open_session(graph, CPU, threads=1), count, "core")
+
+    def _run(self, batch: Batch, advance: Advance) -> None:
+        binding = self._session.io_binding()  # ONNX Runtime writes the decisions straight into their arrays
+        for name, array in zip(INPUTS, batch.inputs, strict=True):
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        for name, array in zip(OUTPUTS, batch.outputs, strict=True):
+            binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+        self._session.run_with_iobinding(binding, self._options)
+        advance(len(batch))

@@ -1,12 +1,7 @@
 """Exported classifiers on a device: of pairs of texts, one logit for each label; of tokens, one label for each token.
 
-The inputs of a batch have the same number of tokens, as in `model.py`: nothing is padded, and there is no attention
-mask. Models of some families (BERT) have a second input, which says to which of the two texts each token belongs. The
-graph of a token classifier decides the labels itself (`negengine.export.passes.outputs`), so that one small number
+As in `model.py` nothing is padded. The graph of a token classifier decides the labels itself, so that one small number
 a token comes back instead of the logits of all labels.
-
-A pair that is too long is truncated as in transformers' `longest_first`: one token after another is removed from the
-text that is longer at that moment.
 """
 
 from collections.abc import Iterator, Sequence
@@ -96,7 +91,8 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Encode pairs of texts as the model was trained on them, and group them by their number of tokens.
 
-    `locations` are the file and line of each pair, for messages. `max_length` counts special tokens.
+    `locations` are the file and line of each pair, for messages. `max_length` counts special tokens. A pair that is too
+    long loses one token after another of the text that is longer then, as in transformers' `longest_first`.
 
     Raises:
         InputError: max_length is more than the model takes, or too small for any text; a text holds the padding token.

@@ -1,11 +1,8 @@
 """Devices on which a model runs: those that `--device` names, the cores that each may use, facts of NVIDIA's driver.
 
-This module does not open a model, so a wrong choice is refused at once. `session.py` opens sessions on a device.
-
-It calls the C library of the driver, not NVML (nvidia-ml-py). NVML lists the devices of the whole machine: it ignores
-CUDA_VISIBLE_DEVICES, orders devices by their bus and not as CUDA_DEVICE_ORDER says, counts a GPU that is divided into
-MIG instances as one, and is missing in containers that are given `compute` alone. Only the driver knows which device
-ONNX Runtime's `cuda:0` is.
+No model is opened here, so a wrong choice is refused at once. It calls the C library of the driver, not NVML, which
+lists the devices of the whole machine: it ignores CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, counts a GPU that is
+divided into MIG instances as one, and is missing in containers that are given `compute` alone.
 """
 
 import ctypes

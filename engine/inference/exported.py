@@ -1,9 +1,8 @@
 """An exported model on disk: a folder with model.onnx, tokenizer.json and export.json.
 
 Finding a model reads only export.json, which has the digests of all files and thus the model's identity. The files
-themselves (2.4 GB for bert-large) are compared with their digests when a session is opened, by `verify_files`. That
-costs about a second a gigabyte. So the folder keeps the digest of each of its files beside the file's size, time of its
-last change and inode (`VerifiedFiles`), and reuses it while all three are the same.
+themselves (2.4 GB for bert-large) are compared when a session is opened, which costs about a second a gigabyte. So the
+folder keeps the digest of each file beside its size, time of change and inode, and reuses it while these are the same.
 """
 
 import difflib

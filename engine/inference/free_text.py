@@ -1,8 +1,4 @@
-"""Sentences given as text, with one mask each: encode them, run them in batches of equal length, rank the tokens.
-
-The main job composes token ids from the ids of its fillers and reads decisions only. These functions are for sentences
-that are given one by one (`predict`, the probes of other papers) and for measures over the whole vocabulary.
-"""
+"""Sentences given as text, with one mask each: encode them, run them in batches of equal length, rank the tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypedDict

@@ -1,8 +1,7 @@
-"""Exact decisions at low precision.
+"""Exact decisions at low precision: a low-precision model decides where it is certain, the reference model elsewhere.
 
-A low-precision model (int8 on the CPU, fp16 on CUDA) decides where it is certain: where a number whose sign or order is
-the decision, corrected by its mean error, is beyond a bound. The reference model (fp32) decides the rest. Bias and
-bound are measured on sentences of the run itself, before it starts:
+Certain is a number whose sign or order is the decision, corrected by its mean error, beyond a bound. Both are measured
+on sentences of the run itself, before it starts:
 
     error = low-precision number - reference number        bias = mean error
     bound = max(4.5 standard deviations, 1.1 × the largest) of (error - bias)
@@ -10,28 +9,13 @@ bound are measured on sentences of the run itself, before it starts:
 For a normal error 4.5 deviations leave less than one wrong decision in a million, as only decisions just beyond the
 bound are at risk. That is an estimate, so the reference model makes a random sample of these decisions as well: the
 audit (`audit`). A hash of the sentence says which, so it does not depend on the order of work. A disagreement is
-corrected, and it asks for a wider bound. After all parts are done, every part with a narrower bound is decided again
-(`negengine.engine.runs.loop`).
+corrected, and it asks for a wider bound: parts with a narrower one are decided again (`negengine.engine.runs.loop`).
 
 Errors are nearly normal except for a few verbs: on the bundled model the errors of one verb in 763 are six times as
 large as all others'. So the sample contains every verb. A verb with an error beyond 4.5 robust deviations (1.4826 ×
 the median |error - median|, Hampel 1974) does not count for bias and bound. The reference model always decides it.
 
-There is one method for all kinds of decisions. A `Method` says what it must know of a kind; above all how certain a
-decision is, in logits:
-
-`SENTENCES`      whether the expected token is the top-1. The margin is the expected token's logit minus the best other
-                 one (`Decisions.margin`). |margin - bias|; 0 where the bias changes the sign, and for some verbs.
-`FIRST_CHOICES`  the top-1 token, whichever is expected. The gap between the two best tokens minus the bias. The error
-                 is the gap minus the reference model's margin of that choice over its best other token. So a gap
-                 beyond bias + bound leaves a positive margin. A negative bias is not used: with it, a gap of 0 could be
-                 beyond.
-`LABELS`         the label with the highest logit. The difference of the two best corrected logits; 0 where the
-                 correction changes the label. If no difference of two errors is larger than the bound, no other label
-                 can be above.
-
-Where the low-precision model decided, only the decision itself is exact. Ranks, logits and the top-1 of a sentence that
-is not repeated come from the low-precision model: `precision` of the answers marks them. A decision depends on the
+Where the low-precision model decided, only the decision itself is exact: `docs/exactness.md`. A decision depends on the
 sentence, its batch (int8 scales are per batch), the calibration and the two models.
 """
 
@@ -319,7 +303,10 @@ SENTENCES = Method(
     certainty=_margin_certainty,
     decided=lambda found, groups: found.repeated(_expected(groups)),
 )
-"""Sentences of one length: whether the expected token is the top-1. Has `decide`."""
+"""Sentences of one length: whether the expected token is the top-1. Has `decide`.
+
+The certainty is |margin - bias| (`Decisions.margin`); 0 where the bias changes the sign, and for some verbs.
+"""
 
 
 def _decide_each(model: Any, groups: Sequence[Asked], advance: Advance) -> Decisions:
@@ -345,7 +332,12 @@ FIRST_CHOICES = replace(
     certainty=_gap_certainty,
     decided=lambda found, _groups: found.top1,
 )
-"""Sentences of several lengths whose top-1 token is the result. Has `decide_each`."""
+"""Sentences of several lengths whose top-1 token is the result, whichever is expected. Has `decide_each`.
+
+The certainty is the gap between the two best tokens minus the bias. The error is the gap minus the reference model's
+margin of that choice over its best other token, so a gap beyond bias + bound leaves a positive margin. A negative bias
+is not used: with it, a gap of 0 could be beyond.
+"""
 
 
 def _labels(reference: Any, pairs: EncodedPairs, found: Labels) -> Calibration:
@@ -372,7 +364,11 @@ LABELS = Method(
     # each label and one deviation are measured, so more pairs would only cost time.
     sizes=(300, 300),
 )
-"""Pairs of texts: the label with the highest logit. Has `classify`."""
+"""Pairs of texts: the label with the highest logit. Has `classify`.
+
+The certainty is the difference of the two best corrected logits; 0 where the correction changes the label. If no
+difference of two errors is larger than the bound, no other label can be above.
+"""
 
 
 @dataclass(frozen=True)

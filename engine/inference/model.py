@@ -1,8 +1,7 @@
 """An exported model that is opened on a device; of a language model: token ids in, decisions out.
 
 All sentences of a call have the same number of tokens, so nothing is padded and there is no attention mask. For each
-sentence six numbers come back, which the graph computes itself (`negengine.export.passes.outputs`). The logits over the
-vocabulary stay on the device. How batches run is in `cpu.py` and `cuda.py`.
+sentence six numbers come back, which the graph computes itself; the logits over the vocabulary stay on the device.
 """
 
 import math
@@ -18,8 +17,20 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import cuda, tally
-from .batches import INPUTS, OUTPUTS, WIDTHS, Advance, Batch, Feeds, Result, Runner, RunOne, ignored, sentences_in
-from .cpu import Cores
+from .batches import (
+    INPUTS,
+    OUTPUTS,
+    WIDTHS,
+    Advance,
+    Batch,
+    Cores,
+    Feeds,
+    Result,
+    Runner,
+    RunOne,
+    ignored,
+    sentences_in,
+)
 from .device import CPU, Device, cpu_threads
 from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
 from .machine import prefers_convolutions

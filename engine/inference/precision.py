@@ -1,13 +1,8 @@
 """How each pattern of a run is decided: with mixed precision (`mixed`), or by the reference model alone.
 
 The choice is a function of the run's inputs, so all shards and all later processes make the same one: of the number of
-sentences of the whole run, of the calibration on a sample that all shards draw alike, and of the kind of processor,
-which says how many times as fast the low-precision model is as fp32 (`processor.low_precision_speed`). With this r,
-
-    speed of mixed precision over fp32 = 1 / (1 / r + close calls + audit)
-
-with close calls and audit as shares of all sentences. `auto` chooses mixed precision where this is at least 1.1, for
-runs of at least 10,000 sentences or 3,000 pairs of texts. The run records the choice.
+sentences of the whole run, of the calibration on a sample that all shards draw alike, and of the kind of processor
+(`machine.low_precision_speed`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -103,7 +98,7 @@ class _Candidate:
         return at_least(disagreement_bound(found.repeated, found.sentences, _SURE)), found.close
 
     def speedup(self, share: float) -> float:
-        """How many times as fast mixed precision is expected to be as fp32, if this share is audited."""
+        """How many times as fast mixed precision is as fp32, if so many of the low-precision decisions are audited."""
         close = self.calibration.close
         return 1 / (1 / self.speed_ratio + close + share * (1 - close))
 
@@ -119,6 +114,9 @@ def choose_precisions(
     speed_ratio: float | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Choose how each pattern of a run is decided; `speed_ratio` is that of the low-precision model over fp32.
+
+    `auto` takes mixed precision where it is at least 1.1 times as fast, in runs of at least ten times the fewest
+    sentences of a calibration.
 
     Returns:
         Pattern → a JSON value for the run's record. `precision` is `fp32` or `mixed`. `reason` says why a pattern is

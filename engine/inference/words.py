@@ -1,38 +1,8 @@
-"""The log-probability of words of several tokens at the mask.
+"""The log-probability of words of several tokens at the mask, by the three methods of `docs/several-tokens.md`.
 
-A word of k tokens t1 … tk stands where a sentence has one mask. A method expands it into *queries*: token ids, one
-position in them, and the token expected there. Each query is what a model decides for a word of one token, so nothing
-else is needed of a model. The answers are put together for each word.
-
-`left-to-right` (the within-word left-to-right score of Kauf and Ivanova 2023, for a word at a mask): the sentence gets
-k masks. Query i has t1 … t(i-1) at the first of them, and asks for ti at the next one. The sum over i is the word's
-log-probability, given its number of tokens:
-
-    log p(w) = Σ log p(ti | sentence with t1 … t(i-1) and k - i + 1 masks)
-
-`all-masks` (the variant that Kauf and Ivanova compare with): each query has k masks. The tokens of a word do not see
-each other, so likely pieces of different words add up to a likely word.
-
-`whole-word`: as left-to-right, but a token competes only with the tokens that can stand there. The vocabulary marks
-them (`negengine.engine.text.word_marks`): a first token begins a word, later ones continue it. With C(t) as the
-tokens of the same class as t, a masked model, which sees both sides and is given k, has
-
-    log p(w) = Σ [log p(ti | …) - log Σ p(s | …) over s in C(ti)]
-
-A causal model is not given k, so the end of the word counts. A vocabulary that marks the beginnings of words (a leading
-space, or ## at continuations) shows the end in the next token only (Oh and Schuler 2024). With B as the tokens after
-which the word before has ended (they begin another word, are punctuation, or end the text), theorem 2 of Pimentel and
-Meister (2024) is
-
-    log p(w) = Σ log p(ti | before, t1 … t(i-1)) + log p(B | before, w) - log p(B | before)
-
-Their B is the tokens with the mark and the end of the text: they divide text into words at spaces alone. Here
-punctuation is a word of its own. Where a word begins without a mark (at the start of a text), the last term is over the
-tokens without a mark (their correction for the beginning of a text). Where the vocabulary marks the ends of words,
-log p(w) is the plain sum (their theorem 1).
-
-All three are natural logarithms. For a word of one token, the first two are the token's log-probability. Causal models
-read the growing text before the word; `all-masks` is not defined for them.
+A method expands a word of k tokens, which stands where a sentence has one mask, into *queries*: token ids, one position
+in them, and the token expected there. Each query is what a model decides for a word of one token, so nothing else is
+needed of a model. All log-probabilities are natural logarithms.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -73,11 +43,8 @@ class WordScores:
     def empty(cls, words: TokenSequences) -> "WordScores":
         shape = words.tokens.shape
         token_logprobs, choice_logprobs, margins = (np.full(shape, np.nan, np.float32) for _ in range(3))
-        end, ranks, choices = (
-            np.zeros(len(words), np.float32),
-            np.zeros(shape, np.int32),
-            np.full(shape, NOTHING, np.int32),
-        )
+        end, ranks = np.zeros(len(words), np.float32), np.zeros(shape, np.int32)
+        choices = np.full(shape, NOTHING, np.int32)
         exact = np.full(shape, PRECISIONS.index(REFERENCE), np.int8)
         return cls(words, token_logprobs, end, ranks, choices, choice_logprobs, margins, exact)
 
@@ -225,9 +192,9 @@ def score_words(
 ) -> WordScores:
     """Score words by `left-to-right` or `all-masks`: from decisions alone, without logits over the vocabulary.
 
-    The sentences have one mask each; `words` are those at the mask of each row, from `MaskTokenizer.word_sequences`.
-    With mixed precision, each query's decision is exact. At most `at_once` words have their queries in memory together,
-    and `advance` is called with numbers of queries.
+    Both are from Kauf and Ivanova (2023). The sentences have one mask each; `words` are those at the mask of each row,
+    from `MaskTokenizer.word_sequences`. At most `at_once` words have their queries in memory together, and `advance` is
+    called with numbers of queries.
 
     Raises:
         InputError: The method is not defined for the model.
@@ -262,15 +229,15 @@ def repeated_words(
     for group in expand(buckets, words, causal=causal, at_most=at_once):
         chosen = np.arange(len(group.rows))
         for token in range(group.words.widest):
-            is_right = _decide(model, group, token, chosen, scores, _told(advance, is_first=token == 0))
+
+            def told(n: int, words: int = int(token == 0)) -> None:
+                advance(words * n, n)
+
+            is_right = _decide(model, group, token, chosen, scores, told)
             chosen = chosen[is_right & (group.words.counts[chosen] > token + 1)]
             if not len(chosen):
                 break
     return scores
-
-
-def _told(advance: Callable[[int, int], None], *, is_first: bool) -> Advance:
-    return lambda n: advance(n if is_first else 0, n)
 
 
 def _decide(
@@ -312,7 +279,12 @@ def score_whole_words(
     advance: Advance = ignored,
     at_once: int = WORDS_AT_ONCE,
 ) -> WordScores:
-    """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`."""
+    """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`.
+
+    A token competes only with those that can stand there (Pimentel and Meister 2024, theorem 2, with punctuation as
+    words of its own). A causal model is not given the number of tokens, so the end of the word counts: where the
+    beginnings of words are marked, the next token alone shows it (Oh and Schuler 2024).
+    """
     scores = WordScores.empty(words)
     ends = causal and marks.mark is not Mark.END
     for group in expand(buckets, words, causal=causal, at_most=at_once):

@@ -1,28 +1,8 @@
-"""The rules of a language that words and patterns follow: `agreement.toml` of a lexicon.
-
-    [[elision]]                      # words that have another form before some words
-    words = { de = "d'", que = "qu'" }
-    before = ["a", "e", "h"]         # how the next word begins
-    unless = ["hurl"]                # but not these; a word may have several rules, and the first that fits decides
-
-    [[article]]                      # the article of a profession: the first rule that fits decides
-    gender = "female"
-    form = "une"
-
-    [[endings]]                      # how the forms of a profession differ: one of these rules must fit
-    female = "euse"
-    male = "eur"
-
-    [[verbs]]                        # how verbs end in a file of verbs
-    file = "verbs.txt"
-    context = ["er", "ir"]
-    mask = ["er", "ir"]
+"""The rules of a language that words and patterns follow: `agreement.toml` of a lexicon (`docs/languages.md`).
 
 Elisions change the sentences: French `de` is `d'` before a vowel, Italian `il` is `lo` or `l'`. All other rules only
-check the words (`negengine patterns check`).
-
-Letters decide, not sounds: a rule lists how the following word begins. The longest beginning that fits decides, so
-`unless` can hold exceptions (`onz`, `hurl`) and `before` exceptions to these.
+check the words. Letters decide, not sounds: a rule lists how the following word begins. The longest beginning that fits
+decides, so `unless` can hold exceptions (`onz`, `hurl`) and `before` exceptions to these.
 """
 
 from collections.abc import Sequence

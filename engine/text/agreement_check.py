@@ -9,10 +9,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 
 from ..basics.reading import paths_in
-from .agreement import Elision, VerbEndings
+from .agreement import Elision, VerbEndings, before
 from .pattern import MASK, PROFESSION, PRONOUN, SLOT, VERB, WORD_SLOTS, Pattern, Role
 from .pattern_files import Language
 from .text_lines import read_entries
@@ -37,6 +37,9 @@ class Finding:
     what: str
 
 
+_problem, _note = partial(Finding, Kind.PROBLEM), partial(Finding, Kind.NOTE)
+
+
 @dataclass(frozen=True)
 class Rules:
     """The check of one language."""
@@ -49,8 +52,7 @@ class Rules:
             *self._articles(),
             *self._endings(),
             *self._verbs(),
-            *self._elisions_of_words(),
-            *self._elisions_of_patterns(),
+            *self._elisions(),
             *self._lists(),
             *self._patterns(),
             *self._characters(),
@@ -63,48 +65,33 @@ class Rules:
         paths += [*paths_in(self.language.folder, "slot_*.txt"), self.language.folder / self.language.file.verbs]
         return {path.name: {entry.text: entry.location for entry in read_entries(path)} for path in paths}
 
-    @property
-    def _professions(self) -> Mapping[str, Sequence[str]]:  # by name of a gender
-        lexicon = self.language.lexicon
-        forms = lexicon.forms.get(PROFESSION, {})
-        return {gender: forms.get(label, lexicon.professions) for gender, label in lexicon.labels.items()}
-
-    def _where(self, stem: str, gender: str, word: str) -> str:
-        for name in (f"{stem}_{gender}.txt", f"{stem}.txt"):
-            if name in self._entries:
-                return self._entries[name].get(word, str(self.language.folder / name))
-        return str(self.language.folder)
+    def _of_profession(self, gender: str, profession: str) -> str:
+        own = f"professions_{gender}.txt"
+        return self._entries[own if own in self._entries else "professions.txt"][profession]
 
     def _articles(self) -> Iterator[Finding]:
-        rules = self.language.lexicon.agreement.articles
-        told = set()
-        for gender, professions in self._professions.items() if rules else ():
-            for profession in professions:
+        lexicon, told = self.language.lexicon, set()
+        rules = lexicon.agreement.articles
+        for gender, label in lexicon.labels.items() if rules else ():
+            for profession in lexicon.forms.get(PROFESSION, {}).get(label, lexicon.professions):
                 article, noun = _divided(profession)
                 rule = next((rule for rule in rules if rule.fits(gender, noun)), None)
-                where = self._where("professions", gender, profession)
+                where = self._of_profession(gender, profession)
                 if rule is not None and article != rule.form and where not in told:
                     told.add(where)
-                    right = f"{rule.form}{'' if rule.form.endswith(_APOSTROPHES) else ' '}{noun}"
-                    yield Finding(Kind.PROBLEM, where, f"{profession!r} has the wrong article; write {right!r}")
+                    right = before(rule.form, capital=False) + noun
+                    yield _problem(where, f"{profession!r} has the wrong article; write {right!r}")
 
     def _endings(self) -> Iterator[Finding]:
-        rules, lexicon = self.language.lexicon.agreement.endings, self.language.lexicon
-        genders = list(lexicon.labels)
-        if not rules:
-            return
-        if PROFESSION in lexicon.forms:
-            for forms in zip(*self._professions.values(), strict=True):
-                if not _agree(dict(zip(genders, (_divided(form)[1] for form in forms), strict=True)), rules):
-                    where = self._where("professions", genders[0], forms[0])
-                    yield Finding(Kind.PROBLEM, where, f"{_listed(forms)} do not differ by a rule of [[endings]]")
-        for slot, by_gender in lexicon.forms.items():
-            if slot == PROFESSION:
-                continue
-            words = {gender: by_gender[label][0] for gender, label in lexicon.labels.items()}
-            if not _agree(words, rules):
-                where = self._of_slot(slot)
-                yield Finding(Kind.PROBLEM, where, f"{_listed(words.values())} do not differ by a rule of [[endings]]")
+        lexicon = self.language.lexicon
+        rules, genders = lexicon.agreement.endings, list(lexicon.labels)
+        for slot, by_gender in sorted(lexicon.forms.items(), key=lambda own: own[0] != PROFESSION) if rules else ():
+            is_profession = slot == PROFESSION
+            for forms in zip(*(by_gender[label] for label in lexicon.labels.values()), strict=True):
+                words = [_divided(form)[1] if is_profession else form for form in forms]
+                if not _agree(dict(zip(genders, words, strict=True)), rules):
+                    where = self._of_profession(genders[0], forms[0]) if is_profession else self._of_slot(slot)
+                    yield _problem(where, f"{_listed(forms)} do not differ by a rule of [[endings]]")
 
     def _of_slot(self, slot: str) -> str:
         """File and line of a slot of the patterns' own, or the lexicon's file."""
@@ -122,53 +109,43 @@ class Rules:
             wrong += [form for form in lexicon.accepted(verb) if not form.endswith(rule.mask or rule.context)]
             for form in dict.fromkeys(wrong):
                 ends = rule.context if form == verb else rule.mask or rule.context
-                yield Finding(
-                    Kind.PROBLEM, self._of_verb(verb), f"{form!r} does not end in {_listed(ends)}, as [[verbs]] says"
-                )
+                yield _problem(self._of_verb(verb), f"{form!r} does not end in {_listed(ends)}, as [[verbs]] says")
 
     def _of_verb(self, verb: str) -> str:
         entries = self._entries[self.language.file.verbs]
         return next(where for text, where in entries.items() if text.partition("=")[0].strip() == verb)
 
-    def _elisions_of_words(self) -> Iterator[Finding]:
-        for entries in self._entries.values():
-            for text, where in entries.items():
-                for said in _not_elided(text, self.language.lexicon.agreement.elisions):
-                    yield Finding(Kind.PROBLEM, where, said)
-
-    def _elisions_of_patterns(self) -> Iterator[Finding]:
-        rules = self.language.lexicon.agreement.elisions
-        for pattern in self.language.patterns.all:
-            where = self.of_pattern(pattern)
-            for piece in pattern.pieces:
-                for said in _not_elided(piece, rules):
-                    yield Finding(Kind.PROBLEM, where, said)
+    def _elisions(self) -> Iterator[Finding]:
+        rules, patterns = self.language.lexicon.agreement.elisions, self.language.patterns.all
+        texts = [own for entries in self._entries.values() for own in entries.items()]
+        texts += [(piece, self.of_pattern(pattern)) for pattern in patterns for piece in pattern.pieces]
+        for text, where in texts:
+            for said in _not_elided(text, rules):
+                yield _problem(where, said)
+        for pattern in patterns:
             for hole, piece in zip(pattern.holes, pattern.pieces, strict=False):
                 for rule in rules:
-                    yield from self._before_hole(rule, hole.slot, piece, where)
+                    yield from self._before_hole(rule, hole.slot, piece, self.of_pattern(pattern))
 
     def _before_hole(self, rule: Elision, slot: str, piece: str, where: str) -> Iterator[Finding]:
         """Whether the fixed word before a slot suits all that can stand in it."""
         words = self._fillers(slot)
         last = re.split(r"[\s]", piece)[-1].lower()
         for form, following in rule.forms:
-            fitting = [word for word in words if word in following]
-            if last == form.lower() and form.endswith(_APOSTROPHES) and len(fitting) < len(words):
-                others = [word for word in words if word not in following]
+            fitting, others = ([word for word in words if (word in following) is own] for own in (True, False))
+            if last == form.lower() and form.endswith(_APOSTROPHES) and others:
                 if slot == MASK:
-                    said = (
-                        f"{form!r} stands before the mask: {len(others)} of {len(words)} verbs cannot: {_some(others)}"
-                    )
-                    yield Finding(Kind.NOTE, where, said)
+                    verbs = f"{len(others)} of {len(words)} verbs cannot: {_some(others)}"
+                    yield _note(where, f"{form!r} stands before the mask: {verbs}")
                 else:
                     said = f"{form!r} before {{{slot}}} does not suit {_some(others)}; write '{rule.word} {{{slot}}}'"
-                    yield Finding(Kind.PROBLEM, where, said)
+                    yield _problem(where, said)
             if slot == MASK and re.search(rf"(?i)(?<!\w){re.escape(rule.word)} \Z", piece) and fitting:
-                said = (
+                yield _note(
+                    where,
                     f"{rule.word!r} stands before the mask, and is {form!r} before {len(fitting)} of {len(words)} "
-                    f"verbs, which a model cannot answer well: {_some(fitting)}"
+                    f"verbs, which a model cannot answer well: {_some(fitting)}",
                 )
-                yield Finding(Kind.NOTE, where, said)
 
     def _fillers(self, slot: str) -> Sequence[str]:
         """The words that can stand in a slot; at the mask, the main forms of the verbs."""
@@ -185,8 +162,7 @@ class Rules:
         verbs = {*self.language.lexicon.verbs, *self.language.lexicon.mask_forms}
         for slot, words in self.language.lexicon.lists.items():
             if both := [word for word in words if word in verbs]:
-                yield Finding(
-                    Kind.PROBLEM,
+                yield _problem(
                     self._of_slot(slot),
                     f"{_some(both)} of {{{slot}}} are verbs of {self.language.file.verbs}, too: a sentence can have "
                     "one twice; remove them from one of the two",
@@ -198,20 +174,20 @@ class Rules:
         for pattern in patterns.all:
             where = self.of_pattern(pattern)
             if (earlier := first.setdefault(pattern.sentence, pattern)) is not pattern:
-                yield Finding(Kind.PROBLEM, where, f"{pattern.name} has the same sentence as {earlier.name}")
+                yield _problem(where, f"{pattern.name} has the same sentence as {earlier.name}")
             if VERB not in pattern.slots and pattern is not patterns.selecting:
-                yield Finding(Kind.PROBLEM, where, f"{pattern.name} has no {{{VERB}}}: there is nothing to repeat")
+                yield _problem(where, f"{pattern.name} has no {{{VERB}}}: there is nothing to repeat")
             if re.search(r"\w", pattern.pieces[-1]) or pattern.holes[-1].slot != MASK:
-                yield Finding(Kind.NOTE, where, f"{pattern.name}: the mask is not at the end; causal models need that")
+                yield _note(where, f"{pattern.name}: the mask is not at the end; causal models need that")
         file = str(self.language.file.toml.path)
         roles = {pattern.role for pattern in patterns.scored}
         if missing := [str(role) for role in (Role.FORBIDDEN, Role.CONTROL) if role not in roles]:
-            yield Finding(Kind.NOTE, file, f"no pattern is {' or '.join(missing)}, so drops cannot be compared")
+            yield _note(file, f"no pattern is {' or '.join(missing)}, so drops cannot be compared")
         if PRONOUN not in patterns.slots:
-            yield Finding(Kind.NOTE, file, f"no pattern has {{{PRONOUN}}}: --coreference takes pronoun only")
+            yield _note(file, f"no pattern has {{{PRONOUN}}}: --coreference takes pronoun only")
         for slot in self.language.lexicon.slots:
             if slot not in {*WORD_SLOTS, *patterns.slots, MASK}:
-                yield Finding(Kind.NOTE, self._of_slot(slot), f"no pattern has {{{slot}}}")
+                yield _note(self._of_slot(slot), f"no pattern has {{{slot}}}")
 
     def of_pattern(self, pattern: Pattern) -> str:
         file = self.language.file
@@ -225,13 +201,11 @@ class Rules:
         for text, where in texts.items():
             if unicodedata.normalize("NFC", text) != text:
                 said = f"{text!r} has accents as characters of their own; save the file in Unicode's form NFC"
-                yield Finding(Kind.PROBLEM, where, said)
+                yield _problem(where, said)
         kinds = {mark: next((where for text, where in texts.items() if mark in text), None) for mark in _APOSTROPHES}
         if all(kinds.values()):
             straight, curly = kinds.values()
-            yield Finding(
-                Kind.PROBLEM, str(curly), f"the apostrophe is ’ here, but ' in {straight}; use one of the two"
-            )
+            yield _problem(str(curly), f"the apostrophe is ’ here, but ' in {straight}; use one of the two")
 
 
 _APOSTROPHES = ("'", "’")
@@ -244,9 +218,9 @@ def differences(pattern: Pattern, other: Pattern) -> str:
     one, two = other.sentence.split(), pattern.sentence.split()
     found = []
     for what, start, stop, first, last in difflib.SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
-        before, after = " ".join(one[start:stop]), " ".join(two[first:last])
+        old, new = " ".join(one[start:stop]), " ".join(two[first:last])
         if what != "equal":
-            found.append(f"+ {after}" if not before else f"− {before}" if not after else f"{before} → {after}")
+            found.append(f"+ {new}" if not old else f"− {old}" if not new else f"{old} → {new}")
     return "; ".join(found)
 
 

@@ -14,20 +14,12 @@ LEXICONS: Mapping[str, Path] = {
     ENGLISH: BUNDLED_LEXICON,
     **{path.name.removeprefix("lexicon-"): path for path in sorted(_RESOURCES.glob("lexicon-*"))},
 }
+"""Name → folder of a bundled lexicon: one for each language."""
 PATTERNS: Mapping[str, Path] = {
     name: _RESOURCES / "patterns" / f"{name}.toml"
     for name in sorted(path.stem for path in (_RESOURCES / "patterns").glob("*.toml"))
 }
-
-
-def bundled_patterns() -> tuple[str, ...]:
-    """The names of the bundled pattern sets."""
-    return tuple(PATTERNS)
-
-
-def bundled_lexicons() -> tuple[str, ...]:
-    """The names of the bundled lexicons: one for each language."""
-    return tuple(LEXICONS)
+"""Name → file of a bundled pattern set."""
 
 
 def pattern_path(source: str | Path | None = None) -> Path:

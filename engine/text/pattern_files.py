@@ -1,21 +1,4 @@
-"""Pattern sets, which are TOML files, and languages: a pattern set together with its words.
-
-name = "Italian"
-lexicon = "italian"                    # a bundled lexicon, or a folder beside this file; English without it
-
-[slots]                                # words of the patterns' own, if they need some
-HAPPY = { female = "contenta", male = "contento" }
-
-[[pattern]]
-name = "CpTp"
-role = "selecting"
-context = "{NAME} è {PROF} a cui piace {ACT}."
-target = "{PRON} è {HAPPY} di {MASK}."
-
-[[published]]                          # what a paper prints for this set, if one does
-models = ["dbmdz/bert-base-italian-cased"]
-drops = { CpTn = 12.3 }
-"""
+"""Pattern sets, which are TOML files (`docs/languages.md`), and languages: a pattern set together with its words."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

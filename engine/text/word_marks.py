@@ -1,14 +1,7 @@
-"""How a vocabulary marks the words: which tokens begin a word, and which continue one.
+"""How a vocabulary marks the words: which tokens begin a word, and which continue one (`docs/several-tokens.md`).
 
-| vocabulary | mark | begins a word | continues a word | other |
-|---|---|---|---|---|
-| WordPiece (BERT) | `##` before a continuation | tokens without it | tokens with it | none |
-| byte-level BPE (RoBERTa, GPT-2) | `Ġ`, a leading space | tokens with it | letters, digits, bytes | punctuation |
-| SentencePiece (XLM-R, Llama) | `▁`, a leading space | tokens with it | letters, digits, bytes | punctuation |
-| BPE with ends of words (XLM) | `</w>` after the last token | tokens without it | the same | tokens with it |
-
-In the last row the mark says where a word ends: all tokens of a word but its last one are without it. Special tokens
-and the unknown token are parts of no word.
+WordPiece has `##` before a continuation; byte-level BPE (`Ġ`) and SentencePiece (`▁`) have a leading space before a
+first token; BPE with ends of words has `</w>` after the last token.
 """
 
 import re

@@ -22,7 +22,7 @@ from ...library.model import Model, ModelLike, find_model
 from ...library.options import AllOptions, RunOptions, divided, execution, folder_of, run_folder, shard_of
 from ...library.run import ShardRun, open_results
 from ...runs.loop import run_stage
-from ...text.bundled import bundled_lexicons, bundled_patterns
+from ...text.bundled import LEXICONS, PATTERNS
 from ...text.pattern_files import load_language
 from ..experiment import LEXICON, Experiment, Option
 from ..finished_run import run_probe
@@ -54,7 +54,7 @@ class Select(Settings, Experiment):
             metavar="NAME|FILE",
             kind=str,
             is_file=True,
-            words=(*bundled_patterns(), *bundled_lexicons()),
+            words=(*PATTERNS, *LEXICONS),
         ),
     ] = None
 

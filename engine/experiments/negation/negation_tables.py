@@ -16,7 +16,7 @@ from ...basics.errors import InputError
 from ...inference.audit import audit_sentences
 from ...library.run import Contrast
 from ...runs.record import differences
-from ...text.bundled import SELF_CONTAINED_NEGATION, bundled_patterns
+from ...text.bundled import PATTERNS, SELF_CONTAINED_NEGATION
 from ...text.pattern import PatternSet, PublishedColumn
 from ...text.pattern_files import PatternFile, load_language
 from ...views import Column, Table
@@ -89,7 +89,7 @@ def published(model_name: str, patterns: PatternSet) -> Published | None:
 @cache
 def _bundled(sha256: str) -> tuple[PublishedColumn, ...]:
     """The figures of the bundled set with this digest. The paper's own set is read first, and mostly alone."""
-    named = sorted(bundled_patterns(), key=lambda name: name != SELF_CONTAINED_NEGATION)
+    named = sorted(PATTERNS, key=lambda name: name != SELF_CONTAINED_NEGATION)
     sets = (load_language(name).patterns for name in named if PatternFile.read(name).published)
     return next((patterns.published for patterns in sets if patterns.sha256 == sha256), ())
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from fake_exports import write_fake_export
-from negengine.engine.text.bundled import bundled_patterns
+from negengine.engine.text.bundled import PATTERNS
 
 BROKEN = """
 name = "own"
@@ -23,7 +23,7 @@ def model(tmp_path_factory, small_tokenizers):
     return write_fake_export(tmp_path_factory.mktemp("models") / "model", tokenizer)
 
 
-@pytest.mark.parametrize("name", bundled_patterns())
+@pytest.mark.parametrize("name", PATTERNS)
 def test_bundled_sets_pass(command, name):
     done = command("patterns", "check", name)
     assert (done.status, done.err) == (0, "")

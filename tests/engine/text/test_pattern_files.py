@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.bundled import bundled_patterns, lexicon_path
+from negengine.engine.text.bundled import PATTERNS, lexicon_path
 from negengine.engine.text.pattern import PatternSet, PublishedColumn
 from negengine.engine.text.pattern_files import load_language, load_patterns
 
@@ -69,7 +69,7 @@ def test_a_set_is_a_file_or_the_name_of_a_bundled_one(tmp_path):
         load_patterns("gh22-conective")
     assert str(caught.value) == (
         "no pattern set is named 'gh22-conective': did you mean 'gh22-connective'? The bundled sets are "
-        f"{', '.join(bundled_patterns())}; or give a TOML file"
+        f"{', '.join(PATTERNS)}; or give a TOML file"
     )
     with pytest.raises(InputError, match=r"^no pattern set is named 'xyz': The bundled sets are french, "):
         load_patterns("xyz")
