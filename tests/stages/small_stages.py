@@ -18,7 +18,10 @@ from negengine.engine.inference import tally
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.folder import RunFolder
+from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.part import EncodedPart
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.record import StageRecord, read_run
 from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Stage
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0, "pairs": None}
@@ -59,6 +62,24 @@ def work(folder: Path, **options: Any) -> Path:
             run.write_part(number, part(number))
         run.finish(publish)
     return folder
+
+
+def run(stage: Any, folder: Path, executor: Any = None, *, reporter: Reporter | None = None, **options: Any) -> Path:
+    """Run a stage, in this process or elsewhere."""
+    reporter = reporter or Reporter(silent=True)
+    run_stage(stage, folder, Execution(executor or ThisProcess(CPU), reporter=reporter, **options))
+    return folder
+
+
+def record(folder: Path, stage: Any) -> StageRecord:
+    return read_run(folder).stages[stage.name]
+
+
+def watched() -> tuple[Reporter, list[str]]:
+    """A reporter, and the list of what it says."""
+    reporter, said = Reporter(silent=True), list[str]()
+    reporter.say = reporter.detail = said.append  # type: ignore[method-assign]
+    return reporter, said
 
 
 @dataclass(frozen=True)

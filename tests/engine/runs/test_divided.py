@@ -4,10 +4,7 @@ The shards of a run are found by the run's name, by a pattern or by their folder
 """
 
 import os
-import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError
@@ -21,20 +18,10 @@ from negengine.engine.runs.divided import (
 )
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
-from small_stages import everything, hold, part, work
+from small_stages import Squares, everything, hold, part, run, work
 
 STAGES = {"select"}
 AGAIN = "negengine select mini --pairs 9"
-HOLDER = """
-import sys
-from pathlib import Path
-from small_stages import hold, part
-from negengine.engine.runs.shard import Shard
-with hold(Path(sys.argv[1]), parts=9, shard=Shard(2, 3)) as run:
-    run.write_part(1, part(1))
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 def shard(folder, index, count=3, parts=9, upto=9, **options):
@@ -55,10 +42,6 @@ def found(*folders):
     return divided_run(list(folders), STAGES)
 
 
-def states(run):
-    return {str(one.shard): str(one.state) for one in run.shards}
-
-
 def test_finished_missing_and_stopped_shards_with_the_commands_that_run_them(tmp_path):
     run = found(shard(tmp_path, 1), shard(tmp_path, 3, upto=4))
     assert (run.is_finished, run.stage, run.count) == (False, "select", 3)
@@ -71,66 +54,44 @@ def test_finished_missing_and_stopped_shards_with_the_commands_that_run_them(tmp
     assert found(*(shard(tmp_path, index) for index in (2, 1, 3))).is_finished
 
 
-def test_a_running_shard_with_its_process_and_host(tmp_path):
-    first = shard(tmp_path, 1)
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, tmp_path / "mini-2-of-3"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.path.dirname(__file__) + "/../../stages"},  # noqa: PTH120
-    )
-    try:
-        assert process.stdout.readline() == "held\n"
+def test_a_running_shard_with_its_process_and_a_stopped_one(tmp_path):
+    first, folder = shard(tmp_path, 1), tmp_path / "mini-2-of-3"
+    with hold(folder, parts=9, shard=Shard(2, 3)):
+        begun = found(first, folder).shards[1]
+        assert (begun.state, begun.holder is None, begun.command) == (State.RUNNING, False, "")
+    stopped = found(first, folder).shards[1]
+    assert (stopped.state, stopped.command) == (State.STOPPED, f"{AGAIN} --shard 2/3 --output {folder}")
+    assert stopped.last is not None
+    with hold(folder, parts=9, shard=Shard(2, 3)) as held:
+        held.write_part(1, part(1))
         before = everything(tmp_path)
-        running = found(first, tmp_path / "mini-2-of-3").shards[1]
-        assert running.state is State.RUNNING
-        assert running.holder == f"process {process.pid} on {socket.gethostname()}"
-        assert (running.done, running.parts) == (1, 3)
-        assert running.seconds_left is not None
-        assert running.command == ""
+        running = found(first, folder).shards[1]
         assert everything(tmp_path) == before
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    assert found(first, tmp_path / "mini-2-of-3").shards[1].state is State.STOPPED
+    assert (running.state, running.holder) == (State.RUNNING, f"process {os.getpid()} on {socket.gethostname()}")
+    assert (running.done, running.parts, running.command) == (1, 3, "")
+    assert running.seconds_left is not None
 
 
 @pytest.mark.parametrize(
-    ("error", "state", "reason"),
-    [(InputError("the disk is full"), State.FAILED, "the disk is full"), (KeyboardInterrupt(), State.STOPPED, "")],
+    ("fault", "state", "reason"),
+    [("refuse", State.FAILED, "--batch-tokens 16: too few"), ("interrupt", State.STOPPED, "")],
 )
-def test_a_shard_that_failed_says_why_and_an_interrupted_one_has_not_failed(tmp_path, error, state, reason):
-    def fail():
-        with hold(tmp_path / "mini-2-of-3", parts=9, shard=Shard(2, 3)) as run:
-            run.write_part(1, part(1))
-            raise error
-
-    with pytest.raises(type(error)):
-        fail()
-    failed = found(shard(tmp_path, 1), tmp_path / "mini-2-of-3").shards[1]
-    assert (failed.state, failed.reason, failed.done, failed.parts) == (state, reason, 1, 3)
-
-
-def test_a_shard_that_has_only_begun_runs_while_its_folder_is_held(tmp_path):
-    folder = tmp_path / "mini-2-of-3"
-    with hold(folder, parts=9, shard=Shard(2, 3)):
-        begun = found(shard(tmp_path, 1), folder).shards[1]
-        assert (begun.state, begun.holder is None, begun.command) == (State.RUNNING, False, "")
-    stopped = found(tmp_path / "mini-1-of-3", folder).shards[1]
-    assert (stopped.state, stopped.command) == (State.STOPPED, f"{AGAIN} --shard 2/3 --output {folder}")
-    assert stopped.last is not None
+def test_a_shard_that_failed_says_why_and_an_interrupted_one_has_not_failed(tmp_path, fault, state, reason):
+    folder = tmp_path / "mini-2-of-2"
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        run(Squares(fault=fault, at=3), folder, shard=Shard(2, 2))
+    failed = divided_run([folder], {"squares"}).shards[1]
+    assert (failed.state, failed.reason, failed.done, failed.parts) == (state, reason, 1, 2)
 
 
 def test_a_shard_of_another_run_and_a_damaged_one(tmp_path):
     folders = [shard(tmp_path, 1), shard(tmp_path, 2), shard(tmp_path, 3, identity={"seed": 5})]
     run = found(*folders)
-    assert states(run)["3/3"] in {"another run", "missing"}
-    assert next(one.reason for one in run.shards if one.state is State.OTHER_RUN).startswith("model sha256")
+    (other,) = [one for one in run.shards if one.state is State.OTHER_RUN]
+    assert other.reason.startswith("model sha256")
     (folders[1] / "run.json").write_text("{}")
     damaged = found(folders[0], folders[1]).shards[1]
-    assert damaged.state is State.DAMAGED
-    assert "run.json" in damaged.reason
+    assert (damaged.state, "run.json" in damaged.reason) == (State.DAMAGED, True)
 
 
 def test_a_finished_shard_whose_parts_are_gone_is_not_finished(tmp_path):
@@ -150,7 +111,7 @@ def test_a_shard_that_is_given_twice_is_not_enough(tmp_path):
 def test_shards_that_have_only_begun_are_known_by_their_names_and_other_folders_are_refused(tmp_path):
     (tmp_path / "mini-1-of-2").mkdir()
     run = found(tmp_path / "mini-1-of-2")
-    assert (run.stage, states(run)) == (None, {"1/2": "missing", "2/2": "missing"})
+    assert (run.stage, [one.state for one in run.shards]) == (None, [State.MISSING] * 2)
     with pytest.raises(InputError, match="is not a shard: give folders that were made with --shard I/N"):
         found(work(tmp_path / "whole"))
 
@@ -165,10 +126,6 @@ def shards(tmp_path):
         return tmp_path
 
     return make
-
-
-def names(folders):
-    return [folder.name for folder in folders]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +153,7 @@ def test_shards_are_found_by_the_name_of_the_run_a_pattern_their_folder_and_as_t
     shards, there, given, meant
 ):
     folder = shards(*there)
-    assert names(find_shards([folder / name for name in given])) == meant
+    assert [found.name for found in find_shards([folder / name for name in given])] == meant
 
 
 def test_shards_of_several_runs_and_a_pattern_without_a_folder_are_refused(shards):

@@ -5,9 +5,6 @@ import errno
 import itertools
 import json
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -21,14 +18,10 @@ from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import RunRecord, read_run
 from negengine.engine.runs.results import finished_stage
-from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, PartResult
 from sealed_documents import reseal
 from small_stages import IDENTITY, PARTS, everything, hold, part, publish, results, rows, work
-
-STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
-NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.fixture
@@ -95,11 +88,12 @@ def test_a_part_done_otherwise_makes_the_stage_unfinished_before_it_is_written(p
 
 def test_run_json_tells_what_made_it_and_the_newest_metadata_are_kept(place):
     for told, expected in (("there", "there"), ("here", "here"), (None, "here")):
-        work(place, metadata={"model folder": told} if told else None, session=Session(shard="1/1"))
+        work(place, **({"metadata": {"model folder": told}, "origin": {"call": told}} if told else {}))
         record = stage_of(place)
-        assert (record.identity, record.metadata, record.finished) == (IDENTITY, {"model folder": expected}, True)
+        assert (record.identity, record.finished) == (IDENTITY, True)
+        assert record.metadata == {"model folder": expected, "call": "there"}  # its origin is recorded once
     (session,) = record.sessions
-    assert (session.shard, session.parts) == ("1/1", 3)
+    assert session.parts == 3
     assert None not in {session.started, session.seconds, session.negengine}
 
 
@@ -165,20 +159,6 @@ def test_choices_are_on_disk_at_once_and_survive_the_process_bit_by_bit(place):
         assert (found.calibration, found.batch_tokens, len(found.sessions)) == (read, 128, 1)
     with hold(place) as run:
         assert run.choices == Choices(read, 128)
-
-
-def test_an_error_in_the_middle_leaves_a_run_that_resumes(place, whole):
-    def interrupted():
-        with hold(place) as run:
-            run.write_part(1, part(1))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert stage_of(place).sessions[0].seconds is not None
-    with hold(place) as run:  # the lock is given back, too
-        assert run.missing_parts == [0, 2]
-    assert results(work(place)) == whole
 
 
 def test_where_too_few_files_may_be_open_nothing_is_begun(place, monkeypatch):
@@ -259,71 +239,37 @@ def test_killed_at_any_step_or_twice_a_run_resumes_to_the_same_bytes(tmp_path, m
         assert results(work(place, parts=2)) == whole, f"step {step}"
 
 
-KILLED_WHILE_WRITING = """
-import os, signal, sys
-sys.path[:0] = sys.argv[1:2]
-from pathlib import Path
-import small_stages
-
-real, left = Path.write_bytes, int(sys.argv[3])
-
-def write_bytes(path, content):
-    global left
-    left -= 1
-    if left < 0:
-        real(path, content[: len(content) // 2])
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(path, content)
-
-Path.write_bytes = write_bytes
-small_stages.work(Path(sys.argv[2]))
-"""
-
-
-@pytest.mark.parametrize("files_written", [0, 7])
-def test_a_process_killed_while_writing_is_resumed_to_the_same_bytes(place, whole, files_written):
-    command = [sys.executable, "-c", KILLED_WHILE_WRITING, STAGES, str(place), str(files_written)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert any(path.name.endswith("-tmp") for path in place.rglob("*"))
-    assert results(work(place)) == whole
-
-
 # ---------------------------------------------------------------- disks that fail
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_an_error_of_the_disk_is_told_and_leaves_no_temporary_file(place, monkeypatch, call):
-    def fail(*_):
-        raise OSError(errno.EIO, "Input/output error")
+@pytest.mark.parametrize(("module", "call"), [(os, "fsync"), (os, "replace"), (Path, "write_bytes")])
+@pytest.mark.parametrize(
+    ("error", "told", "message"),
+    [
+        (OSError(errno.EIO, "Input/output error"), InputError, r"cannot be written.*Input/output error"),
+        (OSError(errno.ENOSPC, "No space left on device"), InputError, "no space left"),
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+    ],
+)
+def test_what_fails_in_the_middle_of_a_part_leaves_nothing_and_the_run_goes_on(
+    place, monkeypatch, whole, module, call, error, told, message
+):
+    real = Path.write_bytes
+
+    def fail(path, *content):
+        if call == "write_bytes":
+            real(path, content[0][:5])
+        raise error
 
     with hold(place) as run:
+        run.write_part(1, part(1))
         before = everything(place)
         with monkeypatch.context() as patch:
-            patch.setattr(os, call, fail)
-            with pytest.raises(InputError, match=r"cannot be written.*Input/output error"):
+            patch.setattr(module, call, fail)
+            with pytest.raises(told, match=message):
                 run.write_part(0, part(0))
         assert everything(place) == before
-        assert run.missing_parts == [0, 1, 2]
-
-
-@pytest.mark.parametrize(("error", "told"), [(NO_SPACE, InputError), (KeyboardInterrupt(), KeyboardInterrupt)])
-def test_what_stops_in_the_middle_of_a_file_leaves_no_half_of_it_and_the_run_goes_on(
-    place, monkeypatch, whole, error, told
-):
-    real, room = Path.write_bytes, [6]
-
-    def write(path, content):
-        room[0] -= 1
-        if room[0] < 0:
-            real(path, content[:5])
-            raise error
-        return real(path, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", write)
-        with pytest.raises(told, match="no space left" if told is InputError else None):
-            work(place)
-    assert not [path for path in place.rglob("*") if path.name.endswith("-tmp")]
+        assert run.missing_parts == [0, 2]
     assert results(work(place)) == whole
 
 
@@ -362,36 +308,33 @@ def test_what_is_damaged_is_told_and_made_again(tmp_path, whole, damage):
         assert results(work(place)) == whole
 
 
-def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(tmp_path, whole):
-    with hold(tmp_path / "during") as run:
-        for number in run.missing_parts:
-            run.write_part(number, part(number))
-        truncate(PartFiles.of(tmp_path / "during", "select", 2).rows)
+def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(place, whole):
+    work(place)
+    (place / "triplets.parquet").unlink()
+    PartFiles.of(place, "select", 0).remove()
+    with hold(place) as run:
+        run.write_part(0, part(0))
+        truncate(PartFiles.of(place, "select", 2).rows)
         with pytest.raises(InputError, match=r"part-00002\.parquet: missing or damaged"):
             run.finish(publish)
-    final = work(tmp_path / "final")
-    (final / "triplets.parquet").unlink()
-    PartFiles.of(final, "select", 0).remove()
-    assert results(work(final)) == whole
+    assert results(work(place)) == whole
 
 
-@pytest.mark.parametrize("name", ["triplets.parquet", "selection.json"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), InputError("no space left")])
-@pytest.mark.parametrize("failing", [1, 2])
-def test_a_repair_that_is_interrupted_is_done_by_the_next_run(place, whole, monkeypatch, name, error, failing):
+@pytest.mark.parametrize("damaged", ["triplets.parquet", "selection.json"])
+@pytest.mark.parametrize("failing", ["triplets.parquet", "selection.json"])
+def test_a_repair_that_is_interrupted_is_done_by_the_next_run(place, whole, monkeypatch, damaged, failing):
     work(place)
-    (place / name).write_bytes(b"")
-    left, real = [failing], folder.write_result
+    (place / damaged).write_bytes(b"")
+    real = folder.write_result
 
     def write(path, content):
-        left[0] -= 1
-        if not left[0]:
-            raise error
+        if path.name == failing:
+            raise KeyboardInterrupt
         return real(path, content)
 
     with monkeypatch.context() as patch:
         patch.setattr(folder, "write_result", write)
-        with pytest.raises(type(error)):
+        with pytest.raises(KeyboardInterrupt):
             work(place)
     with pytest.raises(InputError, match="select is not finished"):
         finished_stage(place, "select")
@@ -424,44 +367,24 @@ def test_a_run_of_something_else_is_refused_and_does_not_even_get_a_lock_file(pl
     assert everything(place) == before
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "parts/select/part-00000.parquet", ".hidden"])
-def test_a_folder_that_is_not_a_run_is_refused_and_nothing_changes(place, name):
-    (place / name).parent.mkdir(parents=True)
-    (place / name).write_text("mine")
-    with pytest.raises(InputError, match=r"run: holds .* but no run\.json, so it is not a run folder"):
-        work(place)
-    assert everything(place) == {name: b"mine"}
-
-
-def test_what_is_not_a_folder_is_refused_and_an_empty_one_becomes_a_run(tmp_path):
-    (tmp_path / "empty").mkdir()
-    work(tmp_path / "empty")
+def test_what_is_not_a_run_is_refused_and_not_changed_and_an_empty_folder_becomes_one(tmp_path, place):
+    (place / "parts" / "select").mkdir(parents=True)
+    (place / "parts" / "select" / "part-00000.parquet").write_text("mine")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing" / "target")
-    for name in ("file", "file/run", "nowhere"):
-        with pytest.raises(InputError, match=r"not a folder|cannot be written"):
+    before = everything(tmp_path)
+    for name in ("run", "file", "file/run", "nowhere"):
+        with pytest.raises(InputError, match=r"so it is not a run folder|not a folder|cannot be written"):
             work(tmp_path / name)
-    assert (tmp_path / "file").read_text() == "mine"
+    assert everything(tmp_path) == before
+    (tmp_path / "empty").mkdir()
+    work(tmp_path / "empty")
 
 
-HOLDER = """
-import sys
-sys.path[:0] = sys.argv[1:2]
-from pathlib import Path
-from small_stages import hold
-with hold(Path(sys.argv[2])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_second_process_is_refused_by_pid_until_the_first_is_killed(place):
-    command = [sys.executable, "-c", HOLDER, STAGES, str(place)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match=f"in use by process {holder.pid} on "), hold(place):
-            pass
-        holder.kill()
+def test_a_folder_is_held_by_one_process_and_given_back_after_an_error(place):
+    told = f"in use by process {os.getpid()} on "
+    with pytest.raises(InputError, match=told), hold(place), hold(place):
+        pass
     work(place)
 
 
@@ -503,7 +426,6 @@ def test_a_carried_stage_is_finished_there_and_stands_before_all_others(tmp_path
         with hold(tmp_path / "other", stage, parts=1) as run:
             run.write_part(0, part(0))
     assert carry(place, tmp_path / "other") == ["select", "agreement", "verify", "score"]
-    # the same stage was only begun there
     assert carry(place, unfinished(tmp_path / "begun")) == ["select", "score"]
     files = [work(tmp_path / "finished") / name for name in ("triplets.parquet", "selection.json")]
     times = [file.stat().st_mtime_ns for file in files]

@@ -16,13 +16,12 @@ from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, import_ahead, run_stage
 from negengine.engine.runs.merge import merge
-from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
-from small_stages import Batched, InterruptedAfter, Margins, Squares, results
+from small_stages import Batched, InterruptedAfter, Margins, Squares, record, results, run, watched
 
 
 class NoExecutor:
@@ -30,16 +29,6 @@ class NoExecutor:
 
     def start(self, stage, options, say):
         raise AssertionError("a model was opened")
-
-
-def run(stage, folder, *, executor=None, said=None, **options):
-    reporter = Reporter(said if said is not None else io.StringIO(), verbose=True)
-    run_stage(stage, folder, Execution(executor or ThisProcess(CPU), reporter=reporter, **options))
-    return folder
-
-
-def record(folder, stage=Squares.name):
-    return read_run(folder).stages[stage]
 
 
 def test_a_run_computes_and_publishes(tmp_path):
@@ -51,14 +40,14 @@ def test_a_run_computes_and_publishes(tmp_path):
 
 def test_a_finished_run_opens_no_model_also_without_its_parts_or_a_final_file(tmp_path):
     before = results(run(Squares(), tmp_path))
-    said = io.StringIO()
+    reporter, said = watched()
     (tmp_path / "squares.parquet").unlink()  # it is made again from the parts
-    run(Squares(), tmp_path, executor=NoExecutor())
-    run(Squares(), tmp_path, executor=NoExecutor(), said=said)
+    run(Squares(), tmp_path, NoExecutor())
+    run(Squares(), tmp_path, NoExecutor(), reporter=reporter)
     assert results(tmp_path) == before
-    assert "squares is finished already" in said.getvalue()
+    assert said == [f"{tmp_path}: squares is finished already"]
     shutil.rmtree(tmp_path / "parts")
-    run(Squares(), tmp_path, executor=NoExecutor())
+    run(Squares(), tmp_path, NoExecutor())
     assert finished_stage(tmp_path, "squares").finished
 
 
@@ -68,11 +57,11 @@ def test_a_finished_run_opens_no_model_also_without_its_parts_or_a_final_file(tm
 )
 def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path, fault, executor, message):
     with pytest.raises(InputError, match=message):
-        run(Squares(fault=fault), tmp_path, executor=executor)
+        run(Squares(fault=fault), tmp_path, executor)
     assert read_run(tmp_path).stages == {}
     run(Squares(seed=1), tmp_path)
     with pytest.raises(InputError, match="seed 1, now 0"):  # before a model is opened
-        run(Squares(), tmp_path, executor=NoExecutor())
+        run(Squares(), tmp_path, NoExecutor())
 
 
 @pytest.mark.parametrize("fault", ["refuse", "fail", "interrupt"])
@@ -92,16 +81,17 @@ def test_a_stage_without_parts_is_finished(tmp_path):
         def publish(parts):
             return {"squares.json": {"rows": len(parts.rows.collect())}}
 
-    run(Nothing(parts=0), tmp_path, executor=NoExecutor())
+    run(Nothing(parts=0), tmp_path, NoExecutor())
     assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 0}
 
 
 def test_earlier_stages_are_carried_into_the_folder(tmp_path):
     run(Squares(), tmp_path / "first")
-    execution = Execution(ThisProcess(CPU), reporter=Reporter(silent=True))
-    run_stage(Margins((0.0,)), tmp_path / "second", execution, earlier={"squares": tmp_path / "first"})
+    run_stage(
+        Margins((0.0,)), tmp_path / "second", Execution(ThisProcess(CPU)), earlier={"squares": tmp_path / "first"}
+    )
     assert list(read_run(tmp_path / "second").stages) == ["squares", "margins"]
-    assert finished_stage(tmp_path / "second", "squares").files == record(tmp_path / "first").files
+    assert finished_stage(tmp_path / "second", "squares").files == record(tmp_path / "first", Squares).files
 
 
 # ---------------------------------------------------------------- what is recorded and shown
@@ -113,11 +103,11 @@ def test_precision_device_and_command_are_on_disk_before_the_first_part_is_decid
 
     class Looks(Squares):
         def decide(self, *arguments):
-            seen.extend(record(tmp_path).sessions)
+            seen.extend(record(tmp_path, Looks).sessions)
             return super().decide(*arguments)
 
     run(Looks(parts=1), tmp_path, session=Session(command="negengine squares"), started=0.0)
-    for session in (seen[0], *record(tmp_path).sessions):
+    for session in (seen[0], *record(tmp_path, Looks).sessions):
         assert session.precision == {"Cp": "fp32", "Cn": "mixed"}
         assert (session.workers[0]["device"], session.command) == ("cpu", "negengine squares")
         assert session.seconds > 0
@@ -125,18 +115,18 @@ def test_precision_device_and_command_are_on_disk_before_the_first_part_is_decid
 
 def test_a_resumed_run_keeps_its_calibration(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run(Margins((0.0, 0.0, 0.0)), tmp_path, executor=InterruptedAfter(1))
+        run(Margins((0.0, 0.0, 0.0)), tmp_path, InterruptedAfter(1))
     run(Margins((0.0, 0.0, 0.0), own_bound=0.8), tmp_path)
     assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.5, 0.5, 0.5]
-    assert [own.precision for own in record(tmp_path, "margins").sessions] == ["mixed", "mixed"]
+    assert [own.precision for own in record(tmp_path, Margins).sessions] == ["mixed", "mixed"]
 
 
 def test_progress_begins_with_what_is_done_already(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        run(Squares(), tmp_path, executor=InterruptedAfter(2))
-    said = io.StringIO()
-    run(Squares(), tmp_path, said=said)
-    lines = said.getvalue().splitlines()
+        run(Squares(), tmp_path, InterruptedAfter(2))
+    stream = io.StringIO()
+    run(Squares(), tmp_path, reporter=Reporter(stream, verbose=True))
+    lines = stream.getvalue().splitlines()
     assert lines[0] == "squares: 10 sentences, 3 are done already"
     assert lines[-1].startswith("squares: 10 of 10 sentences (100 %), ")
     assert "checked" in lines
@@ -148,10 +138,10 @@ def test_progress_begins_with_what_is_done_already(tmp_path):
 def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
     whole = results(run(Squares(parts=1), tmp_path / "whole"))
     for i, executor in ((1, None), (2, NoExecutor())):
-        run(Squares(parts=1), tmp_path / f"shard {i}", shard=Shard(i, 2), executor=executor)
+        run(Squares(parts=1), tmp_path / f"shard {i}", executor, shard=Shard(i, 2))
     merge([tmp_path / "shard 2", tmp_path / "shard 1"], tmp_path / "merged", {"squares": Squares.publish})
     assert results(tmp_path / "merged") == whole
-    assert record(tmp_path / "merged").calibration == record(tmp_path / "whole").calibration
+    assert record(tmp_path / "merged", Squares).calibration == record(tmp_path / "whole", Squares).calibration
 
 
 # ---------------------------------------------------------------- margins
@@ -160,11 +150,11 @@ ASKS = (0.0, 0.0, 0.7, 0.0, 0.9, 0.0)
 
 
 def test_parts_are_decided_again_with_the_margin_that_an_audit_asks_for(tmp_path):
-    said = io.StringIO()
-    run(Margins(ASKS), tmp_path, said=said)
+    reporter, said = watched()
+    run(Margins(ASKS), tmp_path, reporter=reporter)
     assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.9] * 6
     told = "margins: an audit found a wrong decision; 6 parts are decided again"
-    assert said.getvalue().count(told) == 1
+    assert said.count(told) == 1
     run(Margins((0.0,) * 3), tmp_path / "without")
     assert pl.read_parquet(tmp_path / "without" / "margins.parquet")["bound"].to_list() == [0.5] * 3
 
@@ -174,7 +164,7 @@ def test_stopped_anywhere_a_run_that_widens_ends_with_the_same_bytes(tmp_path, p
     """Six parts are decided, and all six again; each process that goes on must know what the first one found."""
     whole = results(run(Margins(ASKS), tmp_path / "whole"))
     with pytest.raises(KeyboardInterrupt):
-        run(Margins(ASKS), tmp_path / "cut", executor=InterruptedAfter(parts))
+        run(Margins(ASKS), tmp_path / "cut", InterruptedAfter(parts))
     run(Margins(ASKS), tmp_path / "cut")
     assert results(tmp_path / "cut") == whole
 
@@ -198,37 +188,19 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
 # ---------------------------------------------------------------- batches
 
 
-def computed_with(folder):
-    return set(pl.read_parquet(folder / "squares.parquet")["tokens"])
-
-
-@pytest.mark.parametrize("executor", [ThisProcess(CPU), Processes((CPU, CPU))])
-def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path, executor):
+def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):
     """A low-precision model's numbers depend on them, and so does its calibration."""
-    for given, batches in ((128, {128}), (None, {0})):
-        folder = tmp_path / str(given)
+    for given, then, batches in (
+        (128, None, {128}),
+        (None, None, {0}),
+        (64, 96, {64, 96}),  # those that it began with may not fit the memory of this device
+    ):
+        folder = tmp_path / f"{given} {then}"
         with pytest.raises(KeyboardInterrupt):
-            run(Batched(), folder, executor=InterruptedAfter(2), options=Opening(batch_tokens=given))
-        assert record(folder, Batched.name).batch_tokens == given
-        run(Batched(), folder, executor=executor)
-        assert computed_with(folder) == batches
-    # Another size can be given: those that it began with may not fit the memory of this device.
-    with pytest.raises(KeyboardInterrupt):
-        run(Batched(), tmp_path / "other", executor=InterruptedAfter(2))
-    run(Batched(), tmp_path / "other", executor=executor, options=Opening(batch_tokens=96))
-    assert computed_with(tmp_path / "other") == {0, 96}
-
-
-def test_shards_that_ran_in_different_batches_are_merged_and_say_so(tmp_path):
-    shards = [
-        run(Batched(), tmp_path / str(number), shard=Shard(number, 3), options=Opening(batch_tokens=given))
-        for number, given in enumerate([256, None, 256], 1)
-    ]
-    said = []
-    merge(shards, tmp_path / "whole", {Batched.name: Batched.publish}, said.append)
-    assert record(tmp_path / "whole", Batched.name).batch_tokens == 256
-    (line,) = [line for line in said if "batches" in line]
-    assert line.startswith("the shards ran in different batches: 1/3, 3/3 with 256 tokens; 2/3 with the usual ones. ")
+            run(Batched(), folder, InterruptedAfter(2), options=Opening(batch_tokens=given))
+        assert record(folder, Batched).batch_tokens == given
+        run(Batched(), folder, options=Opening(batch_tokens=then))
+        assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == batches
 
 
 def test_a_module_is_imported_and_one_that_does_not_exist_is_not_an_error(tmp_path, monkeypatch):

@@ -12,39 +12,28 @@ from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.inference.device import CPU, threads_each
-from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.processes import Processes
-from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
-from small_stages import Squares, Unreadable, results
+from small_stages import Squares, Unreadable, record, results, run, watched
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
 
 
-def run(stage, folder, executor):
-    run_stage(stage, folder, Execution(executor, reporter=Reporter(silent=True)))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The files of a run in one process."""
-    return results(run(Squares(), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
+    return results(run(Squares(), tmp_path_factory.mktemp("whole") / "run"))
 
 
 def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
-    said = []
-    reporter = Reporter(silent=True)
-    reporter.say = reporter.detail = said.append
-    run_stage(Squares(), tmp_path, Execution(TWO, reporter=reporter))
+    reporter, said = watched()
+    run(Squares(), tmp_path, TWO, reporter=reporter)
     assert results(tmp_path) == whole
-    (session,) = read_run(tmp_path).stages["squares"].sessions
-    assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
-    shares = threads_each((CPU, CPU))  # the two share the cores
-    assert tuple(worker["threads"] for worker in session.workers) == shares
+    (session,) = record(tmp_path, Squares).sessions
+    shared = zip(("cpu", "cpu"), threads_each((CPU, CPU)), strict=True)  # the two share the cores
+    assert [(worker["device"], worker["threads"]) for worker in session.workers] == [*shared]
     assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
     assert "calibrated" in said
 
@@ -69,11 +58,7 @@ def test_any_number_of_parts_is_decided_once_each(pool, numbers):
 @pytest.mark.parametrize(
     ("fault", "error", "message"),
     [
-        (
-            "kill",
-            InputError,
-            r"^--device cpu \(\d of 2\): its process was killed by SIGKILL \(is the memory full\?\); fin",
-        ),
+        ("kill", InputError, r"^--device cpu \(\d of 2\): its process was killed by SIGKILL \(is the memory full\?\)"),
         ("exit", InputError, r"its process ended with status 3; finished parts are kept, run the same command again"),
         ("refuse", InputError, r"^--batch-tokens 16: too few$"),
         ("fail", RuntimeError, r"(?s)--device cpu \(\d of 2\): Traceback.*ZeroDivisionError: nobody expected this"),
@@ -82,7 +67,7 @@ def test_any_number_of_parts_is_decided_once_each(pool, numbers):
 def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fault, error, message):
     with pytest.raises(error, match=message):
         run(Squares(fault=fault), tmp_path, TWO)
-    run(Squares(), tmp_path, ThisProcess(CPU))
+    run(Squares(), tmp_path)
     assert results(tmp_path) == whole
 
 
@@ -107,12 +92,12 @@ import sys
 sys.path[:0] = sys.argv[1:2]
 from pathlib import Path
 from negengine.engine.inference.device import CPU
-from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.processes import Processes
-from small_stages import Squares
+from negengine.engine.runs.progress import Reporter
+from small_stages import Squares, run
 
 stage = Squares(fault="hang" if sys.argv[3] else "", at=0, fifo=sys.argv[3])
-run_stage(stage, Path(sys.argv[2]), Execution(Processes((CPU, CPU))))
+run(stage, Path(sys.argv[2]), Processes((CPU, CPU)), reporter=Reporter())
 """
 
 

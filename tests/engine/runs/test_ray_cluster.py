@@ -20,16 +20,12 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.negation.select import Settings
-from negengine.engine.inference.device import CPU
-from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution, run_stage
-from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.ray import Ray
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
-from small_stages import Counted, Squares, results
+from small_stages import Counted, Squares, record, results, run, watched
 
 pytestmark = [pytest.mark.long, pytest.mark.everything]
 
@@ -59,23 +55,6 @@ def cluster(tmp_path_factory):
     os.environ.update(before)
 
 
-def run(stage, folder, executor, reporter=None, options=None):
-    reporter = reporter or Reporter(silent=True)
-    run_stage(stage, folder, Execution(executor, options or Opening(), reporter=reporter))
-    return folder
-
-
-def sessions(folder, stage="squares"):
-    return read_run(folder).stages[stage].sessions
-
-
-def watched():
-    """A reporter, and the list of what it says."""
-    reporter, said = Reporter(silent=True), []
-    reporter.say = reporter.detail = said.append
-    return reporter, said
-
-
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr("negengine.engine.runs.ray._FOR_OTHERS", 1.0)
@@ -85,14 +64,14 @@ def impatient(monkeypatch):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The files of a run in one process."""
-    return results(run(Squares(parts=PARTS), tmp_path_factory.mktemp("whole") / "run", ThisProcess(CPU)))
+    return results(run(Squares(parts=PARTS), tmp_path_factory.mktemp("whole") / "run"))
 
 
 def test_two_nodes_give_the_bytes_of_one_process(cluster, tmp_path):
     reporter, said = watched()
     one, two = Counted(parts=PARTS), Counted(parts=PARTS)
-    assert results(run(two, tmp_path / "ray", Ray(), reporter)) == results(run(one, tmp_path / "one", ThisProcess(CPU)))
-    (session,) = sessions(tmp_path / "ray", "counted")
+    assert results(run(two, tmp_path / "ray", Ray(), reporter=reporter)) == results(run(one, tmp_path / "one"))
+    (session,) = record(tmp_path / "ray", Counted).sessions
     total = sum(range(1, PARTS + 1))
     assert (session.parts, session.sentences, session.tokens) == (PARTS, total, 7 * total)
     (worker,) = session.workers  # two that are alike
@@ -117,7 +96,7 @@ def test_mixed_precision_gives_the_bytes_of_one_process(cluster, mini, tmp_path)
     lexicon = replace(LEXICON, verbs=load_lexicon().verbs[:120])
     stage = FakeSelection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=3), candidates_per_part=90)
     options = Opening(precision=Precision.MIXED)
-    one = run(stage, tmp_path / "one", ThisProcess(CPU), options=options)
+    one = run(stage, tmp_path / "one", options=options)
     assert results(run(stage, tmp_path / "ray", Ray(), options=options)) == results(one)
     assert sum(stage.counts["disagreements"] for stage in read_run(one).stages.values()) > 0
 
@@ -129,9 +108,9 @@ def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path,
     texts = [f"The capital of {land} is [MASK] ." for land in ("France", "Italy", "Spain")]
     facts = [Fact("TREx", "P36", text, "paris", text, None, {}, "", "f:1") for text in texts]
     stage = lama_stage(replace(mini, folder=Path("/proc/self/cwd/own")), Facts(facts, {}), facts_per_part=1)
-    one = run(stage, tmp_path / "one", ThisProcess(CPU))
+    one = run(stage, tmp_path / "one")
     reporter, said = watched()
-    assert results(run(stage, tmp_path / "ray", Ray(), reporter)) == results(one)
+    assert results(run(stage, tmp_path / "ray", Ray(), reporter=reporter)) == results(one)
     assert sum("the model is sent to the nodes" in line for line in said) == 1
     (graph,) = cluster.cache.glob("negengine/ray/*/own/model.onnx")
     assert graph.read_bytes() == mini.graph.read_bytes()
@@ -141,7 +120,7 @@ def test_a_killed_worker_loses_no_part(cluster, tmp_path, whole):
     stage = Squares(parts=PARTS, fault="kill once", at=5, fifo=str(tmp_path / "fault"))
     assert results(run(stage, tmp_path / "run", Ray())) == whole
     assert (tmp_path / "fault.met").exists()
-    (session,) = sessions(tmp_path / "run")
+    (session,) = record(tmp_path / "run", Squares).sessions
     assert session.parts == PARTS
 
 
@@ -156,15 +135,8 @@ def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_p
     monkeypatch.setattr("negengine.engine.runs.ray._FOR_OTHERS", 60.0)
     reporter, said = watched()
     stage = Squares(parts=PARTS, fault="kill one worker", fifo=str(tmp_path / "chosen"))
-    assert results(run(stage, tmp_path / "run", Ray(), reporter)) == whole
+    assert results(run(stage, tmp_path / "run", Ray(), reporter=reporter)) == whole
     assert any("its process ended 4 times" in line and "the run goes on without" in line for line in said)
-
-
-def hanging(folder):
-    """A stage whose worker hangs in a part, once, and the pipe that gives its process id then."""
-    fifo = folder / "fifo"
-    os.mkfifo(fifo)
-    return Squares(parts=PARTS, fault="hang once", at=5, fifo=str(fifo)), fifo
 
 
 def parent_of(pid):
@@ -174,7 +146,9 @@ def parent_of(pid):
 def test_a_node_that_goes_loses_no_part(cluster, tmp_path, whole):
     """Its worker finds no room elsewhere and waits for a new machine; the other worker takes over."""
     added = [cluster.add_node(num_cpus=2) for _ in range(2)]  # the only ones with room for two CPUs
-    stage, fifo = hanging(tmp_path)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    stage = Squares(parts=PARTS, fault="hang once", at=5, fifo=str(fifo))
 
     def kill_its_node():
         with fifo.open() as stream:
@@ -194,10 +168,8 @@ DRIVER = """
 import os, sys
 from pathlib import Path
 from negengine.engine.runs.folder import RunFolder
-from negengine.engine.runs.loop import Execution, run_stage
-from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.ray import Ray
-from small_stages import Squares
+from small_stages import Squares, run
 
 write_part = RunFolder.write_part
 
@@ -207,8 +179,7 @@ def write_and_end(self, number, part):
         os.kill(os.getpid(), int(sys.argv[4]))
 
 RunFolder.write_part = write_and_end
-execution = Execution(Ray(sys.argv[1]), reporter=Reporter(silent=True))
-run_stage(Squares(parts=int(sys.argv[3])), Path(sys.argv[2]), execution)
+run(Squares(parts=int(sys.argv[3])), Path(sys.argv[2]), Ray(sys.argv[1]))
 """
 
 
@@ -218,7 +189,7 @@ def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
     driver = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
     assert driver.returncode == -end, driver.stderr
     assert results(run(Squares(parts=PARTS), tmp_path, Ray())) == whole
-    first, second = sessions(tmp_path)
+    first, second = record(tmp_path, Squares).sessions
     assert first.parts >= 3
     assert first.parts + second.parts == PARTS
 

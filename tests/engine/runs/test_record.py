@@ -77,7 +77,7 @@ def test_a_run_json_of_something_else_is_one_line_and_nothing_changes(tmp_path, 
 def test_another_format_is_refused(tmp_path):
     write(tmp_path, {"format": 5, "new": []})
     with pytest.raises(InputError, match=f"format 5, this version reads {FORMAT}"):
-        work(tmp_path)
+        read_run(tmp_path)
 
 
 OUTSIDE = ["", ".", "..", "../x", "../../x", "a/b", "/etc/passwd", "a\\b", "C:x", "C:\\x", "x\0"]
@@ -118,9 +118,6 @@ def test_a_missing_run_and_an_unreadable_one_are_told(tmp_path):
         read_record(tmp_path)
 
 
-# ---------------------------------------------------------------- differences
-
-
 WORD = "w" * 60
 LONG = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
 
@@ -157,15 +154,11 @@ def test_a_folder_in_which_a_run_was_only_about_to_begin_is_not_foreign(tmp_path
         read_record(tmp_path)
 
 
-def test_a_key_that_run_json_lacks_is_bad_input():
+def test_what_a_run_from_elsewhere_lacks_is_bad_input(tmp_path):
     record = Recorded({"seed": 0})
-    assert record["seed"] == 0
+    assert (record["seed"], record.get("pairs")) == (0, None)
     with pytest.raises(InputError, match=r"run\.json does not say 'pairs' of a stage"):
         record["pairs"]
-    assert record.get("pairs") is None
-
-
-def test_a_run_that_does_not_name_its_mask_token_is_told(tmp_path):
     assert mask_token({"mask token": "[MASK]"}, tmp_path) == "[MASK]"
     with pytest.raises(InputError, match=r"run\.json does not name the mask token"):
         mask_token({"mask token": 5}, tmp_path)

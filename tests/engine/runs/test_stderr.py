@@ -3,7 +3,7 @@ import io
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from negengine.engine.runs.stderr import Stderr
@@ -59,14 +59,9 @@ def test_a_pipe_whose_reader_has_stopped_or_gone_does_not_make_the_run_wait():
 def test_lines_of_several_threads_stay_whole(tmp_path):
     with (tmp_path / "log").open("w", encoding="utf-8") as log:
         stderr = Stderr(log)
-        threads = [
-            threading.Thread(target=lambda letter=letter: [stderr.write(letter * 2000 + "\n") for _ in range(20)])
-            for letter in "abc"
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(3) as threads:
+            written = threads.map(stderr.write, [letter * 2000 + "\n" for _ in range(20) for letter in "abc"])
+        assert set(written) == {2001}
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     assert sorted(lines) == sorted(letter * 2000 for letter in "abc" for _ in range(20))
 
