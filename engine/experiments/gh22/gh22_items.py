@@ -24,8 +24,6 @@ import polars as pl
 from ...library.again import Draw, Question, Sample
 from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import REPEATED
-from ...statistics.differences import paired_difference
-from ...statistics.intervals import proportion
 from ...text.pattern import (
     NAME,
     PROFESSION,
@@ -39,46 +37,43 @@ from ...text.pattern import (
     sentence_texts,
 )
 from ..finished_run import item_once
-from ..summary import Row, difference_rows, frame, with_holm
+from ..summary import DIFFERENCE, Contrast, contrasts, frame, means, with_holm
 from .gh22_patterns import Variant, load_variant
 
 DATASET = "GH22"
+METRICS = ("repetition_rate", "repetition_rate:any", "ungrammatical")
+_SPLIT = pl.format("{}@{}", "pattern", "rank")
 USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
 """The columns of the items that `summarise` uses."""
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
-    """The summary of a run's items; the module says which rows it has."""
-    rows: list[Row] = []
-    for (condition,), own in items.group_by("condition", maintain_order=True):
-        for (rank,), ranked in own.sort("rank", maintain_order=True).group_by("rank", maintain_order=True):
-            by_pattern = {str(key[0]): part for key, part in ranked.group_by("pattern", maintain_order=True)}
-            for pattern, part in by_pattern.items():
-                rows += _rates(str(condition), f"{pattern}@{rank}", part)
-            for number in dict.fromkeys(pattern[:-1] for pattern in by_pattern):
-                rows += _drop(str(condition), f"{number}@{rank}", by_pattern[f"{number}P"], by_pattern[f"{number}N"])
-            if condition == Variant.ORIGINAL:
-                acts = next(iter(by_pattern.values()))["act_is_verb"]
-                rows.append(_share(str(condition), f"ACT@{rank}", "act_not_a_verb", ~acts))
-    return with_holm(frame(rows))
-
-
-def _rates(condition: str, split: str, items: pl.DataFrame) -> Iterator[Row]:
-    yield _share(condition, split, "repetition_rate", items["repeated"])
-    if condition == Variant.COORDINATED:
-        yield _share(condition, split, "repetition_rate:any", items["repeated_any"])
-    yield _share(condition, split, "ungrammatical", ~items["top1_is_verb"])
-
-
-def _share(condition: str, split: str, metric: str, outcomes: pl.Series) -> Row:
-    n = len(outcomes)
-    return Row(DATASET, condition, split, metric, *proportion(int(outcomes.sum()), n), n)
-
-
-def _drop(condition: str, split: str, positive: pl.DataFrame, negative: pl.DataFrame) -> list[Row]:
-    both = positive.select("pair", "repeated").join(negative.select("pair", "repeated"), on="pair", suffix="_n")
-    found = paired_difference(both["repeated"].to_numpy(), both["repeated_n"].to_numpy())
-    return difference_rows((DATASET, condition, split), "drop", "repetition_rate", found)
+    """The summary of a run's items, by condition and rank; the module says which rows it has."""
+    common = {"dataset": pl.lit(DATASET), "item": "pair", "cluster": pl.lit(None, pl.String)}
+    sentences = items.select(
+        "condition",
+        "rank",
+        "pattern",
+        **common,
+        splits=_SPLIT,
+        repetition_rate="repeated",
+        any=pl.when(condition=str(Variant.COORDINATED)).then("repeated_any"),
+        ungrammatical=~pl.col("top1_is_verb"),
+    ).rename({"any": "repetition_rate:any"})
+    acts = items.filter(condition=str(Variant.ORIGINAL), pattern=items["pattern"][0]).select(
+        "condition", **common, splits=pl.format("ACT@{}", "rank"), act_not_a_verb=~pl.col("act_is_verb")
+    )
+    pairs = sentences.filter(pl.col("pattern").str.ends_with("P")).unique(("condition", "splits"), maintain_order=True)
+    drops = [
+        Contrast(DATASET, "repetition_rate", (condition, f"{name}@{rank}"), (condition, f"{name[:-1]}N@{rank}"))
+        for condition, name, rank in pairs.select("condition", "pattern", "rank").iter_rows()
+    ]
+    found = frame([*means(sentences, METRICS), *contrasts(sentences, drops), *means(acts, ["act_not_a_verb"])])
+    drop = {f"{DIFFERENCE}:repetition_rate": "drop"}
+    named = found.with_columns(pl.col("split").str.replace("P@.*(@.*)", "$1"), pl.col("metric").replace(drop))
+    conditions = items["condition"].unique(maintain_order=True)
+    order = pl.col("condition").cast(pl.Enum(conditions)), pl.col("split").str.extract("@(.*)").cast(pl.Int64)
+    return with_holm(named.sort(order, maintain_order=True))
 
 
 _OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
@@ -156,7 +151,7 @@ def _recounted_rates(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
     several = pl.col("condition") == str(Variant.COORDINATED)
     shares = items.select(
         "condition",
-        split=pl.format("{}@{}", "pattern", "rank"),
+        split=_SPLIT,
         **{
             "repetition_rate": pl.col("repeated").cast(pl.Float64),
             "repetition_rate:any": pl.when(several).then("repeated_any").cast(pl.Float64),

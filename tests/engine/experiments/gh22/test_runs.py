@@ -10,15 +10,14 @@ from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.experiment import options_of
 from negengine.engine.experiments.gh22.acts import Acts
-from negengine.engine.experiments.gh22.gh22 import Gh22, gh22, run_both
+from negengine.engine.experiments.gh22.gh22 import Gh22, gh22
 from negengine.engine.experiments.gh22.repetitions import Repetitions
 from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
-from negengine.engine.runs.session import Session
 
-from .conftest import LEXICON, execution
+from .conftest import LEXICON, ORIGINAL, run
 
 COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
 
@@ -58,11 +57,10 @@ def test_a_repetition_fails_after_a_negative_context_only(finished):
         (Repetitions, "decide", 2, "gh22 is not finished"),
     ],
 )
-def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, acts, original, tmp_path, interrupt):
+def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, acts, tmp_path, interrupt):
     interrupt(stage, function, call)
-    work = replace(execution(), session=Session(command="negengine gh22 mini"))
     with pytest.raises(KeyboardInterrupt):
-        run_both(acts, original, tmp_path / "run", work, acts_per_part=5)
+        run(acts, ORIGINAL, tmp_path / "run", acts_per_part=5)
     with pytest.raises(InputError, match=f"{state}; to resume it: negengine gh22 mini"):
         open_run(tmp_path / "run")
 
@@ -81,13 +79,12 @@ def test_wrong_options_are_refused_before_the_model_is_looked_for():
         ranks.from_command("1,first")
 
 
-def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_parts, acts, original, tmp_path):
+def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_parts, acts, tmp_path):
     """A lexicon with some of the words in another order: the same model differs from itself in nothing."""
     words = replace(LEXICON, names=("John", "Jessica"), genders=("m", "f"), professions=LEXICON.professions[::-1])
     other = Acts.plan(acts.exported, words, acts.pattern, ranks=acts.ranks)
-    run_both(other, original, tmp_path / "run", execution())
-    found = compare(finished, tmp_path / "run").frame
-    assert (set(found["n"]), set(found["condition"]), set(found["difference"])) == ({4}, {"original"}, {0.0})
+    found = compare(finished, run(other, ORIGINAL, tmp_path / "run")).frame
+    assert found.select("n", "condition", "difference").unique().rows() == [(4, "original", 0.0)]
     assert len(found) == 8 * len(acts.ranks)
     for key in ("sentence", "original patterns sha256"):
         record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, key: "another"})
@@ -95,15 +92,15 @@ def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_
             compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
-def test_a_run_is_cited_and_both_stages_are_made_again_by_one_call(library_run, tmp_path):
-    found = cite(library_run)
-    assert "the test of Gubelmann and Handschuh, 2022 with 2 pairs" in found.methods[0]
-    assert "at ranks 1. Variants: connective." in found.methods[0]
-    assert "the negative pattern, connective, at rank 1" in found.methods[0]
+def test_a_run_is_cited_and_both_stages_are_made_again_by_one_call(mini, tmp_path):
+    done = gh22(str(mini.folder), pairs=2, ranks=[1], variant="connective", output=tmp_path / "run", progress=False)
+    found = cite(done)
+    for said in ("Handschuh, 2022 with 2 pairs", "at ranks 1. Variants: connective.", "pattern, connective, at rank 1"):
+        assert said in found.methods[0]
     keys = [reference.key for reference in found.references]
     assert keys[1:3] == ["gubelmann-handschuh-2022-context", "kletz-etal-2023-self"]
-    assert set(library_run.items["condition"]) == {"connective"}
-    again = reproduce(library_run.folder, tmp_path / "again", progress=False)
+    assert set(done.items["condition"]) == {"connective"}
+    again = reproduce(done.folder, tmp_path / "again", progress=False)
     assert again.is_same
     assert {found.file for found in again.differences} >= {"acts.parquet", "items.parquet"}
 
@@ -118,27 +115,25 @@ def test_a_finished_run_has_no_damage(in_parts):
     }
 
 
-LIES = {
-    "expected_rank": (0, "the ACT is repeated where its rank is 1, and nowhere else"),
-    "expected_logprob": (0.5, "log-probabilities are at most 0, and the ACT's at most that of the first choice"),
-    "name": ("Nobody", "ACTs are those of acts.parquet"),
-}
-
-
 def test_lies_about_an_item_or_a_rate_are_found(in_parts, tmp_path):
     """By plain recounts; a rank that could be one, by the model."""
     folder = copy_without_parts(in_parts.folder, tmp_path / "run")
-    items, summary = (pl.read_parquet(folder / name) for name in ("items.parquet", "summary.parquet"))
-    row = int((~items["repeated"]).arg_max())
-    for column, (value, what) in LIES.items():
-        lie(folder, "gh22", "items.parquet", changed(items, row, **{column: value}))
-        assert what in damage(ng.verify(folder, sample=0))
+    items, summary = in_parts.items, in_parts.summary
+    row, drop = int((~items["repeated"]).arg_max()), int((summary["metric"] == "drop").arg_max())
+    rates = "rates and drops of summary.parquet are those of the items"
+    lies = [
+        ("items", row, {"expected_rank": 0}, "the ACT is repeated where its rank is 1, and nowhere else"),
+        ("items", row, {"expected_logprob": 0.5}, "log-probabilities are at most 0, and the ACT's at most that of"),
+        ("items", row, {"name": "Nobody"}, "ACTs are those of acts.parquet"),
+        ("items", row, {"repeated": True}, rates),
+        ("summary", drop, {"value": summary["value"][drop] + 0.01}, rates),
+    ]
+    for file, place, values, what in lies:
+        for name, frame in {"items": items, "summary": summary}.items():
+            lie(folder, "gh22", f"{name}.parquet", changed(frame, place, **values) if name == file else frame)
+        assert any(found.startswith(what) for found in damage(ng.verify(folder, sample=0)))
+    lie(folder, "gh22", "summary.parquet", summary)
     row = int(items["expected_rank"].arg_max())
     lie(folder, "gh22", "items.parquet", changed(items, row, expected_rank=items["expected_rank"][row] - 5))
     assert not ng.verify(folder, sample=0).damage
     assert damage(ng.verify(folder, sample=10_000)) == ["items decided again by the reference model"]
-    lie(folder, "gh22", "items.parquet", items)
-    row = int((summary["metric"] == "drop").arg_max())
-    lie(folder, "gh22", "summary.parquet", changed(summary, row, value=summary["value"][row] + 0.01))
-    found = damage(ng.verify(folder, sample=0))
-    assert "rates and drops of summary.parquet are those of the items" in found

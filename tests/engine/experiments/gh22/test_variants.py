@@ -6,30 +6,27 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 
-P, N = "who tries to {} as often as possible.", "who doesn't like to {}."
-TARGETS = {
-    "1": "{PRON} likes to {MASK}.",
-    "2": "{PRON} does like to {MASK}.",
-    "3": "{PRON} really likes to {MASK}.",
-    "4": "{PRON} really does like to {MASK}.",
-}
-VERBS = {Variant.COORDINATED: "{ACT}, {ACT1} or {ACT2}"}
-CONNECTIVES = {Variant.CONNECTIVE: {"P": "So, ", "N": "However, "}}
+from .conftest import VARIANTS
+
+TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
 
 
-@pytest.mark.parametrize("variant", Variant)
-def test_the_eight_patterns_of_each_variant(variant):
-    patterns = load_variant(variant)
-    wanted = {
-        f"{number}{polarity}": (
-            "{NAME} is {PROF} " + context.format(VERBS.get(variant, "{ACT}")),
-            CONNECTIVES.get(variant, {}).get(polarity, "") + target,
-        )
-        for number, target in TARGETS.items()
-        for polarity, context in (("P", P), ("N", N))
+@pytest.mark.parametrize(
+    ("variant", "acts", "connectives"),
+    [
+        ("original", "{ACT}", {"P": "", "N": ""}),
+        ("connective", "{ACT}", {"P": "So, ", "N": "However, "}),
+        ("coordinated", "{ACT}, {ACT1} or {ACT2}", {"P": "", "N": ""}),
+    ],
+)
+def test_the_eight_patterns_of_each_variant(variant, acts, connectives):
+    contexts = {"P": f"who tries to {acts} as often as possible.", "N": f"who doesn't like to {acts}."}
+    assert {pattern.name: pattern.sentence for pattern in VARIANTS[variant].scored} == {
+        f"{number}{end}": f"{{NAME}} is {{PROF}} {context} {connectives[end]}{{PRON}} {target} {{MASK}}."
+        for number, target in enumerate(TARGETS, 1)
+        for end, context in contexts.items()
     }
-    assert {pattern.name: (pattern.context, pattern.target) for pattern in patterns.scored} == wanted
-    assert patterns.selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
+    assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
 
 
 def test_a_pattern_without_its_partner_is_refused(tmp_path):

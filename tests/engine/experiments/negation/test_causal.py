@@ -1,8 +1,9 @@
 """The Self-Contained Negation Test on a causal model: verbs of one and of several tokens, up to the verification."""
 
+import shutil
+
 import negengine as ng
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
@@ -10,33 +11,20 @@ from negengine.engine.text.pattern_files import load_patterns
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 VERBS = ["smoke", "smoked", "danced", "dance", "unsung"]
-FILES = ("triplets.parquet", "triplets_several_tokens.parquet")
 
 
 @pytest.fixture(scope="module")
-def lexicon(small_lexicon, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("words")
-    for path in small_lexicon.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "verbs.txt").write_text("".join(f"{verb}\n" for verb in VERBS), "utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def select(causal, lexicon, tmp_path_factory):
+def select(causal, small_lexicon, tmp_path_factory):
     """Selects with a model that continues every text with `smoked`, which is two of its tokens."""
+    lexicon = shutil.copytree(small_lexicon, tmp_path_factory.mktemp("words") / "words")
+    (lexicon / "verbs.txt").write_text("\n".join(VERBS))
 
     def run(precision="fp32", **options):
         model = ng.load(causal("gpt2", "smoked").folder, device="cpu", precision=precision)
-        options = {"lexicon": lexicon, "verbs": "whole-words", "progress": False, **options}
+        options |= {"lexicon": lexicon, "verbs": "whole-words", "progress": False}
         return ng.select(model, output=tmp_path_factory.mktemp("runs") / "run", **options)
 
     return run
-
-
-@pytest.fixture(scope="module")
-def model(causal):
-    return ng.load(causal("gpt2", "smoked").folder, device="cpu", precision="fp32")
 
 
 @pytest.fixture(scope="module")
@@ -59,35 +47,26 @@ def logprobs(causal_checkpoint, one_thread):
     return rows
 
 
-def test_words_of_both_kinds_are_selected_apart(scored):
-    single, several = (pl.read_parquet(scored.folder / name) for name in FILES)
-    assert set(single["verb"]) == {"smoke"}
-    assert set(several["verb"]) == {"smoked"}
-    assert set(several["tokens"]) == {2}
+def test_words_of_both_kinds_are_selected_apart_and_sentences_have_a_mask_for_each_token(scored):
+    single, several = scored.selection.triplets, scored.several
+    assert (set(single["verb"]), set(several["verb"]), set(several["tokens"])) == ({"smoke"}, {"smoked"}, {2})
     assert min(len(single), len(several)) > 5
-    rates = dict(scored.rates.select("pattern", "repetition_rate").iter_rows())
-    assert rates["CpTp"] == 100
-    assert set(rates) == {"CpTp", "CnTn", "CpTn", "CnTp", "CpTv"}
+    assert scored.rates["pattern"].to_list() == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
+    assert scored.rates["repetition_rate"][0] == 100
     assert scored.record.metadata["call"]["model"]["task"] == "text-generation"
-    sentences = scored.sentences().filter(pl.col("tokens") == 2)
+    sentences = scored.sentences().filter(tokens=2)
     assert set(sentences["expected"]) == {"smoked"}
     assert sentences["sentence"].str.contains(" [MASK][MASK].", literal=True).all()
 
 
 def test_scores_are_what_pytorch_says(scored, logprobs):
-    triplets = pl.read_parquet(scored.folder / FILES[1])
-    scores = pl.read_parquet(scored.folder / "scores_several_tokens.parquet").join(triplets, on="triplet")
+    scores = scored.several_items.join(scored.several.drop("tokens"), on="triplet")
     patterns = {pattern.name: f"{pattern.context} {pattern.target}" for pattern in load_patterns().all}
     assert set(scores["pattern"]) == set(patterns)
     for row in scores.iter_rows(named=True):
-        words = {
-            "NAME": row["name"],
-            "PROF": row["profession"],
-            "ACT": row["verb"],
-            "PRON": row["pronoun"].capitalize(),
-        }
-        before = patterns[row["pattern"]].format(**words, MASK="|").partition(" |")[0]
-        tokens, rows = logprobs(before, row["verb"])
+        words = {"NAME": row["name"], "PROF": row["profession"], "ACT": row["verb"], "MASK": "|"}
+        text = patterns[row["pattern"]].format(**words, PRON=row["pronoun"].capitalize())
+        tokens, rows = logprobs(text.partition(" |")[0], row["verb"])
         own = rows[np.arange(2), tokens]
         assert row["expected_logprob"] == pytest.approx(own.sum(), abs=1e-4)
         assert row["top1_logprob"] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4)
@@ -99,10 +78,9 @@ def test_every_kind_is_decided_again(scored, causal_checkpoint):
     found = ng.verify(scored.folder, sample=30, torch=str(causal_checkpoint("gpt2", "smoked")))
     assert not found.damage
     several = [check for check in found.checks if check.what.startswith("verbs of several tokens decided again")]
-    assert [(check.of, check.wrong) for check in several] == [
-        (stage, 0) for stage in ("select", "select", "score", "score")
+    assert [(check.of, check.wrong, check.n > 0) for check in several] == [
+        (stage, 0, True) for stage in ("select", "select", "score", "score")
     ]
-    assert all(check.n for check in several)
 
 
 def test_a_lazy_selection_in_shards_and_mixed_precision_give_the_same_triplets(scored, select, tmp_path):
@@ -110,16 +88,15 @@ def test_a_lazy_selection_in_shards_and_mixed_precision_give_the_same_triplets(s
     mixed = select(precision="mixed")
     assert mixed.record.counts["decided"] > 0, mixed.record.counts
     for run in (ng.merge(shards, tmp_path / "merged"), mixed):
-        for name in FILES:
-            assert pl.read_parquet(run.folder / name).equals(pl.read_parquet(scored.folder / name))
+        assert run.triplets.equals(scored.selection.triplets)
+        assert run.several.equals(scored.several)
 
 
-def test_a_text_is_continued(model):
+def test_a_text_is_continued(causal):
+    model = ng.load(causal("gpt2", "smoked").folder, device="cpu", precision="fp32")
     found = ng.predict(model, ["Jessica is a dancer. She is happy to", "She is happy to [MASK]."], top=2)
-    assert found["text"].unique(maintain_order=True).to_list() == [
-        "Jessica is a dancer. She is happy to [MASK]",
-        "She is happy to [MASK].",
-    ]
-    assert found.filter(pl.col("rank") == 1)["token"][0] == "smoke"
+    texts = ["Jessica is a dancer. She is happy to [MASK]", "She is happy to [MASK]."]
+    assert found["text"].unique(maintain_order=True).to_list() == texts
+    assert found.filter(rank=1)["token"][0] == "smoke"
     with pytest.raises(InputError, match=r"words follow the mask in 'She is \[MASK\] today\.'"):
         ng.predict(model, ["She is [MASK] today."])

@@ -2,51 +2,53 @@
 
 import numpy as np
 import pytest
+from negengine.engine.basics.choices import VerbConvention
 from negengine.engine.experiments.negation import selection_plan as planning
 from negengine.engine.experiments.negation.negation import Select
 from negengine.engine.experiments.negation.negation_runs import SelectionRun
+from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.library.model import open_model
+from negengine.engine.runs.shard import Shard
 from negengine.engine.statistics.power import clusters_needed
+from select_and_score import SEVERAL, SINGLE, planned
 
 
-@pytest.fixture
-def planned(mini, small_lexicon, tmp_path):
+def test_a_plan_says_what_the_run_does_and_how_many_pairs_a_width_needs(mini, small_lexicon, selected_run, tmp_path):
     def plan(**settings):
         return Select(lexicon=small_lexicon, **settings).plan(open_model(mini.folder), {"output": tmp_path / "run"})
 
-    return plan
-
-
-def test_a_plan_says_what_the_run_does(planned, selected_run):
-    summary = SelectionRun.open(selected_run).summary
-    work = planned().work
-    assert work["verbs that are one token"] == summary["verbs"]
-    assert work["pairs"] == summary["pairs"] == 12
-    assert work["candidates"] == work["sentences"] == summary["tested"]
-    assert work["sentences of the scoring, at most"] == 4 * work["selected triplets, at most"]
-
-
-def test_the_pairs_are_those_that_a_width_needs_and_nothing_is_written(planned, tmp_path):
-    plan = planned()
-    verbs = plan.work["verbs that are one token"]
-    assert plan.widths["pairs"].to_list() == [
-        clusters_needed(width / 100, 0.5, min(20, verbs), planning.PAIR_CORRELATION) for width in plan.widths["width"]
-    ]
-    assert (plan.widths["pairs_large_correlation"] > plan.widths["pairs"]).all()
+    summary, found = SelectionRun.open(selected_run).summary, plan()
+    names = {"verbs": "verbs that are one token", "pairs": "pairs", "tested": "sentences"}
+    assert {name: found.work[said] for name, said in names.items()} == {name: summary[name] for name in names}
+    assert found.work["candidates"] == summary["tested"]
+    assert found.work["sentences of the scoring, at most"] == 4 * found.work["selected triplets, at most"]
+    verbs, widths = summary["verbs"], found.widths
+    needed = [clusters_needed(width / 100, 0.5, verbs, planning.PAIR_CORRELATION) for width in widths["width"]]
+    assert widths["pairs"].to_list() == needed
+    assert (widths["pairs_large_correlation"] > widths["pairs"]).all()
+    assert found.document()["widths"] == widths.to_dicts()
+    assert str(tmp_path / "run") in str(found)
     assert list(tmp_path.iterdir()) == []
-    assert str(tmp_path / "run") in str(plan)
-    assert plan.document()["widths"] == plan.widths.to_dicts()
-    work = planned(lazy=True, max_verbs=2, pairs=5).work
-    assert (work["sentences, at least"], work["selected triplets, at most"]) == (10, 10)
-    assert work["sentences, at most"] == 5 * work["verbs that are one token"]
+    lazy = plan(lazy=True, max_verbs=2, pairs=5).work
+    assert (lazy["sentences, at least"], lazy["sentences, at most"]) == (5 * 2, 5 * verbs)
+    assert lazy["selected triplets, at most"] == 5 * 2
+
+
+def test_a_plan_says_how_many_sentences_verbs_of_several_tokens_need(mini, tmp_path):
+    single, both = (
+        planning.plan_of(planned(mini.folder, Selection, Settings(max_verbs=3, verbs=verbs)), tmp_path, Shard()).work
+        for verbs in (VerbConvention.IN_CONTEXT, VerbConvention.WHOLE_WORDS)
+    )
+    assert {name: both[name] for name in single} == single
+    assert (both["verbs that are one token"], both["verbs of several tokens"]) == (len(SINGLE), len(SEVERAL))
+    assert both["verbs of several tokens: sentences, at least"] == 12 * len(SEVERAL)
+    assert both["verbs of several tokens: sentences, at most"] > 24 * len(SEVERAL)
 
 
 def test_the_variance_is_that_of_simulated_pairs_and_verbs():
     """Effects of pairs and verbs with shares 0.1 and 0.3 of the variance; 600 samples tell it within 15 %."""
-    random = np.random.default_rng(9)
-    pairs, size, verbs = 30, 8, 50
-    pair = np.repeat(np.arange(pairs), size)
-    means = []
+    random, (pairs, size, verbs) = np.random.default_rng(9), (30, 8, 50)
+    pair, means = np.repeat(np.arange(pairs), size), []
     for _ in range(600):
         verb = np.concatenate([random.choice(verbs, size, replace=False) for _ in range(pairs)])
         effects = 0.1**0.5 * random.normal(size=pairs)[pair] + 0.3**0.5 * random.normal(size=verbs)[verb]

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,51 +65,37 @@ class Case:
         return [json.loads(path.read_text()) for path in paths]
 
 
-class Cases:
-    """The stages and their whole runs, each made when it is first asked for."""
-
-    def __init__(self, mini, folder):
-        self.mini, self.folder, self.made = mini, folder, {}
-
-    def __call__(self, kind, precision):
-        if (kind, precision) not in self.made:
-            self.made[kind, precision] = self.make(kind, precision)
-        return self.made[kind, precision]
-
-    def make(self, kind, precision):
-        earlier = None
-        if kind == "score":
-            earlier = {"select": self("select", precision).whole}
-            size = 40 if precision is not Precision.AUTO else 8_000
-            selected = read_selected(earlier["select"])
-            stage = FakeScoring.plan(selected, self.exported(precision), triplets_per_part=size)
-        else:
-            stage = self.selection(precision, lazy=kind == "lazy")
-        whole = execute(stage, self.folder / f"{kind} {precision}", precision=precision, earlier=earlier)
-        return Case(stage, precision, earlier, whole)
-
-    def selection(self, precision, *, lazy):
-        """`auto` takes fp32 for fewer than 10,000 sentences, so it gets more verbs."""
-        lexicon, settings, size = LEXICON, Settings(max_verbs=3, lazy=lazy), 240
-        if precision is Precision.AUTO:
-            lexicon = replace(LEXICON, verbs=load_lexicon().verbs)
-            settings, size = Settings(max_verbs=150 if lazy else 763, lazy=lazy), 16_000
-        sizes = {"candidates_per_part": size, "pairs_per_lazy_part": 20}
-        return FakeSelection.plan(self.exported(precision), lexicon, load_patterns(), settings, **sizes)
-
-    def exported(self, precision):
-        """The bundled model; for `auto` in a folder of its own, which keeps what was measured."""
-        if precision is not Precision.AUTO:
-            return self.mini
-        folder = self.folder / "model"
-        folder.mkdir(exist_ok=True)
-        shutil.copy(self.mini.folder / "tokenizer.json", folder)
-        return replace(self.mini, folder=folder)
-
-
 @pytest.fixture(scope="module")
 def cases(mini, tmp_path_factory):
-    return Cases(mini, tmp_path_factory.mktemp("cases"))
+    """A kind of work and a precision → the stage and its whole run, which is made when it is first asked for."""
+    place = tmp_path_factory.mktemp("cases")
+
+    @cache
+    def exported(precision):
+        """For `auto`, in a folder of its own, which keeps what was measured."""
+        if precision is not Precision.AUTO:
+            return mini
+        (place / "model").mkdir()
+        shutil.copy(mini.folder / "tokenizer.json", place / "model")
+        return replace(mini, folder=place / "model")
+
+    @cache
+    def make(kind, precision):
+        """`auto` takes fp32 for fewer than 10,000 sentences, so it gets more verbs."""
+        large, lazy, earlier = precision is Precision.AUTO, kind == "lazy", None
+        if kind == "score":
+            earlier = {"select": make("select", precision).whole}
+            selected, size = read_selected(earlier["select"]), 8_000 if large else 40
+            stage = FakeScoring.plan(selected, exported(precision), triplets_per_part=size)
+        else:
+            lexicon = replace(LEXICON, verbs=load_lexicon().verbs) if large else LEXICON
+            settings = Settings(max_verbs=(150 if lazy else 763) if large else 3, lazy=lazy)
+            sizes = {"candidates_per_part": 16_000 if large else 240, "pairs_per_lazy_part": 20}
+            stage = FakeSelection.plan(exported(precision), lexicon, load_patterns(), settings, **sizes)
+        whole = execute(stage, place / f"{kind} {precision}", precision=precision, earlier=earlier)
+        return Case(stage, precision, earlier, whole)
+
+    return make
 
 
 KINDS = ("select", "lazy", "score")
@@ -149,42 +136,31 @@ def test_decisions_are_those_of_fp32_and_each_row_says_which_model_gave_its_numb
         assert (exact / "triplets.parquet").read_bytes() == (case.whole / "triplets.parquet").read_bytes()
         return
     wanted, scores = (pl.read_parquet(folder / "scores.parquet") for folder in (exact, case.whole))
-    assert scores.columns[-1] == "precision"
     assert set(wanted["precision"]) == {"fp32"}
     is_exact = scores["precision"] == "fp32"
     assert scores.filter(is_exact).equals(wanted.filter(is_exact))
     if case.precision is Precision.FP32:
         assert is_exact.all()
         return
-    asked = {pattern for pattern, bound in _widest(case.whole, "score").items() if bound > CALIBRATION.bound}
-    ours, theirs = (
-        own.filter(pl.col("pattern").is_in(asked))["triplet", "pattern", "repeated"] for own in (scores, wanted)
-    )
-    assert len(ours)
-    assert ours.equals(theirs)
+    widest = {name: max(own["bounds"][name] for own in case.markers) for name in case.markers[0]["bounds"]}
+    asked = pl.col("pattern").is_in([name for name, bound in widest.items() if bound > CALIBRATION.bound])
+    decisions = [own.filter(asked)["triplet", "pattern", "repeated"] for own in (scores, wanted)]
+    assert len(decisions[0])
+    assert decisions[0].equals(decisions[1])
     assert set(scores["precision"]) == {"fp32", "int8"}
     assert ((scores["expected_logprob"] != wanted["expected_logprob"]) == ~is_exact).all()
     counts = finished_stage(case.whole, "score").counts
     assert is_exact.sum() == counts["close"] + counts["audited"]
 
 
-def _widest(folder, stage):
-    markers = [json.loads(path.read_text()) for path in (folder / "parts" / stage).glob("*.json")]
-    return {pattern: max(marker["bounds"][pattern] for marker in markers) for pattern in markers[0]["bounds"]}
-
-
 @each([("score", Precision.MIXED), ("score", Precision.FP32)])
 def test_tables_and_reports_say_what_the_audit_found_and_whose_numbers_are_shown(case):
-    run = ScoresRun.open(case.whole)
+    run, is_mixed = ScoresRun.open(case.whole), case.precision is Precision.MIXED
     notes = " ".join(note for table in run.tables() for note in table.notes)
+    assert ("of the decisions were close calls" in notes) == ("Mixed precision" in notes) == is_mixed
     (said,) = next(own for own in scored(run) if own.title.startswith("What does the model say")).notes or [""]
-    if case.precision is Precision.FP32:
-        assert "Mixed precision" not in notes
-        assert said == ""
-        return
-    assert "of the decisions were close calls" in notes
-    share = 100 * (run.items["precision"] == "int8").mean()
-    assert f"come from the low-precision model (int8) in {share:.0f} % of the sentences" in said
+    share = f"come from the low-precision model (int8) in {100 * (run.items['precision'] == 'int8').mean():.0f} % of"
+    assert (share in said) == bool(said) == is_mixed
 
 
 @each(CUT)
@@ -231,26 +207,17 @@ def test_with_a_damaged_part(case, tmp_path):
 
 @each(CUT)
 def test_in_shards_that_are_interrupted_resumed_and_merged_in_any_order(case, tmp_path):
-    """If a shard's audit finds nothing, its parts are decided again after the merge, by the command in the message."""
-    shards = [Shard(index, 3) for index in (1, 2, 3)]
-    folders = [tmp_path / str(shard.index) for shard in shards]
-    for shard, folder in zip(shards, folders, strict=True):
+    folders = [tmp_path / str(index) for index in (1, 2, 3)]
+    for index, folder in enumerate(folders, 1):
         with suppress(KeyboardInterrupt):  # a shard with one part ends before
-            case.run(folder, executor=InterruptedAfter(1), shard=shard)
-        case.run(folder, shard=shard)
+            case.run(folder, executor=InterruptedAfter(1), shard=Shard(index, 3))
+        case.run(folder, shard=Shard(index, 3))
     for order in (folders[1:] + folders[:1], folders[::-1]):
         output = tmp_path / "merged" / "".join(folder.name for folder in order)
-        merged_or_decided_again(case, order, output)
-        assert results(output) == results(case.whole)
-
-
-def merged_or_decided_again(case, folders, output):
-    try:
-        merge(folders, output, PUBLISHERS)
-    except InputError as error:
-        if "must be decided again with a wider margin; to do it: run the command of a shard" not in str(error):
-            raise
+        with suppress(InputError):  # if a shard's audit finds nothing, its parts are decided again after the merge
+            merge(order, output, PUBLISHERS)
         case.run(output)
+        assert results(output) == results(case.whole)
 
 
 @each([("lazy", Precision.MIXED), ("score", Precision.MIXED)])
@@ -258,7 +225,7 @@ def test_shards_that_found_nothing_are_decided_again_after_the_merge(case, tmp_p
     """Each part is a shard: some ask for a wider margin, others do not."""
     count = len(case.stage.parts)
     folders = [case.run(tmp_path / str(i), shard=Shard(i, count)) for i in range(1, count + 1)]
-    with pytest.raises(InputError, match=r"parts of shard .* must be decided again with a wider margin; to do it: "):
+    with pytest.raises(InputError, match=r"parts of shard .* must be decided again with a wider margin; to do it: run"):
         merge(folders, tmp_path / "merged", PUBLISHERS)
     case.run(tmp_path / "merged")
     assert results(tmp_path / "merged") == results(case.whole)
@@ -267,12 +234,10 @@ def test_shards_that_found_nothing_are_decided_again_after_the_merge(case, tmp_p
 # ---------------------------------------------------------------- auto
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_auto_chooses_mixed_precision_for_the_large_runs_here(cases, kind):
-    case = cases(kind, Precision.AUTO)
-    recorded = read_run(case.whole).stages[case.stage.name].calibration
-    assert {choice["precision"] for choice in recorded.values()} == {"mixed"}
-    assert {choice["speed_ratio"] for choice in recorded.values()} == {3.0}
+@each([(kind, Precision.AUTO) for kind in KINDS])
+def test_auto_chooses_mixed_precision_for_the_large_runs_here(case):
+    choices = read_run(case.whole).stages[case.stage.name].calibration.values()
+    assert {(choice["precision"], choice["speed_ratio"]) for choice in choices} == {("mixed", 3.0)}
 
 
 @each([("select", Precision.AUTO), ("score", Precision.AUTO)])
@@ -294,9 +259,9 @@ def test_shards_on_different_kinds_of_processors_are_merged_with_the_same_decisi
         assert scores.filter(~of_second).equals(whole.filter(~of_second))
 
 
-def test_a_resumed_run_goes_on_as_it_began(cases, tmp_path, monkeypatch):
+@each([("select", Precision.AUTO)])
+def test_a_resumed_run_goes_on_as_it_began(case, tmp_path, monkeypatch):
     """Even on another kind of processor, which would choose fp32."""
-    case = cases("select", Precision.AUTO)
     with pytest.raises(KeyboardInterrupt):
         case.run(tmp_path / "run", executor=InterruptedAfter(1))
     monkeypatch.setattr(type(case.stage), "speed", 1.05)
@@ -314,8 +279,7 @@ def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_
     selection = Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=5), candidates_per_part=40)
     made = {}
     for precision in (Precision.FP32, Precision.MIXED):
-        place = tmp_path / precision
-        selected = execute(selection, place / "whole select", precision=precision, threads=1)
+        selected = execute(selection, tmp_path / precision / "whole select", precision=precision, threads=1)
         scoring = Scoring.plan(read_selected(selected), mini, triplets_per_part=8)
         for stage, earlier in ((selection, None), (scoring, {"select": selected})):
 
@@ -323,17 +287,17 @@ def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_
                 folder = tmp_path / precision / f"{name} {stage.name}"
                 return execute(stage, folder, precision=precision, earlier=earlier, **options)
 
-            whole = results(run("whole", threads=1))
+            whole, merged = results(run("whole", threads=1)), tmp_path / precision / f"merged {stage.name}"
             assert results(run("threads", threads=3)) == whole
             assert results(run("processes", executor=Processes((CPU, CPU)))) == whole
-            merge([run(i, shard=Shard(i, 2), threads=i) for i in (2, 1)], place / f"merged {stage.name}", PUBLISHERS)
-            assert results(place / f"merged {stage.name}") == whole
-            made[precision, stage.name] = whole
+            merge([run(i, shard=Shard(i, 2), threads=i) for i in (2, 1)], merged, PUBLISHERS)
+            assert results(merged) == whole
+            made |= {(precision, name): whole[name] for name in ("triplets.parquet", "rates.parquet") if name in whole}
         found = summary(selected)["precision"]
         assert found["kind"] == precision
-        assert read_run(place / "whole score").stages["score"].sessions[0].precision == precision
-    for stage, name in (("select", "triplets.parquet"), ("score", "rates.parquet")):
-        assert made[Precision.FP32, stage][name] == made[Precision.MIXED, stage][name]
+        assert read_run(tmp_path / precision / "whole score").stages["score"].sessions[0].precision == precision
+    for name in ("triplets.parquet", "rates.parquet"):
+        assert made[Precision.FP32, name] == made[Precision.MIXED, name]
     assert found["close_calls"] < 0.5
     assert found["audited"] > 0
 

@@ -1,0 +1,108 @@
+"""Both stages against PyTorch, sentence by sentence; what they refuse; the same results from shards."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.gh22.acts import Acts
+from negengine.engine.experiments.gh22.gh22_patterns import Variant
+from negengine.engine.experiments.gh22.repetitions import Repetitions
+from negengine.engine.runs.merge import merge
+from negengine.engine.text.lexicon import Lexicon
+from negengine.engine.text.pattern import Pattern, PatternSet
+from select_and_score import files
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from .conftest import LEXICON, ORIGINAL, RANKS, VARIANTS, run
+
+MINI = Path(__file__).parents[4] / "export" / "mini"
+SENTENCE = VARIANTS[Variant.ORIGINAL].selecting
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def pytorch():
+    """The tokenizer, and the function of a text that gives the logits at its mask."""
+    tokenizer, model = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
+
+    @torch.inference_mode()
+    def logits(text):
+        inputs = tokenizer(text, return_tensors="pt")
+        (found,) = model(**inputs).logits[inputs["input_ids"] == tokenizer.mask_token_id]
+        return found
+
+    return tokenizer, logits
+
+
+def test_acts_are_the_models_own_predictions_at_their_ranks(finished, pytorch):
+    """transformers ranks the whole vocabulary; special tokens, which are not words, are taken out."""
+    tokenizer, logits = pytorch
+    assert 0 < finished.acts["act_is_verb"].sum() < len(finished.acts)
+    assert finished.acts.select("pair", "rank").n_unique() == len(finished.acts) == LEXICON.n_pairs * len(RANKS)
+    for (name, profession, pronoun), rows in finished.acts.group_by("name", "profession", "pronoun"):
+        scores = logits(f"{name} is {profession} and {pronoun} likes to [MASK]")
+        order = [i for i in scores.argsort(descending=True).tolist() if i not in tokenizer.all_special_ids]
+        for row in rows.iter_rows(named=True):
+            wanted = order[row["rank"] - 1 : row["rank"] + 2]
+            assert [row["act_id"], row["act1_id"], row["act2_id"]] == wanted
+            assert [row["act"], row["act1"], row["act2"]] == tokenizer.convert_ids_to_tokens(wanted)
+            assert row["act_is_verb"] == (row["act"] in LEXICON.verbs)
+            assert row["act_logprob"] == pytest.approx(scores.log_softmax(-1)[wanted[0]].item(), abs=1e-4)
+
+
+def test_items_equal_pytorch_sentence_by_sentence(finished, pytorch):
+    tokenizer, logits = pytorch
+    assert len(finished.items) == LEXICON.n_pairs * len(RANKS) * 24
+    for row in finished.items.sample(60, seed=1).iter_rows(named=True):
+        (pattern,) = [own for own in VARIANTS[Variant(row["condition"])].scored if own.name == row["pattern"]]
+        acts = {"ACT": row["act"], "ACT1": row["act1"], "ACT2": row["act2"]}
+        text = pattern.text({"NAME": row["name"], "PROF": row["profession"], "PRON": row["pronoun"], **acts}, "[MASK]")
+        scores, act = logits(text), tokenizer.convert_tokens_to_ids(row["act"])
+        logprobs, top1 = scores.log_softmax(-1), tokenizer.convert_ids_to_tokens(int(scores.argmax()))
+        named = acts.values() if row["condition"] == "coordinated" else [row["act"]]
+        wanted = {
+            "top1": top1,
+            "repeated": int(scores.argmax()) == act,
+            "repeated_any": top1 in named,
+            "top1_is_verb": top1 in LEXICON.verbs,
+            "expected_rank": 1 + int((scores > scores[act]).sum()),
+            "expected_logprob": pytest.approx(logprobs[act].item(), abs=1e-4),
+            "top1_logprob": pytest.approx(logprobs.max().item(), abs=1e-4),
+        }
+        assert {name: row[name] for name in wanted} == wanted
+
+
+def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):
+    """Every shard has all ACTs; the merged run takes them over."""
+    shards = [run(acts, ORIGINAL, tmp_path / str(i), shard=f"{i}/2", acts_per_part=5) for i in (1, 2)]
+    assert [[path.name for path in shard.glob("*.parquet")] for shard in shards] == [["acts.parquet"]] * 2
+    publishers = {stage.name: stage.publish for stage in (Acts, Repetitions)}
+    assert merge(shards, tmp_path / "whole", publishers) == "gh22"
+    assert files(tmp_path / "whole") == files(in_parts.folder)
+
+
+def test_pronouns_are_the_lexicons(mini):
+    """No pronoun stands in the code: a lexicon with others gives sentences and rows with them."""
+    words = Lexicon(("Anna", "John"), ("f", "m"), ("a dancer",), ("smoke",), pronouns={"f": "they", "m": "we"})
+    acts = Acts.plan(mini, words, SENTENCE, ranks=[1])
+    (text,) = acts.tokenizer.backend.decode_batch([acts.prepare(0)[0].ids[0].tolist()], skip_special_tokens=False)
+    assert "and they likes to" in text
+    ids = np.full((2, 3), 200)
+    assert acts._rows(range(2), ids, np.zeros((2, 3)))["pronoun"].to_list() == ["they", "we"]
+
+
+def test_ranks_and_sentences_that_cannot_be_asked_are_refused_before_a_model_is_opened(mini, acts, in_parts):
+    with pytest.raises(InputError, match=r"--ranks.*: give a number from 1 to \d+"):
+        Acts.plan(mini, LEXICON, SENTENCE, ranks=[10**6])
+    with pytest.raises(InputError, match="has the slot 'ACT'; it may have NAME, PROF, PRON"):
+        Acts.plan(mini, LEXICON, Pattern("ACT", "{NAME} likes to {ACT} and {MASK}"))
+    long = " very" * 600
+    with pytest.raises(InputError, match=r"ACT: 6\d\d tokens"):
+        Acts.plan(mini, LEXICON, Pattern("ACT", f"{{NAME}} is {{PROF}} and{long} {{MASK}}"), ranks=[1]).check(print)
+    pattern = Pattern("1P", "{NAME} is {PROF} who likes to {ACT}.", f"{{PRON}} is{long} happy to {{MASK}}.")
+    patterns = {Variant.ORIGINAL: PatternSet("long", SENTENCE, (pattern,))}
+    with pytest.raises(InputError, match=r"original 1P: 6\d\d tokens"):
+        Repetitions.plan(acts, in_parts.acts, patterns).check(print)
