@@ -186,6 +186,18 @@ def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int)
         yield from descending(items, [name.format(i) for i in range(1, count + 1)])
 
 
+def repetitions(items: pl.DataFrame, word: str, repeated: pl.Expr, names: Sequence[str]) -> Iterator[Recount]:
+    """What holds where a model may repeat a `word`; `repeated` is true of the rows in which it can have done so."""
+    rank, likely = pl.col("expected_rank"), pl.col("top1_logprob")
+    behind = pl.col("expected_logprob") - likely
+    # A word of rank 1 that is not the top-1 has the same logit as the top-1.
+    at_first = pl.when("repeated").then(repeated).otherwise((rank > 1) | (behind.abs() <= LOGARITHM))
+    what = f"the {word} is repeated where its rank is 1, and nowhere else"
+    yield holds(what, items, (rank >= 1) & at_first, names)
+    what = f"log-probabilities are at most 0, and the {word}'s at most that of the first choice"
+    yield holds(what, items, (likely <= LOGARITHM) & (behind <= LOGARITHM), names)
+
+
 _ITEM = ("dataset", "condition", "item")
 
 

@@ -83,18 +83,8 @@ class Acts(ReferenceStage[list[Bucket]]):
             )
         unranked = tokenizer.unranked_ids(exported.vocab_size)
         check_ranks(ranks, exported.vocab_size - len(unranked) - COORDINATED)
-        return cls(
-            exported=exported,
-            tokenizer=tokenizer,
-            lexicon=lexicon,
-            pattern=pattern,
-            ranks=tuple(sorted(set(ranks))),
-            fillers=fillers,
-            pairs=sample_pairs(lexicon, pairs, seed),
-            unranked=unranked,
-            seed=seed,
-            pairs_per_part=pairs_per_part,
-        )
+        ascending, sample = tuple(sorted(set(ranks))), sample_pairs(lexicon, pairs, seed)
+        return cls(exported, tokenizer, lexicon, pattern, ascending, fillers, sample, unranked, seed, pairs_per_part)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -18,11 +18,12 @@ An item fails if the model repeats the ACT after a negative context, or does not
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from ...library.again import Draw, Question, Sample
-from ...library.recount import LOGARITHM, Recount, holds, same_figures
+from ...library.recount import Recount, holds, same_figures
 from ...library.sentences import REPEATED
 from ...text.pattern import (
     NAME,
@@ -37,6 +38,7 @@ from ...text.pattern import (
     sentence_texts,
 )
 from ..finished_run import item_once
+from ..finished_run import repetitions as repetitions_hold
 from ..summary import DIFFERENCE, Contrast, contrasts, frame, means, with_holm
 from .gh22_patterns import Variant, load_variant
 
@@ -49,7 +51,7 @@ USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
     """The summary of a run's items, by condition and rank; the module says which rows it has."""
-    common = {"dataset": pl.lit(DATASET), "item": "pair", "cluster": pl.lit(None, pl.String)}
+    common: Mapping[str, Any] = {"dataset": pl.lit(DATASET), "item": "pair", "cluster": pl.lit(None, pl.String)}
     sentences = items.select(
         "condition",
         "rank",
@@ -125,22 +127,8 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame, acts: pl.DataFrame) -> 
         pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_chosen")) for name in words),
         _ITEM,
     )
-    behind = pl.col("expected_logprob") - pl.col("top1_logprob")
-    yield holds(
-        "the ACT is repeated where its rank is 1, and nowhere else",
-        items,
-        (pl.col("expected_rank") >= 1)
-        & pl.when("repeated")
-        .then((pl.col("expected_rank") == 1) & (pl.col("top1") == pl.col("act")) & pl.col("repeated_any"))
-        .otherwise((pl.col("expected_rank") > 1) | (behind.abs() <= LOGARITHM)),
-        _ITEM,
-    )
-    yield holds(
-        "log-probabilities are at most 0, and the ACT's at most that of the first choice",
-        items,
-        (pl.col("top1_logprob") <= LOGARITHM) & (behind <= LOGARITHM),
-        _ITEM,
-    )
+    is_act = (pl.col("expected_rank") == 1) & (pl.col("top1") == pl.col("act")) & pl.col("repeated_any")
+    yield from repetitions_hold(items, "ACT", is_act, _ITEM)
     verbs = items.group_by("top1").agg(pl.col("top1_is_verb").n_unique().alias("answers"))
     yield holds("a first choice is a verb everywhere or nowhere", verbs, pl.col("answers") == 1, ["top1"])
     yield _recounted_rates(items, summary)

@@ -1,10 +1,7 @@
-"""The pattern sets of `gh22`, each with affirmative and negative patterns in pairs."""
+"""The pattern sets of `gh22`, each with affirmative and negative patterns in pairs, whose names end in P and N."""
 
-import re
 from enum import StrEnum
-from pathlib import Path
 
-from ...basics.errors import InputError
 from ...text.pattern import SLOTS, VERB, PatternSet
 from ...text.pattern_files import load_patterns
 
@@ -23,26 +20,6 @@ class Variant(StrEnum):
 ACT_SLOTS = (VERB, "ACT1", "ACT2")
 
 
-_BUNDLED = {
-    Variant.ORIGINAL: "gh22",
-    Variant.CONNECTIVE: "gh22-connective",
-    Variant.COORDINATED: "gh22-coordinated",
-}
-
-
-def load_variant(variant: Variant, path: Path | None = None) -> PatternSet:
-    """The patterns of a variant: the bundled ones, or those of another TOML file.
-
-    Raises:
-        InputError: As for `load_patterns`; or the name of a scored pattern does not end in P or N; or its partner of
-            the other polarity is missing.
-    """
-    source = path or _BUNDLED[variant]
-    patterns = load_patterns(source, (*SLOTS, *ACT_SLOTS))
-    names = {pattern.name for pattern in patterns.scored}
-    for name in sorted(names):
-        if not re.fullmatch(r".+[PN]", name) or name[:-1] + {"P": "N", "N": "P"}[name[-1]] not in names:
-            raise InputError(
-                f"{source}: pattern {name!r}: patterns come in pairs whose names end in P and N, such as 1P and 1N"
-            )
-    return patterns
+def load_variant(variant: Variant) -> PatternSet:
+    """The bundled patterns of a variant."""
+    return load_patterns("gh22" if variant is Variant.ORIGINAL else f"gh22-{variant}", (*SLOTS, *ACT_SLOTS))

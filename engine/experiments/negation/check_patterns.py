@@ -77,40 +77,26 @@ class PatternsCheck(Shown):
     def tables(self) -> list[Table]:
         values = [f"{value:,}" if isinstance(value, int) else value for value in self.content.values()]
         content = pl.DataFrame({"what": list(self.content), "value": values})
-        findings = pl.DataFrame([{**asdict(finding), "kind": str(finding.kind)} for finding in self.findings])
-        shown = [Column("pattern", "pattern"), Column("sentence", "tokens" if self.tokens else "sentence")]
-        return [
-            Table(
-                "Patterns and words",
-                content,
-                [Column("", "what"), Column("", "value")],
-                notes=self.tokens.notes() if self.tokens else [],
-            ),
-            Table(
-                "Patterns",
-                self.patterns,
-                [
-                    Column("pattern", "name"),
-                    Column("role", "role"),
-                    Column(f"other than {self.patterns['name'][0]}", "difference"),
-                ],
-            ),
-            Table(
-                counted(len(self.sentences), "sentence"),
-                self.sentences,
-                [*shown, *([Column("tokens", "n_tokens")] if self.tokens else [])],
-                notes=[f"{_BETWEEN_TOKENS}: the border of two tokens"] if self.tokens else [],
-            ),
-            *(
-                [Table("Findings", findings, [Column("", "kind"), Column("where", "where"), Column("what", "what")])]
-                if self.findings
-                else []
-            ),
+        other = f"other than {self.patterns['name'][0]}"
+        patterns = [Column("pattern", "name"), Column("role", "role"), Column(other, "difference")]
+        sentences, notes, border = [Column("pattern", "pattern"), Column("sentence", "sentence")], [], []
+        if self.tokens:
+            sentences = [sentences[0], Column("sentence", "tokens"), Column("tokens", "n_tokens")]
+            notes, border = self.tokens.notes(), [f"{_BETWEEN_TOKENS}: the border of two tokens"]
+        tables = [
+            Table("Patterns and words", content, [Column("", "what"), Column("", "value")], notes=notes),
+            Table("Patterns", self.patterns, patterns),
+            Table(counted(len(self.sentences), "sentence"), self.sentences, sentences, notes=border),
         ]
+        if self.findings:
+            findings = pl.DataFrame([{**asdict(finding), "kind": str(finding.kind)} for finding in self.findings])
+            columns = [Column("", "kind"), Column("where", "where"), Column("what", "what")]
+            tables.append(Table("Findings", findings, columns))
+        return tables
 
     def remarks(self) -> list[str]:
         n = len(self.problems)
-        return ["No problem was found." if not n else f"{n:,} problem{'s' if n > 1 else ''} found."]
+        return [f"{counted(n, 'problem')} found." if n else "No problem was found."]
 
     def document(self) -> dict[str, Any]:
         return {
@@ -165,17 +151,11 @@ def check_patterns(
         tokens, found = _tokens(rules, exported, tokenizer, fillers, seed)
         findings, content = [*findings, *found], {**content, **tokens.content()}
         rows = [{**row, **_in_tokens(tokenizer, row["sentence"])} for row in rows]
-    compared = [
-        {
-            "name": pattern.name,
-            "role": str(pattern.role),
-            "sentence": pattern.sentence,
-            "difference": differences(pattern, language.patterns.selecting),
-        }
-        for pattern in language.patterns.all
-    ]
+    first, *_ = every = language.patterns.all
+    compared = [(own.name, str(own.role), own.sentence, differences(own, first)) for own in every]
+    shown = pl.DataFrame(compared, schema=["name", "role", "sentence", "difference"], orient="row")
     ordered = sorted(findings, key=lambda finding: finding.kind is Kind.NOTE)
-    return PatternsCheck(content, pl.DataFrame(compared), pl.DataFrame(rows), tuple(ordered), tokens)
+    return PatternsCheck(content, shown, pl.DataFrame(rows), tuple(ordered), tokens)
 
 
 def _content(language: Language) -> dict[str, str | int]:
@@ -207,9 +187,7 @@ def _sentences(
         profession = int(random.integers(len(lexicon.professions)))
         words = {slot: filler.word(name, profession) for slot, filler in fillers.items()}
         verbs = random.permutation(len(lexicon.verbs))[: len(ACT_SLOTS)]  # gh22 fills them with the model's own words
-        acts = {
-            slot: lexicon.verbs[verb] for slot, verb in zip(ACT_SLOTS, np.resize(verbs, len(ACT_SLOTS)), strict=True)
-        }
+        acts = dict(zip(ACT_SLOTS, (lexicon.verbs[i] for i in np.resize(verbs, len(ACT_SLOTS))), strict=True))
         pattern = patterns[number // len(labels) % len(patterns)]
         yield {"pattern": pattern.name, "sentence": pattern.text({**acts, **words}, mask)}
 

@@ -47,6 +47,8 @@ _SELECTION = {
     "printed": pl.String,
 }
 _BY_TOKENS = {TOKENS: pl.Int64, "verbs": pl.Int64, "tested": pl.Int64, "repeating": pl.Int64, "ratio": pl.Float64}
+_DROP: Mapping[str, Any] = {"decimals": 1, "unit": POINTS}
+_RATE = Column("rate %", "repetition_rate", decimals=1, unit="%")
 _UNITS = {"verbs": "verbs", "pairs": "pairs", "ratio": "%"}
 _HOW = "a verb of several tokens is repeated if each token is the first choice at its mask, filled from left to right"
 
@@ -59,14 +61,6 @@ class Published:
     selection: Mapping[str, float]  # Table 5 with the keys of selection.json; ratio in percent
     coreference: Mapping[str, PublishedColumn]  # a value of `Coreference` → the drops
     doubts: tuple[str, ...]
-
-    def selection_for(self, coreference: str) -> dict[str, float | None]:
-        """The column by the keys of selection.json: Table 5 is about pronouns; Tables 8 and 9 have row 6 only."""
-        if coreference not in self.coreference:
-            return {}
-        if coreference == Coreference.PRONOUN:
-            return dict(self.selection)
-        return {"selected": self.coreference[coreference].triplets}
 
 
 def published(model_name: str, patterns: PatternSet) -> Published | None:
@@ -109,7 +103,10 @@ def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Ta
         "ratio": f"5. Ratio (%){estimate}" if lazy else "5. Ratio (row 4 / row 3, %)",
         "selected": "6. Selected triplets",
     }
-    column = paper.selection_for(coreference) if paper else {}
+    column: Mapping[str, float | None] = {}
+    if paper and coreference in paper.coreference:  # Table 5 is about pronouns; Tables 8 and 9 have row 6 only
+        selected = {"selected": paper.coreference[coreference].triplets}
+        column = paper.selection if coreference == Coreference.PRONOUN else selected
     rows = [
         {
             "row": number,
@@ -126,21 +123,14 @@ def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Ta
         }
         for number, (quantity, label) in enumerate(labels.items(), 1)
     ]
-    here = Column(
-        "here",
-        "value",
-        low="low",
-        high="high",
-        decimals="decimals",
-        approximate="estimated",
-        interval="({low} to {high})",
-    )
+    ends: Mapping[str, Any] = {"low": "low", "high": "high", "interval": "({low} to {high})"}
+    here = Column("here", "value", decimals="decimals", approximate="estimated", **ends)
     return Table(
-        title=f"Selection of triplets: {selection['model']}, {selection['pattern']}{_target(coreference)}",
-        frame=pl.DataFrame(rows, schema=_SELECTION),
-        columns=[Column("", "label"), here, *([Column("paper", "published", decimals="decimals")] if column else [])],
-        texts={"published": "printed"},
+        f"Selection of triplets: {selection['model']}, {selection['pattern']}{_target(coreference)}",
+        pl.DataFrame(rows, schema=_SELECTION),
+        [Column("", "label"), here, *([Column("paper", "published", decimals="decimals")] if column else [])],
         notes=audit_sentences(selection.get("precision", {})),
+        texts={"published": "printed"},
     )
 
 
@@ -167,11 +157,11 @@ def rates_table(
         frame=frame,
         columns=[
             Column("pattern", "pattern"),
-            Column("rate %", "repetition_rate", decimals=1, unit="%"),
-            Column("drop", "drop", decimals=1, unit=POINTS),
-            _interval("95 % interval", "drop_low", "drop_high"),
-            _interval("and by verb", "drop_low_two_way", "drop_high_two_way"),
-            *([Column("paper", "published", decimals=1, unit=POINTS)] if column else []),
+            _RATE,
+            Column("drop", "drop", **_DROP),
+            Column("95 % interval", low="drop_low", high="drop_high", **_DROP, wrap=False),
+            Column("and by verb", low="drop_low_two_way", high="drop_high_two_way", **_DROP, wrap=False),
+            *([Column("paper", "published", **_DROP)] if column else []),
             Column("role", "role"),
         ],
         notes=[
@@ -216,8 +206,8 @@ def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mappi
             Column("pattern", "pattern"),
             Column("triplets", "n"),
             Column("verbs", "verbs"),
-            Column("rate %", "repetition_rate", decimals=1, unit="%"),
-            Column("drop", "drop", decimals=1, unit=POINTS),
+            _RATE,
+            Column("drop", "drop", **_DROP),
             Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", decimals=1),
         ],
         section=TOKENS,
@@ -226,24 +216,18 @@ def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mappi
     return [replace(table, title=f"{table.title}, {SEVERAL}", notes=[*table.notes, _HOW]), by_tokens]
 
 
-def _interval(heading: str, low: str, high: str) -> Column:
-    return Column(heading, low=low, high=high, decimals=1, unit=POINTS, wrap=False)
-
-
 def _rates_notes(frame: pl.DataFrame) -> list[str]:
     """What the rates count, how far triplets depend on each other, and what the run can find."""
-    counts = frame.filter(pl.col("n") == pl.col("n").max()).row(0, named=True)
-    notes = [
-        f"rate: repetition rate of {counts['n']:,} triplets ({counts['pairs']:,} pairs, {counts['verbs']:,} verbs)"
-    ]
+    n, pairs, verbs = frame.filter(pl.col("n") == pl.col("n").max()).select("n", "pairs", "verbs").row(0)
+    notes = [f"rate: repetition rate of {n:,} triplets ({pairs:,} pairs, {verbs:,} verbs)"]
     effects = [_range(frame[name]) for name in ("design_effect", "design_effect_two_way")]
     if all(effects):
         notes.append(
             f"95 % interval: pairs are clusters (design effect {effects[0]}); and by verb: verbs too ({effects[1]})"
         )
-    if smallest := frame["detectable"].drop_nulls().to_list():
+    if largest := max(frame["detectable"].drop_nulls().to_list(), default=None):
         notes.append(
-            f"a true difference between two patterns is found with a power of 80 % from {max(smallest):.1f} points on"
+            f"a true difference between two patterns is found with a power of 80 % from {largest:.1f} points on"
         )
     return notes
 

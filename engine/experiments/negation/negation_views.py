@@ -24,6 +24,8 @@ _QUANTILES = {"q5": "5 %", "q25": "25 %", "q50": "median", "q75": "75 %", "q95":
 _MOST = 12
 _GENDERS = {"f": "female name", "m": "male name"}
 _PATTERN = Column("pattern", "pattern")
+_PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%"}
+_DIFFERENCE: Mapping[str, Any] = {"decimals": 1, "signed": True, "unit": POINTS}
 
 
 def selected(run: SelectionRun) -> list[Section]:
@@ -101,8 +103,8 @@ def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
         [
             Column("forbidden", "forbidden"),
             Column("control", "control"),
-            Column("difference", "difference", decimals=1, signed=True, unit=POINTS),
-            Column("95 % interval", low="low", high="high", decimals=1, signed=True, unit=POINTS),
+            Column("difference", "difference", **_DIFFERENCE),
+            Column("95 % interval", low="low", high="high", **_DIFFERENCE),
             Column("p (Holm)", "p_holm", significant=2),
             Column("triplets", "n"),
         ],
@@ -114,32 +116,26 @@ def _drops(run: ScoresRun) -> Section:
     selection = run.selection
     paper = published(selection.summary["model"], selection.patterns)
     table = rates_table(run.rates, selection.patterns, selection.summary, paper)
-    scored_patterns = table.frame.filter(pl.col("role") != str(Role.SELECTING))
-    ours, theirs = (
-        scored_patterns.select("pattern", "role", pl.lit(source).alias("source"), drop=drop, low=low, high=high)
-        for source, drop, low, high in (
-            (run.model_name, "drop", "drop_low_two_way", "drop_high_two_way"),
-            ("paper", "published", pl.lit(None, pl.Float64), pl.lit(None, pl.Float64)),
-        )
+    scored_patterns = table.frame.filter(pl.col("role") != str(Role.SELECTING)).with_columns(
+        pl.format("{}, {}", "pattern", "role").alias("of")
     )
-    shown = pl.concat([ours, theirs]).drop_nulls("drop")
-    series = "source" if (shown["source"] == "paper").any() else None
-    listed = ", ".join(f"{name} {drop:.1f}" for name, drop in ours.drop_nulls("drop")["pattern", "drop"].iter_rows())
+    ours = scored_patterns.select(
+        "of", drop="drop", low="drop_low_two_way", high="drop_high_two_way", source=pl.lit(run.model_name)
+    )
+    theirs = scored_patterns.select("of", drop="published", source=pl.lit("paper"))
+    shown = pl.concat([ours, theirs], how="diagonal").drop_nulls("drop")
+    series = "source" if shown["source"].n_unique() > 1 else None
+    listed = ", ".join(
+        f"{name} {drop:.1f}" for name, drop in scored_patterns.drop_nulls("drop")["pattern", "drop"].iter_rows()
+    )
+    plot = charts.Points(shown, x="drop", y="of", low="low", high="high", series=series, title=f"drop ({POINTS})")
+    caption = "Drop of the repetition rate in each pattern, with 95 % intervals for which pairs and verbs are clusters."
     figure = Figure(
         "drops",
-        charts.Points(
-            shown.with_columns(pl.format("{}, {}", "pattern", "role").alias("pattern")),
-            x="drop",
-            y="pattern",
-            low="low",
-            high="high",
-            series=series,
-            title=f"drop ({POINTS})",
-        ),
+        plot,
         table,
         f"A point for the drop of each pattern: {listed}.",
-        "Drop of the repetition rate in each pattern, with 95 % intervals for which pairs and verbs are clusters."
-        + (" The paper prints its drops without intervals." if series else ""),
+        caption + (" The paper prints its drops without intervals." if series else ""),
         joint=True,
     )
     return Section(
@@ -163,7 +159,7 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
         [
             Column("first", "first"),
             Column("second", "second"),
-            Column("difference", "difference", low="low", high="high", decimals=1, signed=True, unit=POINTS),
+            Column("difference", "difference", low="low", high="high", **_DIFFERENCE),
             *(Column(name.replace("_", " "), name) for name in counts),
         ],
         notes=[
@@ -203,8 +199,13 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
     if top.is_empty():
         return Section(title, ["The model repeats every verb in every pattern."])
     distinct = dict(counts.group_by("pattern").agg(pl.len()).iter_rows())
-    first = top.group_by("pattern", maintain_order=True).first()
-    said = [_first_said(row, distinct[row["pattern"]]) for row in first.iter_rows(named=True)]
+    said = [
+        f"{pattern}: always “{answer}” ({n:,} times)."
+        if distinct[pattern] == 1
+        else f"{pattern}: most often “{answer}” ({n:,} times, {100 * share:.0f} % of the answers that are not the "
+        f"verb), among {distinct[pattern]:,} different answers."
+        for pattern, answer, n, share, _ in top.group_by("pattern", maintain_order=True).first().iter_rows()
+    ]
     table = Table(
         "Most frequent answers that are not the verb",
         top,
@@ -212,93 +213,70 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
             _PATTERN,
             Column("answer", "top1"),
             Column("triplets", "n"),
-            Column("share of these answers", "share", decimals=1, scale=100, unit="%"),
+            Column("share of these answers", "share", **_PERCENT),
         ],
         section="pattern",
     )
     labelled = top.with_columns(text=pl.col("n").map_elements("{:,}".format, pl.String))
-    figure = Figure(
-        "replacements",
-        charts.Bars(labelled, x="n", y="top1", panel="pattern", title="triplets", text="text"),
-        table,
-        " ".join(said),
-        f"The {_TOP} most frequent first choices that are not the verb, with the number of triplets.",
-        wide=True,
-    )
+    plot = charts.Bars(labelled, x="n", y="top1", panel="pattern", title="triplets", text="text")
+    caption = f"The {_TOP} most frequent first choices that are not the verb, with the number of triplets."
+    figure = Figure("replacements", plot, table, " ".join(said), caption, wide=True)
     return Section(title, said, figures=[figure], notes=notes)
-
-
-def _first_said(row: Mapping[str, Any], distinct: int) -> str:
-    if distinct == 1:
-        return f"{row['pattern']}: always “{row['top1']}” ({row['n']:,} times)."
-    return (
-        f"{row['pattern']}: most often “{row['top1']}” ({row['n']:,} times, {100 * row['share']:.0f} % of the answers "
-        f"that are not the verb), among {distinct:,} different answers."
-    )
 
 
 def _shifts(scores: pl.LazyFrame, patterns: Sequence[str], notes: Sequence[str]) -> Section:
     """Rank and log-probability of the expected verb: a shift is visible even if the first choice stays the same."""
-    ranks = _ranks(scores, patterns)
     medians = _quantiles(scores, patterns, "expected_rank").select("pattern", "q50").iter_rows()
     said = f"The median rank of the verb is {', '.join(f'{rank:.0f} in {name}' for name, rank in medians)}."
-    logprobs = _quantiles(scores, patterns, "expected_logprob")
+    figures = [_rank_figure(_ranks(scores, patterns), said)]
+    figures += [_logprob_figure(_quantiles(scores, patterns, "expected_logprob"))]
+    return Section("How far does the verb fall?", [said], figures=figures, notes=notes)
+
+
+def _rank_figure(ranks: pl.DataFrame, said: str) -> Figure:
     ends = {label: str(last) for last, label in _RANKS} | {_BEYOND: "all"}
-    return Section(
-        "How far does the verb fall?",
-        [said],
-        figures=[
-            Figure(
-                "ranks",
-                charts.Lines(
-                    ranks.with_columns(percent=100 * pl.col("cumulative"), up_to=pl.col("rank").replace(ends)),
-                    x="up_to",
-                    y="percent",
-                    series="pattern",
-                    x_title="rank of the verb",
-                    y_title="triplets up to this rank (%)",
-                    domain=(0, 100),
-                ),
-                Table(
-                    "Rank of the expected verb",
-                    ranks,
-                    [
-                        _PATTERN,
-                        Column("rank", "rank"),
-                        Column("triplets", "n"),
-                        Column("share", "share", decimals=1, scale=100, unit="%"),
-                        Column("share up to this rank", "cumulative", decimals=1, scale=100, unit="%"),
-                    ],
-                    section="pattern",
-                ),
-                f"Lines of the share of the triplets whose verb has a rank or a better one. {said}",
-                "Share of the triplets whose verb is among the first predictions: rank 1 is the repetition rate.",
-                joint=True,
-            ),
-            Figure(
-                "log-probabilities",
-                charts.Points(
-                    logprobs,
-                    x="q50",
-                    y="pattern",
-                    low="q25",
-                    high="q75",
-                    title="log-probability of the verb (natural logarithm)",
-                    zero=False,
-                ),
-                Table(
-                    "Log-probability of the expected verb: quantiles over the triplets",
-                    logprobs,
-                    [_PATTERN, *(Column(heading, name, decimals=2) for name, heading in _QUANTILES.items())],
-                    notes=["natural logarithm; the half of all triplets lies between 25 % and 75 %"],
-                ),
-                "A point for the median log-probability of the verb in each pattern, with a line for the middle half.",
-                "Median of the verb's log-probability; the line holds the middle half of the triplets. "
-                "It is not a confidence interval.",
-                joint=True,
-            ),
-        ],
-        notes=notes,
+    plot = charts.Lines(
+        ranks.with_columns(percent=100 * pl.col("cumulative"), up_to=pl.col("rank").replace(ends)),
+        x="up_to",
+        y="percent",
+        series="pattern",
+        x_title="rank of the verb",
+        y_title="triplets up to this rank (%)",
+        domain=(0, 100),
+    )
+    columns = [
+        _PATTERN,
+        Column("rank", "rank"),
+        Column("triplets", "n"),
+        Column("share", "share", **_PERCENT),
+        Column("share up to this rank", "cumulative", **_PERCENT),
+    ]
+    return Figure(
+        "ranks",
+        plot,
+        Table("Rank of the expected verb", ranks, columns, section="pattern"),
+        f"Lines of the share of the triplets whose verb has a rank or a better one. {said}",
+        "Share of the triplets whose verb is among the first predictions: rank 1 is the repetition rate.",
+        joint=True,
+    )
+
+
+def _logprob_figure(quantiles: pl.DataFrame) -> Figure:
+    title = "log-probability of the verb (natural logarithm)"
+    table = Table(
+        "Log-probability of the expected verb: quantiles over the triplets",
+        quantiles,
+        [_PATTERN, *(Column(heading, name, decimals=2) for name, heading in _QUANTILES.items())],
+        notes=["natural logarithm; the half of all triplets lies between 25 % and 75 %"],
+    )
+    return Figure(
+        "log-probabilities",
+        charts.Points(quantiles, x="q50", y="pattern", low="q25", high="q75", title=title, zero=False),
+        table,
+        "A point for the median log-probability of the verb in each pattern, with a line for the middle half.",
+        "Median of the verb's log-probability; the line holds the middle half of the triplets. "
+        "It is not a confidence interval.",
+        joint=True,
     )
 
 
@@ -346,20 +324,14 @@ def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
     # A verb occurs once at most in each pair, so its triplets are independent of each other.
     by_verb = counts.group_by("pattern", "verb").agg(*sums).collect().sort("pattern", "verb")
     overall = run.rates.filter(pl.col("pattern") != selecting)
-    gender, *figures = (
-        _driver_figure(what, by_verb if what == "verb" else clusters, overall)
-        for what in ("gender", "verb", "profession", "name")
-    )
+    kinds = ("gender", "verb", "profession", "name")
+    figures = [_driver_figure(what, by_verb if what == "verb" else clusters, overall) for what in kinds]
     shown = (
         f"Shown are the {_MOST} words that move the rates most: the number of a word's triplets times the distance of "
         "its rate from the pattern's, added up over the patterns."
     )
-    return Section(
-        "Which words drive the result?",
-        [_driver(figure.data, what) for figure, what in zip(figures, ("verb", "profession", "name"), strict=True)],
-        figures=[gender, *figures],
-        notes=[shown],
-    )
+    said = [_driver(figure.data, what) for figure, what in zip(figures[1:], kinds[1:], strict=True)]
+    return Section("Which words drive the result?", said, figures=figures, notes=[shown])
 
 
 def _driver_figure(what: str, counts: pl.DataFrame, rates: pl.DataFrame) -> Figure:
@@ -378,14 +350,9 @@ def _driver_figure(what: str, counts: pl.DataFrame, rates: pl.DataFrame) -> Figu
         .sort(_in_order("pattern", [*overall]), _in_order(what, in_order))
         .select("pattern", what, "n", "repetitions", "rate", "overall", "contribution")
     )
-    groups = counts.filter(pl.col(what).is_in(strongest)).partition_by(
-        "pattern", what, as_dict=True, maintain_order=True
-    )
+    groups = counts.partition_by("pattern", what, as_dict=True)
     ends = [_interval(groups[key], what) for key in rows.select("pattern", what).iter_rows()]
-    frame = rows.with_columns(
-        low=pl.Series([e[0] for e in ends], dtype=pl.Float64), high=pl.Series([e[1] for e in ends], dtype=pl.Float64)
-    )
-    label = pl.col(what) if what == "gender" else pl.format("{} ({})", what, "n")
+    frame = rows.hstack(pl.DataFrame(ends, schema={"low": pl.Float64, "high": pl.Float64}, orient="row"))
     table = Table(
         f"Repetition rate by {what}",
         frame,
@@ -393,30 +360,26 @@ def _driver_figure(what: str, counts: pl.DataFrame, rates: pl.DataFrame) -> Figu
             _PATTERN,
             Column(what, what),
             Column("triplets", "n"),
-            Column("repetition rate", "rate", low="low", high="high", decimals=1, scale=100, unit="%"),
+            Column("repetition rate", "rate", low="low", high="high", **_PERCENT),
             Column("moves the rate by", "contribution", decimals=2, scale=100, signed=True, unit=POINTS),
         ],
         section="pattern",
     )
-    return Figure(
-        f"by-{what}",
-        charts.Points(
-            frame.with_columns(pl.col("rate", "low", "high", "overall") * 100, label=label),
-            x="rate",
-            y="label",
-            low="low",
-            high="high",
-            panel="pattern",
-            title="repetition (%)",
-            domain=(0, 100),
-        ),
-        table,
-        f"A small chart for each pattern with a point for the repetition rate of each {what}, with its interval.",
-        f"Repetition rate by {what}, with 95 % intervals."
-        + ("" if what == "gender" else " In brackets: the number of triplets."),
-        wide=True,
-        joint=what == "gender",
+    label = pl.col(what) if what == "gender" else pl.format("{} ({})", what, "n")
+    plot = charts.Points(
+        frame.with_columns(pl.col("rate", "low", "high", "overall") * 100, label=label),
+        x="rate",
+        y="label",
+        low="low",
+        high="high",
+        panel="pattern",
+        title="repetition (%)",
+        domain=(0, 100),
     )
+    alt = f"A small chart for each pattern with a point for the repetition rate of each {what}, with its interval."
+    caption = f"Repetition rate by {what}, with 95 % intervals."
+    caption += "" if what == "gender" else " In brackets: the number of triplets."
+    return Figure(f"by-{what}", plot, table, alt, caption, wide=True, joint=what == "gender")
 
 
 def _driver(frame: pl.DataFrame, what: str) -> str:

@@ -15,7 +15,7 @@ forms of a verb for the mask, of a verb of several tokens the main form counts.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -185,15 +185,8 @@ class Selection(DecidingStage[Sentences]):
             if not several:
                 raise InputError("--verbs whole-words: no verb is of several tokens; use --verbs in-context")
             kinds.append(verbs(SEVERAL, np.array([*several], np.int64), TokenSequences.of([*several.values()])))
-        return cls(
-            exported=exported,
-            lexicon=lexicon,
-            patterns=patterns,
-            settings=replace(settings, verbs=convention),
-            verbs=tuple(kinds),
-            unreachable=tuple(unreachable),
-            fillers=fillers,
-        )
+        chosen = replace(settings, verbs=convention)
+        return cls(exported, lexicon, patterns, chosen, tuple(kinds), tuple(unreachable), fillers)
 
     @property
     def seed(self) -> int:
@@ -275,19 +268,13 @@ class Selection(DecidingStage[Sentences]):
         return [self._workload(verbs) for verbs in self.verbs]
 
     def _workload(self, verbs: Verbs) -> Workload:
-        decided, total = decided_as(self.patterns.selecting.name, verbs.apart), verbs.grid.size
-
-        def sample(n: int) -> EncodedSentences:
-            return self.sample(n, verbs)
-
+        decided, sample = decided_as(self.patterns.selecting.name, verbs.apart), partial(self.sample, verbs=verbs)
+        total, pairs, enough = verbs.grid.size, len(verbs.grid.pairs), self.settings.max_verbs
         if not self.settings.lazy:
             return Workload(decided, sample, total)
-        pairs, enough = len(verbs.grid.pairs), self.settings.max_verbs
+        expected = min(total, 2 * pairs * enough)  # a lazy run is expected to test twice as many verbs as it keeps
         return Workload(
-            decided,
-            sample,
-            min(total, 2 * pairs * enough),  # a lazy run is expected to test twice as many verbs as it keeps
-            lambda rate: int(pairs * fewest_tests(verbs.grid.verbs, enough, rate)),
+            decided, sample, expected, lambda rate: int(pairs * fewest_tests(verbs.grid.verbs, enough, rate))
         )
 
     def sample(self, n: int, verbs: Verbs | None = None) -> EncodedSentences:
@@ -338,10 +325,8 @@ class Selection(DecidingStage[Sentences]):
         rounds: list[tuple[NDArray[np.int64], WordScores]] = []  # candidates and their scores
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
-            sentences = self._sentences(verbs, name[pair], profession[pair], verb)
-            scores = repeated_words(
-                decider, *sentences, causal=self.exported.is_causal, advance=lambda _, n: advance(0, n)
-            )
+            sentences, causal = self._sentences(verbs, name[pair], profession[pair], verb), self.exported.is_causal
+            scores = repeated_words(decider, *sentences, causal=causal, advance=lambda _, n: advance(0, n))
             rounds.append((pair * verbs.grid.verbs + verb, scores))
             return scores.top1
 
@@ -353,13 +338,8 @@ class Selection(DecidingStage[Sentences]):
         (own,) = np.nonzero(scores.top1)
         own = own[np.argsort(candidates[own])]
         counts = _counts(scores, repeating=float(found.repeating.sum()), variance=float(found.variance.sum()))
-        return Found(
-            found.repeated,
-            tested,
-            candidates[own],
-            scores.take(own),
-            {**counts, "stopped": int(found.stopped.sum())},
-        )
+        counts["stopped"] = int(found.stopped.sum())
+        return Found(found.repeated, tested, candidates[own], scores.take(own), counts)
 
     def _kept(self, verbs: Verbs, pairs: Pairs, found: Found) -> pl.DataFrame:
         """The triplets of a part, by pair, then key: of each pair, the repeating verbs with the smallest keys.
@@ -400,10 +380,8 @@ class Selection(DecidingStage[Sentences]):
     def _sentences(
         self, verbs: Verbs, name: NDArray[np.int64], profession: NDArray[np.int64], verb: NDArray[np.int64]
     ) -> Sentences:
-        indices = {VERB: verbs.index[verb]}
-        for slot in self.patterns.selecting.slots:
-            if slot != VERB:
-                indices[slot] = self.fillers[slot].index[name, profession]
+        slots = [slot for slot in self.patterns.selecting.slots if slot != VERB]
+        indices = {VERB: verbs.index[verb], **{slot: self.fillers[slot].index[name, profession] for slot in slots}}
         return list(self.composer.compose(indices)), verbs.words.take(verb)
 
     def verb_order(self, verbs: Verbs, pairs: Pairs) -> NDArray[np.int64]:
@@ -470,13 +448,9 @@ def _figures(
         "precision": audit_summary(all_counts),
     }
     if metadata["lazy"]:
-        low, high = share_interval(
-            counts["repeating"] / candidates,
-            counts["variance"] / candidates**2,
-            pairs=metadata["pairs"],
-            stopped=int(counts["stopped"]),
-            enough=metadata["max verbs"],
-        )
+        share, variance = counts["repeating"] / candidates, counts["variance"] / candidates**2
+        stopped, enough = int(counts["stopped"]), metadata["max verbs"]
+        low, high = share_interval(share, variance, metadata["pairs"], stopped, enough)
         figures["lazy"] = {
             "candidates": candidates,
             "times_fewer_calls": candidates / counts["tested"],

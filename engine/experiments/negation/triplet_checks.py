@@ -21,13 +21,14 @@ from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...library.again import NEAR_TIE, Draw, Question, Sample
-from ...library.recount import LOGARITHM, ROUNDING, Recount, holds, same_figures
+from ...library.recount import ROUNDING, Recount, holds, same_figures
 from ...runs.record import StageRecord, differences
 from ...text.bundled import lexicon_path
 from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, PatternSet, column
 from ...text.pattern_files import load_language
+from ..finished_run import repetitions
 from .rates import ALL_SEVERAL, PAIR
 from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS, Selection, Settings, Verbs
 
@@ -168,12 +169,8 @@ def recount_selection(
 ) -> Iterator[Recount]:
     """What must hold of a finished selection."""
     most, n = identity["max verbs"], len(triplets)
-    yield holds(
-        "triplets are numbered from 0",
-        triplets.with_row_index("row"),
-        pl.col("triplet") == pl.col("row"),
-        ["triplet"],
-    )
+    in_order = pl.col("triplet") == pl.col("row")
+    yield holds("triplets are numbered from 0", triplets.with_row_index("row"), in_order, ["triplet"])
     yield holds("each triplet is there once", triplets, ~pl.struct(_WORDS).is_duplicated(), _WORDS)
     pairs = triplets.group_by(PAIR, maintain_order=True).agg(pl.len().alias("verbs"))
     yield holds(f"at most {most} verbs are kept of a pair", pairs, pl.col("verbs") <= most, PAIR)
@@ -275,10 +272,7 @@ def _summary(summary: Mapping[str, Any], metadata: Mapping[str, Any], n: int, pa
 
 
 def recount_scores(
-    items: pl.DataFrame,
-    triplets: pl.DataFrame,
-    rates: pl.DataFrame,
-    patterns: Sequence[str],
+    items: pl.DataFrame, triplets: pl.DataFrame, rates: pl.DataFrame, patterns: Sequence[str]
 ) -> Iterator[Recount]:
     """What must hold of a finished scoring; the selecting pattern is the first."""
     wanted = triplets.select("triplet").join(pl.DataFrame({"pattern": patterns}), how="cross")
@@ -290,65 +284,40 @@ def recount_scores(
         ((pl.col("rows") == 1) & pl.col("known")).fill_null(value=False),
         _SCORE,
     )
-    forms = pl.col(AT_MASK if AT_MASK in triplets.columns else column(VERB)).alias("forms")
-    verbs = items.join(triplets.select("triplet", "verb", forms), on="triplet", how="left", maintain_order="left")
+    at_mask = pl.col(AT_MASK if AT_MASK in triplets.columns else column(VERB))
+    verbs = items.join(
+        triplets.select("triplet", "verb", forms=at_mask), on="triplet", how="left", maintain_order="left"
+    )
     # The rank is that of the main form: where another accepted form is the first choice, it is not 1.
     may_be_another = pl.col("forms").str.contains(FORMS_SEPARATOR, literal=True)
-    yield holds(
-        "the verb is repeated where its rank is 1, and nowhere else",
-        verbs,
-        (pl.col("expected_rank") >= 1)
-        & pl.when("repeated")
-        .then((pl.col("expected_rank") == 1) | may_be_another)
-        # The verb of rank 1 that is not the top-1 has the same logit as the top-1.
-        .otherwise((pl.col("expected_rank") > 1) | (_behind().abs() <= LOGARITHM)),
-        _SCORE,
-    )
+    yield from repetitions(verbs, "verb", (pl.col("expected_rank") == 1) | may_be_another, _SCORE)
     texts = verbs.filter("repeated").select("verb", "forms", "top1").unique(maintain_order=True)
-    unlike = texts.filter(
-        pl.Series(
-            [_plain(top1) not in map(_plain, own.split(FORMS_SEPARATOR)) for _, own, top1 in texts.iter_rows()],
-            dtype=pl.Boolean,
-        )
-    )
+    forms = texts["forms"].str.split(FORMS_SEPARATOR)
+    unlike = [_plain(top1) not in map(_plain, own) for top1, own in zip(texts["top1"], forms, strict=True)]
+    others = texts.select("verb", "top1").filter(pl.Series(unlike, dtype=pl.Boolean)).with_columns(unlike=True)
     yield holds(
         "the first choice is the verb where the verb is repeated",
-        verbs.join(unlike.drop("forms").with_columns(unlike=True), on=["verb", "top1"], how="left"),
+        verbs.join(others, on=["verb", "top1"], how="left"),
         ~(pl.col("repeated") & pl.col("unlike").fill_null(value=False)),
-        _SCORE,
-    )
-    yield holds(
-        "log-probabilities are at most 0, and the verb's at most that of the first choice",
-        items,
-        (pl.col("top1_logprob") <= LOGARITHM) & (_behind() <= LOGARITHM),
         _SCORE,
     )
     yield holds(
         "in the selecting pattern every verb is repeated, near-ties excepted",
         items.filter((pl.col("pattern") == patterns[0]) & (pl.col("precision") == str(Precision.FP32))),
-        pl.col("repeated") | (_behind() > -10 * NEAR_TIE),
+        pl.col("repeated") | (pl.col("expected_logprob") - pl.col("top1_logprob") > -10 * NEAR_TIE),
         _SCORE,
     )
     yield same_figures("repetitions and rates are those of the scores", rates, _counted(items, patterns), ["pattern"])
 
 
-def _behind() -> pl.Expr:
-    """The verb's log-probability minus that of the first choice."""
-    return pl.col("expected_logprob") - pl.col("top1_logprob")
-
-
 def _counted(items: pl.DataFrame, patterns: Sequence[str]) -> pl.DataFrame:
+    rate = 100 * pl.col("repeated").mean()
+    repetitions = pl.col("repeated").sum().cast(pl.Int64)
     counted = items.group_by("pattern").agg(
-        n=pl.len().cast(pl.Int64),
-        repetitions=pl.col("repeated").sum().cast(pl.Int64),
-        repetition_rate=100 * pl.col("repeated").mean(),
-        drop=100 - 100 * pl.col("repeated").mean(),
+        n=pl.len().cast(pl.Int64), repetitions=repetitions, repetition_rate=rate, drop=100 - rate
     )
-    return (
-        pl.DataFrame({"pattern": patterns})
-        .join(counted, on="pattern", how="left", maintain_order="left")
-        .with_columns(pl.col("n", "repetitions").fill_null(0))
-    )
+    every = pl.DataFrame({"pattern": patterns}).join(counted, on="pattern", how="left", maintain_order="left")
+    return every.with_columns(pl.col("n", "repetitions").fill_null(0))
 
 
 def _plain(text: str) -> str:

@@ -22,6 +22,7 @@ LEXICON = Lexicon(
     genders=("f", "f", "m"),
     professions=("a dancer", "an architect"),
     verbs=load_lexicon().verbs,
+    pronouns={"f": "she", "m": "they"},
 )
 
 

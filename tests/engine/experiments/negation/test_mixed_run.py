@@ -273,31 +273,23 @@ def test_a_resumed_run_goes_on_as_it_began(case, tmp_path, monkeypatch):
 
 
 @pytest.mark.everything
-def test_the_bundled_model_gives_the_same_bytes_in_processes_in_shards_and_with_any_threads(mini, tmp_path):
+def test_the_bundled_model_gives_the_same_bytes_with_any_threads_and_in_processes(mini, tmp_path):
     """In mixed precision, triplets and rates are those of fp32."""
     lexicon = Lexicon(("Maria", "John"), ("f", "m"), ("a dancer", "a doctor"), load_lexicon().verbs[:40])
     selection = Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=5), candidates_per_part=40)
-    made = {}
-    for precision in (Precision.FP32, Precision.MIXED):
-        selected = execute(selection, tmp_path / precision / "whole select", precision=precision, threads=1)
-        scoring = Scoring.plan(read_selected(selected), mini, triplets_per_part=8)
-        for stage, earlier in ((selection, None), (scoring, {"select": selected})):
 
-            def run(name, stage=stage, earlier=earlier, precision=precision, **options):
-                folder = tmp_path / precision / f"{name} {stage.name}"
-                return execute(stage, folder, precision=precision, earlier=earlier, **options)
+    def run(folder, precision=Precision.MIXED, **how):
+        execute(selection, folder, precision=precision, **how)
+        scoring = Scoring.plan(read_selected(folder), mini, triplets_per_part=8)
+        return execute(scoring, folder, precision=precision, earlier={"select": folder}, **how)
 
-            whole, merged = results(run("whole", threads=1)), tmp_path / precision / f"merged {stage.name}"
-            assert results(run("threads", threads=3)) == whole
-            assert results(run("processes", executor=Processes((CPU, CPU)))) == whole
-            merge([run(i, shard=Shard(i, 2), threads=i) for i in (2, 1)], merged, PUBLISHERS)
-            assert results(merged) == whole
-            made |= {(precision, name): whole[name] for name in ("triplets.parquet", "rates.parquet") if name in whole}
-        found = summary(selected)["precision"]
-        assert found["kind"] == precision
-        assert read_run(tmp_path / precision / "whole score").stages["score"].sessions[0].precision == precision
+    mixed, exact = run(tmp_path / "mixed", threads=1), run(tmp_path / "exact", Precision.FP32, threads=1)
+    assert results(run(tmp_path / "threads", threads=3)) == results(mixed)
+    assert results(run(tmp_path / "processes", executor=Processes((CPU, CPU)))) == results(mixed)
     for name in ("triplets.parquet", "rates.parquet"):
-        assert made[Precision.FP32, name] == made[Precision.MIXED, name]
+        assert (mixed / name).read_bytes() == (exact / name).read_bytes()
+    found = summary(mixed)["precision"]
+    assert found["kind"] == Precision.MIXED
     assert found["close_calls"] < 0.5
     assert found["audited"] > 0
 
