@@ -9,7 +9,7 @@ The paper claims this for its own patterns, and for targets about the same perso
 target is about another person, a repetition stays natural, and a drop is not a sign of understanding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -85,21 +85,27 @@ def _all_above(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
 
 def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Row, Row], bool]) -> str:
     """The forbidden patterns that fall short of controls by a test; empty if none does."""
-    short = [(row, [control for control in controls if test(row, control)]) for row in forbidden]
-    parts = [f"{_drop(row)} is below {_and(over)}" for row, over in short if over]
+    parts = [f"{_drop(row)} is below {_and(own)}" for row, own in _which(forbidden, controls, test)]
     return f"the drop of {'; the drop of '.join(parts)}; {_INTERVALS}" if parts else ""
 
 
 def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
     """The pairs of a forbidden pattern and a control that the intervals do not separate; empty if there are none."""
-    overlapping = [(f, [c for c in controls if _overlap(f, c)]) for f in forbidden]
     parts = [
-        f"{_drop(f)} overlaps with the interval{'s' if len(with_) > 1 else ''} of {_and(with_)}"
-        for f, with_ in overlapping
-        if with_
+        f"{_drop(row)} overlaps with the interval{'s' if len(own) > 1 else ''} of {_and(own)}"
+        for row, own in _which(forbidden, controls, _overlap)
     ]
     which = "the 95 % interval with pairs and verbs as clusters"
     return f"{which} of {'; the interval of '.join(parts)}." if parts else ""
+
+
+def _which(
+    forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Row, Row], bool]
+) -> Iterator[tuple[Row, list[Row]]]:
+    """Each forbidden pattern for which a test holds, with the controls for which it does."""
+    for row in forbidden:
+        if own := [control for control in controls if test(row, control)]:
+            yield row, own
 
 
 def _clearly_below(one: Row, other: Row) -> bool:
@@ -113,12 +119,10 @@ def _not_above(one: Row, other: Row) -> bool:
 def _overlap(one: Row, other: Row) -> bool:
     """Whether two intervals have a point in common. A missing interval counts as the whole range."""
     (low, high), (other_low, other_high) = _ends(one), _ends(other)
-    if low is None or high is None or other_low is None or other_high is None:
-        return True
-    return low <= other_high and other_low <= high
+    return None in (low, high, other_low, other_high) or bool(low <= other_high and other_low <= high)
 
 
-def _ends(row: Row) -> tuple[float | None, float | None]:
+def _ends(row: Row) -> tuple[Any, Any]:
     """The interval that decides: with pairs and verbs as clusters."""
     return row["drop_low_two_way"], row["drop_high_two_way"]
 
@@ -129,9 +133,7 @@ def _drop(row: Row) -> str:
 
 def _with_interval(row: Row) -> str:
     low, high = _ends(row)
-    if low is None or high is None:
-        return _drop(row)
-    return f"{row['pattern']} ({row['drop']:.1f}, from {low:.1f} to {high:.1f})"
+    return _drop(row) if low is None else f"{row['pattern']} ({row['drop']:.1f}, from {low:.1f} to {high:.1f})"
 
 
 def _and(rows: Sequence[Row]) -> str:
@@ -174,19 +176,13 @@ def _several(summary: Mapping[str, Any]) -> str:
 
 def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """What was scored, and the drops."""
-    rows = {row["pattern"]: row for row in rates.to_dicts()}
-    drops = [
-        f"{pattern.name} {row['drop']:.1f}{_interval(row['drop_low_two_way'], row['drop_high_two_way'])}"
-        for pattern in patterns.scored
-        if (row := rows.get(pattern.name)) is not None and row["drop"] is not None
-    ]
+    rows, names = {row["pattern"]: row for row in rates.to_dicts()}, [pattern.name for pattern in patterns.scored]
+    drops = []
+    for row in (rows[name] for name in names if name in rows and rows[name]["drop"] is not None):
+        low, high = _ends(row)
+        drops.append(f"{row['pattern']} {row['drop']:.1f}{'' if low is None else f' [{low:.1f}, {high:.1f}]'}")
     return (
-        f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
-        "(100 minus the repetition rate, in percentage points, with 95 % intervals for which pairs and verbs are "
-        "clusters) are: "
+        f"Each triplet was scored in the patterns {', '.join(names)}. The drops (100 minus the repetition rate, in "
+        "percentage points, with 95 % intervals for which pairs and verbs are clusters) are: "
         f"{', '.join(drops)}."
     )
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
