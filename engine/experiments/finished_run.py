@@ -186,7 +186,7 @@ def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int)
         yield from descending(items, [name.format(i) for i in range(1, count + 1)])
 
 
-def repetitions(items: pl.DataFrame, word: str, repeated: pl.Expr, names: Sequence[str]) -> Iterator[Recount]:
+def ranks_of_repetitions(items: pl.DataFrame, word: str, repeated: pl.Expr, names: Sequence[str]) -> Iterator[Recount]:
     """What holds where a model may repeat a `word`; `repeated` is true of the rows in which it can have done so."""
     rank, likely = pl.col("expected_rank"), pl.col("top1_logprob")
     behind = pl.col("expected_logprob") - likely

@@ -37,13 +37,11 @@ from ...text.pattern import (
     expected_verbs,
     sentence_texts,
 )
-from ..finished_run import item_once
-from ..finished_run import repetitions as repetitions_hold
+from ..finished_run import item_once, ranks_of_repetitions
 from ..summary import DIFFERENCE, Contrast, contrasts, frame, means, with_holm
 from .gh22_patterns import Variant, load_variant
 
 DATASET = "GH22"
-METRICS = ("repetition_rate", "repetition_rate:any", "ungrammatical")
 _SPLIT = pl.format("{}@{}", "pattern", "rank")
 USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
 """The columns of the items that `summarise` uses."""
@@ -52,16 +50,12 @@ USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
     """The summary of a run's items, by condition and rank; the module says which rows it has."""
     common: Mapping[str, Any] = {"dataset": pl.lit(DATASET), "item": "pair", "cluster": pl.lit(None, pl.String)}
-    sentences = items.select(
-        "condition",
-        "rank",
-        "pattern",
-        **common,
-        splits=_SPLIT,
-        repetition_rate="repeated",
-        any=pl.when(condition=str(Variant.COORDINATED)).then("repeated_any"),
-        ungrammatical=~pl.col("top1_is_verb"),
-    ).rename({"any": "repetition_rate:any"})
+    metrics: Mapping[str, Any] = {
+        "repetition_rate": "repeated",
+        "repetition_rate:any": pl.when(condition=str(Variant.COORDINATED)).then("repeated_any"),
+        "ungrammatical": ~pl.col("top1_is_verb"),
+    }
+    sentences = items.select("condition", "rank", "pattern", splits=_SPLIT, **common, **metrics)
     acts = items.filter(condition=str(Variant.ORIGINAL), pattern=items["pattern"][0]).select(
         "condition", **common, splits=pl.format("ACT@{}", "rank"), act_not_a_verb=~pl.col("act_is_verb")
     )
@@ -70,7 +64,8 @@ def summarise(items: pl.DataFrame) -> pl.DataFrame:
         Contrast(DATASET, "repetition_rate", (condition, f"{name}@{rank}"), (condition, f"{name[:-1]}N@{rank}"))
         for condition, name, rank in pairs.select("condition", "pattern", "rank").iter_rows()
     ]
-    found = frame([*means(sentences, METRICS), *contrasts(sentences, drops), *means(acts, ["act_not_a_verb"])])
+    found = frame([*means(sentences, [*metrics]), *contrasts(sentences, drops), *means(acts, ["act_not_a_verb"])])
+    # `1P@50 vs 1N@50` is called `1@50`, and its difference the drop.
     drop = {f"{DIFFERENCE}:repetition_rate": "drop"}
     named = found.with_columns(pl.col("split").str.replace("P@.*(@.*)", "$1"), pl.col("metric").replace(drop))
     conditions = items["condition"].unique(maintain_order=True)
@@ -128,7 +123,7 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame, acts: pl.DataFrame) -> 
         _ITEM,
     )
     is_act = (pl.col("expected_rank") == 1) & (pl.col("top1") == pl.col("act")) & pl.col("repeated_any")
-    yield from repetitions_hold(items, "ACT", is_act, _ITEM)
+    yield from ranks_of_repetitions(items, "ACT", is_act, _ITEM)
     verbs = items.group_by("top1").agg(pl.col("top1_is_verb").n_unique().alias("answers"))
     yield holds("a first choice is a verb everywhere or nowhere", verbs, pl.col("answers") == 1, ["top1"])
     yield _recounted_rates(items, summary)

@@ -28,7 +28,7 @@ from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, PatternSet, column
 from ...text.pattern_files import load_language
-from ..finished_run import repetitions
+from ..finished_run import ranks_of_repetitions
 from .rates import ALL_SEVERAL, PAIR
 from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS, Selection, Settings, Verbs
 
@@ -290,7 +290,7 @@ def recount_scores(
     )
     # The rank is that of the main form: where another accepted form is the first choice, it is not 1.
     may_be_another = pl.col("forms").str.contains(FORMS_SEPARATOR, literal=True)
-    yield from repetitions(verbs, "verb", (pl.col("expected_rank") == 1) | may_be_another, _SCORE)
+    yield from ranks_of_repetitions(verbs, "verb", (pl.col("expected_rank") == 1) | may_be_another, _SCORE)
     texts = verbs.filter("repeated").select("verb", "forms", "top1").unique(maintain_order=True)
     forms = texts["forms"].str.split(FORMS_SEPARATOR)
     unlike = [_plain(top1) not in map(_plain, own) for top1, own in zip(texts["top1"], forms, strict=True)]

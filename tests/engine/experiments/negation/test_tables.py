@@ -93,8 +93,8 @@ def test_the_papers_drops_stand_beside():
     other = rates_table(RATES, PATTERNS, {**LARGE, "coreference": "same-gender"}, PAPER)
     assert cells(other, 5)[1] == "7.5"
     assert "Table 8" in other.notes[-1]  # what is uncertain about it
-    own = rates_table(RATES.with_columns(pattern=pl.lit("Mine")), PATTERNS, LARGE, PAPER)
-    assert {*cells(own, 5), *cells(own, 6)} == {""}
+    own = rates_table(RATES.with_columns(pl.col("pattern").replace("CpTn", "Mine")), PATTERNS, LARGE, PAPER)
+    assert (cells(own, 5)[:2], cells(own, 6)[:2]) == (["", ""], ["selecting", ""])
 
 
 def test_tables_fit_in_80_columns():
@@ -121,7 +121,5 @@ def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their
         assert (masks == rows["tokens"].fill_null(1)).all()
         assert masks.max() > 1
     verbs = {key: set(own["verb"]) for (key,), own in run.outcomes().group_by("condition")}
-    assert verbs == {
-        "pronoun": set(run.selection.triplets["verb"]),
-        "pronoun, verbs of several tokens": set(run.several["verb"]),
-    }
+    assert verbs.pop("pronoun, verbs of several tokens") == set(run.several["verb"])
+    assert verbs.get("pronoun", set()) == set(run.selection.triplets["verb"])
