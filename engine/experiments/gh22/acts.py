@@ -28,7 +28,6 @@ from ...text.composition import Composer, composer
 from ...text.lexicon import Lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, Pattern, column
 from ...text.token_ids import Bucket
-from ...text.tokenizer import MaskTokenizer
 from ..items import model_identity
 from ..negation.grid import PairFillers, pair_fillers, sample_pairs
 
@@ -47,7 +46,6 @@ class Acts(ReferenceStage[list[Bucket]]):
     rows_file: ClassVar[str | None] = ACTS_FILE
 
     exported: ExportedModel
-    tokenizer: MaskTokenizer
     lexicon: Lexicon  # an ACT is one of its verbs or not
     pattern: Pattern  # the sentence whose mask is predicted
     ranks: tuple[int, ...]  # ascending; 1 is the most probable token
@@ -75,16 +73,15 @@ class Acts(ReferenceStage[list[Bucket]]):
             InputError: A rank is below 1 or beyond the vocabulary, there are too few pairs, or the sentence has a slot
                 for a verb or an unknown one.
         """
-        tokenizer = exported.tokenizer
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
         if other := next((slot for slot in pattern.slots if slot not in fillers), None):
             raise InputError(
                 f"the sentence that chooses the ACTs has the slot {other!r}; it may have {', '.join(fillers)}"
             )
-        unranked = tokenizer.unranked_ids(exported.vocab_size)
+        unranked = exported.tokenizer.unranked_ids(exported.vocab_size)
         check_ranks(ranks, exported.vocab_size - len(unranked) - COORDINATED)
         ascending, sample = tuple(sorted(set(ranks))), sample_pairs(lexicon, pairs, seed)
-        return cls(exported, tokenizer, lexicon, pattern, ascending, fillers, sample, unranked, seed, pairs_per_part)
+        return cls(exported, lexicon, pattern, ascending, fillers, sample, unranked, seed, pairs_per_part)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -111,7 +108,7 @@ class Acts(ReferenceStage[list[Bucket]]):
     def composer(self) -> Composer:
         words = {slot: filler.words for slot, filler in self.fillers.items()}
         every = self._indices(range(len(self.pairs)))
-        return composer(self.tokenizer, self.pattern, words, self.seed, sentences=every)
+        return composer(self.exported.tokenizer, self.pattern, words, self.seed, sentences=every)
 
     def check(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         longest = self.composer.longest(self._indices(range(len(self.pairs))))
@@ -152,7 +149,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         frames = []
         for rank in self.ranks:
             tokens = {f"act{more or ''}": ids[:, rank - 1 + more] for more in range(1 + COORDINATED)}
-            texts = {act: [self.tokenizer.token_text(int(i)) for i in own] for act, own in tokens.items()}
+            texts = {act: [self.exported.tokenizer.token_text(int(i)) for i in own] for act, own in tokens.items()}
             columns = {
                 "pair": self.pairs[part.start : part.stop],
                 "name": words["name"],

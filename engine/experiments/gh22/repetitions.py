@@ -125,7 +125,7 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
         def composed(variant: Variant, pattern: Pattern) -> ComposedPattern:
             lists = {slot: words[slot].to_list() for slot in pattern.slots}
             own = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
-            made = composer(self.chosen.tokenizer, pattern, lists, self.chosen.seed, sentences=own)
+            made = composer(self.exported.tokenizer, pattern, lists, self.chosen.seed, sentences=own)
             return ComposedPattern(variant, pattern, made, own)
 
         return tuple(
@@ -185,7 +185,7 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
                 found.put(bucket.rows, decisions)
             top1 = found.top1
             ids, where = np.unique(top1, return_inverse=True)
-            texts = [self.chosen.tokenizer.token_text(int(i)) for i in ids]
+            texts = [self.exported.tokenizer.token_text(int(i)) for i in ids]
             named = [own for slot, own in tokens.items() if slot in composed.fillers]
             frames.append(
                 acts.drop(_TOKENS.values()).with_columns(
