@@ -79,6 +79,7 @@ def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_s
     """None with five pairs."""
     random, pair, verb = np.random.default_rng(5), np.repeat(np.arange(pairs), verbs), np.tile(np.arange(verbs), pairs)
     own = {f"p{i}": random.integers(0, 2, len(pair)) for i in range(3)}
+    own["p1"] = np.where(verb == 0, own["p1"], own["p2"])  # p0 differs more from p2 than p1 does
     triplets = pl.LazyFrame({"triplet": range(len(pair)), "name": pair, "profession": "x", "verb": verb})
     table = rates(scores(**own), triplets, [*own], selecting)
     others = [name for name in own if name not in {"p2", selecting}]
