@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from ..engine.experiments.likelihood.likelihood_scores import Encoder, causal_logprobs, pseudo_logprobs
-from ..engine.experiments.likelihood.likelihood_tables import Method
+from ..engine.experiments.likelihood.likelihood_scores import Encoder, Method, causal_logprobs, pseudo_logprobs
 from ..engine.inference.exported import load_exported
 from ..engine.text.lexicon import load_lexicon
 from ..export.quiet import quiet

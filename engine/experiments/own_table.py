@@ -6,32 +6,35 @@ A row that cannot be asked about is an error, or it is skipped and listed in ski
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import polars as pl
 
 from ..basics.errors import InputError
 from ..basics.option import Opening
 from ..basics.printable import counted
+from ..inference.exported import ExportedModel
 from ..inference.model import LanguageModel
 from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
 from ..library.recount import Recount
 from ..library.shown import Shown
 from ..runs.masked_stages import ReferenceStage
+from ..runs.record import model_metadata
 from ..runs.shard import Shard
+from ..runs.stage import changed
 from ..statistics import LIBRARIES
-from ..text.table_rows import Rows
+from ..text.table_rows import Check, Rows
+from ..text.user_table import Stimuli, find_column, needed_column
 from ..text.user_table import Table as UserTable
-from ..text.user_table import find_column, needed_column
 from ..views import Column, Table
 from .experiment import Experiment
 from .finished_run import OUTCOMES, SummaryRun
 from .finished_run import means as recounted_means
-from .items import ALL
+from .items import ALL, model_identity
 from .summary import Row, estimated
 
 ROW, FILE = "row", "file"
@@ -42,7 +45,7 @@ SKIPPED: Mapping[str, pl.DataType] = {f"skipped: {name}": dtype for name, dtype 
 _REASON, _SPLIT = "skipped: reason", "split of a row"
 TOKENS = "tokens that the model reads"
 _SECONDS = 1.0  # of the measurement
-Prepared = TypeVar("Prepared")
+Prepared = TypeVar("Prepared", bound="PreparedRows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +99,6 @@ def find_columns(
     if twice := [name for name in found if found.count(name) > 1]:
         raise InputError(f"{option} {twice[0]}: given twice; name each column once")
     return found or tuple(filter(None, [find_column(table, option, None, obvious)]))
-
-
-def refuse_result_names(name: str, columns: Sequence[str], results: Sequence[str]) -> None:
-    """Raise InputError for a table with a column that has the name of a result."""
-    if both := [column for column in columns if column in results or column in SKIPPED]:
-        raise InputError(f"{name}: the column {both[0]!r} has the name of a result column; give it another name")
 
 
 def part_rows(
@@ -204,22 +201,50 @@ class TablePlan(Shown):
         }
 
 
+class PreparedRows(Protocol):
+    """The rows of a part as tokens."""
+
+    @property
+    def rows(self) -> Rows: ...
+
+
+@dataclass(frozen=True, eq=False)
 class TableStage(ReferenceStage[Prepared]):
     """A stage whose parts are ranges of rows. Each row is read where it lies: a table can have any size."""
 
-    libraries = LIBRARIES
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    exported: ExportedModel
+    stimuli: Stimuli
+    columns: OwnColumns
+    skip_bad: bool = field(default=False, kw_only=True)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            **model_identity(self.exported),
+            "data sha256": self.stimuli.sha256,
+            **self.columns.to_json(),
+            "skip bad rows": self.skip_bad,
+            "rows per part": self.stimuli.sizes[0],
+        }
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return {**model_metadata(self.exported), COLUMNS: self.columns.to_json()}
+
+    def files(self) -> Mapping[str, Path]:
+        return {**super().files(), **self.stimuli.paths()}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        return changed(super().with_files(places), stimuli=self.stimuli.at(places))
 
     @abstractmethod
-    def prepare(self, number: int) -> Prepared:
-        """The rows of a part as tokens."""
+    def prepare(self, number: int) -> Prepared: ...
 
     @abstractmethod
     def work(self, part: Prepared) -> Mapping[str, int]:
         """How much there is to do in a part, by what a plan calls it; `TOKENS` is among it."""
-
-    @abstractmethod
-    def skipped(self, part: Prepared) -> pl.DataFrame:
-        """The rows of a part that are skipped; see `Rows`."""
 
     @abstractmethod
     def read_some(self, model: LanguageModel, part: Prepared) -> int:
@@ -241,7 +266,7 @@ class TableStage(ReferenceStage[Prepared]):
             own_work = self.work(part)
             for what, n in own_work.items():
                 work[what] = work.get(what, 0) + n
-            for reason, n in self.skipped(part)["reason"].value_counts(sort=True).iter_rows():
+            for reason, n in part.rows.skipped["reason"].value_counts(sort=True).iter_rows():
                 skipped[reason] = skipped.get(reason, 0) + n
             tried = part if tried is None and own_work[TOKENS] else tried
         work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
@@ -262,6 +287,29 @@ class TableStage(ReferenceStage[Prepared]):
 
 class TableExperiment(Experiment):
     """An experiment on a user's table."""
+
+    rows_per_part: ClassVar[int] = 2048
+
+    skip_bad: bool
+
+    def scan(self, table: UserTable, columns: Sequence[str], results: Sequence[str], check: Check) -> Stimuli:
+        """Read a table once; `columns` must hold texts.
+
+        Raises:
+            InputError: A column has the name of one of the results; or as for `UserTable.scan`.
+        """
+
+        def refuse(name: str, own: Iterable[str]) -> None:
+            if taken := [column for column in own if column in results or column in SKIPPED]:
+                raise InputError(
+                    f"{name}: the column {taken[0]!r} has the name of a result column; give it another name"
+                )
+
+        for source in table.sources:
+            refuse(source.name, source.columns)
+        found = table.scan(columns, check, skip_bad=self.skip_bad, rows_per_part=self.rows_per_part)
+        refuse(table.name, found.schema)  # rows of JSON lines can have further columns
+        return found
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:
         stage: TableStage[Any] = self.stage(model.exported)  # type: ignore[assignment]

@@ -1,7 +1,7 @@
 """How probable are whole sentences? `negengine likelihood`: options and results."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -14,19 +14,29 @@ from ...basics.reading import exists
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
-from ...text.user_table import TableLike, open_table
-from ...views import Table
+from ...text.user_table import Table as UserTable
+from ...text.user_table import TableLike, find_column, needed_column, open_table
+from ...views import Column, Section, Table
 from ..data_sets.sources import find
 from ..experiment import Option
 from ..items import ALL
-from ..own_table import COLUMNS, TableExperiment, TableRun, refuse_result_names
-from .likelihood_items import RESULTS, SIDE, Faults, refuse_incomplete
-from .likelihood_scores import Encoder
-from .likelihood_stage import LOG_LIKELIHOOD, NAME, ROWS_PER_PART, Likelihoods
-from .likelihood_summary import MEANS, RATES, condition, counts, item_name, metrics, recounts, sentence_rows, sentences
-from .likelihood_tables import BLIMP, GOOD, Columns, Method
-from .likelihood_views import results_table
-from .likelihood_views import sections as report_sections
+from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns
+from ..view import Chart, Values, View
+from .likelihood_items import BAD, GOOD, RESULTS, ROUNDING, SIDE, SIDES, Columns, Faults, refuse_incomplete
+from .likelihood_scores import Encoder, Method
+from .likelihood_stage import LOG_LIKELIHOOD, NAME, Likelihoods
+from .likelihood_summary import (
+    MEANS,
+    PERPLEXITY,
+    RATES,
+    condition,
+    counts,
+    item_name,
+    metrics,
+    recounts,
+    sentence_rows,
+    sentences,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +120,88 @@ class LikelihoodRun(TableRun):
         yield self.means_again(items, self.columns, metrics(self.columns), self._keys)
 
 
+_ACCURACY, _MEAN = "accuracy", MEANS[1]
+_SPLIT = Column("split", "split")
+_PAIRS = View(
+    "Minimal pairs: {model} (%)",
+    ("split",),
+    [
+        _SPLIT,
+        Column("pairs", "n"),
+        Values("accuracy", _ACCURACY, interval=True),
+        Values("per token", "accuracy_per_token"),
+        Values("ties", "ties"),
+    ],
+    notes=[
+        "accuracy: share of pairs whose good sentence is the more probable one, with 95 % interval",
+        "per token: the same for the log-likelihood divided by the number of tokens",
+        f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
+    ],
+)
+_RIGHT = Chart(
+    "likelihood",
+    _ACCURACY,
+    "accuracy (%)",
+    "Accuracy in each group, with 95 % intervals.",
+    where=pl.col("split") != ALL,
+    label=pl.col("split"),
+    panel=None,
+    keys=("split",),
+)
+_PROBABLE = replace(
+    _RIGHT,
+    metric=_MEAN,
+    title="log-probability per token (natural logarithm)",
+    caption="Log-probability per token in each group, with 95 % intervals.",
+    zero=False,
+    scale=1,
+)
+
+
+def results_table(run: LikelihoodRun) -> Table:
+    """How often the good sentence is the more probable one; or means over sentences."""
+    if run.columns.has_pairs:
+        return _PAIRS.table(run)
+    pseudo = "" if run.is_causal else "pseudo-"
+    headings = (f"{pseudo}log-likelihood", "per token", "per word", "per character")
+    named = zip(headings, MEANS, strict=True)
+    return View(
+        "Sentences: {model}",
+        ("split",),
+        [
+            _SPLIT,
+            Column("sentences", "n"),
+            *(Values(heading, metric, interval=True, style={"decimals": 2}) for heading, metric in named),
+            Values(f"{pseudo}perplexity", PERPLEXITY, style={"significant": 4}),
+        ],
+        notes=["means over sentences with 95 % intervals, natural logarithms"],
+    ).table(run)
+
+
+def sections(run: LikelihoodRun) -> list[Section]:
+    """One section: the answer, a figure by group, the table."""
+    metric = _ACCURACY if run.columns.has_pairs else _MEAN
+    row = run.summary.row(by_predicate=(pl.col("split") == ALL) & (pl.col("metric") == metric), named=True)
+    if run.columns.has_pairs:
+        title, chart = "Is the good sentence the more probable one?", _RIGHT
+        said = [
+            f"The good sentence is the more probable one in {100 * row['value']:.1f} % of {row['n']:,} pairs.",
+            "A model that guesses is right in 50 %.",
+        ]
+    else:
+        title, chart = "How probable are the sentences?", _PROBABLE
+        mean, n = f"{row['value']:.2f}", f"{row['n']:,}"
+        said = [f"The mean log-probability of a token is {mean} in {n} sentences (natural logarithm)."]
+    groups = run.summary["split"].n_unique() - 1
+    figures = [replace(chart.figure(run), wide=groups > 12)] if groups else []
+    return [Section(title, said, figures=figures, tables=run.tables(), notes=run.remarks())]
+
+
+_SENTENCE = ("sentence", "text")
+_OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
+_BLIMP, _BLIMP_GROUPS, _BLIMP_CLUSTER = "blimp", ("field", "linguistics_term", "UID"), "UID"
+
+
 def _column(what: str) -> Option:
     return Option(what, metavar="COLUMN")
 
@@ -128,7 +220,6 @@ class Likelihood(TableExperiment):
     example = "negengine likelihood mini sentences.csv --per-word"
     results = LikelihoodRun
     stages = (Likelihoods,)
-    rows_per_part: ClassVar[int] = ROWS_PER_PART
 
     data: Annotated[
         TableLike,
@@ -137,7 +228,7 @@ class Likelihood(TableExperiment):
             metavar="FILE",
             kind=str,
             is_file=True,
-            words=(BLIMP,),
+            words=(_BLIMP,),
         ),
     ]
     method: Annotated[str | None, Option("How a masked model scores a sentence (default: original).", kind=Method)] = (
@@ -182,30 +273,52 @@ class Likelihood(TableExperiment):
                 "leave --method out"
             )
         kind = None if exported.is_causal else choice(Method, "--method", self.method or Method.ORIGINAL)
-        is_blimp = isinstance(self.data, str) and self.data == BLIMP and not exists(Path(BLIMP))
-        table = open_table(find(BLIMP) if is_blimp else self.data)
-        columns = Columns.of(
-            table,
-            sentence=self.sentence,
-            good=self.good,
-            bad=self.bad,
-            pair=self.pair,
-            acceptable=self.acceptable,
-            group=self.group,
-            cluster=self.cluster,
-        )
-        for source in table.sources:
-            refuse_result_names(source.name, source.columns, RESULTS)
+        is_blimp = isinstance(self.data, str) and self.data == _BLIMP and not exists(Path(_BLIMP))
+        table = open_table(find(_BLIMP) if is_blimp else self.data)
+        columns = self.columns(table)
         longest = None if self.windows else exported.max_length
         faults = Faults(columns, Encoder(exported.tokenizer, exported.is_causal), longest)
-        known = table.scan(columns.texts, faults, skip_bad=self.skip_bad, rows_per_part=self.rows_per_part)
-        refuse_result_names(table.name, list(known.schema), RESULTS)  # rows of JSON lines can have further columns
+        known = self.scan(table, columns.texts, RESULTS, faults)
         if columns.pair is not None and not self.skip_bad:
             refuse_incomplete(known, columns, faults)
         details = {"windows": self.windows, "per_token": self.per_token, "per_word": self.per_word}
         return Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, **details)
 
-    sections = staticmethod(report_sections)
+    def columns(self, table: UserTable) -> Columns:
+        """The columns that are named, else those with the obvious names, pairs before sentences.
+
+        Raises:
+            InputError: The table lacks a column, or the options contradict each other.
+        """
+        good, bad, sentence, pair, acceptable = self.good, self.bad, self.sentence, self.pair, self.acceptable
+        if (pair is None) != (acceptable is None):
+            missing = "--pair COLUMN" if pair is None else "--acceptable COLUMN (which sentence is the good one)"
+            raise InputError(f"pairs in two rows need both --pair and --acceptable: give {missing}")
+        in_one_row = good is not None or bad is not None
+        in_rows = sentence is not None or pair is not None
+        if in_one_row and in_rows:
+            raise InputError("--good and --bad are for pairs in one row: remove --sentence, --pair and --acceptable")
+        groups = find_columns(table, "--group", self.group, ["group"])
+        clusters = find_column(table, "--cluster", self.cluster, ["cluster"])
+        two = [find_column(table, f"--{side}", None, _OBVIOUS[side]) for side in SIDES]
+        if not in_rows and (in_one_row or all(two)):
+            if all(name in table.columns for name in _BLIMP_GROUPS):
+                groups, clusters = groups or _BLIMP_GROUPS, clusters or _BLIMP_CLUSTER
+            return Columns(
+                good=needed_column(table, "--good", good, _OBVIOUS[GOOD]),
+                bad=needed_column(table, "--bad", bad, _OBVIOUS[BAD]),
+                groups=groups,
+                cluster=clusters,
+            )
+        return Columns(
+            sentence=needed_column(table, "--sentence", sentence, _SENTENCE),
+            pair=None if pair is None else needed_column(table, "--pair", pair, [pair]),
+            acceptable=None if acceptable is None else needed_column(table, "--acceptable", acceptable, [acceptable]),
+            groups=groups,
+            cluster=clusters,
+        )
+
+    sections = staticmethod(sections)
 
 
 likelihood = Likelihood.function()

@@ -1,4 +1,7 @@
-"""Items of `likelihood`: columns of the result files, minimal pairs, rows that cannot be scored.
+"""Items of `likelihood`: columns of tables and of the result files, minimal pairs, rows that cannot be scored.
+
+A table has one sentence in each row; or a pair in each row, a good one and a bad one, as BLiMP's files; or one sentence
+in each row, and two rows are a pair: they share a value, and another column says which of them is good.
 
 items.parquet has one row for each sentence: the columns of the user's table, then
 
@@ -34,9 +37,50 @@ from ...basics.errors import InputError
 from ...text.table_rows import Check, Rows
 from ...text.tokenizer import MaskTokenizer
 from ...text.user_table import Stimuli
-from ..own_table import FILE, ROW
+from ..items import SEPARATOR
+from ..own_table import FILE, ROW, OwnColumns
 from .likelihood_scores import Encoder, Sentence
-from .likelihood_tables import BAD, GOOD, SIDES, Columns, side_words
+
+GOOD, BAD = "good", "bad"
+SIDES = (GOOD, BAD)
+# What the column `--acceptable` can hold, in lower case.
+_WORDS = {
+    GOOD: ("good", "acceptable", "grammatical", "true", "yes", "1", "1.0"),
+    BAD: ("bad", "unacceptable", "ungrammatical", "false", "no", "0", "0.0"),
+}
+
+
+@dataclass(frozen=True)
+class Columns(OwnColumns):
+    """Columns of a table by their purpose."""
+
+    sentence: str | None = None  # None where a row holds a pair
+    good: str | None = None  # the better sentences of pairs; None where a row holds one sentence
+    bad: str | None = None  # the other sentences of pairs
+    pair: str | None = None  # what the two rows of a pair share; None where rows are not parts of pairs
+    acceptable: str | None = None  # whether a row is the good one of its pair
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns with the sentences: one, or the good and the bad ones."""
+        return (self.sentence,) if self.sentence else (str(self.good), str(self.bad))
+
+    @property
+    def has_pairs(self) -> bool:
+        return self.sentence is None or self.pair is not None
+
+    def side(self) -> pl.Expr:
+        """Which sentence of its pair a row with one sentence is: `good` or `bad`; null where it is not known."""
+        value = pl.col(str(self.acceptable)).cast(pl.String).str.strip_chars().str.to_lowercase()
+        return pl.when(value.is_in(_WORDS[GOOD])).then(pl.lit(GOOD)).when(value.is_in(_WORDS[BAD])).then(pl.lit(BAD))
+
+    def split_names(self) -> list[pl.Expr]:
+        """The value alone where there is one column of groups."""
+        values = (pl.col(name).cast(pl.String).str.replace_all(SEPARATOR, "/", literal=True) for name in self.groups)
+        if len(self.groups) == 1:
+            return list(values)
+        return [pl.lit(f"{name}: ") + value for name, value in zip(self.groups, values, strict=True)]
+
 
 SIDE = "side"
 LIKELIHOOD, PER_TOKEN = "log_likelihood", "per_token"
@@ -248,13 +292,13 @@ class Faults:
 
     def _unpaired(self, frame: pl.DataFrame) -> Iterable[str | None]:
         pair, side = str(self.columns.pair), self.columns.side()
-        words = f"{self.columns.acceptable} is {{}}; one of {side_words()} is needed"
+        words = ", ".join(f"{good}/{bad}" for good, bad in zip(*_WORDS.values(), strict=True) if "." not in good)
         value = pl.col(str(self.columns.acceptable)).cast(pl.String).fill_null("empty")
         return frame.select(
             pl.when(pl.col(pair).is_null())
             .then(pl.lit(f"{pair} is empty; the two rows of a pair must share a value"))
             .when(side.is_null())
-            .then(pl.format(words, value))
+            .then(pl.lit(f"{self.columns.acceptable} is ") + value + f"; one of {words} is needed")
             .alias("reason")
         ).to_series()
 

@@ -26,6 +26,7 @@ padding. So a copy costs what a sentence of the main job costs.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,14 @@ from ...inference.batches import rows_by_length
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
 from ...text.tokenizer import MaskTokenizer
-from .likelihood_tables import Method
+
+
+class Method(StrEnum):
+    """How a masked language model scores a sentence."""
+
+    ORIGINAL = "original"
+    WITHIN_WORD = "within-word-l2r"
+
 
 Ids = NDArray[np.int32]
 NO_WORD = -1

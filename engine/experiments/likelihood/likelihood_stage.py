@@ -4,12 +4,11 @@ A part is a range of the table's rows. Each row is read where it lies, so that a
 sentences of a part with the same number of tokens go through the model together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -18,19 +17,17 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...inference.causal import CausalLM
-from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
-from ...runs.record import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.table_rows import Rows
-from ...text.user_table import Stimuli
-from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, FILE, ROW, SKIPPED_FILE, TOKENS, TableStage, divided, part_rows
 from .likelihood_items import (
     LISTS,
     SIDE,
     TOKENS_FILE,
     WORDS_FILE,
+    Columns,
     Faults,
     item_rows,
     item_schema,
@@ -38,11 +35,9 @@ from .likelihood_items import (
     with_joined_verdicts,
     with_verdicts,
 )
-from .likelihood_scores import Encoder, Sentence, causal_logprobs, pseudo_logprobs
+from .likelihood_scores import Encoder, Method, Sentence, causal_logprobs, pseudo_logprobs
 from .likelihood_summary import summarise
-from .likelihood_tables import Columns, Method
 
-ROWS_PER_PART = 2048
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
 NAME, DETAILS = "dataset", "details"  # keys of the metadata
 _TRIED = 64  # sentences whose time is measured
@@ -64,14 +59,11 @@ class Likelihoods(TableStage[Prepared]):
     name: ClassVar[str] = "likelihood"
     rows_file: ClassVar[str | None] = ITEMS_FILE
 
-    exported: ExportedModel
-    stimuli: Stimuli
     columns: Columns
     method: Method | None = Method.ORIGINAL  # None for a causal model
     windows: bool = False  # whether long sentences are read in windows
     per_token: bool = False
     per_word: bool = False
-    skip_bad: bool = False
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -80,32 +72,17 @@ class Likelihoods(TableStage[Prepared]):
     @property
     def identity(self) -> dict[str, Any]:
         return {
-            **model_identity(self.exported),
-            "data sha256": self.stimuli.sha256,
-            **self.columns.to_json(),
+            **super().identity,
             "scores": LOG_LIKELIHOOD if self.method is None else PSEUDO,
             "method": None if self.method is None else str(self.method),
             "windows": self.windows,
-            "skip bad rows": self.skip_bad,
             "per token": self.per_token,
             "per word": self.per_word,
-            "rows per part": self.stimuli.sizes[0],
         }
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {
-            **model_metadata(self.exported),
-            COLUMNS: self.columns.to_json(),
-            NAME: self.stimuli.title,
-            DETAILS: self.details,
-        }
-
-    def files(self) -> Mapping[str, Path]:
-        return {**super().files(), **self.stimuli.paths()}
-
-    def with_files(self, places: Mapping[str, Path]) -> Self:
-        return changed(super().with_files(places), stimuli=self.stimuli.at(places))
+        return {**super().metadata, NAME: self.stimuli.title, DETAILS: self.details}
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -140,9 +117,6 @@ class Likelihoods(TableStage[Prepared]):
             **({} if self.method is None else {"masked copies that the model reads": scored}),
             TOKENS: self._tokens_read(part.sentences),
         }
-
-    def skipped(self, part: Prepared) -> pl.DataFrame:
-        return part.rows.skipped
 
     def read_some(self, model: LanguageModel, part: Prepared) -> int:
         """Sentences of middle length."""

@@ -31,8 +31,10 @@ from ...library.recount import LOGARITHM, Recount, holds
 from ..own_table import FILE, ROW, mean_rows
 from ..summary import Row, frame
 from .likelihood_items import (
+    BAD,
     CORRECT,
     CORRECT_PER_TOKEN,
+    GOOD,
     LIKELIHOOD,
     PER_TOKEN,
     ROUNDING,
@@ -40,9 +42,9 @@ from .likelihood_items import (
     TIE,
     TOKENS_FILE,
     WORDS_FILE,
+    Columns,
 )
-from .likelihood_scores import Encoder, Ids, Sentence
-from .likelihood_tables import BAD, GOOD, Columns, Method
+from .likelihood_scores import Encoder, Ids, Method, Sentence
 
 MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
 RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}

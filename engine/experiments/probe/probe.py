@@ -22,13 +22,14 @@ from ...library.again import Draw, Question, Sample
 from ...library.recount import LOGARITHM, Recount, holds
 from ...library.sentences import CORRECT
 from ...runs.record import mask_token
-from ...text.user_table import TableLike, open_table
+from ...text.user_table import Table as UserTable
+from ...text.user_table import TableLike, find_column, needed_column, open_table
 from ...text.word_marks import Mark, WordClass, WordMarks
 from ...views import Table
 from ..experiment import Option
 from ..finished_run import OUTCOMES, descending, item_once
 from ..items import ALL
-from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, refuse_result_names
+from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
 from ..vocabulary import Ranked, Vocabulary
 from .probe_items import (
     DATASET,
@@ -42,7 +43,7 @@ from .probe_items import (
     result_schema,
 )
 from .probe_sentences import Columns, FewValues
-from .probe_stage import ROWS_PER_PART, OwnStimuli
+from .probe_stage import OwnStimuli
 from .probe_views import sections as report_sections
 from .probe_views import tables
 
@@ -290,25 +291,25 @@ class OwnSentences(TableExperiment):
             )
         refuse_undefined(kind, causal=exported.is_causal)
         table = open_table(self.data)
-        columns = Columns.of(
-            table,
-            sentence=self.sentence,
-            target=self.target,
-            group=self.group,
-            cluster=self.cluster,
-            item=self.item,
-        )
+        columns = self.columns(table)
         if len(table.sources) > 1:
             raise InputError(f"{self.data}: a folder of {len(table.sources)} tables; give one of them")
-        results = [ROW, *result_schema(self.top)]
-        refuse_result_names(table.name, table.columns, results)
         check = FewValues(columns, exported.mask_token, table.name)
-        stimuli = table.scan(columns.texts, check, skip_bad=self.skip_bad, rows_per_part=ROWS_PER_PART)
-        refuse_result_names(table.name, list(stimuli.schema), results)  # rows of JSON lines can have further columns
-        stage = OwnStimuli(exported, stimuli, columns, ranked, self.top, kind, self.skip_bad)
+        stimuli = self.scan(table, columns.texts, [ROW, *result_schema(self.top)], check)
+        stage = OwnStimuli(exported, stimuli, columns, ranked, self.top, kind, skip_bad=self.skip_bad)
         if kind is TargetMethod.WHOLE_WORD:
             stage.marks  # noqa: B018 - refuses a vocabulary without marks
         return stage
+
+    def columns(self, table: UserTable) -> Columns:
+        """The columns that are named, else those with the obvious names; an `InputError` if one is missing."""
+        return Columns(
+            needed_column(table, "--sentence", self.sentence, ["sentence"]),
+            find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),),
+            groups=find_columns(table, "--group", self.group, ["group"]),
+            cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
+            item=find_column(table, "--item", self.item, ["item", "pair"]),
+        )
 
     sections = staticmethod(report_sections)
 

@@ -14,8 +14,7 @@ from ...inference.free_text import MASK, one_mask
 from ...text.table_rows import Rows
 from ...text.token_ids import Bucket, TokenSequences
 from ...text.tokenizer import MaskTokenizer
-from ...text.user_table import Table, find_column, needed_column
-from ..own_table import OwnColumns, find_columns
+from ..own_table import OwnColumns
 
 
 @dataclass(frozen=True)
@@ -25,33 +24,6 @@ class Columns(OwnColumns):
     sentence: str  # the sentences, with one mask each
     targets: tuple[str, ...]  # the words that could stand at the mask; each makes an item of its own
     item: str | None = field(default=None, kw_only=True)  # what the rows of one minimal pair share; None without pairs
-
-    @classmethod
-    def of(
-        cls,
-        table: Table,
-        *,
-        sentence: str | None = None,
-        target: str | Sequence[str] = (),
-        group: str | Sequence[str] = (),
-        cluster: str | None = None,
-        item: str | None = None,
-    ) -> "Columns":
-        """Find the columns: those that are named, else those with the obvious names.
-
-        By default `sentence` and `target`; if the table has them, `group`, `cluster`, and as item `item` or `pair`.
-
-        Raises:
-            InputError: The table lacks a column, or a column is named twice.
-        """
-        targets = find_columns(table, "--target", target)
-        return cls(
-            needed_column(table, "--sentence", sentence, ["sentence"]),
-            targets or (needed_column(table, "--target", None, ["target"]),),
-            groups=find_columns(table, "--group", group, ["group"]),
-            cluster=find_column(table, "--cluster", cluster, ["cluster"]),
-            item=find_column(table, "--item", item, ["item", "pair"]),
-        )
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -4,11 +4,10 @@ A part is a range of the table's rows. Each row is read where it lies, so that a
 reads each different sentence of a part once, however many rows and targets it has.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,21 +15,17 @@ import polars as pl
 from ...basics.choices import TargetMethod
 from ...basics.errors import InputError
 from ...basics.printable import counted
-from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
-from ...runs.record import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
+from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.tokenizer import MaskTokenizer
-from ...text.user_table import Stimuli
 from ...text.word_marks import WordMarks
-from ..items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, ROW, TOKENS, TableStage, divided, part_rows
 from ..vocabulary import Ranked, Vocabulary
 from .probe_items import Answers, item_rows, result_schema, summarise, used
 from .probe_sentences import Columns, Encoded, Encoder, Ids, Rows64, mask_faults
 
-ROWS_PER_PART = 2048
 LOGITS_AT_ONCE = 2**22  # 16 MB, and twice that for their exponentials
 _TRIED = 256  # sentences whose time is measured
 
@@ -41,13 +36,10 @@ class OwnStimuli(TableStage[Encoded]):
 
     name: ClassVar[str] = "probe"
 
-    exported: ExportedModel
-    stimuli: Stimuli
     columns: Columns
     ranked: Ranked
     top: int = 1  # how many first choices are kept
     method: TargetMethod = TargetMethod.LEFT_TO_RIGHT
-    skip_bad: bool = False
     logits_at_once: int = LOGITS_AT_ONCE  # how many logits are in memory
 
     @property
@@ -61,25 +53,16 @@ class OwnStimuli(TableStage[Encoded]):
     @property
     def identity(self) -> dict[str, Any]:
         return {
-            **model_identity(self.exported),
-            "data sha256": self.stimuli.sha256,
-            **self.columns.to_json(),
+            **super().identity,
             "vocabulary": self.ranked.name,
             "vocabulary sha256": self.ranked.sha256,
             "top": self.top,
             "method": str(self.method),
-            "skip bad rows": self.skip_bad,
-            "rows per part": self.stimuli.sizes[0],
         }
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {
-            **model_metadata(self.exported),
-            COLUMNS: self.columns.to_json(),
-            "ranked words": list(self.ranked.words),
-            "rows": self.stimuli.n,
-        }
+        return {**super().metadata, "ranked words": list(self.ranked.words), "rows": self.stimuli.n}
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
@@ -116,12 +99,6 @@ class OwnStimuli(TableStage[Encoded]):
                 raise InputError(first)
         say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
-    def files(self) -> Mapping[str, Path]:
-        return {**super().files(), **self.stimuli.paths()}
-
-    def with_files(self, places: Mapping[str, Path]) -> Self:
-        return changed(super().with_files(places), stimuli=self.stimuli.at(places))
-
     def prepare(self, number: int) -> Encoded:
         encoder = Encoder(self.columns, self.exported, self.tokenizer, self.ranked_ids)
         return encoder.encode(self.stimuli.read(number, self.faults))
@@ -139,9 +116,6 @@ class OwnStimuli(TableStage[Encoded]):
             **({"targets of several tokens": several} if several else {}),
             TOKENS: sum(bucket.ids.size for bucket in part.buckets),
         }
-
-    def skipped(self, part: Encoded) -> pl.DataFrame:
-        return part.rows.skipped
 
     def read_some(self, model: LanguageModel, part: Encoded) -> int:
         some = max(part.buckets, key=lambda bucket: bucket.ids.size)

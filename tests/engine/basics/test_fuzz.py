@@ -31,9 +31,9 @@ from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
 from negengine.engine.experiments.data_sets.sources import Source
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
+from negengine.engine.experiments.likelihood.likelihood import Likelihood
 from negengine.engine.experiments.likelihood.likelihood_items import Faults
 from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
-from negengine.engine.experiments.likelihood.likelihood_tables import Columns
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
@@ -229,7 +229,7 @@ def language(folder: Path, _: str) -> None:
 
 
 def read_pairs(folder: Path, file: str) -> object:
-    columns = Columns.of(table := open_table(folder / file))
+    columns = Likelihood(file).columns(table := open_table(folder / file))
     faults = Faults(columns, Encoder(MaskTokenizer.load(folder / "model", "[MASK]")), 12)
     known = table.scan(columns.texts, faults, skip_bad=True, rows_per_part=1)
     return [known.read(part, faults) for part in range(len(known.parts))]

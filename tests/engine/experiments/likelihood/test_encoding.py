@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.experiments.likelihood.likelihood_scores import NO_WORD, Encoder, queries
-from negengine.engine.experiments.likelihood.likelihood_tables import Method
+from negengine.engine.experiments.likelihood.likelihood_scores import NO_WORD, Encoder, Method, queries
 
 TEXTS = ["Anna likes to smoke.", "She is happy to smoker dance.", "He doesn't like to."]
 

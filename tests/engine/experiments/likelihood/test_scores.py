@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from negengine.engine.experiments.likelihood.likelihood_scores import Encoder, causal_logprobs, pseudo_logprobs
-from negengine.engine.experiments.likelihood.likelihood_tables import Method
+from negengine.engine.experiments.likelihood.likelihood_scores import Encoder, Method, causal_logprobs, pseudo_logprobs
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.model import MaskedLM
 from transformers import AutoTokenizer, GPT2LMHeadModel

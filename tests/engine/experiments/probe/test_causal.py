@@ -47,22 +47,8 @@ def plain(causal_checkpoint, family):
     return logprobs
 
 
-@pytest.fixture(scope="module")
-def ask(model, tmp_path_factory):
-    """Runs a probe into a new folder."""
-
-    def run(data, **options):
-        return ng.probe(model, data, output=tmp_path_factory.mktemp("runs") / "run", progress=False, **options)
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def run(ask):
-    return ask(DATA, target=["one", "several"])
-
-
-def test_targets_of_one_and_several_tokens_are_what_pytorch_says(run, ask, plain):
+def test_targets_of_one_and_several_tokens_are_what_pytorch_says(ask, plain, causal_checkpoint, family):
+    run = ask(DATA, target=["one", "several"], top=3)
     assert run.items["target_tokens"].filter(run.items["target_column"] == "several").min() > 1
     for row in run.items.iter_rows(named=True):
         tokens, rows = plain(row["sentence"], row["expected"])
@@ -72,10 +58,14 @@ def test_targets_of_one_and_several_tokens_are_what_pytorch_says(run, ask, plain
         assert row["rank"] == 1 + (rows > own[:, None]).sum(axis=1).max()
         assert row["is_top1"] == (rows.argmax(axis=1) == tokens).all()
         assert row["top1_logprob"] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4 * len(tokens))
+        if len(tokens) == 1:
+            assert row["top3_logprob"] == pytest.approx(np.sort(rows[0])[-3], abs=1e-4)
     alone, same = ask(DATA, target="one").items, run.items.filter(target_column="one")  # decided on the device
     columns = ["row", "expected", "rank", "is_top1", "top1"]
     assert alone.select(columns).equals(same.select(columns))
     assert alone["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
+    assert not ng.verify(run, sample=20, torch=str(causal_checkpoint(family))).damage
+    assert run.sentences()["sentence"].to_list() == [text for text in SENTENCES for _ in range(2)]
 
 
 def test_whole_words_are_what_pytorch_says(ask, plain, model):
@@ -90,32 +80,6 @@ def test_whole_words_are_what_pytorch_says(ask, plain, model):
         assert row["logprob"] == pytest.approx(wanted, abs=1e-3)
 
 
-def test_first_choices_and_ranked_words(ask, plain, tmp_path):
-    (tmp_path / "words.txt").write_text("smoke\ndance\nsing\nFrance\n", "utf-8")
-    found = ask(DATA, target="one", targets=str(tmp_path / "words.txt"), top=3).items
-    for row in found.iter_rows(named=True):
-        words = ["smoke", "dance", "sing", "France"]
-        rows = {word: plain(row["sentence"], word) for word in words}
-        known = {word: own[0][tokens[0]] for word, (tokens, own) in rows.items() if len(tokens) == 1}
-        order = sorted(known, key=known.get, reverse=True)
-        assert [row["top1"], row["top2"], row["top3"]] == order[:3]
-        assert row["rank"] == 1 + order.index(row["expected"])
-        assert row["logprob"] == pytest.approx(
-            known[row["expected"]] - np.logaddexp.reduce(list(known.values())), abs=1e-4
-        )
-
-
-def test_a_run_is_verified_shown_and_merged(run, model, causal_checkpoint, family, tmp_path):
-    found = ng.verify(run, sample=20, torch=str(causal_checkpoint(family)))
-    assert not found.damage
-    assert run.sentences()["sentence"].to_list() == [text for text in SENTENCES for _ in range(2)]
-    shards = [
-        ng.probe(model, DATA, target=["one", "several"], shard=f"{i}/2", output=tmp_path / str(i), progress=False)
-        for i in (1, 2)
-    ]
-    assert ng.merge([shard.folder for shard in shards], tmp_path / "merged").items.equals(run.items)
-
-
 BAD = {
     "She is [MASK] today.": "words follow the mask, and a causal model reads only what stands before it",
     "She is happy.": r"sentence has no \[MASK\]; write \[MASK\] where the target belongs",
@@ -123,17 +87,13 @@ BAD = {
 }
 
 
-def test_a_sentence_that_cannot_be_asked_is_one_line_or_skipped(ask):
+def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model, tmp_path):
+    """Llama begins each text with a token of its own; GPT-2 does not, unless its export was made with --bos."""
     for sentence, message in BAD.items():
         with pytest.raises(InputError, match=rf"^the frame, row 2: {message}$"):
             ask({"sentence": [SENTENCES[0], sentence], "target": ["smoke", "smoke"]})
     found = ask({"sentence": [SENTENCES[0], *BAD], "target": ["smoke"] * 4}, skip_bad=True)
-    assert found.items["row"].to_list() == [1]
-    assert found.skipped["row"].to_list() == [2, 3, 4]
-
-
-def test_what_is_not_defined_is_refused(ask, model, tmp_path):
-    """Llama begins each text with a token of its own; GPT-2 does not, unless its export was made with --bos."""
+    assert (found.items["row"].to_list(), found.skipped["row"].to_list()) == ([1], [2, 3, 4])
     with pytest.raises(InputError, match="all-masks needs a masked model: a causal model reads one token after the"):
         ask(DATA, target="several", method="all-masks")
     (tmp_path / "words.txt").write_text("smoke\ndance\n", "utf-8")
