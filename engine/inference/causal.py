@@ -1,16 +1,11 @@
 """An exported causal language model: it predicts the next token from those before it.
 
 It answers the same calls as a masked model. A sentence is its token ids up to and including a mask, which has an id
-outside the vocabulary (`CausalTokenizer`). Only what stands before the mask is read, so the last row of the graph is
-the one that is asked for. A mask in the middle of the ids is allowed, too: then what stands behind it is ignored.
-
-`token_logprobs` gives the log-probability of every token after the first in one run. The graph computes the rows that
-enter the vocabulary projection (its output `hidden`), and a second graph (`model.vocabulary.onnx`) projects some rows
-at a time: so memory does not grow with the number of tokens times the size of the vocabulary.
+outside the vocabulary (`CausalTokenizer`). Only what stands before the mask is read.
 
 All verbs of one [NAME, PROF] pair follow each other in a run, and their sentences share the first half of their tokens.
-The keys and values of these tokens are the same in all of them, so they are computed once for a group
-(`common_prefixes`). With gpt2's shape, 85 sentences of 15 tokens that share 9 take 0.39 of the time (one thread).
+The keys and values of these tokens are computed once for a group (`common_prefixes`): with gpt2's shape, 85 sentences
+of 15 tokens that share 9 take 0.39 of the time (one thread).
 """
 
 import math
@@ -70,7 +65,8 @@ class CausalLM(LanguageModel):
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
         """The natural logarithm of the probability of all tokens but the first, each given those before it.
 
-        From ids int32 [n, L] without masks to float32 [n, L - 1].
+        From ids int32 [n, L] without masks to float32 [n, L - 1]. A second graph projects some rows at a time to the
+        vocabulary, so memory does not grow with the number of tokens times the size of the vocabulary.
 
         Raises:
             InputError: An id is outside the vocabulary.
@@ -111,9 +107,9 @@ class CausalLM(LanguageModel):
 
     def _run(self, asked: Asked, decisions: Decisions, advance: Advance) -> None:
         ids, mask_position, expected = asked
-        # what sentences share is computed once for all of them
-        groups = common_prefixes(ids) if self._sharing is not None else None
-        if groups is None or self._sharing is None or int(mask_position.min()) < groups.length:
+        sharing = self._sharing
+        groups = common_prefixes(ids) if sharing else None
+        if sharing is None or groups is None or int(mask_position.min()) < groups.length:
             super()._run(asked, decisions, advance)
             return
         parts = [part for bounds in pairwise(groups.bounds.tolist()) for part in self._parts(*bounds, ids, groups)]
@@ -126,7 +122,7 @@ class CausalLM(LanguageModel):
             }
             for part in parts
         ]
-        for part, (top, logits) in zip(parts, self._sharing.fetch(OUTPUTS, feeds), strict=True):
+        for part, (top, logits) in zip(parts, sharing.fetch(OUTPUTS, feeds), strict=True):
             decisions.ids[part], decisions.logits[part] = top, logits
         advance(len(ids))
 

@@ -1,12 +1,8 @@
 """The machine that this process runs on, what its kind of processor decides, and the energy that it uses.
 
 Nothing here names a host or a user. Which fp32 graph runs, and what `auto` expects of int8, is a rule by instruction
-set, not a stopwatch: every machine of a kind chooses alike, however busy it is. BENCHMARKS.md ("Kernels of other
-processors") has the measurements behind it.
-
-Energy comes from the processor's counters (RAPL; on Linux, often only the administrator may read them) and from the
-driver's (NVML) for CUDA devices. Missing values are not estimated. A counter is that of a whole processor or device:
-what other programs use at the same time is in it, too.
+set, so every machine of a kind chooses alike, however busy it is; BENCHMARKS.md has the measurements behind it. Energy
+comes from the counters of the processor (RAPL) and of CUDA devices (NVML): what other programs use is in it, too.
 """
 
 import platform

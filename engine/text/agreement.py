@@ -24,6 +24,10 @@ class Beginnings:
     before: tuple[str, ...]
     unless: tuple[str, ...] = ()  # words that begin so are not in it, although one of `before` fits
 
+    @classmethod
+    def of(cls, rule: "_Elisions | Article") -> "Beginnings":
+        return cls(*(tuple(word.lower() for word in words) for words in (rule.before, rule.unless)))
+
     def __contains__(self, word: str) -> bool:
         return _longest(word.lower(), self.before) > _longest(word.lower(), self.unless)
 
@@ -72,9 +76,7 @@ class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unless: Texts = ()
 
     def fits(self, gender: str, word: str) -> bool:
-        return self.gender in {"", gender} and (
-            not self.before or word in Beginnings(_lower(self.before), _lower(self.unless))
-        )
+        return self.gender in {"", gender} and (not self.before or word in Beginnings.of(self))
 
 
 class VerbEndings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,12 +123,11 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
 def _elisions(file: TomlFile) -> tuple[Elision, ...]:
     found: dict[str, tuple[tuple[str, Beginnings], ...]] = {}
     for number, rule in enumerate(file.convert("elision", _Elisions)):
-        following = Beginnings(_lower(rule.before), _lower(rule.unless))
         for word, form in rule.words.items():
             if not word.isalpha() or word != word.lower() or " " in form or not form.isprintable():
                 where = file.line_of("elision", number, "words")
                 raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
-            found[word] = (*found.get(word, ()), (form, following))
+            found[word] = (*found.get(word, ()), (form, Beginnings.of(rule)))
     return tuple(Elision(word, forms) for word, forms in found.items())
 
 
@@ -139,7 +140,3 @@ def _endings(file: TomlFile, genders: tuple[str, ...]) -> tuple[dict[str, str], 
             )
         rules.append({gender: str(rule[gender]) for gender in genders})
     return tuple(rules)
-
-
-def _lower(words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word.lower() for word in words)

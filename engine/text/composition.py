@@ -1,11 +1,7 @@
-"""Token ids of millions of sentences without tokenizing them.
+"""The token ids of sentences, put together from the ids of their fillers instead of tokenized one by one.
 
 Sentences of one pattern differ in their fillers only. So each filler is tokenized once, in an example sentence, the
-template. A span is the part of the template that one filler replaces; it has a table with the token ids of every
-filler. All other sentences are put together from these tables by indexing. Fillers have different numbers of tokens, so
-sentences do, too. Sentences whose fillers have the same numbers of tokens in all spans have the same layout, and are
-written together, one column at a time.
-
+template; a span is the part of the template that one filler replaces. All other sentences are put together by indexing.
 Not every tokenizer allows this. Therefore `composer` compares sentences that cover every filler with the tokenizer's
 own. If one of them differs, every sentence is tokenized.
 

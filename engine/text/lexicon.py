@@ -89,21 +89,9 @@ class Lexicon:
 
 
 def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon:
-    """Read a lexicon folder, or the bundled English lexicon.
+    """Read a lexicon folder, or the bundled English lexicon; `docs/languages.md` says which files it may hold.
 
-    Args:
-        folder: Holds names_female.txt, names_male.txt, professions.txt and verbs.txt, and optionally
-
-            articles.txt          what a profession begins with; empty where the language has no articles
-            pronouns.txt          lines `GENDER = pronoun`; the names of each gender are in names_GENDER.txt
-            professions_GENDER.txt  one for each gender instead of professions.txt; line n of each is one profession
-            slot_SLOT.txt         words of another slot {SLOT}: one word per line, of which each [NAME, PROF] pair gets
-                                  one; or lines `GENDER = form`, which agree with who fills {PRON}
-            agreement.toml        the rules of the language; see `agreement.py`
-
-            A line of verbs.txt is a verb, or `CONTEXT = FORM, FORM`: its form in the context, and those at the mask.
-
-            Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken.
+    Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken.
 
     Raises:
         InputError: A file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file only),

@@ -1,15 +1,10 @@
 """A model's own tokenizer: for sentences with one mask, and for the sentences of a causal model, which end in a mask.
 
 A causal model predicts the next token from those before it. So a sentence is what stands before its mask, and then the
-mask. What follows the mask is not read: a full stop is dropped, and a text with words there is refused. The mask has an
-id outside the vocabulary, which no graph ever gets: composition, buckets and display treat it as any other mask.
-
-    "She is happy to [MASK]."  ->  She Ġis Ġhappy Ġto [MASK]           GPT-2
-                                   <s> ▁She ▁is ▁happy ▁to [MASK]      Llama
-
-The space before the mask belongs to the next token ("Ġsmoke", "▁smoke"), so it is dropped with the mask. Tokens that a
-tokenizer puts before every text (the `<s>` of Llama, the `</s>` of OPT) stay; those that it puts behind are dropped, as
-the text goes on.
+mask, whose id is outside the vocabulary: no graph ever gets it. What follows the mask is not read: a full stop is
+dropped, and a text with words there is refused. The space before the mask belongs to the next token ("Ġsmoke",
+"▁smoke"), so it is dropped with the mask. Tokens that a tokenizer puts before every text (the `<s>` of Llama) stay;
+those that it puts behind are dropped, as the text goes on.
 """
 
 from collections.abc import Sequence

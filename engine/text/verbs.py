@@ -21,10 +21,9 @@ def mask_fillers(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The mono-token verbs: verbs that are one token at the mask (see `MaskTokenizer.word_tokens`).
 
-    Where the mask starts a sentence, the verb begins with a capital, as every other filler does. The main form of a
-    verb must be one token, since ranks and log-probabilities are its own. Another accepted form (`further`, of each
-    verb) that is not one token drops out. By the convention `BARE` the verb must be one token alone, too; the token to
-    expect at the mask is that of the sentence all the same.
+    The main form of a verb must be one token, since ranks and log-probabilities are its own. Another accepted form
+    (`further`, of each verb) that is not one token drops out. By the convention `BARE` the verb must be one token
+    alone, too; the token to expect at the mask is that of the sentence all the same.
 
     Returns:
         int64 [m], the mono-token verbs' indices in verbs, ascending, and int32 [m], the token of each; where a verb has
