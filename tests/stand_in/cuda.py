@@ -53,7 +53,7 @@ NUMBERS = {
     "cuDeviceGetCount": "DEVICES",
 }
 
-BODIES = {
+BODIES = {  # of one or several functions
     "cudaGetDevice": "(int *out) { *out = device; return 0; }",
     "cudaSetDevice": "(int wanted) { device = wanted; return 0; }",
     "cudaGetDeviceProperties": """(struct properties *out) {
@@ -72,22 +72,16 @@ BODIES = {
 }""",
     "cudaMemGetInfo": "(size_t *left, size_t *all) { *left = *all = 140ul << 30; return 0; }",
     "cuDeviceTotalMem_v2": "(size_t *out) { *out = 140ul << 30; return 0; }",
-    "cudaMalloc": "(void **out, size_t n) { return fresh(out, n); }",
-    "cudaMallocHost": "(void **out, size_t n) { return fresh(out, n); }",
-    "cudaHostAlloc": "(void **out, size_t n) { return fresh(out, n); }",
-    "cudaFree": "(void *p) { free(p); return 0; }",
-    "cudaFreeHost": "(void *p) { free(p); return 0; }",
-    "cudaMemcpy": "(void *to, void *from, size_t n) { memmove(to, from, n); return 0; }",
-    "cudaMemcpyAsync": "(void *to, void *from, size_t n) { memmove(to, from, n); return 0; }",
-    "cudaMemset": "(void *to, int value, size_t n) { memset(to, value, n); return 0; }",
-    "cudaMemsetAsync": "(void *to, int value, size_t n) { memset(to, value, n); return 0; }",
+    "cudaMalloc cudaMallocHost cudaHostAlloc": "(void **out, size_t n) { return fresh(out, n); }",
+    "cudaFree cudaFreeHost": "(void *p) { free(p); return 0; }",
+    "cudaMemcpy cudaMemcpyAsync": "(void *to, void *from, size_t n) { memmove(to, from, n); return 0; }",
+    "cudaMemset cudaMemsetAsync": "(void *to, int value, size_t n) { memset(to, value, n); return 0; }",
     "cudaStreamIsCapturing": "(void *stream, int *out) { *out = 0; return 0; }",
     "cudaEventElapsedTime": "(float *out) { *out = 1; return 0; }",
     "cudaFuncGetAttributes": "(void *out) { memset(out, 0, 64); ((int *)out)[6] = 1024; return 0; }",
     "cudaPointerGetAttributes": "(void *out) { memset(out, 0, 32); return 0; }",
     "cudaMemPoolGetAttribute": "(void *pool, int which, uint64_t *out) { *out = 0; return 0; }",
-    "cudaGetErrorName": '(void) { return (long)"stand-in error"; }',
-    "cudaGetErrorString": '(void) { return (long)"stand-in error"; }',
+    "cudaGetErrorName cudaGetErrorString": '(void) { return (long)"stand-in error"; }',
     "__cudaRegisterFatBinary": "(void) { void *p; handle(&p); return (long)p; }",
     "__cudaPopCallConfiguration": """(void *grid, void *block, size_t *shared) {
   memset(grid, 0, 12); memset(block, 0, 12); *shared = 0; return 0;
@@ -96,12 +90,11 @@ BODIES = {
   *out = 0; if (status) *status = 1; return 0;
 }""",
     "cublasGetMathMode": "(void *handle, int *out) { *out = 0; return 0; }",
-    "cublasGetStatusName": '(void) { return (long)"stand-in"; }',
-    "cublasGetStatusString": '(void) { return (long)"stand-in"; }',
+    "cublasGetStatusName cublasGetStatusString cudnnGetErrorString": '(void) { return (long)"stand-in"; }',
     "cudnnGetVersion": "(void) { return 92800; }",
     "cudnnGetCudartVersion": "(void) { return 13000; }",
-    "cudnnGetErrorString": '(void) { return (long)"stand-in"; }',
 }
+BODY_OF = {name: body for names, body in BODIES.items() for name in names.split()}
 
 UNVERSIONED = ("libcuda.so.1", "libcurand.so.10", "libcudnn.so.9")
 
@@ -143,7 +136,7 @@ def source(name: str) -> str:
         return f"long {name}(void **out) {{ return handle(out); }}"
     if name in NUMBERS:
         return f"long {name}(int *out) {{ *out = {NUMBERS[name]}; return 0; }}"
-    return f"long {name}{BODIES.get(name, '(void) { return 0; }')}"
+    return f"long {name}{BODY_OF.get(name, '(void) { return 0; }')}"
 
 
 def build(folder: Path) -> None:
