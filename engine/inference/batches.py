@@ -2,7 +2,7 @@
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -51,13 +51,6 @@ class Batch:
 def sentences_in(batch_tokens: int, length: int) -> int:
     """Number of sentences of a length in a full batch."""
     return max(1, batch_tokens // length)
-
-
-def rows_by_length(encoded: Sequence[Sized]) -> Iterator[NDArray[np.int64]]:
-    """The positions of sentences with the same number of tokens, int64 [n], from the shortest to the longest."""
-    lengths = np.array([len(ids) for ids in encoded])
-    for length in np.unique(lengths):
-        yield np.flatnonzero(lengths == length)
 
 
 class Runner(ABC):

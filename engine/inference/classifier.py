@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ..basics.choices import Task
 from ..basics.errors import InputError
+from ..text.token_ids import rows_by_length
 from ..text.tokenizer import load_tokenizer
 from . import tally
-from .batches import Advance, Feeds, ignored, rows_by_length, sentences_in
+from .batches import Advance, Feeds, ignored, sentences_in
 from .exported import PRECISIONS, ExportedModel
 from .free_text import refuse_padding
 from .model import Ids, OpenedModel

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..basics.errors import InputError
-from ..text.token_ids import Bucket
+from ..text.token_ids import Bucket, in_buckets
 from ..text.tokenizer import MaskTokenizer
-from .batches import Result, rows_by_length
+from .batches import Result
 from .exported import ExportedModel, refuse_too_long
 from .model import LanguageModel
 
@@ -27,13 +27,9 @@ def encode_texts(
         InputError: A text has no mask or several, holds the padding token, or is too long.
     """
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
-    positions = np.empty(len(texts), np.int32)
-    for row, ids in enumerate(encoded):
-        positions[row] = one_mask(exported, tokenizer, ids, locations[row] if locations else repr(texts[row]))
-    return [
-        Bucket(rows=rows, ids=np.stack([encoded[row] for row in rows]), mask_position=positions[rows])
-        for rows in rows_by_length(encoded)
-    ]
+    places = locations or list(map(repr, texts))
+    masks = [one_mask(exported, tokenizer, ids, place) for ids, place in zip(encoded, places, strict=True)]
+    return list(in_buckets(encoded, np.array(masks, np.int32)))
 
 
 def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.int32], what: str) -> int:

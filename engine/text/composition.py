@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..basics.errors import InputError
 from .keys import checked_seed, string_keys
 from .pattern import MASK, Hole, Pattern
-from .token_ids import Bucket, n_sentences
+from .token_ids import Bucket, in_buckets, n_sentences
 from .tokenizer import MaskTokenizer
 
 RANDOM_COMBINATIONS = 2_000
@@ -225,11 +225,8 @@ class WholeSentenceComposer:
 
     def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
         sentences = self.tokenizer.encode_masked(self.texts(fillers))
-        lengths = np.array([len(ids) for ids in sentences])
-        for length in np.unique(lengths):
-            rows = np.flatnonzero(lengths == length)
-            ids = np.stack([sentences[row] for row in rows])
-            yield Bucket(rows, ids, (ids == self.tokenizer.mask_id).argmax(axis=1).astype(np.int32))
+        masks = [int((ids == self.tokenizer.mask_id).argmax()) for ids in sentences]
+        return in_buckets(sentences, np.array(masks, np.int32))
 
 
 Composer = SlotwiseComposer | WholeSentenceComposer

@@ -1,6 +1,6 @@
 """Token ids as arrays: sentences of one length in a bucket, and words as sequences of one or more tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,19 @@ class Bucket:
     rows: NDArray[np.int64]  # int64 [n], their positions in the filler arrays they were composed from
     ids: NDArray[np.int32]  # int32 [n, length], C-contiguous, special tokens included, no padding
     mask_position: NDArray[np.int32]  # int32 [n], the column of each sentence's mask
+
+
+def rows_by_length(encoded: Sequence[Sized]) -> Iterator[NDArray[np.int64]]:
+    """The positions of sentences with the same number of tokens, int64 [n], from the shortest to the longest."""
+    lengths = np.array([len(ids) for ids in encoded])
+    for length in np.unique(lengths):
+        yield np.flatnonzero(lengths == length)
+
+
+def in_buckets(sentences: Sequence[NDArray[np.int32]], mask_position: NDArray[np.int32]) -> Iterator[Bucket]:
+    """The ids of sentences, int32 [length] each, by length, with the position of each mask, int32 [n]."""
+    for rows in rows_by_length(sentences):
+        yield Bucket(rows, np.stack([sentences[row] for row in rows]), mask_position[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
-from ...inference.batches import rows_by_length
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
+from ...text.token_ids import rows_by_length
 from ...text.tokenizer import MaskTokenizer
 
 

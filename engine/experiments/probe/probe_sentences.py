@@ -8,11 +8,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.errors import InputError
-from ...inference.batches import rows_by_length
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK, one_mask
 from ...text.table_rows import Rows
-from ...text.token_ids import Bucket, TokenSequences
+from ...text.token_ids import Bucket, TokenSequences, in_buckets
 from ...text.tokenizer import MaskTokenizer
 from ..own_table import OwnColumns
 
@@ -107,10 +106,7 @@ class Encoder:
             rows,
             texts=[texts[own] for own in used.tolist()],
             sentence=np.repeat(sentence.astype(np.int64), len(self.columns.targets)),
-            buckets=[
-                Bucket(group, np.stack([own_ids[row] for row in group]), masks[group])
-                for group in (rows_by_length(own_ids) if own_ids else ())
-            ],
+            buckets=list(in_buckets(own_ids, masks)),
             words=TokenSequences.of(words),
         )
 
