@@ -27,9 +27,9 @@ def encode_texts(
         InputError: A text has no mask or several, holds the padding token, or is too long.
     """
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
-    places = locations or list(map(repr, texts))
-    masks = [one_mask(exported, tokenizer, ids, place) for ids, place in zip(encoded, places, strict=True)]
-    return list(in_buckets(encoded, np.array(masks, np.int32)))
+    for row, ids in enumerate(encoded):
+        one_mask(exported, tokenizer, ids, locations[row] if locations else repr(texts[row]))
+    return list(in_buckets(encoded, tokenizer.mask_id))
 
 
 def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.int32], what: str) -> int:

@@ -224,9 +224,7 @@ class WholeSentenceComposer:
         return self.tokenizer.n_special_tokens() + fixed + bound + 1  # the mask
 
     def compose(self, fillers: Mapping[str, NDArray[np.int64]]) -> Iterator[Bucket]:
-        sentences = self.tokenizer.encode_masked(self.texts(fillers))
-        masks = [int((ids == self.tokenizer.mask_id).argmax()) for ids in sentences]
-        return in_buckets(sentences, np.array(masks, np.int32))
+        return in_buckets(self.tokenizer.encode_masked(self.texts(fillers)), self.tokenizer.mask_id)
 
 
 Composer = SlotwiseComposer | WholeSentenceComposer

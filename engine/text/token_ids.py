@@ -23,10 +23,11 @@ def rows_by_length(encoded: Sequence[Sized]) -> Iterator[NDArray[np.int64]]:
         yield np.flatnonzero(lengths == length)
 
 
-def in_buckets(sentences: Sequence[NDArray[np.int32]], mask_position: NDArray[np.int32]) -> Iterator[Bucket]:
-    """The ids of sentences, int32 [length] each, by length, with the position of each mask, int32 [n]."""
+def in_buckets(sentences: Sequence[NDArray[np.int32]], mask_id: int) -> Iterator[Bucket]:
+    """Sentences with one mask each, int32 [length], by length."""
     for rows in rows_by_length(sentences):
-        yield Bucket(rows, np.stack([sentences[row] for row in rows]), mask_position[rows])
+        ids = np.stack([sentences[row] for row in rows])
+        yield Bucket(rows, ids, (ids == mask_id).argmax(axis=1).astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,13 +100,11 @@ class Encoder:
         )
         rows, sentence = _without(rows, sentence, target_faults)
         used, sentence = np.unique(sentence, return_inverse=True)
-        own_ids = [ids[own] for own in used.tolist()]
-        masks = np.array([np.argmax(own == self.tokenizer.mask_id) for own in own_ids], np.int32)
         return Encoded(
             rows,
             texts=[texts[own] for own in used.tolist()],
             sentence=np.repeat(sentence.astype(np.int64), len(self.columns.targets)),
-            buckets=list(in_buckets(own_ids, masks)),
+            buckets=list(in_buckets([ids[own] for own in used.tolist()], self.tokenizer.mask_id)),
             words=TokenSequences.of(words),
         )
 

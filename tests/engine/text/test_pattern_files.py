@@ -107,6 +107,9 @@ BAD_FILES = [
     (SELECTING.replace("likes to {ACT}", "likes to\u200b{ACT}"), "6: the character U+200B in "),
     (SELECTING.replace('"selecting"', "selecting"), "5: not valid TOML: Invalid value"),
     (b'name = "mine"\n# caf\xe9\n', "2: byte 0xe9 is not UTF-8"),
+    (SELECTING.replace("likes", "likes " * 400), "6: 2,4"),  # characters; a sentence has at most 2,000
+    (SELECTING + SECOND * 500, " 501 patterns; a set has at most 500"),
+    (f"{SELECTING}x = {'[' * 2_000}", " not valid TOML: nested too deeply"),
 ]
 
 
