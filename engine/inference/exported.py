@@ -197,8 +197,7 @@ class ExportedModel:
 
 def graph_precision(graph: Path) -> str:
     """The precision of a graph of an export, one of `PRECISIONS`."""
-    words = {LOW_PRECISION["cpu"]: "int8", LOW_PRECISION["cuda"]: "fp16"}
-    return words.get(graph.name, REFERENCE)
+    return {LOW_PRECISION["cpu"]: "int8", LOW_PRECISION["cuda"]: "fp16"}.get(graph.name, REFERENCE)
 
 
 def _together(digests: dict[str, str]) -> str:
