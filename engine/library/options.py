@@ -14,7 +14,7 @@ from ..runs.processes import Processes
 from ..runs.progress import Reporter
 from ..runs.results import command_for
 from ..runs.session import PYTHON, Session
-from ..runs.shard import Shard, find_shard, is_automatic, is_guessed
+from ..runs.shard import AUTO, Shard, find_shard, is_automatic
 from .call import of_export, of_model
 from .model import Model, opening_of
 
@@ -111,7 +111,7 @@ def folder_of(options: RunOptions, whole: Path) -> Path:
     if given and not is_automatic(options.get("shard") or ""):
         return Path(str(given))
     base = Path(str(given)) if given else whole
-    if is_guessed(options.get("shard")):
+    if options.get("shard") == AUTO:  # the environment alone says how many there are
         refuse_other_division(base, shard)
     return with_suffix(base, shard)
 

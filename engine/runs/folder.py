@@ -43,7 +43,7 @@ from .record import (
     write_session,
 )
 from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
-from .session import Clock, Session, count_part, ended_early
+from .session import Clock, Session, ended_early
 from .shard import Shard
 from .stage import Choices, Files, Publish
 
@@ -177,7 +177,9 @@ class RunFolder:
             part = part.with_findings(before)
         PartFiles.of(self.folder, self.stage, number).write(part)
         self._finished[number] = part.marker
-        count_part(self.session, part.tally)
+        self.session.parts += 1
+        self.session.sentences += part.tally.sentences
+        self.session.tokens += part.tally.tokens
         self._save_session()  # with every part, so that a process that is killed leaves its time until now
 
     @property
@@ -236,9 +238,6 @@ class RunFolder:
             self._save()
             replace_sessions(self.folder, stage, record.sessions)
             write_done(self.folder, stage, record.done)
-
-    def take_sessions(self, sessions: list[Session]) -> None:
-        replace_sessions(self.folder, self.stage, sessions)
 
     def begin(self) -> None:
         """Record that this process works: not done for one that finds everything finished."""

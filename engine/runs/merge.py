@@ -23,7 +23,7 @@ from ..basics.printable import counted
 from ..basics.reading import paths_in
 from .folder import RunFolder
 from .part import EncodedPart, PartFiles
-from .record import StageRecord, differences, read_run
+from .record import StageRecord, differences, read_run, replace_sessions
 from .results import resume_hint, shard_command
 from .session import Session
 from .shard import Shard
@@ -71,7 +71,8 @@ def gather(
         for stage in first.earlier_stages:
             run.carry_stage(first.folder, stage)
         if not run.is_finished:
-            run.take_sessions([replace(own, shard=str(s.shard)) for s in found for own in s.record.sessions])
+            sessions = [replace(own, shard=str(s.shard)) for s in found for own in s.record.sessions]
+            replace_sessions(output, first.stage, sessions)
         owners = {number: shard for shard in found for number in shard.parts}
         calibrations = {  # a shard without a part has none
             str(shard.shard): shard.record.calibration

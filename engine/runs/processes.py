@@ -65,7 +65,7 @@ class Processes:
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
                 index, message = inbox.get()
-                (description,) = children[index].expect("opened", message)
+                (description,) = children[index].content(message)
                 say(f"{children[index].name}: {opened(description)}")
                 descriptions[index] = {**description, **worker(self.devices[index], threads[index])}
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))])
@@ -84,7 +84,7 @@ class _Pool:
         while (answer := self.inbox.get())[1] is not None and answer[1][0] == "say":
             say(answer[1][1])
         index, message = answer
-        (choices,) = self.children[index].expect("chosen", message)
+        (choices,) = self.children[index].content(message)
         return cast("Choices", choices)
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
@@ -112,7 +112,7 @@ class _Pool:
             if message is not None and message[0] == "advance":
                 advance(*message[1:])
                 continue
-            number, part = child.expect("part", message)
+            number, part = child.content(message)
             running -= 1
             give(child)
             finish(number, part)
@@ -154,16 +154,14 @@ class _Child:
             pickle.dump(command, self.stdin)
             self.stdin.flush()
 
-    def expect(self, kind: str, message: Any) -> tuple[Any, ...]:
-        """The content of a message of this kind; raises what the process says instead."""
+    def content(self, message: Any) -> tuple[Any, ...]:
+        """What a message holds; raises an error that the process tells, or that it has ended."""
         if message is None:
             raise InputError(f"--device {self.name}: its process {_end(self.process.wait())}; {_RESUME}")
         if message[0] == "refused":
             raise InputError(message[1])
         if message[0] == "failed":
             raise RuntimeError(f"--device {self.name}: {message[1]}")
-        if message[0] != kind:
-            raise RuntimeError(f"--device {self.name}: {message[0]} in place of {kind}")
         return tuple(message[1:])
 
 

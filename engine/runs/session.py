@@ -17,7 +17,6 @@ from ..basics.paths import without_home_inside
 from ..basics.versions import deciding_versions, own_version, source_commit
 from ..inference.device import CPU
 from ..inference.machine import EnergyMeter, machine
-from ..inference.tally import Tally
 from .stage import Choices
 
 PYTHON = "python"
@@ -101,10 +100,3 @@ def ended_early(session: Session, error: BaseException) -> None:
         return
     said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {first_line(error)}"
     session.failed = shortened(without_home_inside(said))
-
-
-def count_part(session: Session, tally: Tally) -> None:
-    """Add a finished part, and what the models have run for it."""
-    session.parts += 1
-    session.sentences += tally.sentences
-    session.tokens += tally.tokens

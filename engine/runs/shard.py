@@ -150,11 +150,6 @@ def is_automatic(text: str) -> bool:
     return text == AUTO or text.startswith(f"{AUTO}:")
 
 
-def is_guessed(text: str | None) -> bool:
-    """Whether the environment alone says how many shards there are."""
-    return text == AUTO
-
-
 def find_shard(text: str, environment: Environment | None = None) -> Shard:
     """Read `I/N`, `auto` or `auto:FIRST-LAST[:STEP]`.
 

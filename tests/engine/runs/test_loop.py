@@ -19,7 +19,7 @@ from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
-from negengine.engine.runs.session import Session
+from negengine.engine.runs.session import INTERRUPTED, Session
 from negengine.engine.runs.shard import Shard
 from small_stages import Batched, InterruptedAfter, Margins, Squares, record, results, run, watched
 
@@ -64,15 +64,22 @@ def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path, f
         run(Squares(), tmp_path, NoExecutor())
 
 
-@pytest.mark.parametrize("fault", ["refuse", "fail", "interrupt"])
-def test_a_run_that_ends_early_is_resumed_to_the_same_bytes(tmp_path, fault):
+@pytest.mark.parametrize(
+    ("fault", "error", "reason"),
+    [
+        ("refuse", InputError, "--batch-tokens 16: too few"),
+        ("fail", ZeroDivisionError, "ZeroDivisionError: nobody expected this"),
+        ("interrupt", KeyboardInterrupt, INTERRUPTED),
+    ],
+)
+def test_a_run_that_ends_early_says_why_and_is_resumed_to_the_same_bytes(tmp_path, fault, error, reason):
     whole = results(run(Squares(), tmp_path / "whole"))
-    error = {"refuse": InputError, "fail": ZeroDivisionError, "interrupt": KeyboardInterrupt}[fault]
     with pytest.raises(error):
         run(Squares(fault=fault, at=2), tmp_path / "cut")
     assert 1 <= len(results(tmp_path / "cut")) / 2 < 4
     run(Squares(), tmp_path / "cut")
     assert results(tmp_path / "cut") == whole
+    assert [session.failed for session in record(tmp_path / "cut", Squares).sessions] == [reason, None]
 
 
 def test_a_stage_without_parts_is_finished(tmp_path):
@@ -92,9 +99,6 @@ def test_earlier_stages_are_carried_into_the_folder(tmp_path):
     )
     assert list(read_run(tmp_path / "second").stages) == ["squares", "margins"]
     assert finished_stage(tmp_path / "second", "squares").files == record(tmp_path / "first", Squares).files
-
-
-# ---------------------------------------------------------------- what is recorded and shown
 
 
 def test_precision_device_and_command_are_on_disk_before_the_first_part_is_decided(tmp_path):
@@ -132,9 +136,6 @@ def test_progress_begins_with_what_is_done_already(tmp_path):
     assert "checked" in lines
 
 
-# ---------------------------------------------------------------- shards
-
-
 def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
     whole = results(run(Squares(parts=1), tmp_path / "whole"))
     for i, executor in ((1, None), (2, NoExecutor())):
@@ -143,8 +144,6 @@ def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
     assert results(tmp_path / "merged") == whole
     assert record(tmp_path / "merged", Squares).calibration == record(tmp_path / "whole", Squares).calibration
 
-
-# ---------------------------------------------------------------- margins
 
 ASKS = (0.0, 0.0, 0.7, 0.0, 0.9, 0.0)
 
@@ -183,9 +182,6 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
     assert results(tmp_path / "merged") == whole
     merge(shards, tmp_path / "merged", {"margins": Margins.publish})  # finished, so nothing is left to refuse
     assert results(tmp_path / "merged") == whole
-
-
-# ---------------------------------------------------------------- batches
 
 
 def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):

@@ -85,8 +85,6 @@ def test_what_a_process_cannot_open_or_read_is_told(tmp_path, stage, error, mess
     assert read_run(tmp_path).stages == {}
 
 
-# ---------------------------------------------------------------- the first process ends
-
 RUN = """
 import sys
 sys.path[:0] = sys.argv[1:2]

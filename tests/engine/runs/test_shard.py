@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.runs.shard import Shard, find_shard, is_guessed
+from negengine.engine.runs.shard import Shard, find_shard
 from negengine.engine.runs.stage import part_ranges
 
 
@@ -157,7 +157,3 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
 def test_what_does_not_say_enough_is_refused(text, environment, message):
     with pytest.raises(InputError, match=message):
         find_shard(text, environment)
-
-
-def test_only_auto_alone_is_guessed():
-    assert [is_guessed(text) for text in ("auto", "auto:0-3", "1/4", None)] == [True, False, False, False]

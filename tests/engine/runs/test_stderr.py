@@ -60,10 +60,10 @@ def test_lines_of_several_threads_stay_whole(tmp_path):
     with (tmp_path / "log").open("w", encoding="utf-8") as log:
         stderr = Stderr(log)
         with ThreadPoolExecutor(3) as threads:
-            written = threads.map(stderr.write, [letter * 2000 + "\n" for _ in range(20) for letter in "abc"])
-        assert set(written) == {2001}
+            written = threads.map(stderr.write, [letter * 20_000 + "\n" for _ in range(20) for letter in "abc"])
+        assert set(written) == {20_001}
     lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
-    assert sorted(lines) == sorted(letter * 2000 for letter in "abc" for _ in range(20))
+    assert sorted(lines) == sorted(letter * 20_000 for letter in "abc" for _ in range(20))
 
 
 def test_a_full_disk_behind_stderr_does_not_change_the_exit_status():
