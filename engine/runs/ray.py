@@ -32,7 +32,7 @@ from ..basics.atomic import make_folder, sha256, write_bytes
 from ..basics.errors import InputError, check_number, first_line, needs_extra
 from ..basics.option import Opening
 from ..basics.printable import counted
-from ..basics.reading import MissingFileError, files_below, is_file
+from ..basics.reading import files_below, is_file
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
 from ..inference.device import CPU, Device, cpu_threads
@@ -109,8 +109,7 @@ class Ray:
         usual = room(cpus or 1e-6) if cpus or gpus else sum(own >= 1 for own, _ in nodes)
         workers = self.workers or max(usual, 1)
         if cpus is None:  # the most whole ones with which all find room
-            most = int(max(own for own, _ in nodes))
-            cpus = next((share for share in range(most, 1, -1) if room(share) >= workers), 1)
+            cpus = next((share for share in range(int(max(nodes)[0]), 1, -1) if room(share) >= workers), 1)
         if room(cpus) < workers:
             each = f"with {cpus:g} CPUs and {gpus:g} GPUs each; ask for less"
             raise InputError(f"--ray: {has}: room for {room(cpus)} of {counted(workers, 'worker')} {each}")
@@ -131,7 +130,7 @@ def connected(address: str) -> Iterator[Any]:
         if (place := _ADDRESS.fullmatch(address)) and place["port"]:
             socket.create_connection((place["host"].strip("[]"), int(place["port"])), timeout=5).close()
     except (OSError, OverflowError) as error:
-        told = f"nothing answers there ({first_line(error)}); start Ray there (`ray start --head`)"
+        told = f"nothing answers there ({first_line(error)}); start Ray there with `ray start --head`"
         raise InputError(f"--ray {address}: {told}, or give another address") from None
     # What Ray's processes report goes to Ray's log files: Ray would print it on stdout, into the results.
     logger, log = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
@@ -153,6 +152,10 @@ def connected(address: str) -> Iterator[Any]:
         log._worker_logs_enabled = True  # noqa: SLF001
 
 
+class NotSeenError(Exception):
+    """A machine does not see a stage's file or folder, or sees another one."""
+
+
 def digests(place: Path) -> dict[str, str]:
     """File → SHA-256, of the files of a folder but hidden ones, or of one file as `.`; none if there is nothing."""
     known, paths = VerifiedFiles(place), [place] if is_file(place) else files_below(place)
@@ -162,14 +165,11 @@ def digests(place: Path) -> dict[str, str]:
 
 
 def placed(get: Callable[[Any], Any], sent: Mapping[str, Any] | None, place: Path, wanted: Mapping[str, str]) -> Path:
-    """Where this machine has the same file or folder: there too, or a copy of what was sent, made once.
-
-    Raises MissingFileError if it has none and nothing was sent.
-    """
+    """Where this machine has the same file or folder, or a copy of what was sent; NotSeenError if nothing was sent."""
     if wanted.items() <= digests(place).items():
         return place
     if sent is None:
-        raise MissingFileError(f"{place}: not there, or another one")
+        raise NotSeenError(place)
     own = sha256(json.dumps([place.name, wanted]).encode())[:32]
     copy = platformdirs.user_cache_path("negengine", appauthor=False) / "ray" / own / place.name
     make_folder(copy.parent)
@@ -203,7 +203,7 @@ class Worker:
         try:
             return node, self._open(sent)[2]
         except InputError as error:
-            raise type(error)(f"node {node}: {error}") from None
+            raise InputError(f"node {node}: {error}") from None
 
     def choose(self, sent: Sent) -> tuple[Choices, list[str]]:
         stage, model, _ = self._open(sent)
@@ -218,8 +218,7 @@ class Worker:
         with self._deciding:
             if self._used is None or self._used[0] != choices:
                 self._used = choices, stage.use(model, choices.calibration)
-            result = stage.decide(self._used[1], number, prepared, lambda *_: None)
-            return EncodedPart.of(result, tally.take())
+            return EncodedPart.of(stage.decide(self._used[1], number, prepared, lambda *_: None), tally.take())
 
     def _open(self, sent: Sent) -> tuple[Stage[Any, Any], Any, dict[str, Any]]:
         with self._deciding:
@@ -229,8 +228,7 @@ class Worker:
                     raise InputError(f"installed there: {other}; install the same versions there")
                 sys.path.extend(path for path in paths if path not in sys.path)
                 stage, files, options, device, more = self._ray.cloudpickle.loads(content)
-                places = {n: placed(self._ray.get, sent and sent[n], *own) for n, own in files.items()}
-                stage = stage.with_files(places)
+                stage = stage.with_files({n: placed(self._ray.get, sent and sent[n], *own) for n, own in files.items()})
                 model = stage.open(options)
                 described = {**stage.describe(model), **worker(device, options.threads), "machine": machine(), **more}
                 self._opened = stage, model, described
@@ -278,7 +276,7 @@ class _Pool:
                 self._ray.kill(actor)
 
     def choose(self, say: Say) -> Choices:
-        (_, (choices, said)) = next(self._answers([0], lambda actor, _: actor.choose.remote(self._sent)))
+        _, (choices, said) = next(self._answers([0], lambda actor, _: actor.choose.remote(self._sent)))
         for line in said:
             say(line)
         return cast("Choices", choices)
@@ -322,23 +320,24 @@ class _Pool:
             return
         if answer is None:
             self._calls[actor.open.remote(self._sent)] = actor, _OPENING, set()
-            return
-        node, described = answer
-        self._say(f"Ray: node {node}: {opened({**described, 'machine': node})}")
-        self._alike[json.dumps(described, sort_keys=True)] += 1
-        self._idle.extend([actor] * _IN_FLIGHT)
+        else:
+            node, described = answer
+            self._say(f"Ray: {opened({**described, 'machine': node})}")
+            self._alike[json.dumps(described, sort_keys=True)] += 1
+            self._idle.extend([actor] * _IN_FLIGHT)
 
     def _answer(self, call: Any) -> Any:
         """What a worker answers; None if its machine does not see the files, which are sent then."""
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, MissingFileError) and self._sent is None:
-                self._say("Ray: the model is sent to the nodes that do not see it")
-                self._sent = {
-                    name: {file: self._ray.put(np.fromfile(place / file, np.uint8)) for file in files}
-                    for name, (place, files) in self._files.items()
-                }
+            if isinstance(error.cause, NotSeenError):
+                if self._sent is None:
+                    self._say("Ray: the model is sent to the nodes that do not see it")
+                    self._sent = {
+                        name: {file: self._ray.put(np.fromfile(place / file, np.uint8)) for file in files}
+                        for name, (place, files) in self._files.items()
+                    }
                 return None
             if isinstance(error.cause, InputError):
                 raise InputError(str(error.cause)) from None

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.basics.reading import MissingFileError
-from negengine.engine.runs.ray import Ray, connected, digests, placed
+from negengine.engine.runs.ray import NotSeenError, Ray, connected, digests, placed
 
 ADDRESSES = ["", "nowhere", "host:0", "host:999999", "http://host:6379", "host"]
 
@@ -118,7 +117,7 @@ def test_a_folder_that_is_seen_is_used_and_another_one_is_copied_once(model):
     assert set(wanted) == set(contents)
     assert placed(get, None, folder, wanted) == folder
     (folder / "model.onnx").write_bytes(b"x" * 300)
-    with pytest.raises(MissingFileError):
+    with pytest.raises(NotSeenError):
         placed(get, None, folder, wanted)
     copy = placed(get, contents, folder, wanted)
     assert copy != folder
