@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from . import faults, table
-from .bench import in_fork
 from .cases import cases
 from .jobs import Found, Injector, Wanted, in_jobs, say
-from .kinds import KINDS, REAL
+from .kinds import KINDS
 from .ray_cluster import RAY
 from .ray_cluster import rows as ray_rows
+from .trial import in_fork
 from .world import World, build_world
 
 _SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
@@ -50,7 +50,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("make torture", description=__doc__)
     parser.add_argument("--short", action="store_true", help="two minutes; otherwise an hour")
     parser.add_argument("--minutes", type=float, help="how long in all")
-    kinds = [*KINDS, REAL, RAY]
+    kinds = [*KINDS, RAY]
     parser.add_argument(
         "--only", metavar="KIND", action="append", choices=kinds, help="a kind of fault; may be given again"
     )
@@ -91,7 +91,7 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector, until:
     """The rows of the table, and whether each planted bug was found."""
     root = base / "root"
     world = _world(root / "world", options.world)
-    usual = [*KINDS, REAL, *([] if options.short else [RAY])]
+    usual = [*KINDS, *([] if options.short else [RAY])]
     wanted = Wanted(
         kinds=[kind for kind in options.only or usual if kind not in options.skip],
         cases=[case for case in cases(world) if not options.case or case.name in options.case],

@@ -68,16 +68,11 @@ class Prepared:
     start: Path  # a copy of the folder before the command
     whole: Path  # a copy of it after the undisturbed command
     expected: Snapshot = field(repr=False)  # the files of the result
-    end: Ended = field(repr=False)  # how the undisturbed command ended
-    again: Ended = field(repr=False)  # the same of the command run once more, which finds everything finished
+    seconds: float  # how long the undisturbed command took
+    outputs: frozenset[str] = field(repr=False)  # what it printed; also run once more, when everything was finished
 
-    def reset(self, folder: Path) -> Path:
+    def reset(self, folder: Path) -> None:
         copy_tree(self.start, folder)
-        return folder
-
-    def finish(self, folder: Path) -> Path:
-        copy_tree(self.whole, folder)
-        return folder
 
     def files(self, folder: Path) -> Snapshot:
         return snapshot(folder / self.case.result)
@@ -102,7 +97,7 @@ def prepare(case: Case, run: Run, folder: Path, work: Path) -> Prepared:
     copy_tree(work, whole)
     expected = snapshot(work / case.result)
     again = _must_work(run(case.arguments, work), case.arguments)
-    prepared = Prepared(case, start, whole, expected, end, again)
+    prepared = Prepared(case, start, whole, expected, end.seconds, frozenset({end.out, again.out}))
     if prepared.files(work) != expected:
         raise UndisturbedError(f"{case.name}: a finished run changes when its command is run again")
     prepared.reset(work)

@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from .bench import Bench, Kind, in_fork
 from .calls import cut_writes, lasting_errors, power_cuts, single_errors
 from .cases import Prepared
 from .damage import flipped_bits
 from .stops import kills_at_calls
 from .table import Row
+from .trial import Kind, Place, Trial, in_fork
 
 _MOST_FAULTS = 200
 
@@ -29,13 +29,13 @@ class Plant:
     loses_rows: bool = False  # whether rows must be counted as lost or doubled
 
 
-def finds(plant: Plant, bench: Bench, prepared: Prepared, until: float) -> bool | None:
+def finds(plant: Plant, place: Place, prepared: Prepared, until: float) -> bool | None:
     """Whether the harness finds a planted bug in a few faults; None if the time is over before that."""
 
     def tried() -> bool | None:
         plant.put()
         row = Row("planted", prepared.case.name)
-        for _ in plant.found_by(bench, prepared, row):
+        for _ in plant.found_by(Trial(place, prepared, row)):
             if row.wrong and (row.rows or not plant.loses_rows):
                 return True
             if row.faults >= _MOST_FAULTS:

@@ -1,15 +1,14 @@
 """Runs on a Ray cluster, disturbed: workers, machines and the process that gives out the parts are killed.
 
-    PYTHONPATH=tests python -m torture.ray_cluster --minutes 10
-
 The cluster has three machines with one CPU each; they are simulated on this one, by `ray.cluster_utils.Cluster`. A run
 must have the bytes of an undisturbed run in one process. It runs in a process of its own: Ray and the library that
 makes system calls fail do not go together.
 """
 
-import argparse
+import itertools
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,29 +23,23 @@ from typing import Any
 import msgspec
 import psutil
 
-from . import table
 from .cases import Case, real_cases
 from .compare import Snapshot, row_difference, snapshot
+from .faults import plain_environment
 from .table import Row
-from .world import World, build_world
+from .world import World
 
 RAY = "ray"
 _NODES = 3
 _RESULT = "triplets.parquet"
 _PATIENCE = 300.0  # seconds for a command
 _INTERRUPTED = 130
-_CLEAN, _FOUND = 0, 3  # the status of this program: nothing was wrong, or something; 1 is a crash
 
 
 def rows(world: Path, minutes: float, seed: int) -> list[Row]:
     """The rows of the table, from a process of its own."""
-    words = ["--world", str(world), "--minutes", str(minutes), "--seed", str(seed), "--json"]
-    clean = {name: value for name, value in os.environ.items() if name not in {"LD_PRELOAD", "DYLD_INSERT_LIBRARIES"}}
-    ended = subprocess.run(
-        [sys.executable, "-m", "torture.ray_cluster", *words], env=clean, stdout=subprocess.PIPE, text=True, check=False
-    )
-    if ended.returncode not in {_CLEAN, _FOUND}:
-        ended.check_returncode()
+    command = [sys.executable, "-m", "torture.ray_cluster", str(world), str(minutes), str(seed)]
+    ended = subprocess.run(command, env=plain_environment(), stdout=subprocess.PIPE, check=True)
     return msgspec.json.decode(ended.stdout.splitlines()[-1], type=list[Row])
 
 
@@ -142,7 +135,7 @@ def disturb(disturbed: Disturbed, kind: str, row: Row, draw: random.Random) -> N
     """One fault, the same command again if it ended, and the comparison."""
     fault, ends = FAULTS[kind]
     disturbed.cluster.grow()
-    subprocess.run(["rm", "-rf", str(disturbed.folder / disturbed.case.result)], check=True)
+    shutil.rmtree(disturbed.folder / disturbed.case.result, ignore_errors=True)
     process = disturbed.start()
     happened = disturbed.reaches(process, draw.randrange(disturbed.parts)) and fault(disturbed.cluster, process, draw)
     _, said = process.communicate(timeout=_PATIENCE)
@@ -160,20 +153,13 @@ def disturb(disturbed: Disturbed, kind: str, row: Row, draw: random.Random) -> N
     row.findings += [*unexpected, *wrong]
 
 
-def main() -> int:
-    """Disturb runs for some minutes, print the table; returns the exit status."""
-    parser = argparse.ArgumentParser("python -m torture.ray_cluster", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn")
-    parser.add_argument("--world", type=Path, help="a folder with the inputs of an earlier call")
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    options = parser.parse_args()
-    until = time.monotonic() + 60 * options.minutes
-    draw, found = random.Random(options.seed), []
+def main(world: str, minutes: str, seed: str) -> None:
+    """Disturb runs for some minutes, and print the rows as JSON."""
+    until = time.monotonic() + 60 * float(minutes)
+    draw, found = random.Random(int(seed)), []
     with tempfile.TemporaryDirectory() as temporary, cluster() as made:
-        world = World(options.world) if options.world else build_world(Path(temporary) / "world")
         runs = []
-        for case in real_cases(world):
+        for case in real_cases(World(Path(world))):
             folder = Path(temporary) / case.name.replace(" ", "-")
             folder.mkdir()
             subprocess.run([*_PROGRAM, *case.arguments, "--threads", "1"], cwd=folder, check=True, capture_output=True)
@@ -181,17 +167,13 @@ def main() -> int:
             parts = sum(name.startswith("parts/") and name.endswith(".json") for name in expected.files)
             disturbed = Disturbed(case, made, expected, parts, folder)
             for kind in FAULTS:
-                row = Row(kind, f"{case.name} on Ray", note=f"{_NODES} nodes, {parts} parts")
-                runs.append((disturbed, kind, row))
-                found.append(row)
-        turn = 0
-        while time.monotonic() < until:
-            disturb(*runs[turn % len(runs)], draw)
-            turn += 1
-    print(msgspec.json.encode(found).decode() if options.json else table.plain(found))
-    if not options.json:
-        print("\n".join([*table.findings(found), table.totals(found)]))
-    return _CLEAN if table.is_clean(found) else _FOUND
+                found.append(Row(kind, f"{case.name} on Ray", note=f"{_NODES} nodes, {parts} parts"))
+                runs.append((disturbed, kind, found[-1]))
+        for turn in itertools.cycle(runs):
+            if time.monotonic() >= until:
+                break
+            disturb(*turn, draw)
+    print(msgspec.json.encode(found).decode())
 
 
 def _kill(pid: int, how: int = signal.SIGKILL) -> bool:
@@ -213,4 +195,4 @@ def _name(process: psutil.Process) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(*sys.argv[1:])

@@ -1,10 +1,9 @@
 """The states of the disk that one run goes through: the process stops after each call that changes something.
 
-What a kill leaves is what is on the disk at that moment, so one run shows the states of all kills. Files are kept once
-by their content: two states share all that did not change between them.
+What a kill leaves is what is on the disk at that moment, so one run shows the states of all kills. Each content of a
+file is kept once: two states share all that did not change between them.
 """
 
-import hashlib
 import os
 import shutil
 import signal
@@ -14,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from .bench import Bench
-from .cases import Prepared, UndisturbedError
+from .cases import UndisturbedError
 from .child import SECONDS, Started
 from .faults import CHANGING, Call, Fault, Mode, Op
+from .trial import Trial
 
 _LOOK = 0.0002  # seconds
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or a folder: its content's digest, empty for a folder; its inode and time, in nanoseconds."""
+    """A file, or a folder, which has no content; its inode and time, in nanoseconds."""
 
-    digest: str
+    content: bytes | None
     inode: int
     time: int
 
@@ -36,45 +35,30 @@ class State:
     """A folder with all that is in it."""
 
     entries: dict[str, Entry]  # by relative path, `.` for the folder itself; a folder stands before what is in it
-    calls: int = 0  # how many changes the run had made
+    calls: int  # how many changes the run had made
 
     @property
-    def key(self) -> str:
-        lines = [f"{path}\0{entry.digest}" for path, entry in sorted(self.entries.items())]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    def key(self) -> frozenset[tuple[str, bytes | None]]:
+        return frozenset((path, entry.content) for path, entry in self.entries.items())
 
-
-class Contents:
-    """The contents of all files, by digest."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, bytes] = {}
-
-    def keep(self, content: bytes) -> str:
-        digest = hashlib.sha256(content).hexdigest()
-        self._known.setdefault(digest, content)
-        return digest
-
-    def of(self, entry: Entry) -> bytes:
-        return self._known[entry.digest]
-
-    def read(self, folder: Path, calls: int = 0) -> State:
-        entries = {}
-        for path in (folder, *sorted(folder.rglob("*"))):
-            about = path.lstat()
-            digest = "" if path.is_dir() else self.keep(path.read_bytes())
-            entries[str(path.relative_to(folder))] = Entry(digest, about.st_ino, about.st_mtime_ns)
-        return State(entries, calls)
-
-    def write(self, state: State, folder: Path) -> None:
+    def write(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        for name, entry in state.entries.items():
+        for name, entry in self.entries.items():
             path = folder / name
-            if entry.digest:
-                path.write_bytes(self.of(entry))
-                os.utime(path, ns=(entry.time, entry.time))
-            else:
+            if entry.content is None:
                 path.mkdir(parents=True)
+            else:
+                path.write_bytes(entry.content)
+                os.utime(path, ns=(entry.time, entry.time))
+
+
+def _read(folder: Path, calls: int, known: dict[bytes, bytes]) -> State:
+    entries = {}
+    for path in (folder, *sorted(folder.rglob("*"))):
+        about, content = path.lstat(), None if path.is_dir() else path.read_bytes()
+        own = None if content is None else known.setdefault(content, content)
+        entries[str(path.relative_to(folder))] = Entry(own, about.st_ino, about.st_mtime_ns)
+    return State(entries, calls)
 
 
 def steps(started: Started) -> Iterator[None]:
@@ -106,40 +90,39 @@ def _has_stopped(pid: int) -> bool:
 class Recorded:
     """All states of an undisturbed run."""
 
-    contents: Contents  # of their files
     states: list[State]  # after each call that changes something
     calls: list[Call]  # all changes, in their order
 
 
-def record(bench: Bench, prepared: Prepared) -> Recorded:
+def record(trial: Trial) -> Recorded:
     """Run a case step by step."""
-    prepared.reset(bench.work)
-    contents, injector = Contents(), bench.children.injector
-    started = bench.start(prepared, fault=Fault(Mode.STEP, ops=CHANGING))
-    states = [contents.read(bench.work, injector.recorded) for _ in steps(started)]
+    trial.reset()
+    known: dict[bytes, bytes] = {}
+    started = trial.start(fault=Fault(Mode.STEP, ops=CHANGING))
+    states = [_read(trial.work, trial.injector.recorded, known) for _ in steps(started)]
     end = started.wait()
     if end.status != 0:
-        raise UndisturbedError(f"{prepared.case.name}, step by step: status {end.status}, {end.err[-300:]}")
-    return Recorded(contents, states, injector.calls)
+        raise UndisturbedError(f"{trial.case.name}, step by step: status {end.status}, {end.err[-300:]}")
+    return Recorded(states, trial.injector.calls)
 
 
-def without_unflushed(recorded: Recorded, state: State, folder: Path, draw: Random) -> tuple[State, str]:
+def without_unflushed(calls: list[Call], state: State, folder: Path, draw: Random) -> tuple[State, str]:
     """What a power cut can leave of a state, and what was lost.
 
     A file that was written and not flushed since has any length up to its own, also under a new name. A new name whose
     folder was not flushed since is gone.
     """
-    dirty, names = _unflushed(recorded.calls[: state.calls], state, folder)
+    dirty, names = _unflushed(calls[: state.calls], state, folder)
     entries, contents_lost, names_lost = dict(state.entries), 0, 0
     for name, entry in state.entries.items():
-        if entry.digest and entry.inode in dirty:
-            content = recorded.contents.of(entry)
-            keep = draw.choice((0, len(content) // 2, max(0, len(content) - 1)))
-            kept = content[:keep] + bytes(len(content) - keep) * draw.randint(0, 1)
-            entries[name] = Entry(recorded.contents.keep(kept), entry.inode, entry.time)
+        if entry.content is not None and entry.inode in dirty:
+            size = len(entry.content)
+            keep = draw.choice((0, size // 2, max(0, size - 1)))
+            kept = entry.content[:keep] + bytes(size - keep) * draw.randint(0, 1)
+            entries[name] = Entry(kept, entry.inode, entry.time)
             contents_lost += 1
     for name in names:
-        if name in entries and entries[name].digest and draw.random() < 0.5:
+        if name in entries and entries[name].content is not None and draw.random() < 0.5:
             del entries[name]
             names_lost += 1
     said = [f"{n} {what} lost" for n, what in ((contents_lost, "contents"), (names_lost, "names")) if n]

@@ -6,17 +6,13 @@ import resource
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
-from .bench import Bench, in_random_order
-from .cases import Prepared
-from .child import Ended, Started, ended, real_command
+from .child import Ended, ended, real_command
 from .faults import ALL, CHANGING, ERRORS, Fault, Mode
 from .states import record
-from .table import Row
+from .trial import LOOK, Trial
 
 _REALLY = 8
-_LOOK = 0.002  # seconds between two looks for the first part
 _INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _HARMLESS = {
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT,
@@ -24,141 +20,120 @@ _HARMLESS = {
 _STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 
-def kills_at_calls(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+def kills_at_calls(trial: Trial) -> Iterator[None]:
     """Killed after each call that changes something: every state of the disk that a kill can leave.
 
     One run stops after each of its calls, and shows these states. A state is resumed once, however many calls leave it.
     Each eighth call is followed by a real kill instead.
     """
-    recorded = record(bench, prepared)
-    seen: set[str] = set()
-    for at in in_random_order(bench, row, len(recorded.states), "places"):
+    recorded = record(trial)
+    seen = set()
+    for at in trial.in_random_order(len(recorded.states), "places"):
         state = recorded.states[at - 1]
         if at % _REALLY == 0:
-            prepared.reset(bench.work)
-            end = bench.run(prepared, fault=Fault(Mode.KILL_AFTER, at, CHANGING))
-            if bench.children.injector.fired:
+            end = trial.kill_after(at)
+            if trial.injector.fired:
                 complaint = "" if end.status == -signal.SIGKILL else f"status {end.status}"
-                bench.aftermath(prepared, row, f"killed after call {at}", complaint)
+                trial.aftermath(f"killed after call {at}", complaint)
         elif state.key not in seen:
             seen.add(state.key)
-            recorded.contents.write(state, bench.work)
-            bench.aftermath(prepared, row, f"the disk after call {at}")
+            state.write(trial.work)
+            trial.aftermath(f"the disk after call {at}")
         yield
 
 
-def killed_again(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+def killed_again(trial: Trial) -> Iterator[None]:
     """Killed, resumed, killed again, up to five times, each time after a few more calls."""
-    total = bench.calls(prepared)
+    total = trial.calls()
     while True:
-        prepared.reset(bench.work)
+        trial.reset()
         kills = 0
-        for _ in range(bench.random.randint(2, 5)):
-            bench.run(prepared, fault=Fault(Mode.KILL_AFTER, bench.random.randint(1, max(2, total // 2)), CHANGING))
-            kills += bool(bench.children.injector.fired)
-        bench.aftermath(prepared, row, f"killed {kills} times in a row")
+        for _ in range(trial.random.randint(2, 5)):
+            trial.run(fault=Fault(Mode.KILL_AFTER, trial.random.randint(1, max(2, total // 2)), CHANGING))
+            kills += bool(trial.injector.fired)
+        trial.aftermath(f"killed {kills} times in a row")
         yield
 
 
-def kills_at_instants(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+def kills_at_instants(trial: Trial) -> Iterator[None]:
     """Killed at a random instant after the first part began to be written."""
     while True:
-        prepared.reset(bench.work)
-        started = bench.start(prepared)
-        _wait_for_parts(bench, prepared, started)
-        time.sleep(bench.random.random() ** 2 * prepared.end.seconds)
-        os.kill(started.pid, signal.SIGKILL)
-        started.wait()
-        bench.aftermath(prepared, row, "killed at a random instant")
+        _signalled(trial, signal.SIGKILL)
+        trial.aftermath("killed at a random instant")
         yield
 
 
-def signals(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+def signals(trial: Trial) -> Iterator[None]:
     """Every signal that can be caught, ignored or stopped, at a random instant while parts are written."""
     which = sorted(signal.valid_signals() - {signal.SIGKILL})
     named = [number for number in which if isinstance(number, signal.Signals)]
-    rounds = itertools.chain([bench.random.sample(named, len(named))], itertools.repeat(which))
+    rounds = itertools.chain([trial.random.sample(named, len(named))], itertools.repeat(which))
     for done, order in enumerate(rounds):
         for number in order:
-            prepared.reset(bench.work)
-            started = bench.start(prepared, before=_no_core)
-            _wait_for_parts(bench, prepared, started)
-            time.sleep(bench.random.random() ** 2 * prepared.end.seconds)
-            os.kill(started.pid, number)
-            if number in _STOPS:
-                time.sleep(0.02)
-                os.kill(started.pid, signal.SIGCONT)
-            end = started.wait()
-            bench.aftermath(prepared, row, signal_name(number), _complaint(end, number))
+            trial.aftermath(_name(number), _complaint(_signalled(trial, number), number))
             yield
-        row.note = f"all {len(which)} signals" if done else f"the {len(named)} named signals"
+        trial.row.note = f"all {len(which)} signals" if done else f"the {len(named)} named signals"
 
 
-def real_commands(bench: Bench, prepared: Prepared, row: Row) -> Iterator[None]:
+def _signalled(trial: Trial, number: int) -> Ended:
+    """The end of a run that gets a signal at a random instant while it writes parts; of an export, at any instant."""
+    trial.reset()
+    started = trial.start(before=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+    if trial.case.exports:
+        time.sleep(trial.random.random() * trial.prepared.seconds)
+    else:
+        trial.wait_for_parts(started)
+    time.sleep(trial.random.random() ** 2 * trial.prepared.seconds)
+    os.kill(started.pid, number)
+    if number in _STOPS:
+        time.sleep(0.02)
+        os.kill(started.pid, signal.SIGCONT)
+    return started.wait()
+
+
+def real_commands(trial: Trial) -> Iterator[None]:
     """The installed program with parts of the usual size, started and not forked: killed, interrupted, another signal;
     and calls that fail."""
     sent = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-    prepared.reset(bench.work)
-    _failing_call(bench, prepared, Fault())
-    total = bench.children.injector.count  # calls of the program that could fail
+    trial.reset()
+    _failing_call(trial, Fault())
+    total = trial.injector.count  # calls of the program that could fail
     while True:
-        prepared.reset(bench.work)
-        if bench.random.random() < 0.5:
-            mode = bench.random.choice((Mode.SINGLE, Mode.LASTING))
-            fault = Fault(mode, bench.random.randint(1, total), ALL, bench.random.choice(ERRORS))
-            what, complaint = _failing_call(bench, prepared, fault)
+        trial.reset()
+        if trial.random.random() < 0.5:
+            mode = trial.random.choice((Mode.SINGLE, Mode.LASTING))
+            fault = Fault(mode, trial.random.randint(1, total), ALL, trial.random.choice(ERRORS))
+            what, complaint = _failing_call(trial, fault)
         else:
-            number = bench.random.choice((signal.SIGKILL, signal.SIGKILL, *sent))
-            what, complaint = signal_name(number), _signalled(bench, prepared, number)
-        again = ended(real_command(prepared.case.arguments, bench.work))
+            number = trial.random.choice((signal.SIGKILL, signal.SIGKILL, *sent))
+            what, complaint = _name(number), _complaint(_really_signalled(trial, number), number)
+        again = ended(real_command(trial.case.arguments, trial.work))
         if not complaint and again.status != 0:
             complaint = f"then the same command: status {again.status}"
-        bench.count(prepared, row, what, complaint, prepared.files(bench.work))
-        row.note = "the installed program, parts of the usual size"
+        trial.count(what, complaint)
+        trial.row.note = "the installed program, parts of the usual size"
         yield
 
 
-def _signalled(bench: Bench, prepared: Prepared, number: int) -> str:
-    """Send the program a signal once it has written a part; what is wrong with its end."""
-    process = real_command(prepared.case.arguments, bench.work)
-    while process.poll() is None and not _parts(bench.work / prepared.case.result):
-        time.sleep(_LOOK)
-    time.sleep(bench.random.random() * 0.6 * prepared.end.seconds)
+def _really_signalled(trial: Trial, number: int) -> Ended:
+    """The end of the program that gets a signal once it has written a part."""
+    process = real_command(trial.case.arguments, trial.work)
+    while process.poll() is None and not any((trial.work / trial.case.result).glob("parts/*/*")):
+        time.sleep(LOOK)
+    time.sleep(trial.random.random() * 0.6 * trial.prepared.seconds)
     process.send_signal(number)
-    return _complaint(ended(process), number)
+    return ended(process)
 
 
-def _failing_call(bench: Bench, prepared: Prepared, fault: Fault) -> tuple[str, str]:
+def _failing_call(trial: Trial, fault: Fault) -> tuple[str, str]:
     """Start the program with the library of faults: what failed, and what is wrong with the end."""
-    injector = bench.children.injector
-    injector.set(bench.children.root, fault)
-    end = ended(real_command(prepared.case.arguments, bench.work, injector.environment))
-    complaint = end.complaint
-    if not complaint and end.status == 0 and prepared.expected.differences(prepared.files(bench.work)):
-        complaint = "status 0 with another result"
-    return f"{fault}, {injector.where}", complaint
+    trial.injector.set(trial.place.children.root, fault)
+    end = ended(real_command(trial.case.arguments, trial.work, trial.injector.environment))
+    return f"{fault}, {trial.injector.where}", trial.complaint(end)
 
 
-def signal_name(number: int) -> str:
+def _name(number: int) -> str:
     return number.name if isinstance(number, signal.Signals) else f"signal {number}"
-
-
-def _no_core() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _parts(folder: Path) -> bool:
-    return any(folder.glob("parts/*/*"))
-
-
-def _wait_for_parts(bench: Bench, prepared: Prepared, started: Started) -> None:
-    """Wait for the first file of a part that this process writes; for an export, any time."""
-    if prepared.case.exports:
-        time.sleep(bench.random.random() * prepared.end.seconds)
-        return
-    folder = bench.work / prepared.case.result / "parts"
-    while started.runs and not any(folder.glob(f"{prepared.case.stage}/*")):
-        time.sleep(_LOOK)
 
 
 def _complaint(end: Ended, number: int) -> str:

@@ -140,10 +140,10 @@ def _save_checkpoint(folder: Path) -> None:
     wrapped.save_pretrained(folder)
 
 
-def copy_tree(source: Path, target: Path) -> None:
-    """Put a copy of a folder, or nothing if there is no such folder, in the place of another one."""
+def copy_tree(source: Path | None, target: Path) -> None:
+    """Put a copy of a folder, or an empty one if there is no such folder, in the place of another one."""
     shutil.rmtree(target, ignore_errors=True)
-    if source.is_dir():
+    if source is not None and source.is_dir():
         shutil.copytree(source, target)
     else:
         os.makedirs(target)  # noqa: PTH103 -- the pendant of copytree
