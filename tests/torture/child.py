@@ -11,12 +11,11 @@ import importlib
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,32 +126,27 @@ class Children:
             return Started(pid, pipes[0][0], pipes[1][0], began)
         status = 1
         try:
-            status = self._run(arguments, folder, [end for _, end in pipes], before, armed=fault is not None)
+            for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), *(end for _, end in pipes))):
+                os.dup2(end, number)
+            os.chdir(folder)
+            if before is not None:
+                before()
+            status = self._run(arguments, armed=fault is not None)
+        except BaseException:  # noqa: BLE001 - as Python itself reports it
+            traceback.print_exc()
         finally:
             os._exit(status)
 
     def run(self, arguments: Sequence[str], folder: Path, **how: object) -> Ended:
         return self.start(arguments, folder, **how).wait()  # type: ignore[arg-type]
 
-    def _run(
-        self,
-        arguments: Sequence[str],
-        folder: Path,
-        outputs: Sequence[int],
-        before: Callable[[], None] | None,
-        armed: bool,
-    ) -> int:
-        for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
-            os.dup2(end, number)
+    def _run(self, arguments: Sequence[str], *, armed: bool) -> int:
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
         sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
-        os.chdir(folder)
         sys.argv = ["negengine", *arguments]
         from negengine.engine.cli.__main__ import main
 
         try:
-            if before is not None:
-                before()
             if armed:
                 self.injector.arm()
             main()
@@ -169,27 +163,13 @@ class Children:
         return status
 
 
-def real_command(
-    arguments: Sequence[str], folder: Path, faulty: Mapping[str, str] | None = None
-) -> "subprocess.Popen[str]":
-    """The program as a user starts it; with the library of faults if the environment that it needs is given."""
-    program = Path(sys.executable).with_name("negengine")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
-    environment = faults.plain_environment() if faulty is None else {**os.environ, **faulty}
-    return subprocess.Popen([str(program), *arguments], cwd=folder, env=environment, encoding="utf-8", **pipes)
+class Program(Children):
+    """Starts the program as a user does, with the library of faults only if there is a fault."""
 
-
-def ended(process: "subprocess.Popen[str]", seconds: float = SECONDS) -> Ended:
-    """The end of a real command."""
-    began = time.monotonic()
-    try:
-        out, err = process.communicate(timeout=seconds)
-        status: int | None = process.returncode
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        status = None
-    return Ended(status, out, err, time.monotonic() - began)
+    def _run(self, arguments: Sequence[str], *, armed: bool) -> int:
+        program = str(Path(sys.executable).with_name("negengine"))
+        environment = {**os.environ, **self.injector.environment} if armed else faults.plain_environment()
+        os.execve(program, [program, *arguments], environment)  # noqa: S606
 
 
 def import_everything(*, with_export: bool) -> None:

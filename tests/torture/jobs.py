@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import child, table
 from .cases import Case, Prepared, prepare, real_cases
-from .child import Children, Ended
+from .child import Children, Program
 from .faults import Injector
 from .kinds import KINDS
 from .plants import PLANTS, finds
@@ -73,16 +73,16 @@ def _job(wanted: Wanted, world: World, job: int, share: Sequence[Case], base: Pa
     scratch.mkdir()
     injector.own_state(scratch)
     child.import_everything(with_export=any(case.exports for case in share))
-    children = Children(root, scratch, injector)
+    children, program = Children(root, scratch, injector), Program(root, scratch, injector)
     place = Place(children, root / f"work-{job}", random.Random(f"{wanted.seed} {job}"), wanted.short)
     kinds = {kind: KINDS[kind] for kind in KINDS if kind in wanted.kinds}
     forks = any(not entry.installed for entry in kinds.values())
     prepared = _prepared(share, children, place.work) if forks else []
     installed = []
     if job == 0 and any(entry.installed for entry in kinds.values()):
-        installed = [prepare(case, _run_really, root / "real" / case.name, place.work) for case in real_cases(world)]
+        installed = [prepare(case, program.run, root / "real" / case.name, place.work) for case in real_cases(world)]
     trials = [
-        Trial(place, one, Row(kind, one.case.name))
+        Trial(Place(program, place.work, place.random) if entry.installed else place, one, Row(kind, one.case.name))
         for kind, entry in kinds.items()
         for one in (installed if entry.installed else prepared)
         if entry.applies(one.case)
@@ -108,10 +108,6 @@ def _prepared(cases: Sequence[Case], children: Children, work: Path) -> list[Pre
         children.learn_imports()
     children.learning = False
     return found
-
-
-def _run_really(arguments: Sequence[str], folder: Path) -> Ended:
-    return child.ended(child.real_command(arguments, folder))
 
 
 def _rounds(trials: Sequence[Trial], wanted: Wanted) -> list[Row]:

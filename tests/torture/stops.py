@@ -7,10 +7,10 @@ import signal
 import time
 from collections.abc import Iterator
 
-from .child import Ended, ended, real_command
+from .child import Ended
 from .faults import ALL, CHANGING, ERRORS, Fault, Mode
 from .states import record
-from .trial import LOOK, Trial
+from .trial import Trial
 
 _REALLY = 8
 _INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -95,41 +95,20 @@ def real_commands(trial: Trial) -> Iterator[None]:
     """The installed program with parts of the usual size, started and not forked: killed, interrupted, another signal;
     and calls that fail."""
     sent = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-    trial.reset()
-    _failing_call(trial, Fault())
-    total = trial.injector.count  # calls of the program that could fail
+    total = trial.calls(ALL)
     while True:
-        trial.reset()
         if trial.random.random() < 0.5:
             mode = trial.random.choice((Mode.SINGLE, Mode.LASTING))
             fault = Fault(mode, trial.random.randint(1, total), ALL, trial.random.choice(ERRORS))
-            what, complaint = _failing_call(trial, fault)
+            trial.reset()
+            end = trial.run(fault=fault)
+            what, complaint = f"{fault}, {trial.injector.where}", trial.complaint(end)
         else:
             number = trial.random.choice((signal.SIGKILL, signal.SIGKILL, *sent))
-            what, complaint = _name(number), _complaint(_really_signalled(trial, number), number)
-        again = ended(real_command(trial.case.arguments, trial.work))
-        if not complaint and again.status != 0:
-            complaint = f"then the same command: status {again.status}"
-        trial.count(what, complaint)
+            what, complaint = _name(number), _complaint(_signalled(trial, number), number)
+        trial.aftermath(what, complaint)
         trial.row.note = "the installed program, parts of the usual size"
         yield
-
-
-def _really_signalled(trial: Trial, number: int) -> Ended:
-    """The end of the program that gets a signal once it has written a part."""
-    process = real_command(trial.case.arguments, trial.work)
-    while process.poll() is None and not any((trial.work / trial.case.result).glob("parts/*/*")):
-        time.sleep(LOOK)
-    time.sleep(trial.random.random() * 0.6 * trial.prepared.seconds)
-    process.send_signal(number)
-    return ended(process)
-
-
-def _failing_call(trial: Trial, fault: Fault) -> tuple[str, str]:
-    """Start the program with the library of faults: what failed, and what is wrong with the end."""
-    trial.injector.set(trial.place.children.root, fault)
-    end = ended(real_command(trial.case.arguments, trial.work, trial.injector.environment))
-    return f"{fault}, {trial.injector.where}", trial.complaint(end)
 
 
 def _name(number: int) -> str:

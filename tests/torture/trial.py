@@ -20,7 +20,7 @@ from .faults import CHANGING, Fault, Injector, Mode, Op
 from .table import Row
 
 Found = TypeVar("Found")
-LOOK = 0.002  # seconds between two looks for the first part
+_LOOK = 0.002  # seconds between two looks for the first part
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Trial:
         """Wait for the first file of a part that a process writes."""
         folder = self.work / self.case.result / "parts"
         while started.runs and not any(folder.glob(f"{self.case.stage}/*")):
-            time.sleep(LOOK)
+            time.sleep(_LOOK)
 
     def complaint(self, end: Ended) -> str:
         """What is wrong with the end of a disturbed command, which may be done nevertheless."""
