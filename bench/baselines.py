@@ -17,7 +17,7 @@ from transformers import AutoModelForMaskedLM, pipeline
 from ..export.quiet import quiet
 from .main_job import Ids, Sentences
 from .openvino import OpenVino
-from .system import Answers, Choice, Place, System, batch_sizes
+from .system import Answers, Choice, Place, System
 from .torch_models import MaskRow, TorchSystem, as_ids, autocast, compiled, load, logits_at_mask, tokenizer_of
 
 
@@ -49,12 +49,9 @@ def padded_top1(model: Any, tokenizer: Any, texts: Sequence[str], size: int, dev
 class AuthorsSelection(TorchSystem[Sentences]):
     """The authors' selection."""
 
-    name = "authors, selection"
+    name, said = "authors, selection", "PyTorch, batches of 100 padded, logits at all positions"
     reference = True
     size = 100
-
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        return f"PyTorch, batches of {self.size} padded, logits at all positions"
 
     def run(self, work: Sentences, choice: Choice) -> Answers:  # noqa: ARG002
         return padded_top1(self._model, self._tokenizer, work.texts, self.size, self._device)
@@ -63,12 +60,9 @@ class AuthorsSelection(TorchSystem[Sentences]):
 class AuthorsScoring(AuthorsSelection):
     """The authors' scoring."""
 
-    name = "authors, scoring"
+    name, said = "authors, scoring", "PyTorch, one sentence at a time"
     size = 1
     fewer = 8
-
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        return "PyTorch, one sentence at a time"
 
 
 class AtMask(System[Sentences]):
@@ -78,6 +72,8 @@ class AtMask(System[Sentences]):
     `compiled`, `torch.compile` (Inductor) makes one kernel library for all sizes; that is not part of the time.
     """
 
+    said, batched = "batches of {batch} of one length, head for the mask's row alone", True
+
     def __init__(self, arithmetic: str, *, compiled: bool = False) -> None:
         self.arithmetic, self._compiled = arithmetic, compiled
         precision = "" if arithmetic == "fp32" else f" {arithmetic}"
@@ -85,7 +81,7 @@ class AtMask(System[Sentences]):
 
     def about(self, choice: Choice) -> str:
         weights = "" if self.arithmetic == "fp32" else ", autocast" if choice["autocast"] else ", weights too"
-        return f"batches of {choice['batch']} of one length, head for the mask's row alone{weights}"
+        return super().about(choice) + weights
 
     def missing(self, place: Place) -> str | None:
         if self.arithmetic == "fp16" and place.device.kind == "cpu":
@@ -93,7 +89,7 @@ class AtMask(System[Sentences]):
         return super().missing(place)
 
     def choices(self, place: Place) -> Sequence[Choice]:
-        sizes = batch_sizes(place)
+        sizes = super().choices(place)
         if self.arithmetic == "fp32":
             return sizes
         ways = (0,) if self._compiled else (0, 1)  # compiling a second time would take minutes
@@ -126,13 +122,8 @@ class AtMask(System[Sentences]):
 class Pipeline(System[Sentences]):
     """The pipeline, given all texts at once."""
 
-    name = "pipeline"
-
-    def about(self, choice: Choice) -> str:
-        return f"transformers' fill-mask pipeline, batches of {choice['batch']}"
-
-    def choices(self, place: Place) -> Sequence[Choice]:
-        return batch_sizes(place)
+    name, said = "pipeline", "transformers' fill-mask pipeline, batches of {batch}"
+    batched = True
 
     def open(self, place: Place) -> None:
         model, tokenizer = load(AutoModelForMaskedLM, place), tokenizer_of(place)
@@ -149,15 +140,9 @@ class Pipeline(System[Sentences]):
 class Optimum(System[Sentences]):
     """ORTModelForMaskedLM."""
 
-    name = "Optimum"
-    needs = ("optimum.onnxruntime",)
-    extra = "export"
-
-    def about(self, choice: Choice) -> str:
-        return f"ORTModelForMaskedLM, batches of {choice['batch']} padded"
-
-    def choices(self, place: Place) -> Sequence[Choice]:
-        return batch_sizes(place)
+    name, said = "Optimum", "ORTModelForMaskedLM, batches of {batch} padded"
+    needs, extra = ("optimum.onnxruntime",), "export"
+    batched = True
 
     def make(self, place: Place) -> None:
         _plain_export(place)

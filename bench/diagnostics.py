@@ -5,6 +5,7 @@ sentence with one completion, and it runs every row twice: once for the first fi
 and once for the probability of the completion.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ import torch
 from ..engine.experiments.diagnostics.contexts import Completion, Item
 from ..engine.experiments.diagnostics.diagnostics import COMPARED, Diagnostics
 from ..engine.experiments.diagnostics.files import Rows, read_diagnostics
+from ..engine.inference.exported import ExportedModel
 from ..engine.runs.stage import Stage, changed
 from ..engine.text.tokenizer import NOT_ONE_TOKEN
 from .made import made_diagnostics, one_token_verbs
 from .ours import OwnRun
 from .shapes import Measured
-from .subject import Measurement, largest_difference, mixed_up, of_paper
-from .system import PAPER, Answers, Choice
+from .subject import Measurement, Subject, mixed_up
+from .system import PAPER, Answers, Choice, Items
 from .torch_models import Loop, TorchSystem
 
 _FIRST = 5
@@ -30,40 +32,30 @@ COLUMNS = ["top1_probability", *(f"{name}_probability" for name in COMPARED)]
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class Contexts(Items[Item]):
     """Items, as the engine plans them."""
 
-    items: tuple[Item, ...]
     ids: dict[Completion, int]  # completion → its token
 
-    def __len__(self) -> int:
-        return len(self.items)
 
-    def head(self, n: int) -> "Items":
-        return Items(self.items[:n], self.ids)
-
-
-def items_of(measured: Measured, path: Path | None) -> Items:
+def contexts(measured: Measured, path: Path | None) -> Contexts:
     """Items whose completions are all one token of the model, in a random order."""
     rows = made_diagnostics(one_token_verbs(measured.exported)) if path is None else read_diagnostics(path)
     stage = changed(Diagnostics(), read=rows).stage(measured.exported)
     items = stage.experiment.items
     ids = {one: stage.tokens[one.text, one.word] for item in items for one in item.completions}
     whole = [item for item in items if all(ids[one] != NOT_ONE_TOKEN for one in item.completions)]
-    return Items(tuple(whole[row] for row in mixed_up(range(len(whole)))), ids)
+    return Contexts(tuple(whole[row] for row in mixed_up(range(len(whole)))), ids)
 
 
-class Paper(TorchSystem[Items]):
+class Paper(TorchSystem[Contexts]):
     """Ettinger's program."""
 
-    name = PAPER
+    name, said = PAPER, "Ettinger: one sentence at a time, twice for each completion"
     reference = True
     fewer = 8
 
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        return "Ettinger: one sentence at a time, twice for each completion"
-
-    def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
+    def run(self, work: Contexts, choice: Choice) -> Answers:  # noqa: ARG002
         found = np.full((len(work), len(COLUMNS)), np.nan)
         for row, item in enumerate(work.items):
             rows = item.compared or item.expected[:1]
@@ -81,10 +73,10 @@ class Paper(TorchSystem[Items]):
         return found
 
 
-class TextLoop(Loop[Items]):
+class TextLoop(Loop[Contexts]):
     """Each text once."""
 
-    def run(self, work: Items, choice: Choice) -> Answers:
+    def run(self, work: Contexts, choice: Choice) -> Answers:
         wanted: dict[str, list[Completion]] = {}
         for completion in dict.fromkeys(one for item in work.items for one in item.completions):
             wanted.setdefault(completion.text, []).append(completion)
@@ -105,23 +97,13 @@ class TextLoop(Loop[Items]):
         return found
 
 
-class Own(OwnRun[Items]):
-    """`negengine diagnostics`."""
-
-    command = "diagnostics"
-
-    def any_stage(self) -> Stage[Any, Any]:
-        return self._stage(())
-
-    def run(self, work: Items, choice: Choice) -> Answers:  # noqa: ARG002
-        return self.items(self._stage(work.items), COLUMNS).to_numpy().astype(np.float64)
-
-    def _stage(self, items: tuple[Item, ...]) -> Stage[Any, Any]:
-        return changed(Diagnostics(), items=items, read=Rows()).stage(self.exported)
+def _stage(exported: ExportedModel, items: Sequence[Item]) -> Stage[Any, Any]:
+    return changed(Diagnostics(), items=items, read=Rows()).stage(exported)
 
 
-def _measurements(measured: Measured, path: Path | None) -> list[Measurement[Items]]:
-    return [Measurement([Paper(), TextLoop(), TextLoop(row_alone=True), Own()], items_of(measured, path).head)]
+def _measurements(measured: Measured, path: Path | None) -> list[Measurement]:
+    own = OwnRun("diagnostics", _stage, COLUMNS)
+    return [Measurement([Paper(), TextLoop(), TextLoop(row_alone=True), own], contexts(measured, path).head)]
 
 
-SUBJECT = of_paper("diagnostics", "items", largest_difference, measurements=_measurements, data="lm-diagnostics")
+SUBJECT = Subject("diagnostics", "items", _measurements, data="lm-diagnostics")

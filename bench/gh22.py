@@ -5,7 +5,7 @@ one sentence at a time, with the logits at all positions.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from ..engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from ..engine.experiments.gh22.repetitions import Repetitions
 from ..engine.experiments.items import ITEMS_FILE
 from ..engine.experiments.negation.grid import pair_fillers
+from ..engine.inference.exported import ExportedModel
 from ..engine.inference.free_text import MASK
 from ..engine.runs.loop import run_stage
 from ..engine.runs.results import finished_stage, read_frame
@@ -28,30 +29,21 @@ from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from .ours import OwnRun, with_open_model
 from .shapes import Measured
-from .subject import OF_PAPERS, Measurement, of_paper, share_of_same
-from .system import PAPER, Answers, Choice, Place
+from .subject import OF_PAPERS, Measurement, Subject
+from .system import PAPER, Answers, Choice, Items
 from .torch_models import Loop
 
 _VARIANT = Variant.ORIGINAL
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of the bundled lexicon."""
-
-    ids: tuple[int, ...]  # their numbers
+class Pairs(Items[int]):
+    """Pairs of the bundled lexicon, by their numbers."""
 
     @classmethod
     def drawn(cls, n: int) -> "Pairs":
         """Random pairs, the same first ones for every number."""
         order = np.random.default_rng(0).permutation(load_lexicon().n_pairs)
         return cls(tuple(order[:n].tolist()))
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def head(self, n: int) -> "Pairs":
-        return Pairs(self.ids[:n])
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -60,7 +52,7 @@ class Pairs:
     def words(self) -> list[dict[str, str]]:
         lexicon = load_lexicon()
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, 0)
-        places = [divmod(pair, len(lexicon.professions)) for pair in self.ids]
+        places = [divmod(pair, len(lexicon.professions)) for pair in self.items]
         return [{slot: fillers[slot].word(*place) for slot in (NAME, PROFESSION, PRONOUN)} for place in places]
 
     def choosing(self) -> list[str]:
@@ -108,56 +100,48 @@ class PairLoop(Loop[Pairs]):
 class Paper(PairLoop):
     """One sentence at a time."""
 
+    said, batched = "one sentence at a time, logits at all positions", False
     fewer = 8
 
     def __init__(self) -> None:
         super().__init__()
         self.name = PAPER
 
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        return "one sentence at a time, logits at all positions"
-
-    def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
-        return ({},)
-
     def some(self, texts: Sequence[str], choice: Choice) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:  # noqa: ARG002
         for row, logits in enumerate(self.one_by_one(texts)):
             yield np.array([row]), logits[None]
 
 
-class Own(OwnRun[Pairs]):
-    """`negengine gh22 --variant original`."""
+class Own(OwnRun):
+    """Its two stages: the choice of the verbs, and the test."""
 
-    command = "gh22 --variant original"
-
-    def any_stage(self) -> Repetitions:
-        return self._repetitions(self._acts(Pairs.drawn(1)), pl.DataFrame())
-
-    def run(self, work: Pairs, choice: Choice) -> Answers:  # noqa: ARG002
+    def run(self, work: Items[int], choice: Choice) -> Answers:  # noqa: ARG002
         with TemporaryDirectory() as folder:
-            run, acts = Path(folder) / "run", self._acts(work)
+            run, acts = Path(folder) / "run", _acts(self.exported, work.items)
             run_stage(with_open_model(acts, self.model.models.reference), run, self.execution)
             chosen = read_frame(run, finished_stage(run, Acts.name), ACTS_FILE)
-            run_stage(with_open_model(self._repetitions(acts, chosen), self.model), run, self.execution)
+            run_stage(with_open_model(_repetitions(acts, chosen), self.model), run, self.execution)
             items = pl.read_parquet(run / ITEMS_FILE, columns=["pair", "rank", "pattern", "repeated"])
         answers: Answers = items.sort("pair", "rank", "pattern")["repeated"].to_numpy().reshape(len(work), -1)
-        return answers[np.argsort(np.argsort(work.ids))]
-
-    @staticmethod
-    def _repetitions(acts: Acts, chosen: pl.DataFrame) -> Repetitions:
-        return Repetitions.plan(acts, chosen, {_VARIANT: load_variant(_VARIANT)})
-
-    def _acts(self, work: Pairs) -> Acts:
-        acts = Acts.plan(self.exported, load_lexicon(), load_variant(_VARIANT).selecting)
-        return replace(acts, pairs=np.sort(np.array(work.ids, np.int64)))
+        return answers[np.argsort(np.argsort(work.items))]
 
 
-def _measurements(_measured: Measured, _path: Path | None) -> list[Measurement[Pairs]]:
-    return [Measurement([Paper(), PairLoop(), PairLoop(row_alone=True), Own()], Pairs.drawn)]
+def _acts(exported: ExportedModel, pairs: Sequence[int]) -> Acts:
+    acts = Acts.plan(exported, load_lexicon(), load_variant(_VARIANT).selecting)
+    return replace(acts, pairs=np.sort(np.array(pairs, np.int64)))
 
 
-SUBJECT = of_paper(
-    *("gh22", "pairs", share_of_same),
-    measurements=_measurements,
-    effort=replace(OF_PAPERS, tried=8, fewest=8),  # a pair is 33 sentences
-)
+def _repetitions(acts: Acts, chosen: pl.DataFrame) -> Repetitions:
+    return Repetitions.plan(acts, chosen, {_VARIANT: load_variant(_VARIANT)})
+
+
+def _stage(exported: ExportedModel, pairs: Sequence[int]) -> Repetitions:
+    return _repetitions(_acts(exported, pairs), pl.DataFrame())
+
+
+def _measurements(_measured: Measured, _path: Path | None) -> list[Measurement]:
+    own = Own("gh22 --variant original", _stage, ())
+    return [Measurement([Paper(), PairLoop(), PairLoop(row_alone=True), own], Pairs.drawn)]
+
+
+SUBJECT = Subject("gh22", "pairs", _measurements, replace(OF_PAPERS, tried=8, fewest=8))  # a pair is 33 sentences

@@ -8,33 +8,31 @@ work. `gpu_steps.py` has the steps.
 import importlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from ..engine.basics.atomic import json_bytes, write_bytes
 from ..engine.basics.errors import InputError, shortened
 from ..engine.inference.device import CPU, Device, choose_device
-from ..engine.inference.exported import ExportedModel, load_exported
 from ..engine.views import Column, Table
+from .rounds import Effort, Say
 from .shapes import cache_folder
 
-MINUTES = 25.0
 MODELS = ("mini", "bert-base-shape")
 DONE, NOT_HERE, FAILED = "done", "not here", "failed"
 _LOG_LINES = 20
-Say = Callable[[str], None]
 Found = dict[str, Any]
 """What a step gives: JSON values, whose keys say what they are and in which unit."""
 
@@ -43,50 +41,31 @@ class NotHere(Exception):  # noqa: N818 - it is not an error
     """A step has nothing to measure here. The message says why, in one line."""
 
 
-class Amount(msgspec.Struct, frozen=True):
+_BASELINES = Effort(rounds=2, seconds=4, tried=4_096, fewest=2_000, most=500_000)
+
+
+@dataclass(frozen=True)
+class Amount:
     """How much is measured."""
 
     compared: int = 4_096  # sentences whose decisions are compared with those of the CPU
     candidates: int = 1_000_000  # candidates of the selection
     product_rows: int = 16_384  # of the products that the peak is measured with
-    rounds: int = 2  # how often the baselines are timed
-    tried: int = 4_096  # sentences for finding a baseline's best settings
-    baseline_seconds: float = 4.0  # about how long a round of the authors' program takes
-    baseline_sentences: int = 2_000  # fewest sentences of such a round
+    baselines: Effort = _BASELINES
 
 
-REHEARSAL = Amount(
-    compared=32, candidates=100, product_rows=512, rounds=1, tried=32, baseline_seconds=0.1, baseline_sentences=16
-)
+REHEARSAL = Amount(32, 100, 512, Effort(rounds=1, seconds=0.1, tried=32, fewest=16))
 """So little that all steps end in a few minutes on two cores."""
 
 
-class Model(msgspec.Struct, frozen=True):
-    """An exported model."""
-
-    name: str  # what it is called
-    checkpoint: str  # the folder or hub id that transformers loads
-    folder: str  # of its export
-    is_random: bool  # whether its weights are random
-
-    @property
-    def exported(self) -> ExportedModel:
-        return load_exported(Path(self.folder))
-
-
-class Setting(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Setting:
     """What a step is given."""
 
-    kind: str  # of the device, `cuda` or `cpu`
-    index: int  # of the device
-    names: tuple[str, ...]  # the models, as `negengine bench` takes them
-    cache: str  # a folder for checkpoints, exports, and files that baselines make
-    amount: Amount  # how much is measured
-    models: tuple[Model, ...] = ()  # those that are exported; empty before the step `export`
-
-    @property
-    def device(self) -> Device:
-        return CPU if self.kind == CPU.kind else Device(self.kind, self.index)
+    device: Device
+    models: tuple[str, ...]  # as `negengine bench` takes them; after the step `export`, those that it exported
+    cache: Path  # a folder for checkpoints, exports, and files that baselines make
+    amount: Amount = Amount()
 
 
 @dataclass(frozen=True)
@@ -112,51 +91,48 @@ STEPS = (
 )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is measured."""
+def measure(
+    models: Sequence[str],
+    output: Path,
+    say: Say,
+    *,
+    device: str = "cuda",
+    rehearse: bool = False,
+    minutes: float = 25.0,
+    steps: Sequence[Step] = STEPS,
+    cache: Path | None = None,
+) -> dict[str, Any]:
+    """Run all steps, for so many minutes at most, and give what the file holds.
 
-    models: Sequence[str] = MODELS  # as `negengine bench` takes them
-    device: str = "cuda"  # as for `choose_device`; a rehearsal runs on the CPU
-    rehearse: bool = False  # whether all steps run with little work on the CPU
-    minutes: float = MINUTES  # when everything is stopped
-    steps: Sequence[Step] = STEPS
-    cache: Path | None = None  # for checkpoints and exports; in the user's cache by default
-
-    def setting(self) -> Setting:
-        """What the first step is given. Raises InputError without the device, or on the CPU without a rehearsal."""
-        device = CPU if self.rehearse else choose_device(self.device)
-        if device == CPU and not self.rehearse:
-            raise InputError("bench gpu: measures CUDA devices; give --rehearse to run all its steps on the CPU")
-        amount = REHEARSAL if self.rehearse else Amount()
-        return Setting(device.kind, device.index, tuple(self.models), str(self.cache or cache_folder()), amount)
-
-
-def measure(plan: Plan, output: Path, say: Say) -> dict[str, Any]:
-    """Run all steps, and give what the file holds. Raises InputError without the device, or if writing fails."""
-    setting, began = plan.setting(), time.monotonic()
-    until = began + 60 * plan.minutes
+    Raises:
+        InputError: There is no such device, it is the CPU and this is no rehearsal, or the file cannot be written.
+    """
+    chosen = CPU if rehearse else choose_device(device)
+    if chosen == CPU and not rehearse:
+        raise InputError("bench gpu: measures CUDA devices; give --rehearse to run all its steps on the CPU")
+    setting = Setting(chosen, tuple(models), cache or cache_folder(), REHEARSAL if rehearse else Amount())
+    began = time.monotonic()
     document: dict[str, Any] = {
         "negengine gpu": 1,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["negengine", *sys.argv[1:]]),
         "device": str(setting.device),
-        "rehearsal": plan.rehearse,
-        "models": list(plan.models),
+        "rehearsal": rehearse,
+        "models": list(models),
         "steps": {},
     }
     write_bytes(output, json_bytes(document))
-    for step in plan.steps:
+    for step in steps:
         say(f"{step.name}: {step.about}")
-        found = _step(step, setting, until)
+        found = _step(step, setting, began + 60 * minutes)
         document["steps"][step.name] = found
         document["minutes"] = round((time.monotonic() - began) / 60, 2)
         write_bytes(output, json_bytes(document))
         reason = f": {found['why']}" if "why" in found else ""
         say(f"{step.name}: {found['status']} after {found['seconds']:.0f} s{reason}")
-        if step.name == EXPORT and found["status"] == DONE:
-            models = tuple(msgspec.convert(model, Model) for model in found["found"]["models"])
-            setting = msgspec.structs.replace(setting, models=models)
+        if step.name == EXPORT:
+            exported = found["found"]["models"] if found["status"] == DONE else ()
+            setting = replace(setting, models=tuple(model["name"] for model in exported))
     return document
 
 
@@ -174,8 +150,8 @@ def _step(step: Step, setting: Setting, until: float) -> Found:
 
 def _in_process(step: Step, setting: Setting, limit: float) -> Found:
     with TemporaryDirectory() as temporary:
-        given, result, log = (Path(temporary) / name for name in ("setting.json", "result.json", "log.txt"))
-        given.write_bytes(msgspec.json.encode(setting))
+        given, result, log = (Path(temporary) / name for name in ("setting", "result.json", "log.txt"))
+        given.write_bytes(pickle.dumps(setting))
         words = [sys.executable, "-m", "negengine.bench.gpu", str(given), step.function, str(result)]
         with log.open("wb") as stream:
             process = subprocess.Popen(words, stdout=stream, stderr=stream, start_new_session=True)
@@ -229,7 +205,7 @@ def failed(document: Mapping[str, Any]) -> list[str]:
 
 def run_step(setting: str, function: str, result: str) -> None:
     """In the process of a step: run it, and write its status and what it found."""
-    given = msgspec.json.decode(Path(setting).read_bytes(), type=Setting)
+    given = pickle.loads(Path(setting).read_bytes())  # noqa: S301 - from the parent
     module, _, name = function.partition(":")
     found: Found
     try:

@@ -9,12 +9,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
 import numpy as np
 import onnxruntime as ort
 import torch
@@ -42,14 +42,14 @@ from ..engine.runs.record import read_run
 from ..engine.text.token_ids import EncodedSentences
 from .baselines import AtMask, AuthorsSelection, Optimum
 from .ceiling import product_rates
-from .gpu import Found, Model, NotHere, Setting
+from .gpu import Found, NotHere, Setting
 from .machine import describe
-from .main_job import LowPrecision, MixedPrecision, Reference, Sentences, calibrated, candidates, main_job
+from .main_job import calibrated, candidates, main_job
 from .parts import run_selection
 from .rounds import Start, compare
-from .run import CANDIDATES, least
-from .shapes import prepare
-from .system import Place, System
+from .run import CANDIDATES, least, own_systems
+from .shapes import Measured, prepare
+from .system import Place
 
 
 def environment(setting: Setting) -> Found:
@@ -89,23 +89,32 @@ def _cuda(device: Device) -> Found:
 def export(setting: Setting) -> Found:
     """Each model, exported or found in the cache, and why others are not. Raises InputError if none can be exported."""
     models, failed = [], {}
-    for name in setting.names:
+    for name in setting.models:
         try:
-            made = prepare(name, Path(setting.cache))
+            made = prepare(name, setting.cache)
         except InputError as error:
             failed[name] = str(error)
             continue
-        models.append(Model(made.name, made.checkpoint, str(made.exported.folder), made.is_random))
+        known = {"checkpoint": made.checkpoint, "folder": str(made.exported.folder), "is_random": made.is_random}
+        models.append({"name": name, **known})
     if not models:
         raise InputError("; ".join(failed.values()))
-    return {"models": msgspec.to_builtins(models), "failed": failed}
+    return {"models": models, "failed": failed}
 
 
-def graphs_of(model: Model, setting: Setting) -> dict[str, Path]:
+def _by_name(setting: Setting, measure: Callable[[Measured, Setting], Found]) -> Found:
+    """What is found of each model, by its name."""
+    return {name: measure(prepare(name, setting.cache), setting) for name in setting.models}
+
+
+def _low_kind(setting: Setting) -> str:
+    return "int8" if setting.device == CPU else "fp16"
+
+
+def _graphs(model: Measured, setting: Setting) -> dict[str, Path]:
     """Precision → graph, of those that the device takes: the reference, and the low-precision graph if there is one."""
-    exported = model.exported
-    low = exported.low_precision(setting.kind)
-    return {REFERENCE: exported.graph} | ({} if low is None else {"int8" if setting.kind == "cpu" else "fp16": low})
+    low = model.exported.low_precision(setting.device.kind)
+    return {REFERENCE: model.exported.graph} | ({} if low is None else {_low_kind(setting): low})
 
 
 def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
@@ -122,16 +131,19 @@ _KERNEL = re.compile(rb"Operator=\w+.*SdpaKernel=\w+.*")
 
 def placement(setting: Setting) -> Found:
     """Model → graph → operators by provider, and what ONNX Runtime says of its kernels for attention."""
+    return _by_name(setting, _placed)
+
+
+def _placed(model: Measured, setting: Setting) -> Found:
     found: Found = {}
-    for model in setting.models:
-        few = candidates(main_job(model.exported), 8).encoded
-        for precision, graph in graphs_of(model, setting).items():
-            options = {} if setting.device == CPU else attention_options(half=precision == "fp16")
-            session = open_session(graph, setting.device, cuda_options=options)
-            with _kernels() as kernels:
-                decide_all(MaskedLM(model.exported, setting.device, graph=graph, batch_tokens=512), few)
-            by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
-            found.setdefault(model.name, {})[graph.name] = {"operators": by_provider, "attention": dict(kernels)}
+    few = candidates(main_job(model.exported), 8).encoded
+    for precision, graph in _graphs(model, setting).items():
+        options = {} if setting.device == CPU else attention_options(half=precision == "fp16")
+        session = open_session(graph, setting.device, cuda_options=options)
+        with _kernels() as kernels:
+            decide_all(MaskedLM(model.exported, setting.device, graph=graph, batch_tokens=512), few)
+        by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
+        found[graph.name] = {"operators": by_provider, "attention": dict(kernels)}
     return found
 
 
@@ -161,22 +173,20 @@ _NEAR_TIE = 1e-3  # logits: closer than this, two libraries may order two tokens
 
 def parity(setting: Setting) -> Found:
     """Model → precision → how far decisions and log-probabilities are from those of fp32 on the CPU."""
-    found: Found = {}
-    for model in setting.models:
-        exported = model.exported
-        sentences = candidates(main_job(exported), setting.amount.compared)
-        encoded = sentences.encoded
-        reference = decide_all(MaskedLM(exported, CPU), encoded)
-        models = open_models(exported, setting.device, Precision.AUTO)
-        opened = zip(graphs_of(model, setting), (models.reference, models.low_precision), strict=False)
-        own = {name: _compared(decide_all(one, encoded), reference, encoded) for name, one in opened if one is not None}
-        # Of random weights, almost all calls are close.
-        if not model.is_random and (mixed := calibrated(models, sentences)) is not None:
-            own["mixed"] = _compared(decide_all(mixed, encoded), reference, encoded) | {
-                "close calls": mixed.calibration.close,
-                "bound, logits": mixed.calibration.bound,
-            }
-        found[model.name] = own
+    return _by_name(setting, _parity)
+
+
+def _parity(model: Measured, setting: Setting) -> Found:
+    sentences = candidates(main_job(model.exported), setting.amount.compared)
+    encoded = sentences.encoded
+    reference = decide_all(MaskedLM(model.exported, CPU), encoded)
+    models = open_models(model.exported, setting.device, Precision.AUTO)
+    opened = zip(_graphs(model, setting), (models.reference, models.low_precision), strict=False)
+    found = {name: _compared(decide_all(one, encoded), reference, encoded) for name, one in opened if one is not None}
+    # Of random weights, almost all calls are close.
+    if not model.is_random and (mixed := calibrated(models, sentences)) is not None:
+        known = {"close calls": mixed.calibration.close, "bound, logits": mixed.calibration.bound}
+        found["mixed"] = _compared(decide_all(mixed, encoded), reference, encoded) | known
     return found
 
 
@@ -200,19 +210,17 @@ _GOAL = 60.0  # seconds for all candidates of bert-base, on one H200
 
 def selection(setting: Setting) -> Found:
     """Model → rate of a selection from its start to its results, and the shares of device and host."""
-    return {"goal, seconds for 10.9 M of bert-base": _GOAL} | {
-        model.name: _selected(model, setting) for model in setting.models
-    }
+    return {"goal, seconds for 10.9 M of bert-base": _GOAL, **_by_name(setting, _selected)}
 
 
-def _selected(model: Model, setting: Setting) -> Found:
+def _selected(model: Measured, setting: Setting) -> Found:
     job = main_job(model.exported)
     pairs = math.ceil(setting.amount.candidates / job.verbs[0].grid.verbs)
     # Of random weights almost every decision would be a close call, so the low-precision graph decides alone.
     found, sentences = (_alone if model.is_random else _command)(model, setting, pairs)
     sizes = model.exported.info["hidden_size"], model.exported.info["intermediate_size"]
-    kind = "int8" if setting.kind == "cpu" else "fp16"
-    peak = max(product_rates(setting.device, setting.amount.product_rows, *sizes, kind).values())
+    rates = product_rates(setting.device, setting.amount.product_rows, *sizes, _low_kind(setting))
+    peak = max(rates.values())
     flops = least(model.exported, candidates(job, 1_000).length)
     rate = sentences / found["seconds"]
     return {
@@ -226,11 +234,11 @@ def _selected(model: Model, setting: Setting) -> Found:
     }
 
 
-def _alone(model: Model, setting: Setting, pairs: int) -> tuple[Found, int]:
+def _alone(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]:
     exported = model.exported
-    graph = exported.low_precision(setting.kind)
+    graph = exported.low_precision(setting.device.kind)
     if graph is None:
-        raise NotHere(f"{model.name} has no low-precision graph for {setting.kind}")
+        raise NotHere(f"{model.name} has no low-precision graph for {setting.device.kind}")
     job = main_job(exported)
     plans = [Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=number)) for number in (1, pairs)]
     low = MaskedLM(exported, setting.device, graph=graph)
@@ -241,12 +249,12 @@ def _alone(model: Model, setting: Setting, pairs: int) -> tuple[Found, int]:
     return {"precision": low.precision, **seen}, pairs * job.verbs[0].grid.verbs
 
 
-def _command(model: Model, setting: Setting, pairs: int) -> tuple[Found, int]:
+def _command(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]:
     """Run `negengine select`, as a user does; what was seen, and how many sentences were decided."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "run"
         options = ["--device", str(setting.device), "--precision", "mixed", "--pairs", str(pairs)]
-        command = ["select", model.folder, *options]
+        command = ["select", str(model.exported.folder), *options]
         with watched(setting.device) as seen:
             ended = subprocess.run(
                 [sys.executable, "-m", "negengine.engine.cli", *command, "--output", str(folder)],
@@ -322,33 +330,17 @@ def _reader(device: Device) -> Callable[[], Sample] | None:
     return read
 
 
-_MOST = 500_000  # sentences of a round
-
-
 def baselines(setting: Setting, *, start: Start | None = None) -> Found:
     """Model → a row for each system, each in a process of its own, in alternation; and why others did not run."""
-    return {model.name: _beside(model, setting, start) for model in setting.models}
+    return _by_name(setting, partial(_beside, start=start))
 
 
-def _beside(model: Model, setting: Setting, start: Start | None) -> Found:
-    place = Place(model.checkpoint, Path(model.folder), setting.device, cpu_threads(), Path(setting.cache))
-    job, amount = main_job(model.exported), setting.amount
-    systems: list[System[Sentences]] = [
-        AuthorsSelection(),
-        AtMask("fp16"),
-        AtMask("fp16", compiled=True),
-        Optimum(),
-        Reference(),
-        LowPrecision(setting.kind),
-        *([] if model.is_random else [MixedPrecision()]),
-    ]
-
-    def work(rates: Mapping[str, float]) -> Sentences:
-        wanted = rates[AuthorsSelection.name] * amount.baseline_seconds
-        return candidates(job, int(min(max(wanted, amount.baseline_sentences), _MOST)))
-
-    tried = candidates(job, amount.tried)
-    found = compare(systems, place, tried, work, amount.rounds, lambda _: None, start=start)
+def _beside(model: Measured, setting: Setting, start: Start | None) -> Found:
+    place = Place(model.checkpoint, model.exported.folder, setting.device, cpu_threads(), setting.cache)
+    others = [AuthorsSelection(), AtMask("fp16"), AtMask("fp16", compiled=True), Optimum()]
+    systems = [*others, *own_systems(model, setting.device)]
+    make = partial(candidates, main_job(model.exported))
+    found = compare(systems, place, make, setting.amount.baselines, lambda _: None, start)
     reference = found.outcomes[0]
     return {
         "sentences": reference.items,

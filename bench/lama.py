@@ -9,7 +9,7 @@ ranked, as in ours.
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -23,60 +23,49 @@ from scipy import stats
 from ..engine.basics.errors import InputError
 from ..engine.experiments.lama.facts import Fact, Facts, read_facts
 from ..engine.experiments.lama.lama import SAME_AS_AFFIRMATIVE, Lama
+from ..engine.inference.exported import ExportedModel
 from ..engine.inference.free_text import MASK
 from ..engine.runs.stage import Stage, changed
 from ..engine.text.tokenizer import NOT_ONE_TOKEN
 from .made import made_facts, one_token_verbs
 from .ours import OwnRun
 from .shapes import Measured
-from .subject import Measurement, largest_difference, mixed_up, of_paper
-from .system import PAPER, Answers, Choice, Place
+from .subject import Measurement, Subject, mixed_up
+from .system import PAPER, Answers, Choice, Items, Place
 from .torch_models import Loop, TorchSystem
 
 _BATCH, _TOP = 32, 10_000
 _KEPT = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """Facts with a query and its negation."""
-
-    facts: tuple[Fact, ...]  # all of them count for the model
-    gold: NDArray[np.int64]  # int64 [n], the tokens of their answers
-
-    def __len__(self) -> int:
-        return len(self.facts)
-
-    def head(self, n: int) -> "Queries":
-        return Queries(self.facts[:n], self.gold[:n])
+Queries = Items[tuple[Fact, int]]
+"""Facts with a query and its negation, all of which count for the model, and the tokens of their answers."""
 
 
 def queries(measured: Measured, path: Path | None) -> Queries:
-    """Facts that count for the model, in a random order. Raises InputError if there are none."""
+    """Facts in a random order. Raises InputError if none counts for the model."""
     exported = measured.exported
     read = made_facts(one_token_verbs(exported)) if path is None else read_facts([path]).facts
     facts = [replace(fact, misprimed={}) for fact in read if fact.negated is not None]
     facts = [fact for fact in facts if (fact.corpus, fact.relation) != SAME_AS_AFFIRMATIVE]
     tokens = changed(Lama(), facts=Facts(tuple(facts), {})).stage(exported).tokens
-    gold = np.array([tokens[fact.affirmative, fact.gold] for fact in facts])
-    counting = mixed_up([row for row, token in enumerate(gold.tolist()) if token != NOT_ONE_TOKEN])
+    gold = [int(tokens[fact.affirmative, fact.gold]) for fact in facts]
+    counting = mixed_up([row for row, token in enumerate(gold) if token != NOT_ONE_TOKEN])
     if not counting:
         raise InputError(f"{path}: no fact has a negation, and an answer that is one token of {exported.name}")
-    return Queries(tuple(facts[row] for row in counting), gold[counting].astype(np.int64))
+    return Queries(tuple((facts[row], gold[row]) for row in counting))
 
 
 class Paper(TorchSystem[Queries]):
     """LAMA's own program."""
 
     name = PAPER
+    said = (
+        f"LAMA: batches of {_BATCH} padded, all log-probabilities; fact by fact, scipy and the first {_TOP:,} tokens, "
+        "which are pickled"
+    )
     reference = True
     fewer = 4
-
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        return (
-            f"LAMA: batches of {_BATCH} padded, all log-probabilities; fact by fact, scipy and the first {_TOP:,} "
-            "tokens, which are pickled"
-        )
 
     def open(self, place: Place) -> None:
         super().open(place)
@@ -85,17 +74,17 @@ class Paper(TorchSystem[Queries]):
         self._threads = place.threads
 
     def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
-        order = sorted(range(len(work)), key=lambda row: len(work.facts[row].affirmative.split()))
+        order = sorted(range(len(work)), key=lambda row: len(work.items[row][0].affirmative.split()))
         found, results = np.empty((len(work), 2)), []
         with ThreadPool(self._threads) as pool, TemporaryFile() as file:
             for start in range(0, len(order), _BATCH):
                 rows = order[start : start + _BATCH]
-                facts = [work.facts[row] for row in rows]
+                facts, gold = zip(*(work.items[row] for row in rows), strict=True)
                 sides = [
                     self._logprobs([fact.affirmative for fact in facts]),
                     self._logprobs([str(fact.negated) for fact in facts]),
                 ]
-                pairs = list(zip(*sides, work.gold[rows].tolist(), strict=True))
+                pairs = list(zip(*sides, gold, strict=True))
                 ranked = pool.map(self._ranking, pairs)
                 logprobs = [logprob for _, logprob in ranked]
                 found[rows] = np.stack([logprobs, pool.map(self._correlation, pairs)], axis=1)
@@ -138,11 +127,10 @@ class QueryLoop(Loop[Queries]):
     def run(self, work: Queries, choice: Choice) -> Answers:
         found, size = np.empty((len(work), 2)), choice["batch"]
         for start in range(0, len(work), 8 * size):  # logits of some batches at a time are in memory
-            own = work.facts[start : start + 8 * size]
+            own, gold = zip(*work.items[start : start + 8 * size], strict=True)
             affirmative = self._logits([fact.affirmative for fact in own], size)
             negated = self._logits([str(fact.negated) for fact in own], size)
-            gold = torch.from_numpy(work.gold[start : start + len(own)]).to(affirmative.device)[:, None]
-            answer = affirmative.gather(1, gold)
+            answer = affirmative.gather(1, torch.tensor(gold, device=affirmative.device)[:, None])
             (affirmative > answer).sum(1)  # the rank
             for side in (affirmative, negated):
                 (side.topk(_KEPT).values - side.logsumexp(1, keepdim=True)).tolist()
@@ -158,19 +146,8 @@ class QueryLoop(Loop[Queries]):
         return together[back]
 
 
-class Own(OwnRun[Queries]):
-    """`negengine lama`."""
-
-    command = "lama"
-
-    def any_stage(self) -> Stage[Any, Any]:
-        return self._stage(())
-
-    def run(self, work: Queries, choice: Choice) -> Answers:  # noqa: ARG002
-        return self.items(self._stage(work.facts), ["gold_logprob", "spearman"]).to_numpy().astype(np.float64)
-
-    def _stage(self, facts: tuple[Fact, ...]) -> Stage[Any, Any]:
-        return changed(Lama(with_p159=True), facts=Facts(facts, {})).stage(self.exported)
+def _stage(exported: ExportedModel, items: Sequence[tuple[Fact, int]]) -> Stage[Any, Any]:
+    return changed(Lama(with_p159=True), facts=Facts(tuple(fact for fact, _ in items), {})).stage(exported)
 
 
 def _correlations(one: torch.Tensor, other: torch.Tensor) -> NDArray[np.float64]:
@@ -182,8 +159,9 @@ def _correlations(one: torch.Tensor, other: torch.Tensor) -> NDArray[np.float64]
     return found
 
 
-def _measurements(measured: Measured, path: Path | None) -> list[Measurement[Queries]]:
-    return [Measurement([Paper(), QueryLoop(), QueryLoop(row_alone=True), Own()], queries(measured, path).head)]
+def _measurements(measured: Measured, path: Path | None) -> list[Measurement]:
+    own = OwnRun("lama", _stage, ["gold_logprob", "spearman"])
+    return [Measurement([Paper(), QueryLoop(), QueryLoop(row_alone=True), own], queries(measured, path).head)]
 
 
-SUBJECT = of_paper("lama", "facts", largest_difference, measurements=_measurements, data="negated-lama")
+SUBJECT = Subject("lama", "facts", _measurements, data="negated-lama")

@@ -6,7 +6,6 @@ all compute the same.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,14 @@ from ..engine.inference.exported import load_exported
 from ..engine.text.lexicon import load_lexicon
 from ..export.quiet import quiet
 from .ours import Fp32
+from .rounds import Effort
 from .shapes import Measured
-from .subject import Effort, Measurement, Subject, largest_difference
-from .system import LOOP, Answers, Choice, Place, System
+from .subject import Measurement, Subject
+from .system import LOOP, Answers, Choice, Items, Place, System
 from .torch_models import Loop
 
 _AT_A_TIME = (1, 4, 16, 64)  # sentences that minicons is given
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Sentences."""
-
-    texts: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def head(self, n: int) -> "Texts":
-        return Texts(self.texts[:n])
+Texts = Items[str]
 
 
 def sentences(n: int, seed: int = 0) -> Texts:
@@ -45,10 +33,10 @@ def sentences(n: int, seed: int = 0) -> Texts:
     lexicon, random = load_lexicon(), np.random.default_rng(seed)
     drawn = [random.integers(0, len(words), n) for words in (lexicon.names, lexicon.professions, lexicon.verbs)]
     return Texts(
-        [
+        tuple(
             f"{lexicon.names[name]} is {lexicon.professions[profession]} who likes to {lexicon.verbs[verb]}."
             for name, profession, verb in zip(*(own.tolist() for own in drawn), strict=True)
-        ]
+        )
     )
 
 
@@ -59,7 +47,7 @@ class CausalLoop(Loop[Texts]):
 
     def run(self, work: Texts, choice: Choice) -> Answers:
         found, size = np.zeros(len(work)), choice["batch"]
-        encoded = self._tokenizer(list(work.texts), return_special_tokens_mask=True)
+        encoded = self._tokenizer(list(work.items), return_special_tokens_mask=True)
         order = sorted(range(len(work)), key=lambda row: len(encoded["input_ids"][row]))
         for start in range(0, len(order), size):
             rows = order[start : start + size]
@@ -80,7 +68,7 @@ class MaskedLoop(Loop[Texts]):
 
     def run(self, work: Texts, choice: Choice) -> Answers:
         found, size = np.zeros(len(work)), choice["batch"]
-        copies = sorted(_copies(self._tokenizer, work.texts), key=lambda masked: len(masked[1]))
+        copies = sorted(_copies(self._tokenizer, work.items), key=lambda masked: len(masked[1]))
         for start in range(0, len(copies), size):
             rows, ids, places, tokens = zip(*copies[start : start + size], strict=True)
             padded = self._tokenizer.pad({"input_ids": list(ids)}, return_tensors="pt").to(self._device)
@@ -103,11 +91,8 @@ def _copies(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[int, list[in
 class Minicons(System[Texts]):
     """minicons' MaskedLMScorer or IncrementalLMScorer, with the number of sentences at a time that is fastest."""
 
-    name = "minicons"
+    name, said = "minicons", "{batch} sentences at a time"
     needs = ("minicons",)
-
-    def about(self, choice: Choice) -> str:
-        return f"{choice['batch']} sentences at a time"
 
     def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
         return [{"batch": size} for size in _AT_A_TIME]
@@ -127,7 +112,7 @@ class Minicons(System[Texts]):
     def run(self, work: Texts, choice: Choice) -> Answers:
         found: list[float] = []
         for start in range(0, len(work), choice["batch"]):
-            texts = list(work.texts[start : start + choice["batch"]])
+            texts = list(work.items[start : start + choice["batch"]])
             found += self._model.sequence_score(
                 texts, reduction=lambda own: own[: len(own) - self._added].sum(0).item()
             )
@@ -143,7 +128,7 @@ class Own(Fp32[Texts]):
 
     def run(self, work: Texts, choice: Choice) -> Answers:  # noqa: ARG002
         model, encoder, longest = self._model, self._encoder, self._exported.max_length
-        encoded = encoder.encode(work.texts)
+        encoded = encoder.encode(work.items)
         if self._exported.is_causal:
             found = causal_logprobs(model, encoder, encoded, longest, lambda _: None)  # type: ignore[arg-type]
         else:
@@ -153,13 +138,13 @@ class Own(Fp32[Texts]):
         return sums
 
 
-def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement[Texts]]:
+def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement]:
     is_causal = measured.exported.is_causal
     encoder = Encoder(measured.exported.tokenizer, is_causal)
     loops: list[System[Texts]] = [CausalLoop()] if is_causal else [MaskedLoop(), MaskedLoop(row_alone=True)]
 
     def known(work: Texts) -> dict[str, Any]:
-        tokens = np.mean([len(one.ids) for one in encoder.encode(work.texts)])
+        tokens = np.mean([len(one.ids) for one in encoder.encode(work.items)])
         return {"causal": is_causal, "tokens": float(tokens)}
 
     yield Measurement([*loops, Minicons(), Own()], sentences, known)
@@ -169,8 +154,7 @@ SUBJECT = Subject(
     "likelihood",
     "sentences",
     _measurements,
-    largest_difference,
     Effort(tried=16, fewest=32),
-    {"times minicons": Minicons.name, "times loop": LOOP},
+    times={"times minicons": Minicons.name, "times loop": LOOP},
     described=lambda found: f"of {found['tokens']:.1f} tokens, fp32",
 )

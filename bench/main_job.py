@@ -85,11 +85,7 @@ def calibrated(models: Models, sentences: Sentences) -> Mixed | None:
 
 class _Own(System[Sentences]):
     ours = True
-    said: str
     _decider: Decider
-
-    def about(self, choice: Choice) -> str:  # noqa: ARG002
-        return self.said
 
     def run(self, work: Sentences, choice: Choice) -> Answers:  # noqa: ARG002
         """The top-1 of each sentence, int32 [n]."""

@@ -5,50 +5,34 @@ are the numbers of the labels, int64 [n].
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import AutoModelForSequenceClassification
 
 from ..engine.basics.choices import Precision, Task
 from ..engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
 from ..engine.experiments.nli.nli_pairs import NEW, SOURCES, Pair, PairSet, map_head, read_benchmark
 from ..engine.inference.classifier import labels
+from ..engine.inference.exported import ExportedModel
 from .made import made_pairs
 from .ours import OwnRun
 from .shapes import Measured, prepare
-from .subject import OF_PAPERS, Measurement, mixed_up, of_paper, share_of_same
-from .system import LOOP, OURS, PAPER, Answers, Choice, Place, batch_sizes
+from .subject import OF_PAPERS, Measurement, Subject, mixed_up, times_of_paper
+from .system import LOOP, OURS, PAPER, Answers, Choice, Items, Place
 from .torch_models import TorchSystem
 
 SORTED = "PyTorch, sorted loop"
 _FEWER = 16  # a run of many pairs spends a smaller part of its time on its calibration; other rates stay the same
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Pairs of several sources."""
-
-    sourced: tuple[tuple[str, Pair], ...]  # the source of each pair (RTE, SNLI or MNLI), and the pair
-
-    def __len__(self) -> int:
-        return len(self.sourced)
-
-    def head(self, n: int) -> "Judged":
-        return Judged(self.sourced[:n])
-
-    @property
-    def pairs(self) -> tuple[Pair, ...]:
-        return tuple(pair for _, pair in self.sourced)
-
-    def by_source(self) -> dict[str, NDArray[np.int64]]:
-        sources = np.array([source for source, _ in self.sourced])
-        return {source: np.flatnonzero(sources == source) for source in SOURCES if (sources == source).any()}
+Sourced = tuple[str, Pair]
+Judged = Items[Sourced]
+"""Pairs, each with its source: RTE, SNLI or MNLI."""
 
 
 def judged(path: Path | None) -> Judged:
@@ -64,21 +48,16 @@ def judged(path: Path | None) -> Judged:
 class PairLoop(TorchSystem[Judged]):
     """In the order of the file."""
 
-    name = LOOP
+    name, said = LOOP, "in the order of the file, batches of {batch} padded to the longest"
     kind = AutoModelForSequenceClassification
     reference = True
+    batched = True
     fewer = _FEWER
     padding = "longest"
 
-    def about(self, choice: Choice) -> str:
-        return f"in the order of the file, batches of {choice['batch']} padded to the longest"
-
-    def choices(self, place: Place) -> Sequence[Choice]:
-        return batch_sizes(place)
-
     def run(self, work: Judged, choice: Choice) -> Answers:
         found = np.empty(len(work), np.int64)
-        for rows, padded in self.padded(work.pairs, choice["batch"]):
+        for rows, padded in self.padded([pair for _, pair in work.items], choice["batch"]):
             with torch.inference_mode():
                 found[rows] = self._model(**padded.to(self._device)).logits.argmax(1).cpu().numpy()
         return found
@@ -97,12 +76,9 @@ class PairLoop(TorchSystem[Judged]):
 class Paper(PairLoop):
     """The authors' program."""
 
-    name = PAPER
+    name, said = PAPER, f"run_glue.py: batches of {{batch}}, each pair padded to {PAPER_LENGTH} tokens"
     fewer = 2 * _FEWER
     padding = "max_length"
-
-    def about(self, choice: Choice) -> str:
-        return f"run_glue.py: batches of {choice['batch']}, each pair padded to {PAPER_LENGTH} tokens"
 
     def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002
         return [{"batch": 8}]
@@ -111,11 +87,8 @@ class Paper(PairLoop):
 class SortedLoop(PairLoop):
     """Sorted by the number of tokens."""
 
-    name = SORTED
+    name, said = SORTED, "sorted by length, batches of {batch} padded to the longest"
     reference = False
-
-    def about(self, choice: Choice) -> str:
-        return f"sorted by length, batches of {choice['batch']} padded to the longest"
 
     def padded(self, pairs: Sequence[Pair], size: int) -> Iterator[tuple[Sequence[int], Any]]:
         encoded = self.encoded(pairs)
@@ -126,45 +99,43 @@ class SortedLoop(PairLoop):
             yield rows, self._tokenizer.pad(own, return_tensors="pt")
 
 
-class Own(OwnRun[Judged]):
-    """`negengine nli`."""
-
-    command = "nli"
-    task = Task.TEXT_CLASSIFICATION
+class Own(OwnRun):
+    """`negengine nli`, whose items stand source by source."""
 
     def __init__(self, precision: Precision = Precision.AUTO) -> None:
-        super().__init__(precision)
-        if precision is Precision.FP32:
-            self.name, self.command, self.fewer = f"{OURS}, fp32", "nli --precision fp32", _FEWER
+        is_exact = precision is Precision.FP32
+        command = "nli --precision fp32" if is_exact else "nli"
+        super().__init__(command, _stage, ["predicted"], Task.TEXT_CLASSIFICATION, precision)
+        if is_exact:
+            self.name, self.fewer = f"{OURS}, fp32", _FEWER
         else:
             self.arithmetic = "mixed"
 
-    def any_stage(self) -> Judgements:
-        return self._stage(())
-
     def run(self, work: Judged, choice: Choice) -> Answers:  # noqa: ARG002
-        rows, pairs = work.by_source(), work.pairs
-        sets = tuple(PairSet(source, NEW, tuple(pairs[row] for row in own), "") for source, own in rows.items())
-        stage = self._stage(sets)
-        items = self.items(stage, ["predicted"])
+        stage = _stage(self.exported, work.items)
         numbers = {str(label): number for number, label in enumerate(stage.head)}
-        found = np.array([numbers[label] for label in items["predicted"]], np.int64)
-        return found[np.argsort(np.concatenate(list(rows.values())), kind="stable")]
-
-    def _stage(self, sets: tuple[PairSet, ...]) -> Judgements:
-        head = map_head(labels(self.exported), self.exported.name)
-        return Judgements.plan(self.exported, head, sets)
+        found = np.array([numbers[label] for label in self.items(stage)["predicted"]], np.int64)
+        order = np.argsort([list(SOURCES).index(source) for source, _ in work.items], kind="stable")
+        return found[np.argsort(order)]
 
 
-def _measurements(_measured: Measured, path: Path | None) -> list[Measurement[Judged]]:
+def _stage(exported: ExportedModel, items: Sequence[Sourced]) -> Judgements:
+    sets = {source: tuple(pair for own, pair in items if own == source) for source in SOURCES}
+    head = map_head(labels(exported), exported.name)
+    given = tuple(PairSet(source, NEW, pairs, "") for source, pairs in sets.items() if pairs)
+    return Judgements.plan(exported, head, given)
+
+
+def _measurements(_measured: Measured, path: Path | None) -> list[Measurement]:
     return [Measurement([Paper(), PairLoop(), SortedLoop(), Own(), Own(Precision.FP32)], judged(path).head)]
 
 
-SUBJECT = of_paper(
-    *("nli", "pairs", share_of_same),
-    measurements=_measurements,
-    better_loop=SORTED,
-    effort=replace(OF_PAPERS, seconds=32),  # so that the paper's 4,500 pairs are judged
+SUBJECT = Subject(
+    "nli",
+    "pairs",
+    _measurements,
+    replace(OF_PAPERS, seconds=32),  # so that the paper's 4,500 pairs are judged
+    times=times_of_paper(better_loop=SORTED),
     data="negation-nli",
     prepare=partial(prepare, task=Task.TEXT_CLASSIFICATION),
 )

@@ -31,15 +31,16 @@ _HINTS = {"fp32": "f32", "bf16": "bf16"}
 class OpenVino(System[Sentences]):
     """OpenVINO."""
 
+    said = "batches of {batch} of one length, {streams} stream{s}, head for the mask's row alone{groups}"
+
     def __init__(self, arithmetic: str, kind: str = "", *, calibrated: int = _CALIBRATED) -> None:
         self.arithmetic, self._kind, self._calibrated = arithmetic, kind, calibrated
         self.name = " ".join(filter(None, ["OpenVINO", arithmetic, kind]))
         self.needs = ("openvino", "nncf") if arithmetic == "int8" else ("openvino",)
 
     def about(self, choice: Choice) -> str:
-        streams = f"{choice['streams']} stream{'s' if choice['streams'] > 1 else ''}"
         groups = f", activations in groups of {choice['group']}" if choice.get("group") else ""
-        return f"batches of {choice['batch']} of one length, {streams}, head for the mask's row alone{groups}"
+        return self.said.format(**choice, s="s" if choice["streams"] > 1 else "", groups=groups)
 
     def missing(self, place: Place) -> str | None:
         return "OpenVINO is measured on the CPU" if place.device != CPU else super().missing(place)

@@ -5,7 +5,6 @@ that all compute the same.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,8 +26,9 @@ from ..engine.text.lexicon import load_lexicon
 from ..engine.text.user_table import open_table
 from .made import one_token_verbs
 from .ours import Fp32
+from .rounds import Effort
 from .shapes import Measured
-from .subject import Effort, Measurement, Subject, largest_difference
+from .subject import Measurement, Subject
 from .system import LOOP, Answers, Choice
 from .torch_models import Loop
 
@@ -41,22 +41,8 @@ _TEXTS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Stimuli:
-    """Sentences with a mask and some targets."""
-
-    table: pl.DataFrame  # columns `sentence` and those of the targets
-    targets: Sequence[str]  # the columns of the targets
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def head(self, n: int) -> "Stimuli":
-        return Stimuli(self.table.head(n), self.targets)
-
-
-def stimuli(n: int, words: Sequence[str], targets: Sequence[str] = TARGETS) -> Stimuli:
-    """Sentences of four different lengths with up to two targets each."""
+def stimuli(n: int, words: Sequence[str], targets: Sequence[str] = TARGETS) -> pl.DataFrame:
+    """Sentences with a mask, of four different lengths, and a column for each of up to two targets."""
     lexicon, random = load_lexicon(), np.random.default_rng(0)
     chosen = {
         "name": [str(word) for word in random.choice(lexicon.names, n)],
@@ -66,17 +52,17 @@ def stimuli(n: int, words: Sequence[str], targets: Sequence[str] = TARGETS) -> S
     rows = [dict(zip(chosen, values, strict=True)) for values in zip(*chosen.values(), strict=True)]
     texts = [_TEXTS[i % len(_TEXTS)].format(**row) for i, row in enumerate(rows)]
     expected = {name: [str(word) for word in random.choice(list(words), n)] for name in TARGETS}
-    return Stimuli(pl.DataFrame({"sentence": texts, **expected}), targets)
+    return pl.DataFrame({"sentence": texts, **expected}).select("sentence", *targets)
 
 
-class TargetLoop(Loop[Stimuli]):
+class TargetLoop(Loop[pl.DataFrame]):
     """Log-probability and rank of the targets, and the first choice."""
 
-    def run(self, work: Stimuli, choice: Choice) -> Answers:
-        targets = [self._tokenizer.convert_tokens_to_ids(list(work.table[name])) for name in work.targets]
+    def run(self, work: pl.DataFrame, choice: Choice) -> Answers:
+        targets = [self._tokenizer.convert_tokens_to_ids(list(own)) for own in work.drop("sentence")]
         expected = np.stack(targets, axis=1)
         scores = np.empty(expected.shape)
-        for rows, logits in self.batches(work.table["sentence"].to_list(), choice["batch"]):
+        for rows, logits in self.batches(work["sentence"].to_list(), choice["batch"]):
             own = logits.gather(1, torch.from_numpy(expected[rows]).to(self._device))
             logprobs = own - logits.logsumexp(1, keepdim=True)
             for target in range(expected.shape[1]):
@@ -86,14 +72,14 @@ class TargetLoop(Loop[Stimuli]):
         return scores
 
 
-class Own(Fp32[Stimuli]):
+class Own(Fp32[pl.DataFrame]):
     """`negengine probe` without its files: it reads and checks a table, and makes the rows of results."""
 
-    def run(self, work: Stimuli, choice: Choice) -> Answers:  # noqa: ARG002
+    def run(self, work: pl.DataFrame, choice: Choice) -> Answers:  # noqa: ARG002
         with TemporaryDirectory() as folder:
             path = Path(folder) / "stimuli.csv"
-            work.table.write_csv(path)
-            columns = Columns("sentence", tuple(work.targets))
+            work.write_csv(path)
+            columns = Columns("sentence", tuple(work.columns[1:]))
             stage = OwnStimuli(self._exported, open_table(path).scan(columns.texts), columns, Ranked())
             found: dict[int, pl.DataFrame] = {}
 
@@ -106,17 +92,17 @@ class Own(Fp32[Stimuli]):
 
             overlap(range(len(stage.sizes)), stage.prepare, decide, finish)
         logprobs = pl.concat([found[number] for number in sorted(found)])[LOGPROB].to_numpy()
-        scores: Answers = logprobs.reshape(-1, len(work.targets)).astype(np.float64)
+        scores: Answers = logprobs.reshape(len(work), -1).astype(np.float64)
         return scores
 
 
-def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement[Stimuli]]:
+def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement]:
     """One for each number of targets."""
     words = one_token_verbs(measured.exported)
 
-    def known(work: Stimuli) -> dict[str, Any]:
-        tokens = measured.exported.tokenizer.encode(work.table["sentence"].to_list())
-        return {"targets": len(work.targets), "tokens": float(np.mean([len(ids) for ids in tokens]))}
+    def known(work: pl.DataFrame) -> dict[str, Any]:
+        tokens = measured.exported.tokenizer.encode(work["sentence"].to_list())
+        return {"targets": work.width - 1, "tokens": float(np.mean([len(ids) for ids in tokens]))}
 
     for count in range(1, len(TARGETS) + 1):
         make = partial(stimuli, words=words, targets=TARGETS[:count])
@@ -127,8 +113,7 @@ SUBJECT = Subject(
     "probe",
     "sentences",
     _measurements,
-    largest_difference,
     Effort(most=50_000),
-    {"times loop": LOOP},
+    times={"times loop": LOOP},
     described=lambda found: f"of {found['tokens']:.1f} tokens, {counted(found['targets'], 'target')} each, fp32",
 )

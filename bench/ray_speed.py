@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,7 +44,7 @@ SECONDS, QUICK_SECONDS = 60.0, 10.0
 
 @dataclass(eq=False)
 class Clocked:
-    """Another executor, and what it took; numbers are sums over all calls of `run`."""
+    """Another executor, and what it took."""
 
     inner: Executor  # the executor that works
     opening: float = 0.0  # seconds until the workers had opened the model
@@ -107,28 +107,11 @@ class ClockedSelection(Selection):
         return replace(plan, verbs=(replace(plan.verbs[0], pairs_per_part=pairs_per_part),))
 
 
-@dataclass(frozen=True)
-class Run:
-    """One executor, measured."""
-
-    system: str
-    workers: int  # processes that decide
-    sentences: int
-    parts: int
-    opening: float  # seconds until the first part could be decided
-    deciding: float  # seconds from then until the last part was written
-    rate: float  # sentences a second while parts were decided
-    own: float  # seconds of processor time of the process that gives out the parts, for each part
-    writing: float  # seconds to write a part
-    waiting: float  # the share of the time in which workers decided nothing
-    moved: float  # bytes of a part
-
-
 def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -> dict[str, Any]:
     """Compare one process with Ray; a run in one process decides for about so many seconds.
 
-    `systems`: the fastest `Run` of each executor; `overhead`: the share by which the fastest Ray run is slower than one
-    process; `same`: whether all runs wrote the same bytes.
+    `systems`: the fastest run of each executor (`run_clocked`); `overhead`: the share by which the fastest Ray run is
+    slower than one process; `same`: whether all runs wrote the same bytes.
     """
     cores = cpu_threads()
     executors: dict[str, tuple[int, Callable[[], Executor]]] = {ONE_PROCESS: (1, lambda: ThisProcess(CPU))}
@@ -137,21 +120,21 @@ def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -
         executors[name] = n, lambda n=n: Ray("local", workers=n, device="cpu")  # type: ignore[misc]
     with TemporaryDirectory() as temporary:
         stage = _stage(exported, seconds, cores, Path(temporary), say)
-        runs: dict[str, list[Run]] = {name: [] for name in executors}
+        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in executors}
         results: set[bytes] = set()
         for number in range(rounds):
             for name, (workers, executor) in executors.items():
                 folder = Path(temporary) / f"{number} {name}"
-                found = _run(stage, folder, name, workers, executor())
-                say(f"round {number + 1} of {rounds}: {name}: {found.rate:,.0f} sentences/s")
+                found = run_clocked(stage, folder, name, workers, executor())
+                say(f"round {number + 1} of {rounds}: {name}: {found['rate']:,.0f} sentences/s")
                 runs[name].append(found)
                 results.add((folder / TRIPLETS_FILE).read_bytes())
-    best = [max(own, key=lambda run: run.rate) for own in runs.values()]
-    fastest = max(run.rate for run in best[1:])
+    best = [max(own, key=lambda run: run["rate"]) for own in runs.values()]
+    fastest = max(run["rate"] for run in best[1:])
     return {
-        "systems": [asdict(run) for run in best],
-        "rates": {name: [run.rate for run in own] for name, own in runs.items()},
-        "overhead": 1 - fastest / best[0].rate,
+        "systems": best,
+        "rates": {name: [run["rate"] for run in own] for name, own in runs.items()},
+        "overhead": 1 - fastest / best[0]["rate"],
         "same": len(results) == 1,
         "model bytes": sum(path.stat().st_size for path in exported.folder.iterdir() if path.is_file()),
     }
@@ -160,37 +143,33 @@ def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -
 def _stage(exported: ExportedModel, seconds: float, cores: int, folder: Path, say: Say) -> ClockedSelection:
     """A selection that takes about so long in one process."""
     first = ClockedSelection.of(exported, _FIRST, 1)
-    found = _run(first, folder / "first", ONE_PROCESS, 1, ThisProcess(CPU))
+    found = run_clocked(first, folder / "first", ONE_PROCESS, 1, ThisProcess(CPU))
     each = first.verbs[0].grid.verbs
-    pairs = max(_FIRST, min(round(found.rate * seconds / each), first.lexicon.n_pairs))
+    pairs = max(_FIRST, min(round(found["rate"] * seconds / each), first.lexicon.n_pairs))
     stage = ClockedSelection.of(exported, pairs, max(1, math.ceil(pairs / (_PARTS_A_CORE * cores))))
     say(f"{pairs * each:,} sentences in {len(stage.sizes):,} parts")
     return stage
 
 
-def _run(stage: ClockedSelection, folder: Path, name: str, workers: int, executor: Executor) -> Run:
-    clocked = Clocked(executor)
+def run_clocked(stage: Stage[Any, Any], folder: Path, name: str, workers: int, executor: Executor) -> dict[str, Any]:
+    """What one executor took, which has so many processes that decide."""
+    clocked, sentences = Clocked(executor), sum(stage.sizes)
     options = Opening(precision=Precision.FP32)
     run_stage(stage, folder, Execution(clocked, options, reporter=Reporter(silent=True)))
-    return summary(clocked, name, workers, sum(stage.sizes))
-
-
-def summary(clocked: Clocked, name: str, workers: int, sentences: int) -> Run:
-    """What a clocked executor took, for each part where that makes sense."""
     parts = max(clocked.parts, 1)
-    return Run(
-        system=name,
-        workers=workers,
-        sentences=sentences,
-        parts=clocked.parts,
-        opening=clocked.opening,
-        deciding=clocked.deciding,
-        rate=sentences / clocked.deciding,
-        own=clocked.own / parts,
-        writing=clocked.writing / parts,
-        waiting=max(0.0, 1 - clocked.busy / (workers * clocked.deciding)),
-        moved=clocked.moved / parts,
-    )
+    return {
+        "system": name,
+        "workers": workers,
+        "sentences": sentences,
+        "parts": clocked.parts,
+        "opening": clocked.opening,  # seconds until the first part could be decided
+        "deciding": clocked.deciding,  # seconds from then until the last part was written
+        "rate": sentences / clocked.deciding,  # sentences a second while parts were decided
+        "own": clocked.own / parts,  # seconds of processor time of the process that gives out the parts, for each part
+        "writing": clocked.writing / parts,  # seconds to write a part
+        "waiting": max(0.0, 1 - clocked.busy / (workers * clocked.deciding)),  # the share in which workers did nothing
+        "moved": clocked.moved / parts,  # bytes of a part
+    }
 
 
 def bench_ray(name: str, *, quick: bool, rounds: int | None, cache: Path | None = None, say: Say) -> dict[str, Any]:

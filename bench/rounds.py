@@ -23,8 +23,6 @@ from . import child
 from .child import Took
 from .system import Answers, Choice, Place, System, Unavailable, W
 
-WARM_UP = 16  # items that a system runs before a setting is timed
-
 Say = Callable[[str], None]
 _ENDING = 10  # seconds that a process gets to end
 _BESIDE_WEIGHTS = 1e9  # bytes of libraries and activations
@@ -40,6 +38,17 @@ class Served(Protocol):
 
 Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]
 """A system, its place, and a file for what it prints → what serves it until the end of the block."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    rounds: int = 5  # how often each system is timed
+    seconds: float = 8  # about how long a round of the slowest baseline takes
+    tried: int = 64  # items for finding the fastest settings; an eighth of them is run before a setting is timed
+    fewest: int = 64  # fewest items of a round
+    most: int = 20_000  # most items of a round
 
 
 @dataclass(eq=False)
@@ -105,16 +114,17 @@ class Compared:
 def compare(
     systems: Sequence[System[W]],
     place: Place,
-    few: W,
-    work: Callable[[Mapping[str, float]], W],
-    rounds: int,
+    make: Callable[[int], W],
+    effort: Effort,
     say: Say,
-    *,
-    warm_up: int = WARM_UP,
     start: Start | None = None,
 ) -> Compared:
-    """Time systems in turn. Raises InputError if one of our systems, or a reference, cannot run or fails."""
-    missing: dict[str, str] = {}
+    """Time systems in turn; `make` gives so many items, or fewer.
+
+    Raises:
+        InputError: one of our systems, or a reference, cannot run or fails.
+    """
+    few, missing = make(effort.tried), dict[str, str]()
     ready: list[Outcome] = []
 
     @contextmanager
@@ -134,13 +144,14 @@ def compare(
             say(f"{system.name}: opening")
             with missing_if_it_fails(system):
                 log = folder / f"{number}.log"
-                ready.append(_prepared(system, place, few, warm_up, log, stack, start or in_a_process))
-        items = work({one.system.name: one.tried for one in ready})
+                ready.append(_prepared(system, place, few, log, stack, start or in_a_process))
+        slowest = min(one.tried * one.system.fewer for one in ready if not one.system.ours)
+        items = make(int(min(max(slowest * effort.seconds, effort.fewest), effort.most)))
         for one in ready:
             with missing_if_it_fails(one.system):
                 one.take(items)
-        for number in range(rounds):
-            say(f"round {number + 1} of {rounds}")
+        for number in range(effort.rounds):
+            say(f"round {number + 1} of {effort.rounds}")
             for one in list(ready if number % 2 == 0 else reversed(ready)):
                 with missing_if_it_fails(one.system):
                     one.time()
@@ -149,9 +160,7 @@ def compare(
     return Compared(tuple(ready), missing)
 
 
-def _prepared(
-    system: System[Any], place: Place, few: Any, warm_up: int, log: Path, stack: ExitStack, start: Start
-) -> Outcome:
+def _prepared(system: System[Any], place: Place, few: Any, log: Path, stack: ExitStack, start: Start) -> Outcome:
     """Start a system's process, open it, and find its fastest settings."""
     if why := system.missing(place) or _no_room(place):
         raise Unavailable(why)
@@ -165,7 +174,7 @@ def _prepared(
     process.ask("settle", own)
     seconds = []
     for choice in choices:
-        process.ask("take", own.head(warm_up))
+        process.ask("take", own.head(max(1, len(few) // 8)))
         process.ask("run", choice)  # libraries compile, allocate, and start their threads
         process.ask("take", own)
         seconds.append(process.ask("run", choice).seconds)

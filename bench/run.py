@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,40 +33,33 @@ from .main_job import (
     main_job,
 )
 from .parts import PAIRS, lazy_beside_exhaustive, take_apart
-from .rounds import WARM_UP, Compared, Say, Start, compare
+from .rounds import Compared, Effort, Say, Start, compare
 from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
 from .system import Place, System
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
 AUTHORS, AUTHORS_SCORING = AuthorsSelection.name, AuthorsScoring.name
-_TRIED = {"cpu": 128, "cuda": 4096}  # sentences for finding the best settings
+_TRIED_ON_CUDA = 4096  # sentences for finding the best settings, where batches are larger
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How much is measured."""
+class OfMainJob(Effort):
+    """How much is measured; the items are sentences."""
 
-    rounds: int = 5  # how often each system is timed
-    seconds: float = 8  # about how long a round of the authors' program takes
-    fewest: int = 200  # fewest sentences of a round
-    most: int = 100_000  # most sentences of a round
-    warm_up: int = WARM_UP  # sentences that a system runs before one of its settings is timed
+    tried: int = 128
+    fewest: int = 200
+    most: int = 100_000
     ceiling_rounds: int = ROUNDS  # how often the chain of products is timed
     calibrated: int = 1_000  # sentences of the bundled model, for the close calls that random weights cannot tell
-    tried: int | None = None  # sentences for finding a baseline's best settings; None for the device's usual number
     lazy_pairs: int = 8  # pairs of the lazy selection
     pairs: int = PAIRS  # pairs that are run from end to end for the model's share of the time
-
-
-QUICK = Effort(rounds=3, seconds=2)  # under three minutes for the bundled model on two cores
 
 
 def bench(
     names: Sequence[str],
     *,
     device: str = "auto",
-    effort: Effort | None = None,
-    rounds: int | None = None,
+    effort: OfMainJob | None = None,
     cache: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
     only: Sequence[str] = (),
@@ -73,23 +67,26 @@ def bench(
     say: Say,
 ) -> dict[str, Any]:
     """Measure models: a JSON document of the machine and each model. Raises InputError if a name does not exist."""
-    chosen, folder, effort = choose_device(device), cache or cache_folder(), effort or Effort()
-    others = chosen_baselines(only)
-    effort = replace(effort, rounds=rounds or effort.rounds)
+    chosen, folder, effort, others = (
+        choose_device(device),
+        cache or cache_folder(),
+        effort or OfMainJob(),
+        _others(only),
+    )
+    if chosen != CPU:
+        effort = replace(effort, tried=_TRIED_ON_CUDA)
     for name in names:
         if name not in shapes:
             locate(name)
     results: list[dict[str, Any]] = []
     for name in names:
         say(f"{name}: preparing")
-        results.append(
-            measure(prepare(name, folder, shapes), chosen, effort, others, cache=folder, start=start, say=say)
-        )
+        results.append(_measure(prepare(name, folder, shapes), chosen, effort, others, folder, start, say))
     _expect_mixed(results, chosen, folder, effort.calibrated, say)
     return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
 
 
-def chosen_baselines(only: Sequence[str]) -> list[System[Sentences]]:
+def _others(only: Sequence[str]) -> list[System[Sentences]]:
     """The authors' programs and these baselines, or all if none is named. Raises InputError if one does not exist."""
     every = baselines()
     names = [system.name for system in every]
@@ -98,14 +95,13 @@ def chosen_baselines(only: Sequence[str]) -> list[System[Sentences]]:
     return [system for system in every if not only or system.name in {*only, AUTHORS, AUTHORS_SCORING}]
 
 
-def measure(
+def _measure(
     measured: Measured,
     device: Device,
-    effort: Effort,
+    effort: OfMainJob,
     others: Sequence[System[Sentences]],
-    *,
     cache: Path,
-    start: Start | None = None,
+    start: Start | None,
     say: Say,
 ) -> dict[str, Any]:
     """Measure one model; the keys of the result say what they hold and in which unit."""
@@ -113,13 +109,7 @@ def measure(
     cache.mkdir(parents=True, exist_ok=True)
     place = Place(measured.checkpoint, exported.folder, device, cpu_threads(), cache)
     job = main_job(exported)
-
-    def work(rates: Mapping[str, float]) -> Sentences:
-        return candidates(job, int(min(max(rates[AUTHORS] * effort.seconds, effort.fewest), effort.most)))
-
-    tried = candidates(job, effort.tried or _TRIED[device.kind])
-    systems = [*others, *_own(measured, device)]
-    compared = compare(systems, place, tried, work, effort.rounds, say, warm_up=effort.warm_up, start=start)
+    compared = compare([*others, *own_systems(measured, device)], place, partial(candidates, job), effort, say, start)
     sentences = candidates(job, compared.by_name[AUTHORS].items)
     models = open_models(exported, device, Precision.AUTO)
     say("the ceiling")
@@ -159,7 +149,8 @@ def measure(
     }
 
 
-def _own(measured: Measured, device: Device) -> list[System[Sentences]]:
+def own_systems(measured: Measured, device: Device) -> list[System[Sentences]]:
+    """Our systems of the main job; the close calls of random weights say nothing of mixed precision."""
     if measured.exported.low_precision(device.kind) is None:
         return [Reference()]
     mixed = [] if measured.is_random else [MixedPrecision()]

@@ -4,9 +4,9 @@ A subject is a file: its items, the systems that do them, and `SUBJECT`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,49 +16,38 @@ from ..engine.experiments.data_sets.sources import find
 from ..engine.inference.device import CPU, cpu_threads
 from ..engine.views import Column, Table
 from .machine import describe
-from .rounds import Say, Start, compare
+from .rounds import Effort, Say, Start, compare
 from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
-from .system import LOOP, PAPER, ROW, Answers, Place, System, W
+from .system import LOOP, PAPER, ROW, Answers, Place, System
 
-Judge = Callable[[Answers, Answers], Mapping[str, float]]
-"""Answers of a system and of the reference → figures, such as their largest difference."""
 _DIFFERENCE, _SAME = "difference", "same"
 MADE, LEXICON = "made items of the same lengths", "the bundled lexicon"
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is measured."""
-
-    rounds: int = 5  # how often each system is timed
-    seconds: float = 8  # about how long a round of the slowest baseline takes
-    tried: int = 64  # items for finding the fastest settings
-    fewest: int = 64  # fewest items of a round
-    most: int = 20_000  # most items of a round
 
 
 OF_PAPERS = Effort(rounds=3, seconds=20)
 
 
 @dataclass(frozen=True)
-class Measurement(Generic[W]):
+class Measurement:
     """What the systems are given to do with one model."""
 
-    systems: Sequence[System[W]]
-    make: Callable[[int], W]  # number of items → the items; it may give fewer
+    systems: Sequence[System[Any]]
+    make: Callable[[int], Any]  # number of items → the items; it may give fewer
     # the items of a round → what else is reported about them, as JSON values
-    known: Callable[[W], Mapping[str, Any]] = lambda _: {}
+    known: Callable[[Any], Mapping[str, Any]] = lambda _: {}
 
 
-def largest_difference(answers: Answers, reference: Answers) -> dict[str, float]:
-    """How far scores lie apart; values that neither side has do not count."""
+def _judged(answers: Answers, reference: Answers) -> dict[str, float]:
+    """How far scores lie apart, where values that neither side has do not count; of other answers, the equal share."""
+    if reference.dtype.kind != "f":
+        return {_SAME: float(np.mean(answers == reference))}
     both = np.isnan(answers) & np.isnan(reference)
     return {_DIFFERENCE: float(np.where(both, 0.0, np.abs(answers - reference)).max())}
 
 
-def share_of_same(answers: Answers, reference: Answers) -> dict[str, float]:
-    """The share of equal answers."""
-    return {_SAME: float(np.mean(answers == reference))}
+def times_of_paper(better_loop: str = ROW) -> dict[str, str]:
+    """The ratios of a paper's command, whose own program is one of the systems."""
+    return {"times paper": PAPER, "times loop": LOOP, "times better loop": better_loop}
 
 
 @dataclass(frozen=True)
@@ -68,11 +57,10 @@ class Subject:
     name: str  # of the command
     unit: str  # what its items are called
     # the model, and the data or None for made items → what is measured with it, one after the other
-    measurements: Callable[[Measured, Path | None], Iterable[Measurement[Any]]]
-    judge: Judge
-    effort: Effort
+    measurements: Callable[[Measured, Path | None], Iterable[Measurement]]
+    effort: Effort = OF_PAPERS
     # key of a ratio → the system that it is counted from; missing systems have no ratio
-    times: Mapping[str, str]
+    times: Mapping[str, str] = field(default_factory=times_of_paper)
     # the figures of a measurement → what the title of its table says about the items
     described: Callable[[Mapping[str, Any]], str] = lambda found: f"({found['data']})"
     data: str = ""  # the data set that it reads; empty if its items are made of the bundled lexicon
@@ -82,30 +70,22 @@ class Subject:
     def measure(
         self,
         measured: Measured,
-        measurement: Measurement[W],
+        measurement: Measurement,
         effort: Effort,
         cache: Path,
         say: Say,
         start: Start | None,
     ) -> dict[str, Any]:
         """Time systems on the CPU; the figures are JSON values."""
-        systems, make = measurement.systems, measurement.make
         place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
-        shares = {system.name: system.fewer for system in systems if not system.ours}
-
-        def work(rates: Mapping[str, float]) -> W:
-            slowest = min(rate * shares[name] for name, rate in rates.items() if name in shares)
-            return make(int(min(max(effort.seconds * slowest, effort.fewest), effort.most)))
-
-        warm_up = max(1, effort.tried // 8)
-        compared = compare(systems, place, make(effort.tried), work, effort.rounds, say, warm_up=warm_up, start=start)
+        compared = compare(measurement.systems, place, measurement.make, effort, say, start)
         outcomes = compared.by_name
         reference = outcomes[LOOP]
         rows = []
         for one in compared.outcomes:
             times = {key: one.rate / outcomes[of].rate if of in outcomes else None for key, of in self.times.items()}
             opened = one.items / (one.opened.seconds + one.items / one.rate)
-            judged = self.judge(one.answers[: reference.items], reference.answers[: one.items])
+            judged = _judged(one.answers[: reference.items], reference.answers[: one.items])
             rows.append({**one.row(), **times, "with opening/s": opened, **judged})
         return {
             "model": measured.name,
@@ -115,7 +95,7 @@ class Subject:
             "rounds": effort.rounds,
             "systems": rows,
             "missing": [f"{name}: {why}" for name, why in compared.missing.items()],
-            **measurement.known(make(reference.items)),
+            **measurement.known(measurement.make(reference.items)),
         }
 
     def table(self, found: Mapping[str, Any]) -> Table:
@@ -144,13 +124,6 @@ class Subject:
         title = f"{found['model']}: {found['sentences']:,} {self.unit} {self.described(found)}"
         frame = pl.DataFrame(rows, schema_overrides=floats, infer_schema_length=None)
         return Table(title, frame, columns, notes=notes)
-
-
-def of_paper(name: str, unit: str, judge: Judge, **given: Any) -> Subject:
-    """A command of a paper, whose own program is one of the systems."""
-    better = given.pop("better_loop", ROW)
-    times = {"times paper": PAPER, "times loop": LOOP, "times better loop": better}
-    return Subject(name, unit, judge=judge, times=times, **{"effort": OF_PAPERS, **given})
 
 
 def mixed_up(rows: Sequence[int]) -> list[int]:

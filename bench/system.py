@@ -5,14 +5,14 @@ it holds settings only. There it is opened once, with the number of threads that
 round by round, and gives its answers: so every measurement is also a check that all do the same work. Reading texts
 (tokenizing) belongs to the work of those that are given texts.
 
-Another system is another class with `name`, `about`, `open` and `run`. What it cannot do without stands in `needs`, or
+Another system is another class with `name`, `said`, `open` and `run`. What it cannot do without stands in `needs`, or
 is said by `missing` or by raising `Unavailable`: then the system is a line after the table and not an error.
 """
 
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -43,6 +43,20 @@ class Work(Protocol):
 
 
 W = TypeVar("W", bound=Work)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Items(Generic[T]):
+    """Items of one kind."""
+
+    items: tuple[T, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def head(self, n: int) -> Self:
+        return replace(self, items=self.items[:n])
 
 
 class Unavailable(Exception):  # noqa: N818 - it is not an error
@@ -79,6 +93,7 @@ class System(ABC, Generic[W]):
     """One program that is measured."""
 
     name: str  # no other system of a benchmark has it
+    said: str  # what it does, in a line; the settings of a choice stand in braces
     arithmetic: str = "fp32"  # what its products are computed in: fp32, bf16, fp16, int8, or `mixed`
     ours: bool = False  # whether it is the engine
     # whether others are compared with it. Neither ours nor a reference can be missing: it is an error
@@ -86,19 +101,20 @@ class System(ABC, Generic[W]):
     fewer: int = 1  # it is given one of so many items, because it is slow
     needs: tuple[str, ...] = ()  # modules that it imports, beyond those of the exporter
     extra: str = "bench"  # which of our extras installs them
+    batched: bool = False  # whether the usual sizes of batches are tried
 
-    @abstractmethod
     def about(self, choice: Choice) -> str:
-        """What it does, in a line."""
+        """What it does with some settings, in a line."""
+        return self.said.format(**choice)
 
     def missing(self, place: Place) -> str | None:  # noqa: ARG002 - others look at it
         """Why it cannot run here, in a line; None if nothing is known against it. Asked before a process is started."""
         lacking = [name for name in self.needs if not _is_installed(name)]
         return f"{lacking[0]} is not installed: pip install 'negengine[{self.extra}]'" if lacking else None
 
-    def choices(self, place: Place) -> Sequence[Choice]:  # noqa: ARG002 - others look at it
+    def choices(self, place: Place) -> Sequence[Choice]:
         """The settings to try; the fastest on a few items is taken."""
-        return ({},)
+        return tuple({"batch": size} for size in _BATCHES[place.device.kind]) if self.batched else ({},)
 
     def make(self, place: Place) -> None:
         """Make what it needs in `place.cache`, unless it is there. This runs in a process that ends afterwards."""
@@ -117,11 +133,6 @@ class System(ABC, Generic[W]):
     def found(self) -> Mapping[str, Any]:
         """What else a report says about it, as JSON values; asked after the last round."""
         return {}
-
-
-def batch_sizes(place: Place) -> tuple[Choice, ...]:
-    """The sizes of batches to try on a device, for systems that have no size of their own."""
-    return tuple({"batch": size} for size in _BATCHES[place.device.kind])
 
 
 def _is_installed(name: str) -> bool:

@@ -12,7 +12,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from ..engine.inference.free_text import MASK
 from ..export.quiet import quiet
-from .system import LOOP, ROW, Choice, Place, System, Unavailable, W, batch_sizes
+from .system import LOOP, ROW, Place, System, Unavailable, W
 
 Ids = NDArray[np.int32]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -64,15 +64,11 @@ class TorchSystem(System[W]):
 class Loop(TorchSystem[W]):
     """A loop over batches of the fastest size: all logits, then the row of the mask; or the head for that row alone."""
 
+    said, batched = "sorted, batches of {batch}", True
+
     def __init__(self, *, row_alone: bool = False) -> None:
         self._row_alone = row_alone
         self.name, self.reference = (ROW, False) if row_alone else (LOOP, True)
-
-    def about(self, choice: Choice) -> str:
-        return f"sorted, batches of {choice['batch']}"
-
-    def choices(self, place: Place) -> Sequence[Choice]:
-        return batch_sizes(place)
 
     def open(self, place: Place) -> None:
         super().open(place)

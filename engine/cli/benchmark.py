@@ -1,7 +1,7 @@
 """`negengine bench`: the engine's speed and its baselines; time and memory of exports."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +33,11 @@ class Wanted:
     data: Path | None  # the data of a paper
     rehearse: bool = False  # `gpu` runs on the CPU, with little work
     output: Path | None = None  # the file that `gpu` writes
+
+    def effort(self, usual: Any) -> Any:
+        """How often systems are timed, and for how long: the usual `Effort` of a benchmark, or a quick one."""
+        effort = replace(usual, rounds=3, seconds=2.0) if self.quick else usual
+        return replace(effort, rounds=self.rounds or effort.rounds)
 
 
 Result = tuple["list[Table]", dict[str, Any]]
@@ -117,18 +122,11 @@ def _failed_steps(found: dict[str, Any]) -> list[str]:
 
 def _speed(wanted: Wanted) -> Result:
     from ...bench.report import tables
-    from ...bench.run import QUICK
+    from ...bench.run import OfMainJob
     from ...bench.run import bench as measure
 
-    effort = QUICK if wanted.quick else None
-    found = measure(
-        wanted.models or ["mini"],
-        device=wanted.device,
-        effort=effort,
-        rounds=wanted.rounds,
-        only=wanted.baselines,
-        say=say,
-    )
+    models, effort = wanted.models or ["mini"], wanted.effort(OfMainJob())
+    found = measure(models, device=wanted.device, effort=effort, only=wanted.baselines, say=say)
     return [table for result in found["models"] for table in tables(result)], found
 
 
@@ -152,14 +150,13 @@ def _export(wanted: Wanted) -> Result:
 
 
 def _gpu(wanted: Wanted) -> Result:
-    from ...bench.gpu import MODELS, Plan, measure, table
+    from ...bench.gpu import MODELS, measure, table
 
     if wanted.quick or wanted.rounds is not None:
         raise InputError("bench gpu: --quick and --rounds are for `bench` without `gpu`")
     device = "cuda" if wanted.device == "auto" else wanted.device
-    plan = Plan(wanted.models or MODELS, device, wanted.rehearse)
     output = wanted.output or Path("gpu.json")
-    found = measure(plan, output, say)
+    found = measure(wanted.models or MODELS, output, say, device=device, rehearse=wanted.rehearse)
     say(f"{output} is written; please send it to the authors of negengine")
     return [table(found)], found
 
@@ -170,7 +167,9 @@ def _compared(name: str, wanted: Wanted) -> Result:
     from ...bench.subject import bench_subject
 
     subject = import_module(f"negengine.bench.{name}").SUBJECT
-    effort = _effort(name, wanted, subject.effort)
+    if wanted.device not in {"auto", "cpu"}:
+        raise InputError(f"bench {name}: the other systems are measured on the CPU; remove --device")
+    effort = wanted.effort(subject.effort)
     found = bench_subject(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
     return [subject.table(result) for result in found["models"]], found
 
@@ -180,16 +179,6 @@ _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
     GPU: _gpu,
     **{subject: partial(_compared, subject) for subject in ITEMS},
 }
-
-
-def _effort(subject: str, wanted: Wanted, usual: Any) -> Any:
-    """How often the systems on the CPU are timed, and for how long; `usual` is an `Effort` of `bench/subject.py`."""
-    from dataclasses import replace
-
-    if wanted.device not in {"auto", "cpu"}:
-        raise InputError(f"bench {subject}: the other systems are measured on the CPU; remove --device")
-    effort = replace(usual, rounds=3, seconds=2.0) if wanted.quick else usual
-    return replace(effort, rounds=wanted.rounds or effort.rounds)
 
 
 def _show(tables: "list[Table]", found: dict[str, Any], form: str, as_json: bool) -> None:

@@ -2,31 +2,19 @@
 
 import importlib
 import json
+from dataclasses import replace
 
-import msgspec
 import pytest
-from negengine.bench.gpu import (
-    EXPORT,
-    REHEARSAL,
-    STEPS,
-    Model,
-    NotHere,
-    Plan,
-    Setting,
-    Step,
-    failed,
-    measure,
-    table,
-)
-from negengine.bench.shapes import prepare
+from measured_systems import here
+from negengine.bench.gpu import EXPORT, REHEARSAL, STEPS, NotHere, Setting, Step, failed, measure, table
 from negengine.engine.basics.errors import InputError
-from served_here import here
+from negengine.engine.inference.device import CPU
 
 MINI, RANDOM = "mini", "bert-base-shape"
 
 
 def step(name, function="", minutes=2.0, *, needs_models=False):
-    return Step(name, f"stages.gpu_steps:{function or name}", "a test", minutes, needs_models)
+    return Step(name, f"stages.measured_systems:{function or name}", "a test", minutes, needs_models)
 
 
 @pytest.fixture
@@ -35,8 +23,7 @@ def run(tmp_path, monkeypatch, request):
 
     def measured(*steps, minutes=5.0):
         output = tmp_path / "gpu.json"
-        plan = Plan(("one",), rehearse=True, minutes=minutes, steps=steps, cache=tmp_path)
-        found = measure(plan, output, [].append)
+        found = measure(("one",), output, [].append, rehearse=True, minutes=minutes, steps=steps, cache=tmp_path)
         assert json.loads(output.read_bytes()) == found
         return found
 
@@ -47,19 +34,19 @@ def run(tmp_path, monkeypatch, request):
 def test_whatever_a_step_does_the_others_run(run):
     bad = [step("raises"), step("crashes"), step("hangs", minutes=0.05), step("not_here")]
     found = run(*bad, step(EXPORT, "export"), step("well", needs_models=True))
-    steps = found["steps"]
-    assert [own["status"] for own in steps.values()] == ["failed", "failed", "failed", "not here", "done", "done"]
-    assert steps["raises"]["why"] == "ValueError: a first line"
-    assert "a line of a library" in steps["raises"]["log"]
-    assert steps["crashes"]["why"] == "its process ended with status 7"
-    assert steps["hangs"]["why"] == "stopped after 3 s"
-    assert steps["not_here"]["why"] == "no such device"
-    assert steps["well"]["found"] == {"kind": "cpu", "models": ["one"]}
-    assert failed(found) == ["raises", "crashes", "hangs"]
     shown = table(found)
     assert shown.title == "Rehearsal on cpu"
-    assert shown.frame["step"].to_list() == list(steps)
-    assert shown.frame["why"].to_list()[3:] == ["no such device", "", ""]
+    assert shown.frame.select("step", "status", "why").rows() == [
+        ("raises", "failed", "ValueError: a first line"),
+        ("crashes", "failed", "its process ended with status 7"),
+        ("hangs", "failed", "stopped after 3 s"),
+        ("not_here", "not here", "no such device"),
+        (EXPORT, "done", ""),
+        ("well", "done", ""),
+    ]
+    assert "a line of a library" in found["steps"]["raises"]["log"]
+    assert found["steps"]["well"]["found"] == {"device": "cpu", "models": ["one"]}
+    assert failed(found) == ["raises", "crashes", "hangs"]
 
 
 @pytest.mark.everything
@@ -71,23 +58,20 @@ def test_a_step_without_models_or_time_does_not_begin(run):
 
 def test_a_cpu_is_refused_unless_it_is_a_rehearsal(tmp_path):
     with pytest.raises(InputError, match=r"measures CUDA devices; give --rehearse"):
-        measure(Plan(device="cpu"), tmp_path / "gpu.json", [].append)
+        measure((MINI,), tmp_path / "gpu.json", [].append, device="cpu")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
-def rehearsed(cache, tiny_shapes):
-    """Runs a step with little work."""
-    made = [prepare(name, cache, tiny_shapes) for name in (MINI, RANDOM)]
-    models = tuple(Model(own.name, own.checkpoint, str(own.exported.folder), own.is_random) for own in made)
-    setting = Setting("cpu", 0, (MINI, RANDOM), str(cache), REHEARSAL, models)
+def rehearsed(cache):
+    """Runs a step with little work; the cache holds a tiny model under the name of a large one."""
+    setting = Setting(CPU, (MINI, RANDOM), cache, REHEARSAL)
 
-    def run(name, changes=None, **options):
+    def run(name, models=setting.models, **options):
         module, _, function = next(step.function for step in STEPS if step.name == name).partition(":")
-        own = msgspec.structs.replace(setting, **changes or {})
-        return json.loads(json.dumps(getattr(importlib.import_module(module), function)(own, **options)))
+        found = getattr(importlib.import_module(module), function)(replace(setting, models=models), **options)
+        return json.loads(json.dumps(found))
 
-    run.setting = setting
     return run
 
 
@@ -104,9 +88,12 @@ def test_the_environment_names_the_machine_and_operators_are_placed_on_the_devic
 
 @pytest.mark.everything
 def test_decisions_are_compared_with_the_reference_of_what_could_be_exported(rehearsed, tmp_path):
-    exported = rehearsed(EXPORT, {"names": (str(tmp_path / "none"), MINI)})
+    missing = str(tmp_path / "none")
+    exported = rehearsed(EXPORT, (missing, MINI))
     assert [model["name"] for model in exported["models"]] == [MINI]
-    assert list(exported["failed"]) == [str(tmp_path / "none")]
+    assert list(exported["failed"]) == [missing]
+    with pytest.raises(InputError, match="none"):
+        rehearsed(EXPORT, (missing,))
     found = rehearsed("parity")
     assert set(found[RANDOM]) == {"fp32", "int8"}
     exact, mixed = found[MINI]["fp32"], found[MINI]["mixed"]
@@ -128,12 +115,12 @@ def test_selections_are_timed_from_their_start_to_their_results(rehearsed):
 def test_an_export_without_a_low_precision_graph_is_not_measured(rehearsed, monkeypatch):
     monkeypatch.setattr("negengine.engine.inference.exported.ExportedModel.low_precision", lambda *_: None)
     with pytest.raises(NotHere, match="bert-base-shape has no low-precision graph for cpu"):
-        rehearsed("selection", {"models": rehearsed.setting.models[1:]})
+        rehearsed("selection", (RANDOM,))
 
 
 @pytest.mark.everything
 def test_baselines_that_need_cuda_are_missing_in_a_line(rehearsed):
-    found = rehearsed("baselines", {"models": rehearsed.setting.models[1:]}, start=here)[RANDOM]
+    found = rehearsed("baselines", (RANDOM,), start=here)[RANDOM]
     assert found["missing"]["PyTorch fp16 at the mask"] == "PyTorch in fp16 is for CUDA"
     rows = {row["system"]: row["sentences/s"] for row in found["systems"]}
     assert list(rows) == ["authors, selection", "Optimum", "fp32", "low precision alone"]

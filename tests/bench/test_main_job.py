@@ -26,6 +26,15 @@ from transformers import (
 pytestmark = pytest.mark.long
 
 N = 21
+# In bf16 and int8 another top-1 may be found: random weights leave the logits close together.
+SYSTEMS = [
+    *((system, 0, 1.0) for system in (AuthorsScoring(), AtMask("fp32"), Pipeline(), Optimum(), Reference())),
+    (OpenVino("fp32"), 0, 1.0),
+    (AtMask("bf16"), 0, 0.5),  # weights in bf16
+    (AtMask("bf16"), -1, 0.5),  # autocast
+    *((system, 0, 0.0) for system in (OpenVino("int8", calibrated=4), OpenVino("int8", "static", calibrated=4))),
+    *((system, 0, 0.0) for system in (LowPrecision("cpu"), MixedPrecision())),
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +43,11 @@ def sentences(tiny_place):
 
 
 def answers(system, place, sentences, number=0):
-    assert system.missing(place) is None
     system.make(place)
     system.open(place)
     system.settle(sentences)
     choice = system.choices(place)[number]
-    assert system.about(choice)
+    assert "{" not in system.about(choice)
     return system.run(sentences, choice)
 
 
@@ -48,16 +56,23 @@ def reference(tiny_place, sentences):
     return answers(AuthorsSelection(), tiny_place, sentences)
 
 
-@pytest.mark.parametrize(
-    "system", [AuthorsScoring(), AtMask("fp32"), Pipeline(), Optimum(), Reference()], ids=lambda system: system.name
-)
-def test_systems_in_fp32_give_the_same_top1(system, tiny_place, sentences, reference):
-    np.testing.assert_array_equal(answers(system, tiny_place, sentences), reference)
+@pytest.mark.parametrize(("system", "number", "least"), SYSTEMS, ids=lambda value: getattr(value, "name", str(value)))
+def test_every_system_finds_the_top1_of_the_authors_program(system, number, least, tiny_place, sentences, reference):
+    if why := system.missing(tiny_place):
+        pytest.skip(why)
+    found = answers(system, tiny_place, sentences, number)
+    assert found.shape == (N,)
+    assert found.min() >= 0
+    assert np.mean(found == reference) >= least
+    if system.name == "mixed":
+        assert 0 <= system.found()["close calls"] <= 1
 
 
-@pytest.mark.parametrize("number", [0, -1], ids=["weights in bf16", "autocast"])
-def test_pytorch_in_bf16_gives_nearly_the_same(number, tiny_place, sentences, reference):
-    assert np.mean(answers(AtMask("bf16"), tiny_place, sentences, number) == reference) > 0.5
+def test_openvino_gives_the_same_top1_in_two_streams(tiny_place, sentences, reference):
+    pytest.importorskip("openvino")
+    system = OpenVino("fp32")
+    system.open(tiny_place)
+    np.testing.assert_array_equal(system.run(sentences, {"batch": 8, "streams": 2}), reference)
 
 
 @pytest.mark.everything
@@ -66,30 +81,6 @@ def test_a_compiled_model_gives_the_same_top1_also_in_a_batch_of_one(tiny_place,
     system = AtMask("fp32", compiled=True)
     system.open(tiny_place)
     np.testing.assert_array_equal(system.run(sentences, {"batch": 20}), reference)
-
-
-def test_openvino_in_fp32_gives_the_same_top1(tiny_place, sentences, reference):
-    pytest.importorskip("openvino")
-    system = OpenVino("fp32")
-    system.open(tiny_place)
-    for streams in (1, 2):
-        np.testing.assert_array_equal(system.run(sentences, {"batch": 8, "streams": streams}), reference)
-
-
-@pytest.mark.parametrize("kind", ["", "static"])
-def test_openvino_in_int8_runs(kind, tiny_place, sentences):
-    """Random weights leave the logits close together, so that int8 may find another top-1."""
-    pytest.importorskip("nncf")
-    found = answers(OpenVino("int8", kind, calibrated=4), tiny_place, sentences)
-    assert found.shape == (N,)
-    assert found.min() >= 0
-
-
-def test_ours_at_low_precision_and_mixed_run_and_mixed_says_how_many_calls_were_close(tiny_place, sentences):
-    mixed = MixedPrecision()
-    for system in (LowPrecision("cpu"), mixed):
-        assert answers(system, tiny_place, sentences).shape == (N,)
-    assert 0 <= mixed.found()["close calls"] <= 1
 
 
 def test_names_differ_and_a_baseline_that_does_not_run_on_a_device_says_so(tiny_place):

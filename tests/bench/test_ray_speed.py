@@ -3,11 +3,9 @@
 import time
 from dataclasses import replace
 
-from negengine.bench.ray_speed import BUSY, Clocked, summary
+from negengine.bench.ray_speed import BUSY, run_clocked
 from negengine.engine.inference.device import CPU
 from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution, run_stage
-from negengine.engine.runs.progress import Reporter
 from small_stages import Squares
 
 
@@ -21,13 +19,9 @@ class Busy(Squares):
 
 
 def test_an_executor_is_clocked(tmp_path):
-    clocked = Clocked(ThisProcess(CPU))
-    run_stage(Busy(parts=5), tmp_path, Execution(clocked, reporter=Reporter(silent=True)))
-    assert clocked.parts == 5
+    found = run_clocked(Busy(parts=5), tmp_path, "one", 1, ThisProcess(CPU))
     stored = [path.stat().st_size for path in (tmp_path / "parts" / "busy").glob("*.parquet")]
-    assert clocked.moved == sum(stored)
-    found = summary(clocked, "one", 1, 15)
-    assert (found.parts, found.sentences, found.moved) == (5, 15, sum(stored) / 5)
-    assert 0 <= found.waiting <= 1
-    assert found.rate == 15 / clocked.deciding
-    assert 0 < clocked.busy < clocked.deciding
+    assert (found["parts"], found["sentences"], found["moved"]) == (5, 15, sum(stored) / 5)
+    assert found["rate"] == 15 / found["deciding"]
+    assert 0 <= found["waiting"] < 1
+    assert min(found["opening"], found["own"], found["writing"]) > 0

@@ -3,13 +3,11 @@
 import os
 
 import pytest
-from counting_systems import Adding, Making, Numbers
-from negengine.bench.rounds import compare
-from negengine.bench.system import Place
+from measured_systems import Adding
+from negengine.bench.rounds import Effort, compare
+from negengine.bench.system import Items, Place
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.device import CPU
-
-FEW, WORK = Numbers((1, 2, 3, 4)), Numbers(tuple(range(8)))
 
 
 @pytest.fixture
@@ -23,23 +21,24 @@ def log(tmp_path):
     return tmp_path / "log"
 
 
-def compared(systems, place, rounds=1, said=None, work=lambda _: WORK):
-    return compare(systems, place, FEW, work, rounds, (said if said is not None else []).append, warm_up=2)
+def compared(systems, place, said=None, **effort):
+    """What is found with four items to try, and eight in one round."""
+    given = Effort(**{"rounds": 1, "tried": 4, "fewest": 8, "most": 8, **effort})
+    say = (said if said is not None else []).append
+    return compare(systems, place, lambda n: Items(tuple(range(n))), given, say)
 
 
 def test_rounds_alternate_and_every_system_has_a_process_of_its_own(place, log):
     systems = [Adding("one", 1, str(log), ours=True), Adding("two", 2, str(log)), Adding("half", 0, str(log), fewer=2)]
-    rates = {}
-    found = compared(systems, place, rounds=3, work=lambda own: rates.update(own) or WORK)
-    assert min(rates.values()) > 0  # the work may depend on them
+    found = compared(systems, place, rounds=3)
     whole = [line.split()[0] for line in log.read_text().splitlines()[-9:]]
     assert whole == ["one", "two", "half", "half", "two", "one", "one", "two", "half"]
     assert [outcome.system.name for outcome in found.outcomes] == ["one", "two", "half"]
     one, two, half = found.outcomes
     assert two.answers.tolist() == [value + 2 for value in range(8)]
     assert (one.items, half.items, len(half.answers)) == (8, 4, 4)
-    processes = {outcome.found["process"] for outcome in found.outcomes}
-    assert len(processes) == 3
+    processes = {outcome.found[who] for outcome in found.outcomes for who in ("process", "maker")}
+    assert len(processes) == 6  # what is made once is made in a process that has ended
     assert os.getpid() not in processes
     row = one.row()
     assert (row["system"], row["ours"], row["arithmetic"], len(row["seconds"])) == ("one", True, "fp32", 3)
@@ -48,14 +47,21 @@ def test_rounds_alternate_and_every_system_has_a_process_of_its_own(place, log):
 
 
 def test_the_fastest_settings_are_found_before_the_rounds(place, log):
-    found = compared([Adding("one", 1, str(log), sizes=(40, 1, 20))], place)
+    found = compared([Adding("one", 1, str(log), sizes=(40, 1, 20))], place, tried=16)
     assert found.outcomes[0].row()["about"] == "batches of 1"
     tried = [line.split()[1:] for line in log.read_text().splitlines()]
     assert tried == [
-        *(pair for size in ("40", "1", "20") for pair in (["2", size], ["4", size])),
-        ["4", "1"],
+        *(pair for size in ("40", "1", "20") for pair in (["2", size], ["16", size])),
+        ["16", "1"],
         ["8", "1"],
     ]
+
+
+def test_a_round_takes_the_slowest_baseline_about_as_long_as_wanted(place, log):
+    systems = [Adding("ours", 1, str(log), ours=True), Adding("slow", 1, str(log), sizes=(20, 21), fewer=4)]
+    ours, other = compared(systems, place, seconds=0.2, tried=32, most=10**6).outcomes
+    assert 8 < ours.items == pytest.approx(0.2 * 4 * other.tried, abs=1)
+    assert other.items == ours.items // 4
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,7 @@ def test_the_fastest_settings_are_found_before_the_rounds(place, log):
 )
 def test_a_baseline_that_fails_is_a_line_and_the_others_go_on(place, log, fails, why):
     said, needs = [], () if fails else ("no_such_module.inside",)
-    found = compared([Adding("bad", 1, str(log), fails=fails, needs=needs), Adding("one", 1, str(log))], place, 1, said)
+    found = compared([Adding("bad", 1, str(log), fails=fails, needs=needs), Adding("one", 1, str(log))], place, said)
     assert found.missing == {"bad": why}
     assert f"bad: not measured: {why}" in said
     assert found.by_name["one"].answers.tolist() == list(range(1, 9))
@@ -77,18 +83,12 @@ def test_a_baseline_that_fails_is_a_line_and_the_others_go_on(place, log, fails,
 
 @pytest.mark.parametrize("kind", ["ours", "reference"])
 def test_neither_our_own_system_nor_a_reference_may_be_missing(place, log, kind):
-    system = Adding("one", 1, str(log), fails="opening")
-    setattr(system, kind, True)
     with pytest.raises(InputError, match="one cannot be measured: the processor is too old"):
-        compared([system], place)
-
-
-def test_what_is_made_once_is_made_in_a_process_that_has_ended(place, log):
-    found = compared([Making("one", 1, str(log))], place).outcomes[0].found
-    assert found["maker"] not in {found["process"], os.getpid()}
+        compared([Adding("one", 1, str(log), fails="opening", **{kind: True})], place)
 
 
 def test_a_model_that_does_not_fit_into_memory_is_a_line(place, log, monkeypatch):
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 10**8}))
-    found = compared([Adding("one", 1, str(log))], place)
+    free = iter([10**8, 10**10])
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": next(free)}))
+    found = compared([Adding("one", 1, str(log)), Adding("two", 2, str(log))], place)
     assert found.missing == {"one": "0.1 GB of memory are free, about 1.0 GB are needed"}

@@ -4,19 +4,18 @@ import io
 import json
 
 import pytest
+from measured_systems import here
 from negengine.bench import report, run
 from negengine.bench.shapes import prepare
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views.to_table import to_rich
 from rich.console import Console
-from served_here import here
 
 pytestmark = [pytest.mark.long, pytest.mark.everything]
 
-LITTLE = run.Effort(
-    rounds=2, seconds=0.1, fewest=24, most=24, tried=8, warm_up=4, ceiling_rounds=1, calibrated=100, lazy_pairs=1,
-    pairs=1,
-)  # fmt: skip
+LITTLE = run.OfMainJob(
+    rounds=2, seconds=0.1, fewest=24, most=24, tried=8, ceiling_rounds=1, calibrated=100, lazy_pairs=1, pairs=1
+)
 ALWAYS = ["authors, selection", "authors, scoring", "fp32", "low precision alone"]
 
 
@@ -57,7 +56,7 @@ def test_random_weights_are_measured_without_mixed_precision(cache, tiny_shapes,
 
 def test_the_bundled_model_is_measured_at_mixed_precision_and_lazily(cache):
     said = []
-    found, _ = measured("mini", cache, said, rounds=1)
+    found, _ = measured("mini", cache, said)
     assert [row["system"] for row in found["systems"]] == [*ALWAYS, "mixed"]
     assert found["systems"][-1]["same decision"] == 1
     assert found["close calls"] == found["systems"][-1]["close calls"]

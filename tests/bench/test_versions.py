@@ -1,5 +1,7 @@
 """Two programs are timed in turn on the same commands; those that differ in their results are told."""
 
+import sys
+
 import polars as pl
 import pytest
 from negengine.bench.versions import both, table
@@ -22,7 +24,6 @@ ARGUMENTS = ["mini", "--pairs", "2", "--precision", "fp32"]
 @pytest.fixture
 def programs(tmp_path):
     """Writes two programs whose results hold a number each."""
-    import sys
 
     def write(*numbers):
         found = [tmp_path / f"program-{which}" for which in range(2)]

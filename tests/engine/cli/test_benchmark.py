@@ -33,8 +33,8 @@ def test_speed_is_measured_of_the_bundled_model_unless_others_are_named(measured
     named = ("mini", "bert-base-shape", "--rounds", 2, "--baseline", "Optimum", "--baseline", "OpenVINO int8")
     assert command("bench", *named).status == 0
     first, second = measured["speed"].call_args_list
-    assert (first.args, first.kwargs["rounds"]) == ((["mini"],), None)
-    assert (second.args, second.kwargs["rounds"]) == ((["mini", "bert-base-shape"],), 2)
+    assert (first.args, first.kwargs["effort"]) == ((["mini"],), run.OfMainJob())
+    assert (second.args, second.kwargs["effort"]) == ((["mini", "bert-base-shape"],), run.OfMainJob(rounds=2))
     assert second.kwargs["only"] == ["Optimum", "OpenVINO int8"]
 
 

@@ -1,0 +1,99 @@
+"""For the tests of benchmarks, in processes of their own: systems without a model, and steps of `bench gpu`."""
+
+import os
+import pickle
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from negengine.bench.child import Service
+from negengine.bench.gpu import NotHere
+from negengine.bench.system import Items, System, Unavailable
+
+
+@dataclass(eq=False)
+class Adding(System[Items[int]]):
+    """Adds a number to each value; it notes in a file when it runs, and with which batch size."""
+
+    name: str
+    number: int
+    log: str
+    sizes: tuple[int, ...] = (1,)
+    ours: bool = False
+    reference: bool = False
+    fewer: int = 1
+    needs: tuple[str, ...] = ()
+    fails: str = ""
+    said = "batches of {batch}"
+
+    def choices(self, place):
+        return [{"batch": size} for size in self.sizes]
+
+    def make(self, place):
+        (place.cache / "made").write_text(str(os.getpid()))
+
+    def open(self, place):
+        if self.fails == "opening":
+            raise Unavailable("the processor is too old")
+        self.variables, self.maker = os.environ["OMP_NUM_THREADS"], int((place.cache / "made").read_text())
+
+    def run(self, work, choice):
+        if self.fails == "running" and len(work) > 4:
+            raise ValueError("no memory\nbut many lines")
+        if self.fails == "dying":
+            os.write(1, b"a last word\n")
+            os._exit(3)
+        with Path(self.log).open("a", encoding="utf-8") as file:
+            file.write(f"{self.name} {len(work)} {choice['batch']}\n")
+        end = time.perf_counter() + 0.002 * choice["batch"]
+        while time.perf_counter() < end and len(self.sizes) > 1:  # a larger batch takes longer
+            sum(range(100))
+        return np.array(work.items) + self.number
+
+    def found(self):
+        return {"threads it was given": self.variables, "process": os.getpid(), "maker": self.maker}
+
+
+class Here:
+    def __init__(self, pickled):
+        self._service = Service(pickled)
+
+    def ask(self, name, *arguments):
+        try:
+            return getattr(self._service, name)(*arguments)
+        except (ImportError, ValueError, RuntimeError) as error:
+            raise Unavailable(str(error)) from error
+
+
+@contextmanager
+def here(system, place, log):
+    """Serves a system in this process: no import of PyTorch for each."""
+    yield Here(pickle.dumps((system, place)))
+
+
+def well(setting):
+    return {"device": str(setting.device), "models": list(setting.models)}
+
+
+def export(setting):
+    return {"models": [{"name": setting.models[0]}], "failed": {}}
+
+
+def not_here(_):
+    raise NotHere("no such device")
+
+
+def raises(_):
+    print("a line of a library")  # noqa: T201 - as libraries do
+    raise ValueError("a first line\nand a second one")
+
+
+def crashes(_):
+    os._exit(7)
+
+
+def hangs(_):
+    threading.Event().wait()
