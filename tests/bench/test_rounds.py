@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from measured_systems import Adding
+from measured_systems import Adding, Making
 from negengine.bench.rounds import Effort, compare
 from negengine.bench.system import Items, Place
 from negengine.engine.basics.errors import InputError
@@ -29,7 +29,7 @@ def compared(systems, place, said=None, **effort):
 
 
 def test_rounds_alternate_and_every_system_has_a_process_of_its_own(place, log):
-    systems = [Adding("one", 1, str(log), ours=True), Adding("two", 2, str(log)), Adding("half", 0, str(log), fewer=2)]
+    systems = [Making("one", 1, str(log), ours=True), Adding("two", 2, str(log)), Adding("half", 0, str(log), fewer=2)]
     found = compared(systems, place, rounds=3)
     whole = [line.split()[0] for line in log.read_text().splitlines()[-9:]]
     assert whole == ["one", "two", "half", "half", "two", "one", "one", "two", "half"]
@@ -37,8 +37,8 @@ def test_rounds_alternate_and_every_system_has_a_process_of_its_own(place, log):
     one, two, half = found.outcomes
     assert two.answers.tolist() == [value + 2 for value in range(8)]
     assert (one.items, half.items, len(half.answers)) == (8, 4, 4)
-    processes = {outcome.found[who] for outcome in found.outcomes for who in ("process", "maker")}
-    assert len(processes) == 6  # what is made once is made in a process that has ended
+    processes = {one.found["maker"], *(outcome.found["process"] for outcome in found.outcomes)}
+    assert len(processes) == 4  # what is made once is made in a process that has ended
     assert os.getpid() not in processes
     row = one.row()
     assert (row["system"], row["ours"], row["arithmetic"], len(row["seconds"])) == ("one", True, "fp32", 3)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from negengine.bench.child import Service
-from negengine.bench.gpu import NotHere
 from negengine.bench.system import Items, System, Unavailable
 
 
@@ -32,13 +31,10 @@ class Adding(System[Items[int]]):
     def choices(self, place):
         return [{"batch": size} for size in self.sizes]
 
-    def make(self, place):
-        (place.cache / "made").write_text(str(os.getpid()))
-
     def open(self, place):
         if self.fails == "opening":
             raise Unavailable("the processor is too old")
-        self.variables, self.maker = os.environ["OMP_NUM_THREADS"], int((place.cache / "made").read_text())
+        self.variables = os.environ["OMP_NUM_THREADS"]
 
     def run(self, work, choice):
         if self.fails == "running" and len(work) > 4:
@@ -54,7 +50,21 @@ class Adding(System[Items[int]]):
         return np.array(work.items) + self.number
 
     def found(self):
-        return {"threads it was given": self.variables, "process": os.getpid(), "maker": self.maker}
+        return {"threads it was given": self.variables, "process": os.getpid()}
+
+
+class Making(Adding):
+    """Needs a file that is made once."""
+
+    def make(self, place):
+        (place.cache / "made").write_text(str(os.getpid()))
+
+    def open(self, place):
+        super().open(place)
+        self.maker = int((place.cache / "made").read_text())
+
+    def found(self):
+        return {**super().found(), "maker": self.maker}
 
 
 class Here:
@@ -83,6 +93,8 @@ def export(setting):
 
 
 def not_here(_):
+    from negengine.bench.gpu import NotHere  # imports PyTorch, which systems do without
+
     raise NotHere("no such device")
 
 

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answer_tables import LogitsTable, MarginDecider, calibration, groups, numbered_pairs, sample, sentences
 from hypothesis import given
 from hypothesis import strategies as st
-from label_table import LabelTable, numbered_pairs
-from logits_table import LogitsTable, by_number, numbered
-from logits_table import sample as logits_sample
-from margin_decider import MarginDecider, calibration, sample, sentences
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.audit import Audit
@@ -29,6 +26,7 @@ from negengine.engine.inference.mixed import (
     take_audits,
     widest,
 )
+from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models, Workload, choose_precisions, open_decider, widened
 from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
@@ -53,8 +51,9 @@ def ask_sentences(mixed, rows, *advance):
 
 
 def ask_groups(mixed, rows, *advance):
-    groups = numbered(rows)
-    found = by_number(groups, mixed.decide_each(groups, *advance))
+    asked = groups(rows)
+    numbers = np.concatenate([ids[:, 0] for ids, _, _ in asked]).tolist()
+    found = dict(zip(numbers, Decisions.joined(mixed.decide_each(asked, *advance)).top1.tolist(), strict=True))
     return [found[row] == 0 for row in rows]
 
 
@@ -66,20 +65,16 @@ def ask_pairs(mixed, rows, *advance):
     return (labels == 0).tolist()
 
 
-def of_margins_in(table):
+def table_of_margins(margins, *precision):
     """A table of logits that are a margin and 0."""
-    return lambda margins, *own: table([[margin, 0] for margin in margins], *own)
+    return LogitsTable([[margin, 0] for margin in margins], *precision)
 
 
 KINDS = {
     "sentences": Kind(SENTENCES, MarginDecider, ask_sentences, sample),
-    "first choices": Kind(FIRST_CHOICES, of_margins_in(LogitsTable), ask_groups, logits_sample),
-    "labels": Kind(LABELS, of_margins_in(LabelTable), ask_pairs, numbered_pairs, (0.0, 0.0)),
+    "first choices": Kind(FIRST_CHOICES, table_of_margins, ask_groups, sample),
+    "labels": Kind(LABELS, table_of_margins, ask_pairs, numbered_pairs, (0.0, 0.0)),
 }
-
-
-def decided(table):
-    return sorted(table.classified if isinstance(table, LabelTable) else table.decided)
 
 
 @pytest.fixture(params=KINDS)
@@ -103,7 +98,7 @@ def test_what_is_as_uncertain_as_the_bound_or_more_is_decided_in_fp32_and_only_t
     exact, told, n = kind.table(truth), [], len(truth)
     mixed = kind.mixed(low, exact, bound)
     assert kind.ask(mixed, range(n), told.append) == [margin > 0 for margin in truth]
-    assert decided(exact) == again
+    assert sorted(exact.decided) == again
     assert sum(told) == n
     assert mixed.take_audit() == (Audit(decided=n, close=len(again), audited=0, disagreements=0), 0.0)
 
@@ -111,11 +106,11 @@ def test_what_is_as_uncertain_as_the_bound_or_more_is_decided_in_fp32_and_only_t
 @pytest.mark.parametrize(("wrong", "again"), [(np.nan, [0]), (-np.inf, [])])
 def test_a_logit_beside_the_decision_that_is_not_finite_makes_it_uncertain(wrong, again):
     """The sum over the vocabulary tells of it; of labels, all logits are there."""
-    first, label = LogitsTable([[9, 0, 0]]), LabelTable([[9, 0, 0]])
-    Mixed(FIRST_CHOICES, LogitsTable([[9, 0, wrong]], "int8"), first, calibration(0.5)).decide_each(numbered([0]))
+    first, label = LogitsTable([[9, 0, 0]]), LogitsTable([[9, 0, 0]])
+    Mixed(FIRST_CHOICES, LogitsTable([[9, 0, wrong]], "int8"), first, calibration(0.5)).decide_each(groups([0]))
     known = calibration(0.5, (0.0, 0.0, 0.0))
-    Mixed(LABELS, LabelTable([[9, 0, wrong]], "int8"), label, known).classify(numbered_pairs(1))
-    assert (first.decided, label.classified) == (again, [0])
+    Mixed(LABELS, LogitsTable([[9, 0, wrong]], "int8"), label, known).classify(numbered_pairs(1))
+    assert (first.decided, label.decided) == (again, [0])
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -129,19 +124,19 @@ def test_a_decision_depends_neither_on_the_order_nor_on_the_part(name, order, cu
         exact = kind.table(truth)
         mixed = kind.mixed(low, exact, 0.5, audit_share=0.3, seed=4)
         found = {row: own for part in parts for row, own in zip(part, kind.ask(mixed, part), strict=True)}
-        return sorted(found.items()), decided(exact), mixed.take_audit()
+        return sorted(found.items()), sorted(exact.decided), mixed.take_audit()
 
     assert decide([order[:cut], order[cut:]]) == decide([list(range(40))])
 
 
 def test_every_row_names_the_model_that_gave_its_numbers():
     logits = [[0.2, 0], [3, 0], [0, 4], [0, 0.1], [5, 0], [0.3, 0]]
-    groups = numbered(range(6), lengths=2)
+    asked = groups(range(6), lengths=2)
     mixed = Mixed(FIRST_CHOICES, LogitsTable(logits, "int8"), LogitsTable(logits), calibration(0.5))
-    assert [ids[:, 0].tolist() for ids, _, _ in groups] == [[0, 2, 4], [1, 3, 5]]
-    assert [own.exact.tolist() for own in mixed.decide_each(groups)] == [[True, False, False], [False, True, True]]
+    assert [ids[:, 0].tolist() for ids, _, _ in asked] == [[0, 2, 4], [1, 3, 5]]
+    assert [own.exact.tolist() for own in mixed.decide_each(asked)] == [[True, False, False], [False, True, True]]
     assert mixed.decide_each([]) == []
-    pairs = Mixed(LABELS, LabelTable(logits, "int8"), LabelTable(logits), calibration(0.5, (0.0, 0.0)))
+    pairs = Mixed(LABELS, LogitsTable(logits, "int8"), LogitsTable(logits), calibration(0.5, (0.0, 0.0)))
     assert pairs.classify(numbered_pairs(6)).precision.tolist() == [0, 1, 1, 0, 1, 0]
 
 
@@ -165,12 +160,12 @@ def test_of_a_first_choice_the_gap_counts_and_not_what_is_expected():
     """The expected token is far below; the two best ones are close. A gap that is always too wide is corrected."""
     for logits, bias, exactly in (([-9, 0.1, 0], 0.0, [0]), ([1.25, 0, -9], 1.0, [0]), ([1.75, 0, -9], 1.0, [])):
         exact = LogitsTable([logits])
-        Mixed(FIRST_CHOICES, LogitsTable([logits], "int8"), exact, calibration(0.5, bias)).decide_each(numbered([0]))
+        Mixed(FIRST_CHOICES, LogitsTable([logits], "int8"), exact, calibration(0.5, bias)).decide_each(groups([0]))
         assert exact.decided == exactly
 
 
 def test_the_certainty_of_a_label_is_the_corrected_margin_of_the_two_best_unless_the_correction_changes_the_label():
-    found = LabelTable([[4, 1, 2, 0], [0, 3, 2.5, 1]], "int8").classify(numbered_pairs(2))
+    found = LogitsTable([[4, 1, 2, 0], [0, 3, 2.5, 1]], "int8").classify(numbered_pairs(2))
     for bias, certainty in ((0.0, [2, 0.5]), ((0, 1, 0, 0), [2, 0]), ((1, 0, 0, 0), [1, 0.5])):
         assert LABELS.certainty(found, None, calibration(0.0, bias)).tolist() == certainty
 
@@ -269,7 +264,7 @@ def test_a_margin_as_wide_as_the_bound_is_close_and_one_of_nothing_is_no_repetit
 
 
 def gaps(low, truth):
-    return calibrate(FIRST_CHOICES, LogitsTable(low, "int8"), LogitsTable(truth), logits_sample(len(low)))
+    return calibrate(FIRST_CHOICES, LogitsTable(low, "int8"), LogitsTable(truth), sample(len(low)))
 
 
 def test_what_a_calibration_of_first_choices_measures():
@@ -296,7 +291,7 @@ def test_what_a_calibration_of_labels_measures():
     truth = np.tile([8.0, 0.0, 0.0], (8, 1))
     truth[7, 0] = 4.5 * 0.25 + 0.25
     low = truth + np.outer(np.resize([1.0, 0.5], 8), [1, 0, 0])
-    found = calibrate(LABELS, LabelTable(low, "int8"), LabelTable(truth), numbered_pairs(8))
+    found = calibrate(LABELS, LogitsTable(low, "int8"), LogitsTable(truth), numbered_pairs(8))
     assert found.bias == pytest.approx((0.5, -0.25, -0.25))
     assert (found.deviation, found.bound) == (0.25, 4.5 * 0.25)
     assert (found.close, found.repeated, found.never) == (1 / 8, 0, ())
@@ -329,7 +324,7 @@ def test_beyond_the_measured_bound_every_decision_is_that_of_fp32(kind):
     found = calibrate(kind.method, low, kind.table(truth), kind.sample(3_000), seed=3)
     exact = kind.table(truth)
     assert kind.ask(Mixed(kind.method, low, exact, found), range(3_000)) == (truth > 0).tolist()
-    assert len(decided(exact)) / 3_000 == pytest.approx(found.close)
+    assert len(exact.decided) / 3_000 == pytest.approx(found.close)
     assert 0.05 < found.close < 0.5
     assert (found.sentences, found.seed, found.never, found.audit_share) == (3_000, 3, (), 0.0)
     if kind.method is SENTENCES:

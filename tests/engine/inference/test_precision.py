@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from answer_tables import MarginDecider, calibration, sample
 from hypothesis import given
 from hypothesis import strategies as st
-from margin_decider import MarginDecider, calibration, sample
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import precision as choosing
