@@ -1,7 +1,6 @@
 """What many tests share: the bundled model exported once, finished runs, small tokenizers, the data sets."""
 
 import gc
-import itertools
 import json
 import os
 import re
@@ -16,10 +15,12 @@ from string import ascii_letters, ascii_lowercase, digits
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads and those of the other test process share the cores
 
+import negengine as ng
 import pytest
 from filelock import FileLock
 from hypothesis import settings
 from negengine.engine.inference.exported import ExportedModel, load_exported
+from negengine.engine.library import model as loading
 from negengine.engine.text.tokenizer import MaskTokenizer
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -212,12 +213,7 @@ def once(tmp_path_factory) -> Callable[[str, Make], Path]:
 def mini(once) -> ExportedModel:
     """The bundled model, exported once for the whole session."""
 
-    def export(folder: Path) -> None:
-        from negengine.export.build import build
-
-        build("mini", folder)
-
-    return load_exported(once("mini", export))
+    return load_exported(once("mini", lambda folder: loading.export("mini", folder, progress=False)))
 
 
 @pytest.fixture(scope="session")
@@ -238,19 +234,18 @@ def causal(once, causal_checkpoint) -> Callable[..., ExportedModel]:
     """The same, exported."""
 
     def make(family: str, word: str = "") -> ExportedModel:
-        from negengine.export.build import build
-
-        checkpoint = causal_checkpoint(family, word)
-        return load_exported(once(f"exported-{family}-{word}", lambda folder: build(str(checkpoint), folder)))
+        checkpoint = str(causal_checkpoint(family, word))
+        name = f"exported-{family}-{word}"
+        return load_exported(once(name, lambda folder: loading.export(checkpoint, folder, progress=False)))
 
     return make
 
 
 WORD_LISTS = {
-    "names_female.txt": ["Jessica", "Maria"],
-    "names_male.txt": ["John", "Peter"],
-    "professions.txt": ["a dancer", "an architect", "a doctor"],
-    "verbs.txt": ["smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"],
+    "names_female": ["Jessica", "Maria"],
+    "names_male": ["John", "Peter"],
+    "professions": ["a dancer", "an architect", "a doctor"],
+    "verbs": ["smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"],
 }
 
 
@@ -258,37 +253,33 @@ WORD_LISTS = {
 def small_lexicon(once) -> Path:
     """A folder of word lists: 4 names, 3 professions and 12 verbs make 144 candidates."""
 
-    def write(folder: Path) -> None:
-        folder.mkdir()
-        for name, words in WORD_LISTS.items():
-            (folder / name).write_text("".join(f"{word}\n" for word in words), "utf-8")
-
-    return once("lexicon", write)
+    return once("lexicon", write_lexicon)
 
 
 @pytest.fixture(scope="session")
 def selected_run(once, mini, small_lexicon) -> Path:
     """A finished selection of the bundled model from the small lexicon; tests do not change it."""
-    return once("selected", lambda folder: _select(mini, small_lexicon, folder))
+    return once("selected", lambda folder: select(mini, small_lexicon, folder))
 
 
 @pytest.fixture(scope="session")
 def scored_run(once, mini, small_lexicon) -> Path:
     """A finished selection with its scores; tests do not change it."""
 
-    def score(folder: Path) -> None:
-        import negengine as ng
-
-        ng.score(_select(mini, small_lexicon, folder), progress=False)
-
-    return once("scored", score)
+    return once("scored", lambda folder: ng.score(select(mini, small_lexicon, folder), progress=False))
 
 
-def _select(mini: ExportedModel, lexicon: Path, folder: Path):
-    import negengine as ng
-
+def select(mini: ExportedModel, lexicon: Path, folder: Path, **options):
     model = ng.load(mini.folder, device="cpu", precision="fp32")
-    return ng.select(model, lexicon=lexicon, output=folder, progress=False)
+    return ng.select(model, lexicon=lexicon, output=folder, progress=False, **options)
+
+
+def write_lexicon(folder: Path, **lists: list[str]) -> Path:
+    """The small lexicon, with other words in the lists that are named."""
+    folder.mkdir()
+    for name, words in (WORD_LISTS | lists).items():
+        (folder / f"{name}.txt").write_text("".join(f"{word}\n" for word in words), "utf-8")
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -296,29 +287,15 @@ def whole_words_run(once, mini) -> Path:
     """A finished run with verbs of several tokens, with its scores; tests do not change it."""
 
     def score(folder: Path) -> None:
-        import negengine as ng
-
-        lexicon = folder.with_name("lexicon-of-whole-words")
-        lexicon.mkdir()
-        for name, words in {**WORD_LISTS, "verbs.txt": ["smoke", "dance", "beware", "rustle", "abdicate"]}.items():
-            (lexicon / name).write_text("".join(f"{word}\n" for word in words), "utf-8")
-        model = ng.load(mini.folder, device="cpu", precision="fp32")
-        ng.score(ng.select(model, lexicon=lexicon, verbs="whole-words", output=folder, progress=False), progress=False)
+        verbs = ["smoke", "dance", "beware", "rustle", "abdicate"]
+        lexicon = write_lexicon(folder.with_name("lexicon-of-whole-words"), verbs=verbs)
+        ng.score(select(mini, lexicon, folder, verbs="whole-words"), progress=False)
 
     return once("whole-words", score)
 
 
 ROOT = Path(__file__).parents[1]
-SOURCES = (
-    "engine",
-    "export",
-    "bench",
-    "pyproject.toml",
-    "setup.py",
-    "README.md",
-    "LICENSE",
-    "CITATION.cff",
-)
+SOURCES = ("engine", "export", "bench", "pyproject.toml", "setup.py", "README.md", "LICENSE", "CITATION.cff")
 
 
 @pytest.fixture(scope="session")
@@ -361,13 +338,9 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
     assert built.returncode == 0, built.stderr
 
     def run(graph: Path, batch_tokens: int, precision: str, lengths: list[int]) -> Placed:
-        environment = {
-            **os.environ,
-            "LD_LIBRARY_PATH": str(folder),
-            "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1",
-        }
+        own = {"LD_LIBRARY_PATH": str(folder), "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1"}
         command = [sys.executable, scripts / "place.py", graph, batch_tokens, precision, *lengths]
-        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=os.environ | own)
         assert done.returncode == 0, done.stderr[-2000:]
         *said, found = done.stdout.strip().splitlines()
         document = json.loads(found)
@@ -386,41 +359,29 @@ def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
     from negengine.engine.inference.model import MaskedLM
 
     seen: set[tuple[int, ...]] = set()
+    # method → the arrays of token ids in its first argument
+    found = {
+        "decide": lambda ids: [ids],
+        "logits": lambda ids: [ids],
+        "decide_each": lambda groups: [ids for ids, *_ in groups],
+        "reduce_logits": lambda batches: [ids for batch in batches for ids, *_ in batch],
+    }
 
-    def watched(judge):
-        def judged(self, ids, *args, **options):
-            seen.update(map(tuple, ids.tolist()))
-            return judge(self, ids, *args, **options)
-
-        return judged
-
-    def watched_groups(judge):
-        def judged(self, groups, *args, **options):
-            for ids, *_ in groups:
-                seen.update(map(tuple, ids.tolist()))
-            return judge(self, groups, *args, **options)
-
-        return judged
-
-    def watched_batches(judge):
-        def judged(self, batches, *args, **options):
-            for ids, *_ in itertools.chain.from_iterable(batches):
-                seen.update(map(tuple, ids.tolist()))
-            return judge(self, batches, *args, **options)
+    def watched(judge, arrays):
+        def judged(self, given, *args, **options):
+            seen.update(tuple(row) for ids in arrays(given) for row in ids.tolist())
+            return judge(self, given, *args, **options)
 
         return judged
 
-    for name in ("decide", "logits"):
-        monkeypatch.setattr(MaskedLM, name, watched(getattr(MaskedLM, name)))
-    monkeypatch.setattr(MaskedLM, "decide_each", watched_groups(MaskedLM.decide_each))
-    monkeypatch.setattr(MaskedLM, "reduce_logits", watched_batches(MaskedLM.reduce_logits))
+    for name, arrays in found.items():
+        monkeypatch.setattr(MaskedLM, name, watched(getattr(MaskedLM, name), arrays))
     return seen
 
 
 @pytest.fixture
 def no_exporter(monkeypatch) -> None:
     """As if PyTorch were not installed; afterwards the exporter is there as before."""
-    import negengine as ng
     import negengine.export
 
     monkeypatch.setattr(ng, "export", negengine.export)  # what is imported in between does not stay

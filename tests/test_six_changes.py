@@ -3,7 +3,6 @@
 The experiment of the page is one file of another package: tests/engine/library/test_registry.py installs and runs it.
 """
 
-import filecmp
 import os
 import re
 import shutil
@@ -17,7 +16,7 @@ import pytest
 from .export.families import ROWS, save_tiny
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("engine", "export", "tests/export/families.py")
+FAMILIES = "tests/export/families.py"
 
 
 class Sources:
@@ -25,18 +24,22 @@ class Sources:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in COPIED:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            if name.endswith(".py"):
-                shutil.copy(ROOT / name, folder / name)
-            else:
-                shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "mini"))
+        for name in ("engine", "export"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "mini"))
+        (folder / "tests/export").mkdir(parents=True)
+        shutil.copy(ROOT / FAMILIES, folder / FAMILIES)
         (folder / "export" / "mini").symlink_to(ROOT / "export" / "mini")
         package = folder / "run" / "negengine"
         package.mkdir(parents=True)
         for name in ("engine", "export"):
             (package / name).symlink_to(folder / name)
         (package / "__init__.py").symlink_to(folder / "engine" / "public" / "__init__.py")
+        self.before = self.files()
+
+    def files(self) -> dict[str, bytes]:
+        found = [path for name in ("engine", "export", "tests") for path in (self.folder / name).rglob("*")]
+        found = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
+        return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in found}
 
     def write(self, path: str, text: str) -> None:
         assert not (self.folder / path).exists()
@@ -63,16 +66,7 @@ class Sources:
     @property
     def touched(self) -> set[str]:
         """The files that are new or different."""
-        found = set()
-        for name in COPIED:
-            here = [self.folder / name] if name.endswith(".py") else (self.folder / name).rglob("*")
-            for path in here:
-                own = path.relative_to(self.folder).as_posix()
-                if path.is_file() and "__pycache__" not in own and not own.startswith("export/mini"):
-                    original = ROOT / own
-                    if not original.exists() or not filecmp.cmp(path, original, shallow=False):
-                        found.add(own)
-        return found
+        return {name for name, content in self.files().items() if self.before.get(name) != content}
 
 
 @pytest.fixture
@@ -80,17 +74,20 @@ def sources(tmp_path):
     return Sources(tmp_path / "sources")
 
 
-def test_the_experiment_of_the_page_is_the_one_that_is_installed():
+def code_of_the_page(heading: str) -> str:
+    """The first block of Python below a heading of docs/extending.md."""
     page = (ROOT / "docs" / "extending.md").read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.*?)^```$", page.partition("## A graph pass")[0], re.MULTILINE | re.DOTALL)
+    return page.partition(heading)[2].partition("```python\n")[2].partition("```\n")[0]
+
+
+def test_the_experiment_of_the_page_is_the_one_that_is_installed():
+    code = code_of_the_page("## An experiment")
     assert code == (ROOT / "tests/engine/library/colours/colours.py").read_text("utf-8")
     assert len(code.splitlines()) <= 120
 
 
 def test_an_output_format_is_one_file(sources, scored_run):
-    page = (ROOT / "docs" / "extending.md").read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.*?)^```$", page.partition("## An output format")[2], re.MULTILINE | re.DOTALL)
-    sources.write("engine/views/to_tsv.py", code)
+    sources.write("engine/views/to_tsv.py", code_of_the_page("## An output format"))
     assert sources.touched == {"engine/views/to_tsv.py"}
     assert "tsv" in sources.run("show", "--help")
     rows = sources.run("show", scored_run, "--format", "tsv").splitlines()
@@ -192,16 +189,14 @@ def test_a_graph_pass_is_one_file_and_its_place_in_a_list(sources, tmp_path):
 
 @pytest.mark.everything
 def test_a_model_family_is_an_entry_and_the_row_of_its_test(sources, tmp_path):
-    files = {"export/families.py": "mpnet", "tests/export/families.py": "mpnet"}
     entries = {}
-    for path, family in files.items():
-        (entries[path],) = re.findall(rf'^    "{family}": .*\n', (ROOT / path).read_text("utf-8"), re.MULTILINE)
+    for path in ("export/families.py", FAMILIES):
+        (entries[path],) = re.findall(r'^    "mpnet": .*\n', (ROOT / path).read_text("utf-8"), re.MULTILINE)
         sources.replace(path, entries[path], "")
     save_tiny(ROWS["mpnet"], tmp_path / "mpnet")
     done = sources.call("export", tmp_path / "mpnet", "-o", tmp_path / "without")
     assert done.returncode == 2, done.stderr
-    without = sources.touched
-    assert without == set(files)
+    assert sources.touched == set(entries)
     for path, entry in entries.items():
         text = (sources.folder / path).read_text("utf-8")
         place = text.index('    "nystromformer": ')

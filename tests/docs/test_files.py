@@ -18,61 +18,39 @@ CONTEXTS = (
     "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n"
     "0\tA hammer is (a|an)\tA hammer is not (a|an)\ttool\tinsect\n"
 )
+OWN = {"sentence": ["A robin is a [MASK].", "no mask"], "target": ["bird", "bird"], "group": ["a", "b"]}
+PAIRS = {"good": ["She smokes.", "He is happy."], "bad": ["She smoke.", "[MASK]"]}
 
 
 @pytest.fixture(scope="module")
-def model(mini):
-    return ng.load(mini.folder, device="cpu", precision="fp32")
-
-
-@pytest.fixture(scope="module")
-def gh22(model, small_lexicon, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("gh22") / "run"
-    return ng.gh22(model, pairs=2, ranks=(1,), lexicon=small_lexicon, output=folder, progress=False)
-
-
-@pytest.fixture(scope="module")
-def lama(model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lama")
-    (folder / "GoogleRE.jsonl").write_text(json.dumps(FACT) + "\n")
-    return ng.lama(model, data=folder, output=folder / "run", progress=False)
-
-
-@pytest.fixture(scope="module")
-def diagnostics(model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("diagnostics")
-    (folder / "NEG-136-SIMP.tsv").write_text(CONTEXTS)
-    return ng.diagnostics(model, data=folder, dataset="NEG-136-SIMP", output=folder / "run", progress=False)
-
-
-@pytest.fixture(scope="module")
-def cues(once, tmp_path_factory):
+def runs(mini, small_lexicon, scored_run, once, tmp_path_factory):
+    """A small run of each probe by name; that of the negation test is `score`."""
     from cue_detectors import write_detector
     from negengine.export.build import build
 
+    folder, model = tmp_path_factory.mktemp("runs"), ng.load(mini.folder, device="cpu", precision="fp32")
     made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
-    folder = tmp_path_factory.mktemp("cues")
-    (folder / "text.txt").write_text("I never know.\n")
     detector = ng.load(made / "out", task="token-classification", device="cpu")
-    return ng.cues(detector, folder / "text.txt", output=folder / "run", progress=False)
-
-
-@pytest.fixture(scope="module")
-def probe(model, tmp_path_factory):
-    data = {"sentence": ["A robin is a [MASK].", "no mask"], "target": ["bird", "bird"], "group": ["a", "b"]}
-    folder = tmp_path_factory.mktemp("probe") / "run"
-    return ng.probe(model, data, skip_bad=True, output=folder, progress=False)
-
-
-@pytest.fixture(scope="module")
-def likelihood(model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("likelihood")
+    (folder / "GoogleRE.jsonl").write_text(json.dumps(FACT) + "\n")
+    (folder / "NEG-136-SIMP.tsv").write_text(CONTEXTS)
+    (folder / "text.txt").write_text("I never know.\n")
     (folder / "set").mkdir()
     for name in ("one", "two"):
-        table = {"good": ["She smokes.", "He is happy."], "bad": ["She smoke.", "[MASK]"]}
-        pl.DataFrame(table).write_csv(folder / "set" / f"{name}.csv")
-    run = {"per_token": True, "per_word": True, "skip_bad": True, "output": folder / "run", "progress": False}
-    return ng.likelihood(model, folder / "set", **run)
+        pl.DataFrame(PAIRS).write_csv(folder / "set" / f"{name}.csv")
+
+    def run(function, *given, **options):
+        return function(*given, **options, output=folder / function.__name__, progress=False)
+
+    tokens = {"per_token": True, "per_word": True, "skip_bad": True}
+    return {
+        "score": ng.open(scored_run),
+        "gh22": run(ng.gh22, model, pairs=2, ranks=(1,), lexicon=small_lexicon),
+        "lama": run(ng.lama, model, data=folder / "GoogleRE.jsonl"),
+        "diagnostics": run(ng.diagnostics, model, data=folder / "NEG-136-SIMP.tsv", dataset="NEG-136-SIMP"),
+        "cues": run(ng.cues, detector, folder / "text.txt"),
+        "probe": run(ng.probe, model, OWN, skip_bad=True),
+        "likelihood": run(ng.likelihood, model, folder / "set", **tokens),
+    }
 
 
 def columns(path):
@@ -96,50 +74,31 @@ def test_the_files_about_verbs_of_several_tokens_are_documented(file, whole_word
     assert documented(file) == columns(whole_words_run / file)
 
 
-@pytest.mark.parametrize("file", ["acts.parquet", "items.parquet", "summary.parquet"])
-def test_the_files_of_gh22_are_documented(file, gh22):
-    name = "items.parquet` of `gh22" if file == "items.parquet" else file
-    assert documented(name) == columns(gh22.folder / file)
+def test_the_items_and_summaries_of_a_probe_are_documented(runs):
+    """A table of the user's own keeps its columns."""
+    own = {"probe": set(OWN), "likelihood": set(PAIRS)}
+    for name in ("gh22", "lama", "diagnostics", "cues", "probe", "likelihood"):
+        folder = runs[name].folder
+        items = {column for column in columns(folder / "items.parquet") if column not in own.get(name, ())}
+        assert set(documented(f"items.parquet` of `{name}")) == items, name
+        assert documented("summary.parquet") == columns(folder / "summary.parquet"), name
 
 
-@pytest.mark.parametrize("probe", ["lama", "diagnostics", "cues"])
-def test_the_items_of_a_probe_are_documented(probe, request):
-    run = request.getfixturevalue(probe)
-    assert set(documented(f"items.parquet` of `{probe}")) == set(columns(run.folder / "items.parquet"))
-    assert documented("summary.parquet") == columns(run.folder / "summary.parquet")
-
-
-def test_the_files_of_own_stimuli_are_documented(probe):
-    own = {"sentence", "target", "group"}
-    found = columns(probe.folder / "items.parquet")
-    assert documented("items.parquet` of `probe") == [name for name in found if name not in own]
-    assert documented("skipped.parquet") == columns(probe.folder / "skipped.parquet")
-    assert documented("summary.parquet") == columns(probe.folder / "summary.parquet")
-
-
-def test_the_files_of_likelihoods_are_documented(likelihood):
-    found = columns(likelihood.folder / "items.parquet")
-    assert documented("items.parquet` of `likelihood") == [name for name in found if name not in {"good", "bad"}]
+def test_the_further_files_of_probes_are_documented(runs):
+    assert documented("acts.parquet") == columns(runs["gh22"].folder / "acts.parquet")
+    assert documented("skipped.parquet") == columns(runs["probe"].folder / "skipped.parquet")
     for file in ("tokens.parquet", "words.parquet"):
-        own = columns(likelihood.folder / file)
+        own = columns(runs["likelihood"].folder / file)
         assert own[:3] == ["file", "row", "side"]
         assert documented(file) == ["row", *own[3:]]
-    assert columns(likelihood.folder / "skipped.parquet") == ["file", *documented("skipped.parquet")]
-    assert documented("summary.parquet") == columns(likelihood.folder / "summary.parquet")
+    assert columns(runs["likelihood"].folder / "skipped.parquet") == ["file", *documented("skipped.parquet")]
 
 
-def test_the_files_of_a_run_are_named(gh22, lama, diagnostics, probe, likelihood, scored_run):
-    folders = (*(run.folder for run in (gh22, lama, diagnostics, probe, likelihood)), scored_run)
-    files = {path.name for folder in folders for path in folder.iterdir()}
+def test_the_files_of_a_run_and_the_columns_that_all_sentences_have_are_named(runs):
+    page = PAGE.read_text("utf-8")
+    files = {path.name for run in runs.values() for path in run.folder.iterdir() if not path.name.startswith(".")}
     files = {"STAGE.done.json" if name.endswith(".done.json") else name for name in files}
-    assert not [name for name in files if not name.startswith(".") and name not in PAGE.read_text("utf-8")]
-
-
-def test_the_columns_that_all_sentences_have_are_documented(
-    scored_run, gh22, lama, diagnostics, cues, probe, likelihood
-):
-    text = PAGE.read_text("utf-8").partition("## Sentences")[2]
-    for run in (ng.open(scored_run), gh22, lama, diagnostics, cues, probe, likelihood):
-        shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
-        assert shared <= set(run.sentences().columns)
-        assert all(f"`{name}`" in text for name in shared)
+    assert not [name for name in files if name not in page]
+    shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
+    assert not [name for name in shared if f"`{name}`" not in page.partition("## Sentences")[2]]
+    assert not [name for name, run in runs.items() if not shared <= set(run.sentences().columns)]

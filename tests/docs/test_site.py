@@ -56,46 +56,26 @@ def pages(site):
     return {path: Page(text) for path, text in site.items()}
 
 
-def commands():
-    """Name → command, those of groups with the group's name before."""
-    return dict(all_commands(typer.main.get_command(app)))
+def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(site, pages):
+    for name, command in all_commands(typer.main.get_command(app)):
+        page = f"commands/{name.replace(' ', '-')}.html"
+        assert page in pages["commands.html"].links
+        options = {option for own in command.params for option in own.opts if option.startswith("--")} - {"--help"}
+        assert not [option for option in options if not re.search(rf"{option}\b", site[page])], name
+    assert not [name for name in ng.__all__ if f">ng.{name}<" not in site["names.html"]]
 
 
-@pytest.mark.parametrize("name", commands())
-def test_every_command_has_a_page_with_its_options(name, site):
-    page = site[f"commands/{name.replace(' ', '-')}.html"]
-    for parameter in commands()[name].params:
-        for option in parameter.opts:
-            assert option == "--help" or not option.startswith("--") or re.search(rf"{option}\b", page), option
-
-
-def test_the_list_of_commands_leads_to_every_page(pages):
-    assert {f"commands/{name.replace(' ', '-')}.html" for name in commands()} <= set(pages["commands.html"].links)
-
-
-def test_the_library_page_has_every_public_name(site):
-    for name in ng.__all__:
-        assert f">ng.{name}<" in site["names.html"], name
-
-
-def test_nothing_is_loaded_from_elsewhere(pages):
+def test_nothing_is_loaded_from_elsewhere_and_links_and_pictures_are_well_formed(pages):
     for path, page in pages.items():
         assert not [address for address in page.loaded if urlparse(address).netloc], path
-
-
-def test_external_links_are_well_formed(pages):
-    for path, page in pages.items():
         for link in map(urlparse, page.links):
             if link.scheme or link.netloc:
                 assert link.scheme == "https", f"{path}: {link.geturl()}"
                 assert re.fullmatch(r"[\w-]+(\.[\w-]+)+", link.netloc), f"{path}: {link.geturl()}"
                 assert re.fullmatch(r"[\w/.:()@~+-]*", link.path), f"{path}: {link.geturl()}"
-
-
-def test_pictures_have_a_text_for_those_who_do_not_see_them(pages):
     images = [image for page in pages.values() for image in page.images]
     assert len(images) >= 4
-    assert all(len(image["alt"]) > 40 for image in images)
+    assert all(len(image["alt"]) > 40 for image in images)  # for those who do not see them
 
 
 def test_drawings_are_our_own_files_with_a_title():

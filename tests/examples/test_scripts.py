@@ -16,7 +16,6 @@ SCRIPTS = sorted(EXAMPLES.rglob("*.sh"))
 STAND_IN = ROOT / "tests" / "stand_in" / "batch_system.py"
 PROGRAMS = ("sbatch", "srun", "scontrol", "qsub", "bsub")
 FILES = ("triplets.parquet", "selection.json")
-SCORES = ("scores.parquet", "rates.parquet")
 
 
 @pytest.fixture
@@ -42,29 +41,20 @@ def cluster(tmp_path, mini, small_lexicon):
     }
 
     def run(line: str, **more: str) -> str:
-        done = subprocess.run(
-            ["bash", "-c", f"set -e; {line}"],
-            cwd=tmp_path,
-            env=environment | more,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr + logs(tmp_path)
+        command, own = ["bash", "-c", f"set -e; {line}"], environment | more
+        done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+        logs = "".join(f"== {path}\n{path.read_text()}\n" for path in sorted((tmp_path / "jobs").rglob("*.log")))
+        assert done.returncode == 0, done.stdout + done.stderr + logs
         return done.stdout
 
     return run
-
-
-def logs(folder: Path) -> str:
-    return "\n".join(f"== {path}\n{path.read_text()}" for path in sorted((folder / "jobs").rglob("*.log")))
 
 
 def statuses(folder: Path, job: str) -> list[str]:
     return [path.read_text() for path in sorted((folder / "jobs" / f"job-{job}").glob("*.status"))]
 
 
-def same_bytes(run: Path, other: Path, files) -> None:
+def same_bytes(run: Path, other: Path, files=FILES) -> None:
     for name in files:
         assert (run / name).read_bytes() == (other / name).read_bytes(), name
 
@@ -76,7 +66,7 @@ OPTIONS = "--lexicon lexicon --precision fp32"
 def test_the_whole_test_in_shards_on_slurm_gives_the_bytes_of_a_plain_run(cluster, tmp_path, scored_run):
     said = cluster(f'"$EXAMPLES/slurm/submit.sh" mini 2 {OPTIONS}')
     assert said == "select 1, merge 2, score 3, merge 4\n"
-    same_bytes(tmp_path / "runs/mini", scored_run, [*FILES, *SCORES])
+    same_bytes(tmp_path / "runs/mini", scored_run, [*FILES, "scores.parquet", "rates.parquet"])
 
 
 def test_a_shard_that_is_missing_is_told_and_submitted_again(cluster, tmp_path, selected_run):
@@ -89,32 +79,23 @@ def test_a_shard_that_is_missing_is_told_and_submitted_again(cluster, tmp_path, 
     cluster(f"sbatch --array=1 {array}", INDICES="0-1")
     cluster('sbatch --dependency=afterok:3 "$EXAMPLES/slurm/merge.sh" runs/mini')
     assert statuses(tmp_path, "4") == ["0"]
-    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+    same_bytes(tmp_path / "runs/mini", selected_run)
+
+
+ARRAYS = {
+    "the tasks of one srun": 'sbatch --nodes=1 "$EXAMPLES/slurm/srun.sh" $SELECT && negengine merge runs/mini',
+    "PBS": 'job=$(qsub -J 0-1 -v INDICES=0-1,COMMAND="$SELECT" "$EXAMPLES/pbs/shards.sh"); '
+    'qsub -W depend=afterany:$job -v RUN=runs/mini "$EXAMPLES/pbs/merge.sh"',
+    "LSF": 'COMMAND="$SELECT" bsub -J "negengine[1-2]" < "$EXAMPLES/lsf/shards.sh"; '
+    'RUN=runs/mini bsub -w "ended(negengine)" < "$EXAMPLES/lsf/merge.sh"',
+}
 
 
 @pytest.mark.everything
-def test_the_tasks_of_one_srun_are_the_shards(cluster, tmp_path, selected_run):
-    cluster(f'sbatch --nodes=1 "$EXAMPLES/slurm/srun.sh" select mini {OPTIONS} && negengine merge runs/mini')
-    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
-
-
-@pytest.mark.everything
-def test_an_array_of_pbs(cluster, tmp_path, selected_run):
-    cluster(
-        f'job=$(qsub -J 0-1 -v INDICES=0-1,COMMAND="select mini {OPTIONS}" "$EXAMPLES/pbs/shards.sh")\n'
-        'qsub -W depend=afterany:$job -v RUN=runs/mini "$EXAMPLES/pbs/merge.sh"'
-    )
-    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
-
-
-@pytest.mark.everything
-def test_an_array_of_lsf(cluster, tmp_path, selected_run):
-    cluster(
-        'bsub -J "negengine[1-2]" < "$EXAMPLES/lsf/shards.sh"; '
-        'RUN=runs/mini bsub -w "ended(negengine)" < "$EXAMPLES/lsf/merge.sh"',
-        COMMAND=f"select mini {OPTIONS}",
-    )
-    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_an_array_of_tasks(kind, cluster, tmp_path, selected_run):
+    cluster(ARRAYS[kind], SELECT=f"select mini {OPTIONS}")
+    same_bytes(tmp_path / "runs/mini", selected_run)
 
 
 @pytest.mark.everything
@@ -122,8 +103,8 @@ def test_a_ray_cluster_within_a_job_on_shared_nodes(cluster, tmp_path, selected_
     """With Ray itself: its ports are free ones, its folder is the job's, and it is gone afterwards."""
     pytest.importorskip("ray", reason="the extra ray is not installed")
     cluster(f'sbatch --nodes=1 "$EXAMPLES/slurm/ray-shared.sh" select mini {OPTIONS}')
-    assert statuses(tmp_path, "1") == ["0"], logs(tmp_path)
-    same_bytes(tmp_path / "runs/mini", selected_run, FILES)
+    assert statuses(tmp_path, "1") == ["0"]
+    same_bytes(tmp_path / "runs/mini", selected_run)
     assert not Path("/tmp/ray-1").exists()  # noqa: S108 - sockets need a short path
 
 

@@ -1,5 +1,6 @@
-"""What is shown is never obeyed by a terminal, and streams that take little, or nothing, are one line."""
+"""What is printed: results in every format, never obeyed by a terminal; streams that take little, or nothing."""
 
+import csv
 import io
 import json
 import os
@@ -27,12 +28,7 @@ def plain_environment(monkeypatch):
 @pytest.fixture
 def stdout(monkeypatch):
     """Put another stream in place of stdout."""
-
-    def put(stream):
-        monkeypatch.setattr(sys, "stdout", stream)
-        return stream
-
-    return put
+    return lambda stream: monkeypatch.setattr(sys, "stdout", stream)
 
 
 class Terminal(io.StringIO):
@@ -40,10 +36,6 @@ class Terminal(io.StringIO):
 
     def isatty(self):
         return True
-
-
-def encoded(encoding: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding=encoding)
 
 
 def test_texts_and_lines_beside_the_results_are_shown_as_they_are(capsys):
@@ -54,11 +46,6 @@ def test_texts_and_lines_beside_the_results_are_shown_as_they_are(capsys):
 
 
 def test_tables_and_documents_have_nothing_that_a_terminal_obeys(capsys, stdout):
-    for form in ("table", "markdown", "latex"):
-        show(NAMES, form=form)
-        shown = capsys.readouterr().out
-        assert not set(shown) & {"\x1b", "\x07", "\x9b"}, form
-        assert "x1b" in shown
     document({"name": f"é {UNSAFE}"})
     shown = capsys.readouterr().out
     assert json.loads(shown) == {"name": f"é {UNSAFE}"}
@@ -68,12 +55,10 @@ def test_tables_and_documents_have_nothing_that_a_terminal_obeys(capsys, stdout)
     out, err = capsys.readouterr()
     assert json.loads(out)[0]["rows"] == [{"name": f"[/b] {UNSAFE}"}]
     assert err == "Passes the test.\n"  # the result is the tables alone
-    file, terminal = stdout(io.StringIO()), Terminal()
-    show(NAMES, form="csv")
-    stdout(terminal)
-    show(NAMES, form="csv")
-    assert UNSAFE in file.getvalue()
-    assert terminal.getvalue() == "name\n[/b] \\x1b]0;title\\x07\\x9b\n"
+    for stream, name in ((io.StringIO(), UNSAFE), (Terminal(), r"\x1b]0;title\x07\x9b")):
+        stdout(stream)
+        show(NAMES, form="csv")
+        assert stream.getvalue() == f"name\n[/b] {name}\n"
 
 
 @pytest.mark.parametrize(("asked", "columns"), [("", 80), ("40", 40)])
@@ -84,12 +69,12 @@ def test_what_is_not_a_terminal_has_80_columns_or_as_many_as_are_asked_for(capsy
 
 
 def test_a_stdout_that_is_not_utf8_gets_replacements_and_documents_lose_nothing(stdout):
-    stream = stdout(encoded("latin-1"))
+    stdout(stream := io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
     show("é ≈", Table("t", pl.DataFrame({"word": ["é 中"]}), [Column("word", "word")]))
     lines = stream.buffer.getvalue().decode("latin-1").splitlines()
     assert lines[0] == "é ?"
     assert "| é ? |" in lines  # the frame is drawn with the characters that there are
-    stream = stdout(encoded("ascii"))
+    stdout(stream := io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
     document({"token": "Ġ中 ≈"})
     assert json.loads(stream.buffer.getvalue()) == {"token": "Ġ中 ≈"}
 
@@ -100,7 +85,8 @@ def test_a_stdout_that_is_full_closed_or_was_never_there_is_one_line(stdout, wri
         stdout(full)
         with pytest.raises(InputError, match=r"stdout: No space left on device"):
             write()
-    stdout(io.StringIO()).close()
+    stdout(closed := io.StringIO())
+    closed.close()
     with pytest.raises(InputError, match="stdout"):
         write()
     stdout(None)
@@ -108,25 +94,19 @@ def test_a_stdout_that_is_full_closed_or_was_never_there_is_one_line(stdout, wri
         write()
 
 
-def negengine(*words: str, **streams) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "negengine.engine.cli", *words]
-    return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **streams)
-
-
-def test_commands_with_a_full_stdout_a_reader_that_has_gone_or_another_encoding():
+def test_commands_with_a_full_stdout_a_reader_that_has_gone_or_another_encoding(program):
     for words in (["data", "list"], ["--help"]):
         with FULL.open("w", encoding="utf-8") as full:
-            done = negengine(*words, stdout=full)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert "No space left on device" in done.stderr
+            done = program(*words, stdout=full)
+        assert (done.status, done.err.count("\n")) == (2, 1)
+        assert "No space left on device" in done.err
     reader, writer = os.pipe()
     os.close(reader)
-    done = negengine("data", "list", stdout=writer)
+    done = program("data", "list", stdout=writer)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "")
-    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
-    done = negengine("data", "list", stdout=subprocess.DEVNULL, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.status, done.err) == (0, "")
+    done = program("data", "list", encoding="latin-1", env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert (done.status, done.err) == (0, "")
 
 
 def test_a_process_without_standard_streams_gets_empty_ones(tmp_path):
@@ -136,3 +116,51 @@ def test_a_process_without_standard_streams_gets_empty_ones(tmp_path):
     )
     subprocess.run(["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, program], check=True)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "True"
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu,cpu"])
+def test_a_stderr_whose_reader_has_gone_does_not_stop_a_run(device, mini, small_lexicon, program, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)  # as after `| head -1`
+    arguments = ("select", mini.folder, "--lexicon", small_lexicon, "-o", "run", "-v", "--device", device)
+    done = program(*arguments, stderr=writer)
+    assert done.status == 0
+    assert "6. Selected triplets" in done.out
+    assert (tmp_path / "run" / "triplets.parquet").is_file()
+
+
+def test_json_is_one_document_on_stdout_and_nothing_else(mini, small_lexicon, command):
+    select = ("select", mini.folder, "--lexicon", small_lexicon, "-o", "run")
+    done = command(*select, "--json", "-v")
+    document = json.loads(done.out)
+    assert (document["run"], document["tested"]) == ("run", 144)
+    assert "144 candidates" in done.err
+    found = json.loads(command("score", "run", "--json").out)["rates"]
+    rates = {row["pattern"]: row["repetition_rate"] for row in found}
+    assert (rates["CpTp"], list(rates)) == (100, ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"])
+    done = command(*select)
+    assert "6. Selected triplets" in done.out
+    written = "run: triplets.parquet, answers.parquet and selection.json are written"
+    assert done.out.endswith(f"{written}; next, `negengine score run`\n")
+
+
+def is_csv(text):
+    rows = list(csv.reader(io.StringIO(text)))
+    return len(rows) > 1 and {len(row) for row in rows} == {len(rows[0])}
+
+
+FORMATS = {
+    "table": lambda text: "━" in text or "─" in text,
+    "json": json.loads,
+    "csv": is_csv,
+    "markdown": lambda text: "|:--" in text or "|--" in text,
+    "latex": lambda text: text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == text.count(r"\toprule") > 0,
+}
+
+
+@pytest.mark.parametrize("name", ["score", "compare", "data list"])
+def test_every_table_comes_in_every_format(name, scored_run, command):
+    for form, is_right in FORMATS.items():
+        done = command(*name.split(), *([] if name == "data list" else [scored_run]), "--format", form)
+        assert done.status == 0, done.err
+        assert is_right(done.out), form

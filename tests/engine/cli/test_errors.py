@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import sys
 
 import pytest
 from negengine.engine.cli import main
@@ -14,6 +15,9 @@ EARLY = [
     (("select", "MINI", "--precision", "int8"), "'--precision': 'int8' is not one of 'auto', 'fp32', 'mixed' (see `"),
     (("select", "MINI", "--device", "cuda"), "--device cuda: "),
     (("select", "MINI", "--device", "cpu,tpu"), "--device tpu"),
+    (("select", "MINI", "--device", "cpu,cuda:7"), "--device cuda:7: "),
+    (("select", "MINI", "--workers", "2"), "--workers 2: this option belongs to --ray; add --ray local, or an address"),
+    (("select", "MINI", "--ray", "nowhere"), "--ray nowhere: give local, auto, HOST:PORT or ray://HOST:PORT"),
     (("select", "MINI", "--lexicon", "missing"), "missing"),
     (("select", "MINI", "--patterns", "missing.toml"), "missing.toml"),
     (("select", "MINI", "--speed", "9"), "No such option: --speed"),
@@ -56,11 +60,11 @@ def test_a_wrong_option_is_refused_before_anything_is_opened(
 def test_other_options_in_the_folder_of_a_run_are_refused_before_a_model_is_opened(
     mini, selected_run, small_lexicon, command, tmp_path, no_session
 ):
-    shutil.copytree(selected_run, tmp_path / "run")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()}
+    run = shutil.copytree(selected_run, tmp_path / "run")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     done = command("select", mini.folder, "--lexicon", small_lexicon, "--pairs", 3, "-o", "run")
     refused(done, "pairs none, now 3")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()} == before
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 def test_a_finished_run_is_shown_again_without_a_model_and_without_its_parts(
@@ -87,18 +91,22 @@ def test_a_bug_is_not_hidden(selected_run, monkeypatch, command):
         command("score", selected_run)
 
 
-@pytest.mark.parametrize(("number", "is_of_the_machine"), [(errno.EIO, True), (errno.EBADF, False)])
-def test_an_error_of_the_machine_is_one_line_and_another_one_is_a_traceback(
-    monkeypatch, capsys, number, is_of_the_machine
-):
+def test_an_error_of_the_machine_is_one_line_and_another_one_is_a_traceback(monkeypatch, capsys):
     def fail(**_):
         raise OSError(number, os.strerror(number), "some/file")
 
     monkeypatch.setattr(main, "app", fail)
-    if is_of_the_machine:
-        assert main.run() == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"negengine: some/file: {os.strerror(number)}; ")
-    else:
-        with pytest.raises(OSError, match="some/file"):
-            main.run()
+    number = errno.EIO
+    assert main.run() == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"negengine: some/file: {os.strerror(number)}; ")
+    number = errno.EBADF
+    with pytest.raises(OSError, match="some/file"):
+        main.run()
+
+
+def test_an_extra_that_a_training_lacks_is_named_with_the_command(monkeypatch, command):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    for name in [name for name in sys.modules if name.startswith("negengine.export.training")]:
+        monkeypatch.delitem(sys.modules, name)
+    refused(command("cues", "train", "-o", "out"), "cues train needs accelerate: pip install 'negengine[train]'")

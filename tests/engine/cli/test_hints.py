@@ -8,29 +8,14 @@ from pathlib import Path
 
 import pytest
 
-FACT = {
-    "relation": "P19",
-    "sub_label": "Ada",
-    "obj_label": "London",
-    "masked_sentence": "Ada was born in [MASK].",
-    "masked_negation": "Ada was not born in [MASK].",
-}
-
-
-@pytest.fixture(scope="module")
-def stopped(mini, small_lexicon, tmp_path_factory):
-    """A selection that was stopped after its first part; tests do not change it."""
-    folder, program = tmp_path_factory.mktemp("stopped"), Path(__file__).with_name("stopped.py")
-    words = [program, "SIGINT", "select", mini.folder, "--lexicon", small_lexicon, "-o", "half"]
-    done = subprocess.run([sys.executable, *map(str, words)], check=False, capture_output=True, text=True, cwd=folder)
-    assert done.returncode == 130, done.stderr
-    return folder / "half"
-
 
 @pytest.fixture
-def half(stopped, tmp_path):
-    """The same in the current folder."""
-    return Path(shutil.copytree(stopped, tmp_path / "half"))
+def half(mini, small_lexicon, tmp_path):
+    """A selection in the current folder that was stopped after its first part."""
+    words = [Path(__file__).with_name("stopped.py"), "SIGINT", "select", mini.folder, "--lexicon", small_lexicon]
+    command = [sys.executable, *map(str, words), "-o", "half"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
 
 
 def refused(done):
@@ -39,12 +24,13 @@ def refused(done):
     return line
 
 
-@pytest.mark.parametrize("name", ["compare", "score"])
-def test_a_folder_that_is_half_selected_or_not_a_run(half, command, tmp_path, name):
-    line = refused(command(name, "half"))
-    assert line.startswith("negengine: half: select is not finished; to resume it: negengine select ")
+@pytest.mark.usefixtures("half")
+def test_a_folder_that_is_half_selected_or_not_a_run(command, tmp_path):
     (tmp_path / "thesis.tex").write_text("", "utf-8")
-    assert refused(command(name, ".")) == "negengine: . is not a run folder: it has no run.json"
+    for name in ("compare", "score"):
+        line = refused(command(name, "half"))
+        assert line.startswith("negengine: half: select is not finished; to resume it: negengine select ")
+        assert refused(command(name, ".")) == "negengine: . is not a run folder: it has no run.json"
 
 
 def test_compare_and_score_of_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, command, monkeypatch):
@@ -61,7 +47,8 @@ def test_compare_and_score_of_a_run_that_was_stopped_before_its_first_part(mini,
 
 
 def test_score_of_a_run_of_another_probe_says_what_it_is(mini, command, tmp_path):
-    (tmp_path / "TREx.jsonl").write_text(json.dumps(FACT) + "\n", "utf-8")
+    fact = {"relation": "P19", "sub_label": "Ada", "obj_label": "Rome", "masked_sentence": "Ada was born in [MASK]."}
+    (tmp_path / "TREx.jsonl").write_text(json.dumps(fact) + "\n", "utf-8")
     done = command("lama", mini.folder, "--data", "TREx.jsonl", "-o", "facts")
     assert done.status == 0, done.err
     line = refused(command("score", "facts"))

@@ -29,25 +29,18 @@ def imported(*arguments) -> set[str]:
     return {name.partition(".")[0] for name in modules(*arguments)}
 
 
-def test_help_needs_no_numbers():
+def test_help_needs_no_numbers_and_a_command_imports_no_other_one():
     for arguments in (["--version"], ["--help"], ["merge", "--help"], ["compare", "--help"]):
         assert not imported(*arguments) & (EXPORT | OF_SOME_COMMANDS | NUMBERS), arguments
+    names = modules("predict", "--help")
+    assert "negengine.engine.cli.model_commands" in names
+    assert not {name for name in names if name.endswith((".benchmark", ".results_commands", ".experiment"))}
 
 
-def test_a_prediction_needs_nothing_but_the_model(mini):
+def test_a_prediction_needs_nothing_but_the_model_and_begins_to_open_it_before_frames_and_tables_are_imported(mini):
     found = imported("predict", mini.folder, "She is happy to [MASK].")
     assert not found & (EXPORT | OF_SOME_COMMANDS | OF_RUNS)
     assert found >= {"onnxruntime", "tokenizers"}
-
-
-def test_a_command_imports_no_other_one():
-    names = modules("predict", "--help")
-    assert "negengine.engine.cli.model_commands" in names
-    assert not {name for name in names if name.endswith((".benchmark", ".comparison", ".suite"))}
-    assert not {name for name in names if name.endswith(".commands") and ".experiments." in name}
-
-
-def test_a_model_is_found_and_begins_to_open_before_frames_and_tables_are_imported():
     program = "import sys, negengine.engine.library.model; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & {"polars", "rich", "negengine.engine.runs"}

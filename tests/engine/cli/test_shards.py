@@ -1,4 +1,4 @@
-"""An array of tasks with one command, its state, and its merge: all by default names."""
+"""A run that is divided: over devices, and over an array of tasks, with its state and its merge by default names."""
 
 import json
 
@@ -29,6 +29,16 @@ def task(monkeypatch, command):
 @pytest.fixture
 def select(mini, small_lexicon):
     return ("select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32", "--shard", "auto")
+
+
+def test_several_devices_share_a_run_and_give_the_bytes_of_one(mini, small_lexicon, selected_run, command, tmp_path):
+    done = command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run", "--device", "cpu,cpu", "-v")
+    assert "cpu (1 of 2): " in done.err
+    assert "cpu (2 of 2): " in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
+    (session,) = read_run(tmp_path / "run").stages["select"].sessions
+    assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
 
 
 def test_an_array_its_status_and_its_merge_fit_together_by_default(task, command, select, selected_run, tmp_path):

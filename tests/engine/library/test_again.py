@@ -48,15 +48,14 @@ def test_what_was_recorded_agrees_or_is_wrong_and_named(recorded, why):
     assert bool(said) is bool(why)
 
 
-def test_what_rounding_can_change_is_no_error():
-    close = [3.0, 2.9999, 2.9999, -1.0]
-    assert [judged(close, tokens=((1,),), rank=rank)[0] for rank in (1, 2, 3)] == [Verdict.AGREES] * 3
-    assert judged(close, tokens=((1,),), rank=4)[0] is Verdict.WRONG
-    assert [judged(close, answer=answer)[0] for answer in WORDS[:3]] == [Verdict.AGREES] * 3
-    two = (close, [3.0, 2.0, 1.0, -1.0])
+def test_what_rounding_can_change_is_no_error_and_an_answer_can_end_with_the_first_other_token():
+    close, agree, wrong = [3.0, 2.9999, 2.9999, -1.0], Verdict.AGREES, Verdict.WRONG
+    assert [judged(close, **SECOND, rank=rank)[0] for rank in (1, 2, 3, 4)] == [agree, agree, agree, wrong]
+    assert [judged(close, answer=answer)[0] for answer in WORDS] == [agree, agree, agree, wrong]
     word = {"tokens": ((1,), (0,))}
-    assert judged(*two, **word, answer="sing smoke")[0] is Verdict.AGREES
-    assert judged(*two, **word, answer="sing dance")[0] is Verdict.WRONG
+    assert [judged(close, LOGITS, **word, answer=f"sing {end}")[0] for end in ("smoke", "dance")] == [agree, wrong]
+    three = {"tokens": ((0,), (1,), (2,)), "is_first": False, "answer": "smoke smoke"}
+    assert [judged(LOGITS, LOGITS, LOGITS, **three, cut=cut)[0] for cut in (True, False)] == [agree, wrong]
 
 
 @pytest.mark.parametrize(
@@ -75,12 +74,6 @@ def test_what_rounding_can_change_is_no_error():
 def test_the_query_that_would_have_to_come_out_in_another_way_decides(margins, is_first, verdict):
     logits = [[margin, 0, -2] for margin in margins]
     assert judged(*logits, tokens=((0,),) * len(margins), is_first=is_first)[0] is verdict
-
-
-def test_an_answer_can_end_with_the_first_other_token():
-    recorded = {"tokens": ((0,), (1,), (2,)), "is_first": False}
-    assert judged(*[LOGITS] * 3, **recorded, cut=True, answer="smoke smoke")[0] is Verdict.AGREES
-    assert judged(*[LOGITS] * 3, **recorded, answer="smoke smoke")[0] is Verdict.WRONG
 
 
 def test_a_word_of_several_tokens_is_filled_in_from_left_to_right(mini):

@@ -43,10 +43,10 @@ def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, mon
     given = {"data": [Path("words"), "own.toml"], "original": {"RTE": "own.toml"}, "patterns": "bundled"}
     found = arguments(lexicon="words", **given)
     file = {"path": "~/own.toml", "sha256": sha256(b"x")}
-    assert found["lexicon"] == {"path": "~/words"}
-    assert found["data"] == [{"path": "~/words"}, file]
-    assert found["original"] == {"RTE": file}
-    assert found["patterns"] == "bundled"  # the name of what is bundled is not a file
+    named = {name: found[name] for name in ("lexicon", *given)}
+    # the name of what is bundled is not a file
+    folder = {"path": "~/words"}
+    assert named == {"lexicon": folder, "data": [folder, file], "original": {"RTE": file}, "patterns": "bundled"}
 
 
 @pytest.mark.parametrize("device", ["auto", "cuda"])
@@ -58,12 +58,8 @@ def test_a_run_on_a_cluster_records_the_device_that_was_asked_of_it(mini, device
     assert execution(model, {"progress": False}).origin["call"]["model"]["device"] == "cpu"
 
 
-@pytest.fixture(scope="module")
-def stages(scored_run):
-    return read_run(scored_run).stages
-
-
-def test_each_stage_has_its_call_revision_digests_and_session(stages, mini, small_lexicon):
+def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, small_lexicon):
+    stages = read_run(scored_run).stages
     select, score = (stages[name].metadata["call"] for name in ("select", "score"))
     assert select["function"] == "select"
     assert select["arguments"]["lexicon"]["path"].endswith(small_lexicon.name)
@@ -87,20 +83,14 @@ def test_each_stage_has_its_call_revision_digests_and_session(stages, mini, smal
     assert 5 * n < session.tokens < 60 * n
 
 
-def test_a_mixed_run_counts_both_models(mini, small_lexicon, tmp_path):
-    model = ng.load(mini.folder, device="cpu", precision="mixed")
-    run = ng.select(model, lexicon=small_lexicon, output=tmp_path, progress=False)
+def test_a_mixed_run_counts_both_models_and_a_finished_one_keeps_the_call_that_made_it(mini, small_lexicon, tmp_path):
+    for batch_tokens in (512, 256):
+        model = ng.load(mini.folder, device="cpu", precision="mixed", batch_tokens=batch_tokens)
+        run = ng.select(model, lexicon=small_lexicon, output=tmp_path, progress=False)
     (session,) = run.record.sessions
     assert session.precision == "mixed"
     assert session.sentences > 2 * run.summary["tested"]  # the calibration, and each sentence in one model or both
-
-
-def test_a_finished_run_keeps_the_call_that_made_it(mini, small_lexicon, tmp_path):
-    for batch_tokens in (512, 256):
-        model = ng.load(mini.folder, device="cpu", precision="fp32", batch_tokens=batch_tokens)
-        run = ng.select(model, lexicon=small_lexicon, output=tmp_path, progress=False)
     assert run.record.metadata["call"]["model"]["batch_tokens"] == 512
-    assert len(run.record.sessions) == 1
 
 
 @pytest.mark.parametrize(

@@ -23,16 +23,9 @@ def test_runs_are_frames_tables_and_pages_of_a_notebook(selected_run, scored_run
         ng.open(tmp_path / "nowhere")
 
 
-def test_progress_can_be_silenced(model, small_lexicon, tmp_path, capfd):
-    ng.select(model, lexicon=small_lexicon, output=tmp_path / "run", progress=False)
-    assert capfd.readouterr() == ("", "")
-    ng.select(model, lexicon=small_lexicon, output=tmp_path / "other", progress=True)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "144" in err
-
-
-def test_an_executor_is_a_value_beside_the_run(model, small_lexicon, selected_run, tmp_path):
+def test_an_executor_is_a_value_beside_the_run_and_progress_can_be_silenced(
+    model, small_lexicon, selected_run, tmp_path, capfd
+):
     started = []
 
     class Counting(ThisProcess):
@@ -44,6 +37,10 @@ def test_an_executor_is_a_value_beside_the_run(model, small_lexicon, selected_ru
     run = ng.select(model, lexicon=small_lexicon, output=tmp_path / "run", executor=executor, progress=False)
     assert started == ["select"]
     assert run.triplets.equals(ng.open(selected_run).triplets)
+    assert capfd.readouterr() == ("", "")
+    ng.select(model, lexicon=small_lexicon, output=tmp_path / "other", progress=True)
+    out, err = capfd.readouterr()
+    assert (out, "144" in err) == ("", True)
 
 
 def test_scores_go_beside_the_selection_or_where_they_are_sent(model, selected_run, scored_run, tmp_path):

@@ -8,8 +8,6 @@ from pathlib import Path
 import negengine as ng
 import pytest
 
-SOURCE = Path(ng.__file__)
-
 
 @pytest.mark.parametrize(
     ("use", "absent"),
@@ -35,13 +33,10 @@ def test_every_name_and_every_argument_of_a_function_is_described(name):
         assert "InputError" in text
 
 
-def test_the_package_says_that_it_is_typed_and_completion_offers_the_names():
-    assert (SOURCE.parent / "py.typed").is_file()
-    assert set(ng.__all__) <= set(dir(ng))
-
-
-def test_no_name_is_that_of_a_package_inside():
+def test_the_package_is_typed_and_completion_offers_names_that_are_no_package_inside():
     """An import of `negengine.export` would put the package in the place of a function `ng.export`."""
+    assert Path(ng.__file__).with_name("py.typed").is_file()
+    assert set(ng.__all__) <= set(dir(ng))
     assert not {"engine", "export", "bench"} & set(ng.__all__)
 
 

@@ -73,13 +73,13 @@ def installed(monkeypatch):
     registry.experiments.cache_clear()
 
 
-def test_a_bundled_experiment_is_found_without_a_look_at_what_is_installed(monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda group: pytest.fail("all installed packages were listed"))
+def test_a_bundled_experiment_is_found_without_a_look_at_what_is_installed_and_a_wrong_one_is_told(
+    installed, monkeypatch
+):
     registry.experiments.cache_clear()
-    assert registry.experiment("nli").name == "nli"
-
-
-def test_an_entry_point_that_is_wrong_is_told(installed):
+    with monkeypatch.context() as patched:
+        patched.setattr(registry, "entry_points", lambda group: pytest.fail("all installed packages were listed"))
+        assert registry.experiment("nli").name == "nli"
     told = r"theirs of negengine.probes \(json:dumps\) is not an Experiment of this name"
     installed(EntryPoint("theirs", "json:dumps", registry.GROUP))
     with pytest.raises(InputError, match=told):
@@ -156,14 +156,8 @@ print(json.dumps({
 def test_an_experiment_of_at_most_60_lines_gets_everything(theirs, mini, tmp_path, with_ray):
     source = Path(__file__).with_name("colours") / "colours.py"
     assert len(source.read_text("utf-8").splitlines()) <= 60
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, mini.folder, *filter(None, [with_ray])],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=theirs,
-        cwd=tmp_path,
-    )
+    command = [sys.executable, "-c", PROGRAM, mini.folder, *filter(None, [with_ray])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=theirs, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--things" in done.stdout
     assert "made with" in done.stderr  # another run is refused

@@ -4,24 +4,10 @@ from negengine.engine.views import Column, Table
 from negengine.engine.views.cells import cells, with_unit
 
 ROW = {
-    "rate": 0.83247,
-    "other": 0.447,
-    "low": 0.809,
-    "high": 0.854,
-    "sd": 0.012,
-    "p": 0.0123,
-    "tiny": 1.4e-5,
-    "count": 12345,
-    "negative": -1.5,
-    "digits": 0,
-    "yes": True,
-    "no": False,
-    "word": "smoke",
-    "list": ["smoke", "dance"],
-    "null": None,
-    "nan": float("nan"),
-    "printed": "about a half",
-}
+    "rate": 0.83247, "other": 0.447, "low": 0.809, "high": 0.854, "sd": 0.012, "p": 0.0123, "tiny": 1.4e-5,
+    "count": 12345, "negative": -1.5, "digits": 0, "yes": True, "no": False, "word": "smoke",
+    "list": ["smoke", "dance"], "null": None, "nan": float("nan"),
+}  # fmt: skip
 FRAME = pl.DataFrame([ROW], schema_overrides={"null": pl.Float64})
 
 

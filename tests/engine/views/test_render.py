@@ -49,18 +49,24 @@ def test_a_terminal_shows_title_columns_sections_and_notes():
     )
 
 
-def test_a_terminal_shows_markup_and_emoji_codes_as_they_are():
-    text = "[/b] [red]x[/red] [unused1] :smile:"
+@pytest.mark.parametrize(
+    ("form", "text", "shown"),
+    [
+        (
+            "table",
+            "[/b] [red]x[/red] [unused1] :smile:\x1b[0m\x9b\x07",
+            r"[/b] [red]x[/red] [unused1] :smile:\x1b[0m\x9b\x07",
+        ),
+        ("markdown", "[/b] a|b\x1b\x9b\x07", r"\[/b\] a\|b\\x1b\\x9b\\x07"),
+        ("latex", "a&b\x1b\x9b\x07", r"a\&b\textbackslash{}x1b\textbackslash{}x9b\textbackslash{}x07"),
+        ("html", '<script>&"\x1b\x9b\x07', r"&lt;script&gt;&amp;&quot;\x1b\x9b\x07"),
+    ],
+)
+def test_titles_headings_cells_and_notes_are_shown_as_they_are_and_never_obeyed(form, text, shown):
     table = Table(text, pl.DataFrame({"word": [text]}), [Column(text, "word")], notes=[text])
-    assert render([table], "table").count(text) == 4
-
-
-def test_no_format_for_people_holds_what_a_terminal_obeys():
-    text = "\x1b[31m\x9b\x07"
-    table = Table(text, pl.DataFrame({"word": [text]}), [Column(text, "word")], notes=[text])
-    for form in ("table", "markdown", "latex"):
-        assert not {"\x1b", "\x9b", "\x07"} & set(render([table], form))
-    assert not {"\x1b", "\x9b", "\x07"} & set(to_html([table]))
+    found = to_html([table]) if form == "html" else render([table], form)
+    assert found.count(shown) == 4
+    assert not {"\x1b", "\x9b", "\x07"} & set(found)
 
 
 def test_the_figures_of_a_cell_stand_below_each_other_where_the_table_is_too_wide():
@@ -68,66 +74,51 @@ def test_the_figures_of_a_cell_stand_below_each_other_where_the_table_is_too_wid
     frame = pl.DataFrame(
         {"n": ["1", "2"], "drop": [18.3, -2.0], "low": [12.0, -4.0], "high": [24.9, 0.1], "p": [0.2, 0]}
     )
-    columns = [
-        Column("n", "n"),
-        *(Column(f"rank {i}", "drop", low="low", high="high", p="p", decimals=1) for i in (1, 2)),
+    cell = {"low": "low", "high": "high", "p": "p", "decimals": 1}
+    table = Table("t", frame, [Column("n", "n"), *(Column(f"rank {i}", "drop", **cell) for i in (1, 2))])
+    assert "│ 18.3 [12.0, 24.9] p = 0.200 │" in render([table], "table", width=80)
+    rows = [
+        line.replace("│", " ").split("  ") for line in render([table], "table", width=40).splitlines() if "│" in line
     ]
-    wide, narrow = (render([Table("t", frame, columns)], "table", width=width) for width in (80, 40))
-    assert "│ 18.3 [12.0, 24.9] p = 0.200 │" in wide
-    assert narrow.partition("\n")[2] == (
-        "┏━━━┳━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━┓\n"
-        "┃ n ┃       rank 1 ┃       rank 2 ┃\n"
-        "┡━━━╇━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━┩\n"
-        "│ 1 │         18.3 │         18.3 │\n"
-        "│   │ [12.0, 24.9] │ [12.0, 24.9] │\n"
-        "│   │    p = 0.200 │    p = 0.200 │\n"
-        "├───┼──────────────┼──────────────┤\n"
-        "│ 2 │         -2.0 │         -2.0 │\n"
-        "│   │  [-4.0, 0.1] │  [-4.0, 0.1] │\n"
-        "│   │    p < 0.001 │    p < 0.001 │\n"
-        "└───┴──────────────┴──────────────┘\n"
-    )
+    assert [[text.strip() for text in row if text.strip()] for row in rows] == [
+        ["1", "18.3", "18.3"],
+        ["[12.0, 24.9]"] * 2,
+        ["p = 0.200"] * 2,
+        ["2", "-2.0", "-2.0"],
+        ["[-4.0, 0.1]"] * 2,
+        ["p < 0.001"] * 2,
+    ]
 
 
 def test_a_table_that_is_too_wide_is_drawn_in_pieces_that_begin_with_the_names_of_its_rows():
     frame = pl.DataFrame({"system": ["ours", "theirs"], "speed": [1000, 20], "memory": [1.5, 2.5]})
     columns = [Column("system", "system"), Column("speed", "speed"), Column("memory", "memory", decimals=1)]
-    assert render([Table("Systems", frame, columns)], "table", width=24) == (
-        "Systems\n"
-        "┏━━━━━━━━┳━━━━━━━┓\n"
-        "┃ system ┃ speed ┃\n"
-        "┡━━━━━━━━╇━━━━━━━┩\n"
-        "│ ours   │ 1,000 │\n"
-        "│ theirs │    20 │\n"
-        "└────────┴───────┘\n"
-        "┏━━━━━━━━┳━━━━━━━━┓\n"
-        "┃ system ┃ memory ┃\n"
-        "┡━━━━━━━━╇━━━━━━━━┩\n"
-        "│ ours   │    1.5 │\n"
-        "│ theirs │    2.5 │\n"
-        "└────────┴────────┘\n"
-    )
+    lines = render([Table("Systems", frame, columns)], "table", width=24).splitlines()
+    assert [line.replace("┃", "│").strip("│").split() for line in lines if {"│", "┃"} & set(line)] == [
+        ["system", "│", "speed"],
+        ["ours", "│", "1,000"],
+        ["theirs", "│", "20"],
+        ["system", "│", "memory"],
+        ["ours", "│", "1.5"],
+        ["theirs", "│", "2.5"],
+    ]
 
 
 @pytest.mark.parametrize("width", range(40, 120, 7))
-def test_no_table_is_wider_than_the_terminal_and_no_figure_is_cut(width):
+def test_no_table_is_wider_than_the_terminal_and_no_figure_or_heading_is_cut(width):
     """Texts are broken before figures are; a column of words beside others gets what they leave."""
-    frame = pl.DataFrame(
-        {
-            "name": ["a name that is not broken"] * 2,
-            "text": ["several words that a narrow terminal breaks", "others"],
-            **{f"figure {i}": [1234567.25 * 10**i, 2.0] for i in range(5)},
-        }
-    )
+    figures = {f"figure {i}": [1234567.25 * 10**i, 2.0] for i in range(5)}
+    texts = ["several words that a narrow terminal breaks", "others"]
+    frame = pl.DataFrame({"name": ["a name that is not broken"] * 2, "text": texts, **figures})
     columns = [
         Column("name", "name", wrap=False),
         Column("text", "text"),
-        *(Column(f"figure {i}", f"figure {i}", decimals=2) for i in range(5)),
+        *(Column(f"repetition rate {i}", name, decimals=2) for i, name in enumerate(figures)),
     ]
     shown = render([Table("Wide", frame.with_row_index("number"), columns)], "table", width=width)
     assert max(map(len, shown.splitlines())) <= width
-    for value in frame.select(pl.selectors.numeric()).row(0):
-        assert f"{value:,.2f}" in shown
+    assert all(f"{value:,.2f}" in shown for values in figures.values() for value in values)
+    assert shown.count("repetition") == 5
 
 
 def test_bars_stand_at_the_left():
@@ -150,34 +141,20 @@ def test_markdown_is_a_pipe_table():
     )
 
 
-def test_markdown_escapes_what_would_be_read_as_markup():
-    assert r"| \[/b\] a\|b, c |" in render([WORDS], "markdown")
-
-
-def test_html_escapes_everything():
-    text = '<script>&"'
-    shown = to_html([Table(text, pl.DataFrame({"word": [text]}), [Column(text, "word")], notes=[text])])
-    assert "<script>" not in shown
-    assert shown.count("&lt;script&gt;&amp;&quot;") == 4
-
-
 # ---------------------------------------------------------------- for machines
 
 
-def test_json_has_the_figures_in_full_with_their_units():
-    (table,) = json.loads(render([DROPS], "json"))
-    assert table["title"] == "Drops: mini"
-    assert table["units"] == {"drop": "fraction", "published": "fraction"}
-    assert table["rows"] == FRAME.to_dicts()
-    assert table["notes"] == ["in brackets: the paper"]
-
-
-def test_json_has_null_for_what_is_not_finite():
+def test_json_and_csv_have_the_figures_in_full():
+    assert json.loads(render([DROPS], "json")) == [
+        {
+            "title": "Drops: mini",
+            "units": {"drop": "fraction", "published": "fraction"},
+            "rows": FRAME.to_dicts(),
+            "notes": ["in brackets: the paper"],
+        }
+    ]
     table = Table("t", pl.DataFrame({"x": [float("nan")], "list": [[float("inf"), 1.0]]}), [])
     assert json.loads(render([table], "json"))[0]["rows"] == [{"x": None, "list": [None, 1.0]}]
-
-
-def test_csv_of_one_table_is_its_frame():
     assert pl.read_csv(io.StringIO(render([DROPS], "csv"))).equals(FRAME)
 
 
@@ -202,14 +179,10 @@ def test_what_only_says_how_others_are_shown_is_not_written():
     assert "1.9 M" in render([table], "table")
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "markdown", "latex"])
-def test_without_tables_there_is_no_text(form):
-    assert render([], form) == ""
-
-
 @pytest.mark.parametrize("form", output_formats())
-def test_an_empty_table_can_be_written(form):
+def test_an_empty_table_can_be_written_and_without_tables_there_is_no_text(form):
     assert render([Table("t", FRAME.clear(), COLUMNS)], form).endswith("\n")
+    assert render([], form).strip() == ("[]" if form == "json" else "")
 
 
 def test_a_terminal_says_below_the_table_what_is_the_same_in_all_rows():
@@ -219,12 +192,6 @@ def test_a_terminal_says_below_the_table_what_is_the_same_in_all_rows():
     assert lines[2].replace("┃", " ").split() == ["split", "rate"]
     assert lines[-1] == "corpus: SQuAD, n: 12"
     assert "corpus" in render([Table("Rates", frame, shown)], "markdown").splitlines()[2]
-
-
-def test_words_of_headings_are_never_broken():
-    frame = pl.DataFrame({"text": ["a long text of many words " * 9, "b"], "figure": [1.5, 2.5]})
-    shown = [Column("text", "text"), Column("repetition rate", "figure", decimals=1)]
-    assert "repetition" in render([Table("Narrow", frame, shown)], "table", width=30)
 
 
 @pytest.mark.parametrize("rows", [1, 2])

@@ -1,6 +1,6 @@
 """Figures as SVG: drawing elements only, texts as texts."""
 
-from xml.etree.ElementTree import XML, Element
+from xml.etree.ElementTree import XML
 
 import polars as pl
 import pytest
@@ -9,6 +9,7 @@ from negengine.engine.views import Column, Figure, Table
 from negengine.engine.views.charts import Bars, Lines, Matrix, Points
 from negengine.engine.views.svg import as_files, for_page
 
+SVG = "{http://www.w3.org/2000/svg}"
 WORDS = ["<script>alert(1)</script>", "a.b[c]:d", 'quote " & co', "datum"]
 FRAME = pl.DataFrame(
     {"word: x.y": WORDS, "value": [1.0, -2.0, None, 3.0], "low": [0.5, None, None, 2.0], "high": [2.0, 1.0, None, 4.0]}
@@ -30,36 +31,24 @@ def figure(plot):
     return Figure("words", plot, TABLE, "What is shown.", "How to read it.")
 
 
-def drawn(plot) -> Element:
-    return XML(for_page(figure(plot), "f1"))
-
-
 @pytest.mark.parametrize("name", PLOTS)
-def test_a_text_is_never_an_element(name):
-    root = drawn(PLOTS[name])
-    texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
-    assert {element.tag.partition("}")[2] for element in root.iter()} <= {
+def test_a_text_is_never_an_element_and_the_same_figure_gives_the_same_text(name):
+    text = for_page(figure(PLOTS[name]), "f1")
+    root = XML(text)
+    texts = {element.text for element in root.iter(f"{SVG}text")}
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
         "svg", "g", "path", "line", "rect", "text", "title", "desc", "defs", "clipPath",
     }  # fmt: skip
     assert any(text and text.startswith("<script>") for text in texts)
+    assert for_page(figure(PLOTS[name]), "f1") == text
 
 
-def test_a_figure_is_named_and_described():
-    root = drawn(PLOTS["points"])
+def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
+    root = XML(for_page(figure(PLOTS["points"]), "f1"))
     title, description = list(root)[:2]
     assert (title.text, description.text) == ("<b>Title</b>", "What is shown.")
     assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
-
-
-@pytest.mark.parametrize("name", PLOTS)
-def test_the_same_figure_gives_the_same_text(name):
-    assert for_page(figure(PLOTS[name]), "f1") == for_page(figure(PLOTS[name]), "f1")
-
-
-def test_a_value_that_is_missing_is_not_drawn():
-    root = drawn(PLOTS["points"])
-    marks = [own for own in root.iter("{http://www.w3.org/2000/svg}path") if own.get("fill") == "var(--blue)"]
-    assert len(marks) == 3
+    assert len([own for own in root.iter(f"{SVG}path") if own.get("fill") == "var(--blue)"]) == 3
 
 
 def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):

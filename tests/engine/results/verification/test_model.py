@@ -48,7 +48,7 @@ def test_a_flipped_bit_of_a_file_is_found_with_the_command_that_repairs_it(expor
         assert damage(found) == [(name, "the file is as it was written")]
         (exported / name).write_bytes(content)
     with pytest.raises(ng.InputError, match=f"negengine export mini --output {exported} --force$"):
-        found.refuse_damage()
+        found.refuse_faults()
     path = exported / "tokenizer.json"
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(ng.InputError, match=r"tokenizer\.json is damaged .* export it again with --force$"):

@@ -72,7 +72,7 @@ def test_the_command_that_repairs_a_run_is_for_this_very_folder(scored, tmp_path
     assert damage(found) == [("score", AS_WRITTEN)]
     command = f"negengine score runs/other --output {copy}"
     with pytest.raises(ng.InputError, match=f"rates.parquet missing; to repair it, run: {command}$"):
-        found.refuse_damage()
+        found.refuse_faults()
     record.stages["score"].sessions[-1].again = "rm -r /"
     rewrite(copy, record)
     assert verify(copy).damage[0].repair == "to repair it, run: the same call or command again"

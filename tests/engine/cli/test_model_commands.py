@@ -1,0 +1,108 @@
+"""`doctor`, `data`, `patterns check`: what they show, and what they say to do."""
+
+import json
+import shutil
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+from fake_exports import write_fake_export
+from negengine.engine.basics import versions
+from negengine.engine.cli.model_commands import diagnose
+from negengine.engine.experiments.data_sets.sources import source
+from negengine.engine.inference import device
+from negengine.engine.text.bundled import PATTERNS
+
+
+def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(monkeypatch, tmp_path):
+    def version(name):
+        if name in absent:
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    absent = {"onnxruntime", "torch", "onnx"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(versions, "version", version)
+    monkeypatch.setattr(device, "cuda_devices", lambda: 0)
+    found = diagnose()
+    assert found["export"] == "torch, onnx missing: pip install 'negengine[export]'"
+    assert found["models"] == "none: run `negengine export`"
+    assert found["device auto"] == "cpu"
+    assert "CUDA" in found["cuda"]
+    assert "conflict" not in found
+    absent.clear()  # both builds of ONNX Runtime
+    monkeypatch.setattr(device, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(device, "missing_for_cuda", lambda: None)
+    monkeypatch.setattr(device, "cuda_memory", {0: 140 << 30, 1: None}.get)
+    found = diagnose()
+    assert "uninstall both" in found["conflict"]
+    assert found["cuda"] == "cuda:0 with 140 GiB, cuda:1"
+    assert (found["device auto"], found["export"]) == ("cuda:0", "ready")
+
+
+def test_data_that_are_here_are_told_and_not_fetched_again(command, shared, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
+    names = {row["name"]: row["here"] for row in json.loads(command("data", "list", "--json").out)}
+    assert names == dict.fromkeys(("lm-diagnostics", "negated-lama", "negation-nli", "blimp", "cd-sco"), False)
+    folder = tmp_path / "data" / "lm-diagnostics"
+    folder.mkdir(parents=True)
+    for file in source("lm-diagnostics").files:
+        shutil.copy(shared / "data" / "datasets" / "lm-diagnostics" / file, folder / file)
+    (line,) = [line for line in command("data", "list").out.splitlines() if "lm-diagnostics" in line]
+    assert "yes" in line
+    done = command("data", "get", "lm-diagnostics")
+    assert (done.status, done.out) == (0, f"{folder}\n")
+    assert "licence: " in done.err
+
+
+BROKEN = """
+name = "own"
+
+[[pattern]]
+name = "CpTp"
+role = "selecting"
+context = "{NAME} is {PROF} who likes to {ACT}."
+target = "{PRON} is a expert who can {MASK}."
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, small_tokenizers):
+    tokenizer = small_tokenizers["WordPiece cased"].backend.to_str()
+    return write_fake_export(tmp_path_factory.mktemp("models") / "model", tokenizer)
+
+
+def test_bundled_pattern_sets_pass_and_ten_sentences_are_shown(command):
+    for name in PATTERNS:
+        done = command("patterns", "check", name)
+        assert (done.status, done.err, "No problem was found." in done.out) == (0, "", True), name
+    shown = json.loads(command("patterns", "check", "french", "--json").out)
+    assert len(shown["sentences"]) == 10
+    assert {row["pattern"] for row in shown["sentences"]} == {"CpTp", "CpTn", "CnTp", "CnTn", "CpTv"}
+    assert all(row["sentence"].endswith("pouvoir [MASK].") for row in shown["sentences"])
+    assert shown["content"]["pairs"] == 18_200
+
+
+def test_a_model_shows_tokens_and_verbs_that_drop_out(command, model, small_lexicon):
+    words = ("patterns", "check", "self-contained-negation", "--model", model, "--lexicon", small_lexicon)
+    shown = json.loads(command(*words, "--json").out)
+    tokens = shown["tokens"]
+    assert tokens["verbs"] == 2  # smoke and dance are tokens of this vocabulary
+    assert tokens["dropped"] == ["sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"]
+    assert len(tokens["composed"]) == 5
+    row = shown["sentences"][0]
+    assert row["tokens"].replace("|", "") == row["sentence"].replace(" ", "")
+    assert row["n_tokens"] == row["tokens"].count("|") + 3  # and two special tokens
+
+
+def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_one_line(command, model, tmp_path):
+    done = command("patterns", "check", "italian", "--model", model)
+    assert done.status == 2
+    assert "verbs.txt: none of 315 verbs is one token of model at the mask, so it cannot take the test" in done.said
+    (tmp_path / "own.toml").write_text(BROKEN)
+    done = command("patterns", "check", "own.toml")
+    assert (done.status, done.said) == (2, "negengine: own.toml:4: 'a expert' should be 'an expert'")
+    assert "Findings" in done.out
+    (tmp_path / "own.toml").write_text(BROKEN.replace("{PRON}", "{PRO}"))
+    done = command("patterns", "check", "own.toml")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("negengine: own.toml:8: unknown slot 'PRO'")
