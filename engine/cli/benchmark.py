@@ -1,5 +1,6 @@
 """`negengine bench`: the engine's speed and its baselines; time and memory of exports."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,16 +24,16 @@ ITEMS = ("likelihood", "probe", "gh22", *WITH_DATA)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was given on the command line; None or an empty list stands for the default."""
+    """What was given on the command line, see `bench`; None or an empty list stands for the default."""
 
     models: list[str]
     quick: bool
-    rounds: int | None  # how often each system is timed
+    rounds: int | None
     device: str
     baselines: list[str]
-    data: Path | None  # the data of a paper
-    rehearse: bool = False  # `gpu` runs on the CPU, with little work
-    output: Path | None = None  # the file that `gpu` writes
+    data: Path | None
+    rehearse: bool
+    output: Path | None
 
     def effort(self, usual: Any) -> Any:
         """How often systems are timed, and for how long: the usual `Effort` of a benchmark, or a quick one."""
@@ -109,15 +110,15 @@ def bench(
         if (error.name or "").startswith("negengine"):
             raise
         raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
-    _show(tables, found, form, as_json)
-    if subject == GPU and (lacking := _failed_steps(found)):
-        raise InputError(f"bench gpu: failed: {', '.join(lacking)}")
+    if as_json:
+        document(found)
+    else:
+        show(*tables, *([json.dumps(found, ensure_ascii=False)] if form == TABLE else []), form=form)
+    if subject == GPU:
+        from ...bench.gpu import failed
 
-
-def _failed_steps(found: dict[str, Any]) -> list[str]:
-    from ...bench.gpu import failed
-
-    return failed(found)
+        if lacking := failed(found):
+            raise InputError(f"bench gpu: failed: {', '.join(lacking)}")
 
 
 def _speed(wanted: Wanted) -> Result:
@@ -166,9 +167,9 @@ def _compared(name: str, wanted: Wanted) -> Result:
 
     from ...bench.subject import bench_subject
 
-    subject = import_module(f"negengine.bench.{name}").SUBJECT
     if wanted.device not in {"auto", "cpu"}:
         raise InputError(f"bench {name}: the other systems are measured on the CPU; remove --device")
+    subject = import_module(f"negengine.bench.{name}").SUBJECT
     effort = wanted.effort(subject.effort)
     found = bench_subject(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
     return [subject.table(result) for result in found["models"]], found
@@ -179,14 +180,3 @@ _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
     GPU: _gpu,
     **{subject: partial(_compared, subject) for subject in ITEMS},
 }
-
-
-def _show(tables: "list[Table]", found: dict[str, Any], form: str, as_json: bool) -> None:
-    import json
-
-    if as_json:
-        document(found)
-        return
-    show(*tables, form=form)
-    if form == TABLE:
-        show(json.dumps(found, ensure_ascii=False))

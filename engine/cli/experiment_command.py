@@ -11,7 +11,6 @@ from ..experiments.experiment import Experiment
 from . import options
 from .run_command import Setup, run_command
 
-_MOVED = "The folder of the run's model, if it was moved (default: where it was)."
 _PLAN = "Say what the run would do, and about how long it takes; run nothing."
 
 
@@ -48,8 +47,7 @@ def _model(experiment: type[Experiment]) -> list[inspect.Parameter]:
     """What names the model, or the run that has one."""
     if source := experiment.goes_on_from:
         run = typer.Argument(metavar="RUN", help=f"A run folder in which `{source}` is finished.")
-        moved = typer.Option(metavar="DIR", help=_MOVED)
-        return [_parameter("run", Annotated[Path, run]), _parameter("model", Annotated[str | None, moved], None)]
+        return [_parameter("run", Annotated[Path, run]), _parameter("model", options.MovedModel, None)]
     if name := experiment.model_option:
         named = typer.Option(f"--{name}", metavar=f"{experiment.no_model}|MODEL", help=experiment.model_help)
         return [_parameter("model", Annotated[str, named], experiment.no_model)]

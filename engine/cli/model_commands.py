@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..basics.choices import TABLE, Task
+from ..basics.choices import Task
 from . import options
 from .console import document, say, show
 from .program import Program
-from .run_command import print_result, table_command
+from .run_command import table_command
 
 
 def export(
@@ -133,6 +133,7 @@ def patterns() -> None:
 
 
 @patterns_app.command()
+@table_command
 def check(
     patterns: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file.")],
     model: Annotated[
@@ -144,9 +145,7 @@ def check(
     lexicon: options.Lexicon = None,
     sentences: Annotated[int, typer.Option(min=1, metavar="N", help="How many sentences are shown.")] = 10,
     seed: options.Seed = 0,
-    form: options.FormatOption = TABLE,
-    as_json: options.Json = False,
-) -> None:
+) -> "Shown":
     """Check a pattern set and its words, and show sentences and what a tokenizer makes of them.
 
     The exit status is 2 if something is wrong; the last line names its file and line.
@@ -154,9 +153,7 @@ def check(
     """
     from ..experiments.negation.check_patterns import check_patterns
 
-    found = check_patterns(patterns, model=model, lexicon=lexicon, sentences=sentences, seed=seed)
-    print_result(found, form, as_json)
-    found.refuse_problems()
+    return check_patterns(patterns, model=model, lexicon=lexicon, sentences=sentences, seed=seed)
 
 
 data_app = Program(help="Fetch the data sets of other authors.", no_args_is_help=True)

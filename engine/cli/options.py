@@ -46,6 +46,12 @@ Model = Annotated[
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="The folder to write (default: models/NAME).")
 ]
+MovedModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model", metavar="DIR", help="The folder of the run's model, if it was moved (default: where it was)."
+    ),
+]
 RunFolder = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE)."),

@@ -4,16 +4,17 @@ import json
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
+from ..basics.option import flag
 from ..basics.printable import counted
 from . import options
 from .console import document, pieces, say, show
-from .run_command import Setup, command_line, print_result, table_command, with_common_options
+from .run_command import Setup, command_line, run_command, table_command, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,6 @@ def compare(
     by: Annotated[
         str | None,
         typer.Option(
-            "--by",
             metavar="COLUMN",
             help="Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split "
             "(default: differences).",
@@ -39,7 +39,6 @@ def compare(
     items: Annotated[
         Path | None,
         typer.Option(
-            "--items",
             metavar="FILE",
             help="Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not).",
         ),
@@ -116,40 +115,28 @@ def _open_in_browser(path: Path) -> None:
         raise InputError(f"{path} is written, but no browser was found; open the file yourself")
 
 
-Values = list[str] | None
+_FILTERS: dict[str, tuple[Any, Any]] = {
+    name: (
+        Annotated[list[str] | None, typer.Option(metavar=metavar, help=f"Sentences {kept} only; may be repeated.")],
+        None,
+    )
+    for name, metavar, kept in (
+        ("condition", "CONDITION", "of this condition"),
+        ("pattern", "PATTERN", "of this pattern"),
+        ("verb", "VERB", "with this verb"),
+        ("name", "NAME", "with this name"),
+        ("profession", "PROFESSION", "with this profession"),
+        ("where", "COLUMN=VALUE", "with this value"),
+    )
+}
 
 
 def show_sentences(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
-    condition: Annotated[
-        Values,
-        typer.Option("--condition", metavar="CONDITION", help="Sentences of this condition only; may be repeated."),
-    ] = None,
-    pattern: Annotated[
-        Values, typer.Option("--pattern", metavar="PATTERN", help="Sentences of this pattern only; may be repeated.")
-    ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Sentences only that the model fails.")] = False,
-    verb: Annotated[
-        Values, typer.Option("--verb", metavar="VERB", help="Sentences with this verb only; may be repeated.")
-    ] = None,
-    name: Annotated[
-        Values, typer.Option("--name", metavar="NAME", help="Sentences with this name only; may be repeated.")
-    ] = None,
-    profession: Annotated[
-        Values,
-        typer.Option(
-            "--profession", metavar="PROFESSION", help="Sentences with this profession only; may be repeated."
-        ),
-    ] = None,
-    where: Annotated[
-        Values,
-        typer.Option("--where", metavar="COLUMN=VALUE", help="Sentences with this value only; may be repeated."),
-    ] = None,
     sample: Annotated[
         int | None,
-        typer.Option(
-            "--sample", min=1, metavar="N", help="Draw N sentences (default: 20 in tables for people, else all)."
-        ),
+        typer.Option(min=1, metavar="N", help="Draw N sentences (default: 20 in tables for people, else all)."),
     ] = None,
     seed: options.Seed = 0,
     output: Annotated[
@@ -160,6 +147,7 @@ def show_sentences(
     ] = None,
     form: options.FormatOption = TABLE,
     as_json: options.Json = False,
+    **filters: list[str] | None,
 ) -> None:
     """Show the items of a run as sentences with the model's answers.
 
@@ -170,9 +158,8 @@ def show_sentences(
     from ..results.report.chosen_sentences import FOR_PEOPLE, OPTIONS, Examples, Filter, check_name, chosen, write
     from ..views.formats import find_format
 
-    given = {"--condition": condition, "--pattern": pattern, "--verb": verb, "--name": name, "--profession": profession}
-    filters = [Filter(said, OPTIONS[said], values) for said, values in given.items() if values]
-    filters += [Filter.parse(text) for text in where or ()]
+    where = [Filter.parse(text) for text in filters.pop("where") or ()]
+    named = [Filter(flag(name), OPTIONS[flag(name)], own) for name, own in filters.items() if own]
     if output is not None:
         if form != TABLE:
             raise InputError(
@@ -180,7 +167,7 @@ def show_sentences(
             )
         check_name(output)
     opened = open_run(run)
-    rows = chosen(opened, filters, failed=failed)
+    rows = chosen(opened, [*named, *where], failed=failed)
     stream = find_format(form).stream
     if output is None and not as_json and stream is None:
         found = Examples.draw(opened, rows, sample or FOR_PEOPLE, seed, failed=failed)
@@ -198,6 +185,9 @@ def show_sentences(
         show(f"{output}: {counted(n, 'sentence')} of {run}")
 
 
+with_options(show_sentences, show_sentences, _FILTERS, skip=0)
+
+
 def _document(run: "Run", rows: "pl.LazyFrame") -> "Iterator[str]":
     from ..views.to_json import json_array
 
@@ -206,6 +196,7 @@ def _document(run: "Run", rows: "pl.LazyFrame") -> "Iterator[str]":
     yield "}\n"
 
 
+@table_command
 def verify(
     target: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run folder, an exported folder, or its name.")],
     sample: Annotated[
@@ -215,10 +206,7 @@ def verify(
         ),
     ] = None,
     seed: options.Seed = 0,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The folder of the run's model, if it was moved (default: where it was)."),
-    ] = None,
+    model: options.MovedModel = None,
     lexicon: Annotated[
         Path | None,
         typer.Option(
@@ -232,9 +220,7 @@ def verify(
             help="Decide the same items in PyTorch, too, from the model's checkpoint (default: not).",
         ),
     ] = None,
-    form: options.FormatOption = TABLE,
-    as_json: options.Json = False,
-) -> None:
+) -> "Shown":
     """Compare a run or an exported model with what it should hold; nothing is changed.
 
     The exit status is 2 if something is damaged; the last line names it and the command that repairs it.
@@ -242,9 +228,7 @@ def verify(
     """
     from ..results.verification.verify import verify as run_verify
 
-    found = run_verify(target, sample=sample, seed=seed, model=model, lexicon=lexicon, torch=torch)
-    print_result(found, form, as_json)
-    found.refuse_damage()
+    return run_verify(target, sample=sample, seed=seed, model=model, lexicon=lexicon, torch=torch)
 
 
 class CitationFormat(StrEnum):
@@ -282,12 +266,8 @@ def cite(
 def reproduce(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the new run.")],
-    model: Annotated[
-        Path | None, typer.Option(help="The folder of the run's model, if it was moved (default: where it was).")
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", help="auto, cpu, cuda or cuda:INDEX (default: as recorded).")
-    ] = None,
+    model: options.MovedModel = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX (default: as recorded).")] = None,
 ) -> "Shown":
     """Run the same again from what a run has recorded, and say what differs.
 
@@ -298,10 +278,7 @@ def reproduce(
     return run_reproduce(run, output, model=model, device=device, command=command_line())
 
 
-INCOMPLETE = 3
-"""The exit status where nothing is wrong with the command, but not everything that it names is finished."""
-
-
+@table_command
 def merge(
     shards: Annotated[
         list[Path],
@@ -320,35 +297,24 @@ def merge(
         bool,
         typer.Option("--status", help="Say which shards are finished, running, stopped or missing; merge nothing."),
     ] = False,
-    form: options.FormatOption = TABLE,
-    as_json: options.Json = False,
-) -> None:
+) -> "Shown":
     """Put the shards of a run together.
 
     With --status, the exit status is 0 if all shards are finished, and 3 if not.
     Example: negengine merge runs/mini-1-of-2 runs/mini-2-of-2 -o runs/mini
     """
-    if not status:
-        from ..library.finished import merge as run_merge
-
-        print_result(run_merge(shards, output), form, as_json)
-        return
+    from ..library.finished import merge as run_merge
     from ..library.finished import shards_status
 
-    found = shards_status(shards)
-    print_result(found, form, as_json)
-    if not found.is_finished:
-        raise typer.Exit(INCOMPLETE)
+    return shards_status(shards) if status else run_merge(shards, output)
 
 
-@with_common_options
+@run_command
 def suite(
     setup: Setup,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with models, probes and settings.")],
     plan: Annotated[bool, typer.Option("--plan", help="List the runs and how far they are; run nothing.")] = False,
-    form: options.FormatOption = TABLE,
-    as_json: options.Json = False,
-) -> None:
+) -> "Shown":
     """Run models × probes × settings from a file, with one table and one report of all.
 
     Runs that are finished are not run again. If one fails, the others run, and the exit status is 3. --shard I/N runs
@@ -357,10 +323,4 @@ def suite(
     from ..results.suite.suite_run import plan_suite
     from ..results.suite.suite_run import suite as run_suite
 
-    if plan:
-        print_result(plan_suite(file, **setup.run), form, as_json, verbose=setup.verbose)
-        return
-    found = run_suite(file, **vars(setup.opening), **setup.run)
-    print_result(found, form, as_json, verbose=setup.verbose)
-    if not found.is_finished:
-        raise typer.Exit(INCOMPLETE)
+    return plan_suite(file, **setup.run) if plan else run_suite(file, **vars(setup.opening), **setup.run)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
 from ..basics.option import Opening, flag
@@ -135,6 +137,9 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     "verbose": (options.Verbose, False),
 }
 _called: list[Setup] = []  # of the command that runs: an interrupt is told outside of it
+INCOMPLETE = 3
+"""The exit status where nothing is wrong with the command, but not everything that it names is finished."""
+
 PRINTING: dict[str, tuple[Any, Any]] = {
     "form": (options.FormatOption, TABLE),
     "as_json": (options.Json, False),
@@ -153,16 +158,6 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     return with_options(command, function, {**_COMMON, **PRINTING}, skip=1)
 
 
-def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the common options to a command that prints its result itself."""
-
-    @functools.wraps(function)
-    def command(**values: Any) -> None:
-        function(Setup.of(values), **values)
-
-    return with_options(command, function, _COMMON, skip=1)
-
-
 def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
     """Add --format and --json to a command, and print what it returns."""
 
@@ -174,16 +169,21 @@ def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
 
 
 def print_result(result: "Shown", form: str, as_json: bool, *, verbose: bool = False) -> None:
-    """Print a result, and in one line what was written where and what to do next."""
+    """Print a result, in one line what was written where and what to do next, and end as the result says.
+
+    Raises InputError if something is wrong with what is shown, and `typer.Exit` if not everything is finished.
+    """
     closing = list(filter(None, [result.closing()]))
     if as_json:
         document(result.document())
         for line in closing:
             say(line)
-        return
-    # a terminal shows the main tables only, unless more is asked for
-    tables = result.main_tables() if form == TABLE and not verbose else result.tables()
-    show(*tables, *result.remarks(), *closing, form=form)
+    else:  # a terminal shows the main tables only, unless more is asked for
+        tables = result.main_tables() if form == TABLE and not verbose else result.tables()
+        show(*tables, *result.remarks(), *closing, form=form)
+    result.refuse_faults()
+    if not result.is_finished:
+        raise typer.Exit(INCOMPLETE)
 
 
 def command_line() -> str:
@@ -219,7 +219,7 @@ def with_options(
     parameters of the function are not options.
     """
     signature = inspect.signature(function)
-    own = list(signature.parameters.values())[skip:]
+    own = [one for one in list(signature.parameters.values())[skip:] if one.kind is not one.VAR_KEYWORD]
     common = [
         inspect.Parameter(
             name,

@@ -32,6 +32,14 @@ class Shown:
     def document(self) -> Any:
         """Everything as one JSON value."""
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether everything is finished of what was asked for."""
+        return True
+
+    def refuse_faults(self) -> None:
+        """Raise an InputError with the first fault of what is shown, such as a damaged file, if there is any."""
+
     def render(self, form: str = TABLE) -> str:
         """The tables as text; a terminal table also has the remarks."""
         text = render(self.tables(), form)

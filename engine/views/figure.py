@@ -1,5 +1,6 @@
-"""A figure as a value: a plot, the table with its values, and what it says in words."""
+"""A figure as a value: a plot, the table with its values, and what it says in words; and a section of a report."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,3 +29,15 @@ class Figure:
     def data(self) -> pl.DataFrame:
         """The values in full, without nested columns, as CSV has them."""
         return flat(self.table.figures)
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """One question about a run, and the answer: a page knows nothing else about probes."""
+
+    title: str
+    sentences: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    tables: Sequence[Table] = ()
+    listing: Table | None = None  # a long table that a reader can filter, such as sentences with the model's answers
+    notes: Sequence[str] = ()

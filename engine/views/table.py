@@ -73,7 +73,7 @@ class Table:
     frame: pl.DataFrame
     columns: Sequence[Column]
     section: str | None = None
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

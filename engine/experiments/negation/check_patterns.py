@@ -107,7 +107,7 @@ class PatternsCheck(Shown):
             **({"tokens": asdict(self.tokens)} if self.tokens else {}),
         }
 
-    def refuse_problems(self) -> None:
+    def refuse_faults(self) -> None:
         """Raise an InputError that names the first problem, if there is one."""
         if self.problems:
             first, more = self.problems[0], len(self.problems) - 1

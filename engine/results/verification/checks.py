@@ -139,7 +139,7 @@ class Verification(Shown):
             "notes": list(self.notes),
         }
 
-    def refuse_damage(self) -> None:
+    def refuse_faults(self) -> None:
         """Raise an InputError with the first damage and what repairs it, if there is any."""
         if self.damage:
             check, more = self.damage[0], len(self.damage) - 1
