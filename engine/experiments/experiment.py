@@ -117,7 +117,7 @@ class Experiment(ABC):
         run.__module__, run.__doc__ = cls.__module__, _docstring(cls, [one.name for one in (first, *others)], fields)
         files = [name for name, field in fields.items() if field.option.is_file]
         words = [word for field in fields.values() for word in field.option.words]
-        return recorded(files=files, words=words)(run)
+        return recorded(run, files=files, words=words)
 
     @staticmethod
     def sections(run: Any) -> Sequence[Section]:

@@ -14,14 +14,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, cast
 
 from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
 from .model import Model
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 IN_MEMORY = "in memory"
 """The key of an argument that no file holds, such as a frame; its value is the name of its type."""
@@ -31,42 +28,34 @@ ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "t
 
 
 def recorded(
-    *, files: Collection[str] = (), words: Collection[str] = ()
-) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Have a run function record how it was called.
+    function: Callable[..., Any], *, files: Collection[str] = (), words: Collection[str] = ()
+) -> Callable[..., Any]:
+    """A run function that records how it was called.
 
     `files` are its arguments that name files or folders: a path, several, or a dictionary of paths. `words` are what
     such an argument can be instead, such as the name of a bundled file.
     """
+    signature = inspect.signature(function)
+    parameters = signature.parameters.values()
+    own = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name not in ELSEWHERE]
 
-    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        signature = inspect.signature(function)
-        own = [
-            name
-            for name, parameter in signature.parameters.items()
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name not in ELSEWHERE
-        ]
+    def arguments_of(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        bound = signature.bind_partial(*args, **kwargs)
+        bound.apply_defaults()
+        return {name: _json(bound.arguments[name], name in files, words) for name in own if name in bound.arguments}
 
-        def arguments_of(*args: Any, **kwargs: Any) -> dict[str, Any]:
-            bound = signature.bind_partial(*args, **kwargs)
-            bound.apply_defaults()
-            return {name: _json(bound.arguments[name], name in files, words) for name in own if name in bound.arguments}
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made_by = {"function": function.__name__, "arguments": arguments_of(*args, **kwargs)}
+        return function(*args, **{"call": made_by, **kwargs})
 
-        @functools.wraps(function)
-        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-            made_by = {"function": function.__name__, "arguments": arguments_of(*args, **kwargs)}
-            return cast("Callable[..., Result]", function)(*args, **{"call": made_by, **kwargs})
-
-        call.recorded_arguments = arguments_of  # type: ignore[attr-defined]
-        return call
-
-    return decorate
+    call.recorded_arguments = arguments_of  # type: ignore[attr-defined]
+    return call
 
 
-def recorded_arguments(function: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a run records if its function is called with these arguments; None if it does not record its calls."""
-    found = getattr(function, "recorded_arguments", None)
-    return None if found is None else cast("dict[str, Any]", found(**settings))
+def recorded_arguments(function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run records if its function is called with these arguments."""
+    return cast("dict[str, Any]", function.recorded_arguments(**settings))
 
 
 def of_model(model: Model) -> dict[str, Any]:

@@ -72,15 +72,7 @@ def merge(shards: str | Path | Sequence[str | Path], output: str | Path | None =
     return open_run(whole)
 
 
-_SCHEMA = {
-    "shard": pl.String,
-    "state": pl.String,
-    "parts": pl.String,
-    "by": pl.String,
-    "left": pl.String,
-    "last": pl.String,
-    "folder": pl.String,
-}
+_SCHEMA = dict.fromkeys(("shard", "state", "parts", "by", "left", "last", "folder"), pl.String)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,14 +101,13 @@ class ShardsStatus(Shown):
             for one in self.run.shards
         ]
         frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-        headings = {"shard": "shard", "state": "state", "parts": "parts", "by": "by", "left": "left", "last": "changed"}
         columns = [
-            Column(heading, name, wrap=name == "by")
-            for name, heading in headings.items()
-            if name in {"shard", "state"} or (frame[name] != "").any()
+            Column("changed" if name == "last" else name, name, wrap=name in {"by", "folder"})
+            for name in _SCHEMA
+            if name in {"shard", "state", "folder"} or (frame[name] != "").any()
         ]
         title = f"Shards of {self.run.stage or 'a run that has not begun'}"
-        return [Table(title, frame, [*columns, Column("folder", "folder")])]
+        return [Table(title, frame, columns)]
 
     def remarks(self) -> list[str]:
         """How many there are of each kind, why some failed, and the command that runs each of the others."""

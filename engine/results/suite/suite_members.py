@@ -101,7 +101,7 @@ def finished_run(member: Member) -> Run | None:
         if function not in calls and run.dead_end:
             break
         own = recorded_arguments(library_function(function), settings_of(function, member.probe.settings))
-        if own is None or calls.get(function) != own:
+        if calls.get(function) != own:
             return None
     return run if _is_of_model(run.record, member.model) else None
 

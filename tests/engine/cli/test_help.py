@@ -47,6 +47,18 @@ def test_the_usage_names_each_argument_once(command):
     assert found == {name: f"Usage: negengine {name} [OPTIONS] {usage}".strip() for name, usage in USAGE.items()}
 
 
+def test_the_first_argument_decides_whether_a_subcommand_runs(command):
+    assert "nli train  Train a classifier of text pairs" in " ".join(command("nli", "--help").out.split())
+    said = {
+        "nli train m --source RTE": "No such option: --source (see `negengine nli train --help`)",
+        "nli m --epochs 5": "No such option: --epochs (see `negengine nli --help`)",
+        "nli ./train": "no exported model ./train",
+        "predict train": "Missing argument 'TEXT...'",
+    }
+    found = {words: command(*words.split()).said for words in said}
+    assert not [words for words in said if said[words] not in found[words]], found
+
+
 def test_choices_the_list_of_commands_and_the_version_are_shown(command):
     out = "".join(command("select", "--help").out.split())
     assert "auto|fp32|mixed" in out

@@ -116,13 +116,17 @@ def refused(command, material, monkeypatch, tmp_path, no_session):
 
 
 def written(name, content):
-    """Writes a file of the material anew."""
+    """Writes a file of the material anew; None is a pipe that nobody writes to."""
 
     def spoil(folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.with_suffix("").unlink(missing_ok=True)  # a packed file stands for the same one unpacked
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if content is None:
+            path.unlink(missing_ok=True)
+            os.mkfifo(path)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     return spoil
 
@@ -188,35 +192,21 @@ def test_bytes_that_are_not_text_and_an_empty_file(refused, name, arguments, con
 
 # ---------------------------------------------------------------- names that are not files
 
-NAMED = """\
-select model --lexicon
-select model --patterns
-patterns check
-patterns check patterns.toml --model
-lama model --data
-lama model --data lama --vocabulary
-probe model
-probe model own.csv --targets
-likelihood model
-diagnostics model --data
-nli classifier --data
-cues
-cues text.txt --detector
-cues train -o trained --encoder encoder
-score
-score run --model
-compare
-merge -o whole
-merge --status
-suite
-select
-"""
+FOLDERS = (
+    "select model --lexicon",
+    "score",
+    "score run --model",
+    "compare",
+    "merge -o whole",
+    "merge --status",
+    "select",
+)
 ODD = ["/dev/zero", "odd/loop.txt", LETTERS, "/".join(["x" * 200] * 25), "a\0b.txt", "words.txt/x.txt"]
 
 
-@pytest.mark.parametrize("words", NAMED.splitlines())
-def test_a_pipe_that_nobody_writes_to_is_not_read(refused, words):
-    refused((*words.split(), "odd/pipe.txt"), "")
+@pytest.mark.parametrize(("name", "arguments"), READERS)
+def test_a_pipe_that_nobody_writes_to_is_not_read(refused, name, arguments):
+    refused(arguments, f"{name}: cannot be read", written(name, None))
 
 
 def test_a_name_that_is_neither_a_folder_of_words_nor_one_for_results(refused):
@@ -224,12 +214,8 @@ def test_a_name_that_is_neither_a_folder_of_words_nor_one_for_results(refused):
         refused(("select", "model", "--lexicon", odd), "")
         if odd != "odd/loop.txt":
             refused((*SELECT, "-o", odd), "")
-
-    def pipe(folder: Path) -> None:
-        (folder / "lexicon/verbs.txt").unlink()
-        os.mkfifo(folder / "lexicon/verbs.txt")
-
-    refused(SELECT, "lexicon/verbs.txt: cannot be read", pipe)
+    for words in FOLDERS:
+        refused((*words.split(), "odd/pipe.txt"), "")
 
 
 # ---------------------------------------------------------------- numbers and words

@@ -11,15 +11,17 @@ from negengine.engine.library.options import execution
 from negengine.engine.runs.record import read_run
 
 
-@recorded(files=("lexicon", "data", "original", "patterns"), words=("bundled",))
 def probe(
     model, *, lexicon=None, data=None, original=None, patterns=None, coreference="pronoun", ranks=(1, 2), **options
 ):
     return options["call"]
 
 
+PROBE = recorded(probe, files=("lexicon", "data", "original", "patterns"), words=("bundled",))
+
+
 def arguments(**given):
-    call = probe("mini", **given)
+    call = PROBE("mini", **given)
     assert call["function"] == "probe"
     return call["arguments"]
 
@@ -31,7 +33,7 @@ def test_arguments_are_recorded_with_their_defaults_as_json_and_without_run_opti
     assert (found["coreference"], found["ranks"]) == ("same-name", [1, 2, 3])
     assert type(found["coreference"]) is str
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'model'"):
-        probe(lexicon=None)
+        PROBE(lexicon=None)
 
 
 def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, monkeypatch):
