@@ -8,18 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # The rooms of the engine: its folders. A room imports from itself and from those above it.
-ORDER = (
-    "basics",
-    "text",
-    "inference",
-    "runs",
-    "statistics",
-    "views",
-    "library",
-    "experiments",
-    "results",
-    "cli",
-)
+ORDER = ("basics", "text", "inference", "runs", "statistics", "views", "library", "experiments", "results", "cli")
 # How much there is to know of the rooms: these numbers only ever shrink.
 MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 10, 8, 33
 PACKAGES = ("engine", "export", "bench")

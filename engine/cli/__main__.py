@@ -17,10 +17,7 @@ def main() -> NoReturn:
     # Imports make hundreds of thousands of objects that stay. To look for garbage among them again and again takes a
     # fifth of the time of an import.
     gc.set_threshold(_OBJECTS, 50, 50)
-    for name in (
-        "SIGTERM",
-        "SIGHUP",
-    ):  # a batch system's stop signal, a closed terminal: interrupts, too
+    for name in ("SIGTERM", "SIGHUP"):  # a batch system's stop signal, a closed terminal: interrupts, too
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
     status = INTERRUPTED

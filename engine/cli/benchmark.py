@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..basics.choices import TABLE
-from ..basics.errors import InputError
+from ..basics.errors import InputError, needs_extra
 from . import options
 from .console import document, say, show
 
@@ -56,8 +56,7 @@ def bench(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A shorter benchmark: fewer sentences and rounds.")] = False,
     rounds: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="How often each system is timed (default: 5; --quick: 3)."),
+        int | None, typer.Option(min=1, metavar="N", help="How often each system is timed (default: 5; --quick: 3).")
     ] = None,
     baseline: Annotated[
         list[str] | None,
@@ -104,12 +103,8 @@ def bench(
         raise InputError("bench: --rehearse and --output are for `bench gpu`")
     measure = _ray if with_ray else _SUBJECTS.get(subject, _speed)
     wanted = Wanted(words[1:] if subject else words, quick, rounds, device, baseline or [], data, rehearse, output)
-    try:
+    with needs_extra("export", "bench"):
         tables, found = measure(wanted)
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("negengine"):
-            raise
-        raise InputError(f"bench needs {error.name}: pip install 'negengine[export]'") from None
     if as_json:
         document(found)
     else:

@@ -56,20 +56,17 @@ RunFolder = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE)."),
 ]
-Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:INDEX.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed for all random choices.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:INDEX.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for all random choices.")]
 Lexicon = Annotated[
     str | None,
     typer.Option(
-        "--lexicon",
-        metavar="NAME|DIR",
-        help="A bundled lexicon, or your own word lists (default: those of the patterns).",
+        metavar="NAME|DIR", help="A bundled lexicon, or your own word lists (default: those of the patterns)."
     ),
 ]
 Shard = Annotated[
     str | None,
     typer.Option(
-        "--shard",
         metavar="I/N|auto",
         help="Run the I-th of N shards (default: the whole run); `merge` puts them together. auto, or "
         "auto:FIRST-LAST: as the job array says.",
@@ -78,28 +75,20 @@ Shard = Annotated[
 Ray = Annotated[
     str | None,
     typer.Option(
-        "--ray",
         metavar="ADDRESS",
         help="Run on a Ray cluster: HOST:PORT, ray://HOST:PORT, auto, or local for this machine (default: no Ray).",
     ),
 ]
 Workers = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, metavar="N", help="With --ray: workers (default: by what the cluster has)."),
+    int | None, typer.Option(min=1, metavar="N", help="With --ray: workers (default: by what the cluster has).")
 ]
 CpusPerWorker = Annotated[
     float | None,
-    typer.Option(
-        "--cpus-per-worker", metavar="N", help="With --ray: CPUs and CPU threads of a worker (default: an equal share)."
-    ),
+    typer.Option(metavar="N", help="With --ray: CPUs and CPU threads of a worker (default: an equal share)."),
 ]
 GpusPerWorker = Annotated[
     float | None,
-    typer.Option(
-        "--gpus-per-worker",
-        metavar="N",
-        help="With --ray: GPUs of a worker, such as 1, 0.5 or 0 (default: 1 if there are GPUs).",
-    ),
+    typer.Option(metavar="N", help="With --ray: GPUs of a worker, such as 1, 0.5 or 0 (default: 1 if there are GPUs)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, all messages on stderr.")]
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ EXECUTORS = {
             "gpus_per_worker": options.GpusPerWorker,
         },
         "--ray local, or an address",
-    ),
+    )
 }
 """The options of executors by name. An executor is a class with `start`, in a file of its own, and an entry here."""
 
@@ -140,10 +140,7 @@ _called: list[Setup] = []  # of the command that runs: an interrupt is told outs
 INCOMPLETE = 3
 """The exit status where nothing is wrong with the command, but not everything that it names is finished."""
 
-PRINTING: dict[str, tuple[Any, Any]] = {
-    "form": (options.FormatOption, TABLE),
-    "as_json": (options.Json, False),
-}
+PRINTING: dict[str, tuple[Any, Any]] = {"form": (options.FormatOption, TABLE), "as_json": (options.Json, False)}
 """The options of commands that print tables: name → annotation and default."""
 
 

@@ -12,13 +12,7 @@ from ..views import Column, Table
 from .model import ModelLike, open_model
 from .shown import Shown
 
-_SCHEMA = {
-    "text": pl.String,
-    "rank": pl.Int64,
-    "token": pl.String,
-    "logit": pl.Float64,
-    "probability": pl.Float64,
-}
+_SCHEMA = {"text": pl.String, "rank": pl.Int64, "token": pl.String, "logit": pl.Float64, "probability": pl.Float64}
 
 
 def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataFrame:
