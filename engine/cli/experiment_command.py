@@ -31,9 +31,9 @@ def experiment_command(experiment: type[Experiment]) -> Any:
             return experiment(**own).plan(opened, setup.run)
         return experiment.function()(opened, **own, **setup.run)
 
-    parameters = [_parameter("setup", Setup), *_model(experiment), *options.parameters(experiment)]
+    parameters = [options.keyword("setup", Setup), *_model(experiment), *options.parameters(experiment)]
     if experiment.plan is not Experiment.plan:
-        parameters.append(_parameter("plan", Annotated[bool, typer.Option("--plan", help=_PLAN)], False))
+        parameters.append(options.keyword("plan", Annotated[bool, typer.Option("--plan", help=_PLAN)], False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__name__, command.__module__ = experiment.name, experiment.__module__
     example = f" Example: {experiment.example}" if experiment.example else ""
@@ -47,15 +47,11 @@ def _model(experiment: type[Experiment]) -> list[inspect.Parameter]:
     """What names the model, or the run that has one."""
     if source := experiment.goes_on_from:
         run = typer.Argument(metavar="RUN", help=f"A run folder in which `{source}` is finished.")
-        return [_parameter("run", Annotated[Path, run]), _parameter("model", options.MovedModel, None)]
+        return [options.keyword("run", Annotated[Path, run]), options.keyword("model", options.MovedModel, None)]
     if name := experiment.model_option:
         named = typer.Option(f"--{name}", metavar=f"{experiment.no_model}|MODEL", help=experiment.model_help)
-        return [_parameter("model", Annotated[str, named], experiment.no_model)]
+        return [options.keyword("model", Annotated[str, named], experiment.no_model)]
     if experiment.model_help:
-        return [_parameter("model", Annotated[str, typer.Argument(metavar="MODEL", help=experiment.model_help)])]
+        return [options.keyword("model", Annotated[str, typer.Argument(metavar="MODEL", help=experiment.model_help)])]
     must_be_given = any(field.required for field in options_of(experiment).values())
-    return [_parameter("model", options.Model, inspect.Parameter.empty if must_be_given else "mini")]
-
-
-def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return [options.keyword("model", options.Model, inspect.Parameter.empty if must_be_given else "mini")]

@@ -11,23 +11,23 @@ from ..basics.choices import output_formats
 from ..basics.option import OptionField, options_of
 
 
-def parameter(field: OptionField) -> inspect.Parameter:
-    """An option as Typer reads it; one without a default or a flag of its own, and `FILE...`, is an argument."""
+def keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """An option as Typer reads it; one without a default must be given."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def parameters(declared: Any) -> list[inspect.Parameter]:
+    """All options of a dataclass; one without a default or a flag of its own, and `FILE...`, is an argument."""
+    return [_parameter(field) for field in options_of(declared).values()]
+
+
+def _parameter(field: OptionField) -> inspect.Parameter:
     own = field.option
     how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
     is_argument = (field.required and not own.flags) or (own.metavar or "").endswith("...")
     told = typer.Argument(**how) if is_argument else typer.Option(*(own.flags or [field.flag]), **how)
-    return inspect.Parameter(
-        field.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if field.required else field.shown_default,
-        annotation=Annotated[field.command_type, told],
-    )
-
-
-def parameters(declared: Any) -> list[inspect.Parameter]:
-    """All options of a dataclass."""
-    return [parameter(field) for field in options_of(declared).values()]
+    default = inspect.Parameter.empty if field.required else field.shown_default
+    return keyword(field.name, Annotated[field.command_type, told], default)
 
 
 def complete_models(incomplete: str) -> list[str]:

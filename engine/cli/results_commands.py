@@ -4,7 +4,7 @@ import json
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -115,10 +115,10 @@ def _open_in_browser(path: Path) -> None:
         raise InputError(f"{path} is written, but no browser was found; open the file yourself")
 
 
-_FILTERS: dict[str, tuple[Any, Any]] = {
-    name: (
-        Annotated[list[str] | None, typer.Option(metavar=metavar, help=f"Sentences {kept} only; may be repeated.")],
-        None,
+Values = list[str] | None
+_FILTERS = [
+    options.keyword(
+        name, Annotated[Values, typer.Option(metavar=metavar, help=f"Sentences {kept} only; may be repeated.")], None
     )
     for name, metavar, kept in (
         ("condition", "CONDITION", "of this condition"),
@@ -128,7 +128,7 @@ _FILTERS: dict[str, tuple[Any, Any]] = {
         ("profession", "PROFESSION", "with this profession"),
         ("where", "COLUMN=VALUE", "with this value"),
     )
-}
+]
 
 
 def show_sentences(
@@ -147,7 +147,7 @@ def show_sentences(
     ] = None,
     form: options.FormatOption = TABLE,
     as_json: options.Json = False,
-    **filters: list[str] | None,
+    **filters: Values,
 ) -> None:
     """Show the items of a run as sentences with the model's answers.
 

@@ -8,7 +8,7 @@ import functools
 import inspect
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import typer
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
-from ..basics.option import Opening, flag
+from ..basics.option import Opening, flag, options_of
 from ..basics.paths import shell_command
 from . import options
 from .console import document, say, show
@@ -66,7 +66,7 @@ class Setup:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Setup":
-        _called.append(setup := cls({name: values.pop(name) for name in _COMMON}))
+        _called.append(setup := cls({own.name: values.pop(own.name) for own in _COMMON}))
         return setup
 
     @property
@@ -83,7 +83,7 @@ class Setup:
     def opening(self) -> Opening:
         """How models are opened."""
         here = {} if self.executor is None else {"device": "cpu"}  # the workers' devices are the cluster's
-        return Opening(**{**{name: self.values[name] for name in _OPENING}, **here})
+        return Opening(**{**{name: self.values[name] for name in options_of(Opening)}, **here})
 
     @property
     def run(self) -> "RunOptions":
@@ -118,30 +118,25 @@ class Setup:
 
     def refuse_all(self, why: str) -> None:
         """Refuse all of these options, for a command that opens no model and writes no run folder."""
-        for name, (_, default) in _COMMON.items():
-            if self.values[name] != default and name != "verbose":
-                raise InputError(f"{flag(name)} {self.values[name]}: {why}")
+        for own in _COMMON:
+            if self.values[own.name] != own.default and own.name != "verbose":
+                raise InputError(f"{flag(own.name)} {self.values[own.name]}: {why}")
 
 
-_ELSEWHERE = {
-    name: annotation
-    for first, option in EXECUTORS.items()
-    for name, annotation in {first: option.annotation, **option.more}.items()
-}
-_OPENING = {own.name: (own.annotation, own.default) for own in options.parameters(Opening)}
-_COMMON: dict[str, tuple[Any, Any]] = {
-    **_OPENING,
-    "shard": (options.Shard, None),
-    **{name: (annotation, None) for name, annotation in _ELSEWHERE.items()},
-    "output": (options.RunFolder, None),
-    "verbose": (options.Verbose, False),
-}
+_ELSEWHERE = [own for first, option in EXECUTORS.items() for own in ({first: option.annotation} | option.more).items()]
+_COMMON = [
+    *options.parameters(Opening),
+    options.keyword("shard", options.Shard, None),
+    *(options.keyword(name, annotation, None) for name, annotation in _ELSEWHERE),
+    options.keyword("output", options.RunFolder, None),
+    options.keyword("verbose", options.Verbose, False),
+]
 _called: list[Setup] = []  # of the command that runs: an interrupt is told outside of it
 INCOMPLETE = 3
 """The exit status where nothing is wrong with the command, but not everything that it names is finished."""
 
-PRINTING: dict[str, tuple[Any, Any]] = {"form": (options.FormatOption, TABLE), "as_json": (options.Json, False)}
-"""The options of commands that print tables: name → annotation and default."""
+PRINTING = [options.keyword("form", options.FormatOption, TABLE), options.keyword("as_json", options.Json, False)]
+"""The options of commands that print tables."""
 
 
 def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
@@ -152,7 +147,7 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
         setup = Setup.of(values)
         print_result(function(setup, **values), form, as_json, verbose=setup.verbose)
 
-    return with_options(command, function, {**_COMMON, **PRINTING}, skip=1)
+    return with_options(command, function, [*_COMMON, *PRINTING], skip=1)
 
 
 def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
@@ -208,24 +203,15 @@ def resuming_command() -> str:
 
 
 def with_options(
-    command: Callable[..., None], function: Callable[..., Any], added: dict[str, tuple[Any, Any]], skip: int
+    command: Callable[..., None], function: Callable[..., Any], added: Sequence[inspect.Parameter], skip: int
 ) -> Callable[..., None]:
     """Give a command the signature that Typer reads: the function's own parameters, then the added ones.
 
-    `added` is name → annotation and default, which is `...` for an option that must be given. The first `skip`
-    parameters of the function are not options.
+    The first `skip` parameters of the function are not options, nor is its `**options`, which gets the added ones.
     """
-    signature = inspect.signature(function)
-    own = [one for one in list(signature.parameters.values())[skip:] if one.kind is not one.VAR_KEYWORD]
-    common = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if default is ... else default,
-            annotation=annotation,
-        )
-        for name, (annotation, default) in added.items()
+    own = [
+        one for one in list(inspect.signature(function).parameters.values())[skip:] if one.kind is not one.VAR_KEYWORD
     ]
-    command.__signature__ = inspect.Signature([*own, *common])  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *common)}
+    command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
     return command
