@@ -75,6 +75,8 @@ def report(
 
     Example: negengine report runs/mini -o report.html
     """
+    import webbrowser
+
     from ..results.report.report import report as write_report
 
     path = write_report(runs, output)
@@ -83,8 +85,8 @@ def report(
         document({"report": str(path), "bytes": size})
     else:
         show(f"{path}: report of {', '.join(map(str, runs))} ({size / 1e6:.1f} MB); open it in a browser")
-    if open_:
-        _open_in_browser(path)
+    if open_ and not webbrowser.open(path.resolve().as_uri()):
+        raise InputError(f"{path} is written, but no browser was found; open the file yourself")
 
 
 def figures(
@@ -106,13 +108,6 @@ def figures(
         show(f"{output}: {len(names)} figures as PDF, SVG, PNG and CSV: {', '.join(names)}")
         first = output / f"{next(iter(names))}.pdf" if names else output
         say(f"{output}: next, in LaTeX: \\includegraphics{{{first.as_posix()}}}")
-
-
-def _open_in_browser(path: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(path.resolve().as_uri()):
-        raise InputError(f"{path} is written, but no browser was found; open the file yourself")
 
 
 Values = list[str] | None

@@ -123,7 +123,7 @@ class Setup:
                 raise InputError(f"{flag(own.name)} {self.values[own.name]}: {why}")
 
 
-_ELSEWHERE = [own for first, option in EXECUTORS.items() for own in ({first: option.annotation} | option.more).items()]
+_ELSEWHERE = [own for first, option in EXECUTORS.items() for own in {first: option.annotation, **option.more}.items()]
 _COMMON = [
     *options.parameters(Opening),
     options.keyword("shard", options.Shard, None),

@@ -63,21 +63,21 @@ def program(tmp_path, home) -> Callable[..., Done]:
     return run
 
 
+def refusal(what):
+    def refuse(*_, **__):
+        raise AssertionError(what)
+
+    return refuse
+
+
 @pytest.fixture
 def no_session(monkeypatch):
     """Whoever opens a model fails."""
-
-    def refuse(*_, **__):
-        raise AssertionError("a session was opened")
-
-    monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
+    monkeypatch.setattr("onnxruntime.InferenceSession", refusal("a session was opened"))
 
 
 @pytest.fixture
 def no_tokenizer(monkeypatch):
     """Whoever loads a tokenizer fails."""
-
-    def refuse(*_):
-        raise AssertionError("a tokenizer was loaded")
-
-    monkeypatch.setattr("negengine.engine.text.tokenizer.MaskTokenizer.load", refuse)
+    loader = "negengine.engine.text.tokenizer.MaskTokenizer.load"
+    monkeypatch.setattr(loader, refusal("a tokenizer was loaded"))
