@@ -33,17 +33,15 @@ def test_a_folder_that_is_half_selected_or_not_a_run(command, tmp_path):
         assert refused(command(name, ".")) == "negengine: . is not a run folder: it has no run.json"
 
 
-def test_compare_and_score_of_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, command, monkeypatch):
+def test_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, command, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr("onnxruntime.InferenceSession", interrupted)
         assert command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run").status == 130
-    for name in ("compare", "score"):
-        assert refused(command(name, "run")) == (
-            "negengine: run: this run was stopped before its first part; run its command again"
-        )
+    said = "negengine: run: this run was stopped before its first part; run its command again"
+    assert [refused(command(name, "run")) for name in ("compare", "score")] == [said, said]
 
 
 def test_score_of_a_run_of_another_probe_says_what_it_is(mini, command, tmp_path):

@@ -51,17 +51,6 @@ def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name
         assert written(options[key].default) == written(own.default), key
 
 
-def test_listing_experiments_imports_none_of_them():
-    code = (
-        "import sys\n"
-        "from negengine.engine.library import registry\n"
-        "registry.experiments(), registry.summary('lama')\n"
-        "print([m for m in sys.modules if m.endswith(('.stage', '.runs', '.commands', 'numpy', 'polars'))])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
 @pytest.fixture
 def installed(monkeypatch):
     """Set what other packages name as experiments."""
