@@ -24,7 +24,7 @@ def parameters(declared: Any) -> list[inspect.Parameter]:
 def _parameter(field: OptionField) -> inspect.Parameter:
     own = field.option
     how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
-    is_argument = (field.required and not own.flags) or (own.metavar or "").endswith("...")
+    is_argument = (field.required and not own.flags) or own.metavar == "FILE..."
     told = typer.Argument(**how) if is_argument else typer.Option(*(own.flags or [field.flag]), **how)
     default = inspect.Parameter.empty if field.required else field.shown_default
     return keyword(field.name, Annotated[field.command_type, told], default)

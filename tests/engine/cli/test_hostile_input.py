@@ -206,7 +206,7 @@ ODD = ["/dev/zero", "odd/loop.txt", LETTERS, "/".join(["x" * 200] * 25), "a\0b.t
 
 @pytest.mark.parametrize(("name", "arguments"), READERS)
 def test_a_pipe_that_nobody_writes_to_is_not_read(refused, name, arguments):
-    refused(arguments, f"{name}: cannot be read", written(name, None))
+    refused(arguments, Path(name).name, written(name, None))
 
 
 def test_a_name_that_is_neither_a_folder_of_words_nor_one_for_results(refused):
