@@ -46,8 +46,8 @@ def report(runs: Runs, output: str | Path = "report.html") -> Path:
     refuse_foreign(path)
     opened = open_runs(runs)
     with needs_extra(*LIBRARIES):
+        from .chapters import chapters, title
         from .page import page
-        from .side_by_side import chapters, title
 
         content = page(title(opened), chapters(opened))
     write_page(path, content)
@@ -95,7 +95,7 @@ def figures(runs: Runs, folder: str | Path = "figures") -> list[Path]:
     _written_before(target)  # refuses a wrong folder before anything is drawn
     opened = open_runs(runs)
     with needs_extra(*LIBRARIES):
-        from .side_by_side import chapters
+        from .chapters import chapters
 
         named: dict[str, Figure] = {}
         for number, chapter in enumerate(chapters(opened), 1):

@@ -17,9 +17,9 @@ from ...views.charts import Curves
 from ..comparison.estimates import GROUP, Block, blocks
 from ..comparison.runs import open_runs
 from ..report.chapters import chapter
+from ..report.chapters import chapters as chapters_of
 from ..report.page import Chapter, page
 from ..report.report import plain, refuse_foreign, write_figures, write_page
-from ..report.side_by_side import chapters as chapters_of
 from .suite_members import FinishedMember, model_tables
 
 REPORT, FIGURES = "report.html", "figures"

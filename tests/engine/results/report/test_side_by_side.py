@@ -4,7 +4,7 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.results.report.side_by_side import chapters
+from negengine.engine.results.report.chapters import chapters
 from negengine.engine.text.lexicon import Lexicon
 from pages import read
 
