@@ -150,7 +150,9 @@ def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | 
         found = compute(exported.folder / name, asked)
         yield check_heads(exported, name, found, asked)
         if name in LOW_PRECISION.values():
-            yield check_close(exported, name, found, reference)
+            both = list(zip(found, reference, strict=True))
+            errors = [_margin(own) - _margin(right) for own, right in both]
+            yield check_close(exported, name, errors, [own.ids[0] == right.ids[0] for own, right in both])
         else:
             yield check_equal(exported, name, first, *([own.logits for own in side] for side in (found, reference)))
     if exported.is_causal:
@@ -163,20 +165,35 @@ def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | 
 
 
 def _classified(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
-    """A classifier has one graph; that of pairs is compared with PyTorch."""
-    check = Check(exported.graph.name, "equal to PyTorch within rounding")
+    """The graphs of a classifier of pairs against each other, and against PyTorch."""
+    first, *others = graphs(exported)
+    check = Check(first, "equal to PyTorch within rounding")
     if exported.task == Task.TOKEN_CLASSIFICATION:
         yield check.skipped("its labels were compared with PyTorch when it was exported")
-    elif torch is None:
+        return
+    longest, texts = min(_PAIR_LENGTH, exported.max_length), text_pairs(sample, seed)
+
+    def asked(reference: Reference) -> list[Logits]:
+        return each(texts, lambda pair: reference.pair(*pair, longest), reference.at_once)
+
+    right = asked(ExportedReference(exported))
+    for name in others:
+        found = asked(ExportedReference(exported, name))
+        if name in LOW_PRECISION.values():
+            both = [(own, wanted, int(wanted.argmax())) for own, wanted in zip(found, right, strict=True)]
+            errors = [_margin_of(own, label) - _margin_of(wanted, label) for own, wanted, label in both]
+            yield check_close(exported, name, errors, [int(own.argmax()) == label for own, _, label in both])
+        else:
+            yield check_equal(exported, name, first, found, right)
+    if torch is None:
         yield check.skipped("give --torch CHECKPOINT")
     else:
-        longest = min(_PAIR_LENGTH, exported.max_length)
-        texts = text_pairs(sample, seed)
-        own, right = (
-            each(texts, lambda pair, asked=asked: asked.pair(*pair, longest), asked.at_once)  # type: ignore[misc]
-            for asked in (ExportedReference(exported), torch)
-        )
-        yield check_equal(exported, exported.graph.name, torch.name, own, right)
+        yield check_equal(exported, first, torch.name, right, asked(torch))
+
+
+def _margin_of(logits: Logits, label: int) -> float:
+    """The label's logit minus the best other logit."""
+    return float(logits[label] - np.delete(logits, label).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,16 +351,15 @@ def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> 
     return _concluded(exported, replace(check, detail=said), "" if is_close else said)
 
 
-def check_close(exported: ExportedModel, graph: str, found: Sequence[Computed], wanted: Sequence[Computed]) -> Check:
-    """A low-precision graph: how far its margins are from those of the reference model."""
-    check = Check(graph, "close to model.onnx", len(found), "sentences")
-    errors = np.array([_margin(own) - _margin(right) for own, right in zip(found, wanted, strict=True)])
-    alike = np.mean([own.ids[0] == right.ids[0] for own, right in zip(found, wanted, strict=True)])
+def check_close(exported: ExportedModel, graph: str, errors: Sequence[float], alike: Sequence[bool]) -> Check:
+    """A low-precision graph: how far its margins are from those of the reference model, and whose top-1 is the same."""
+    check = Check(graph, "close to model.onnx", len(alike), "sentences")
+    share = np.mean(alike)
     said = (
-        f"error of the margin: mean {errors.mean():+.2g}, standard deviation {errors.std():.2g}, largest "
-        f"{np.abs(errors).max():.2g} logits; same top-1 in {100 * alike:.1f} %"
+        f"error of the margin: mean {np.mean(errors):+.2g}, standard deviation {np.std(errors):.2g}, largest "
+        f"{np.abs(errors).max():.2g} logits; same top-1 in {100 * share:.1f} %"
     )
-    is_close = np.isfinite(errors).all() and alike >= _FEWEST_ALIKE
+    is_close = np.isfinite(errors).all() and share >= _FEWEST_ALIKE
     return _concluded(exported, replace(check, detail=said), "" if is_close else said)
 
 

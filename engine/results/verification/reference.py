@@ -24,15 +24,19 @@ Answer = TypeVar("Answer")
 
 
 class ExportedReference:
-    """The fp32 graph of an export; a missing or damaged file, or a graph that does not load, is an `InputError`."""
+    """The fp32 graph of an export, or another one of its graphs by its name.
+
+    A missing or damaged file of the fp32 graph, or a graph that does not load, is an `InputError`.
+    """
 
     name = "the reference model"
     at_once = cpu_threads()
 
-    def __init__(self, exported: ExportedModel) -> None:
-        _refuse_damaged(exported)
+    def __init__(self, exported: ExportedModel, graph: str = "") -> None:
+        if not graph:
+            _refuse_damaged(exported)
         self._exported = exported
-        self._session = open_session(exported.graph, CPU, threads=1)
+        self._session = open_session(exported.folder / graph if graph else exported.graph, CPU, threads=1)
         self._inputs = {value.name for value in self._session.get_inputs()}
         self._tokenizer = exported.tokenizer if exported.mask_token else None
 

@@ -1,5 +1,6 @@
 """`ng.nli`, its commands, and what compare is told of its runs."""
 
+import shutil
 from pathlib import Path
 
 import negengine as ng
@@ -9,14 +10,16 @@ from documented import documented
 from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
+from negengine.engine.basics.reading import file_sha256
 from negengine.engine.experiments.experiment import options_of
 from negengine.engine.experiments.nli.nli import Nli, nli
 from negengine.engine.experiments.nli.nli_pairs import KINDS, read_sets
+from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
+from negengine.engine.results.report.chapters import chapters
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
-from negengine.engine.results.report.side_by_side import chapters
 
 from .conftest import HEADS, LONGEST
 
@@ -99,6 +102,23 @@ def test_a_finished_run_has_no_damage(finished, classifier):
     assert not found.damage
     samples = {check.what.partition(" again by ")[2]: check.n for check in found.checks if " again by " in check.what}
     assert samples == dict.fromkeys(("the reference model", "PyTorch"), len(finished.items))
+
+
+def test_the_graphs_of_a_classifier_are_compared_with_each_other_and_with_pytorch(classifiers, tmp_path):
+    checkpoint, exported = classifiers["two-way"]
+    found = ng.verify(exported.folder, sample=8, torch=str(checkpoint))
+    assert [(check.of, check.what, str(check.outcome)) for check in found.checks if check.n == 8] == [
+        ("model.onnx", "equal to PyTorch within rounding", "ok"),
+        ("model.cpu.onnx", "equal to model.onnx within rounding", "ok"),
+        ("model.int8.onnx", "close to model.onnx", "ok"),
+        ("model.fp16.onnx", "close to model.onnx", "ok"),
+    ]
+    folder = shutil.copytree(exported.folder, tmp_path / "other")
+    shutil.copy(folder / "model.int8.onnx", folder / "model.cpu.onnx")
+    info = read_manifest(folder)[1] | {"content_sha256": None}
+    info["files"]["model.cpu.onnx"] = file_sha256(folder / "model.cpu.onnx")
+    write_manifest(folder, {key: value for key, value in info.items() if value is not None})
+    assert damage(ng.verify(folder, sample=8)) == ["equal to model.onnx within rounding"]
 
 
 def test_lies_about_a_pair_or_an_accuracy_are_found(runs, tmp_path):

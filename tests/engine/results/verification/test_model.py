@@ -82,6 +82,13 @@ def test_a_graph_that_computes_something_else_is_found_though_its_digest_is_righ
         assert (name, f"equal to {by} within rounding") in damage(verify(exported, sample=4, torch=torch))
 
 
+def test_of_a_causal_model_the_log_probabilities_of_all_tokens_follow_from_the_logits(causal):
+    checks = verify(causal("gpt2").folder, sample=4).checks
+    assert not any(check.is_damage for check in checks)
+    [told] = [(check.of, check.n) for check in checks if check.what == "log-probabilities follow from the logits"]
+    assert told == ("model.vocabulary.onnx", 4)
+
+
 def test_a_token_classifier_is_verified_but_for_its_labels(detector):
     checks = verify_model(detector, 5, 0, None).checks
     assert not any(check.is_damage for check in checks)
