@@ -16,7 +16,7 @@ from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, cache
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILES = {"LICENSE": b"Do as you like.\n", "facts.tsv": b"a\tb\n"}
-REGISTRY = f"""
+FACTS = f"""
 [facts]
 title = "Facts of somebody"
 probe = "lama"
@@ -81,9 +81,9 @@ def server():
 
 @pytest.fixture
 def registry(tmp_path):
-    """A registry with one data set."""
+    """A registry with two data sets: files with digests, and files that their commit alone fixes."""
     digests = "".join(f'"{name}" = "{hashlib.sha256(content).hexdigest()}"\n' for name, content in FILES.items())
-    (tmp_path / "data.toml").write_text(REGISTRY + digests, "utf-8")
+    (tmp_path / "data.toml").write_text(FACTS + digests + PAIRS, "utf-8")
     return tmp_path / "data.toml"
 
 
@@ -105,8 +105,9 @@ def slept(monkeypatch):
 
 @pytest.fixture
 def fetch(server, registry):
-    """Get the data set from the server."""
-    return lambda say=lambda _: None, **more: get("facts", say=say, host=server.host, registry=registry, **more)
+    """Get a data set from the server."""
+    places = {"host": server.host, "single_files": server.host, "registry": registry}
+    return lambda name="facts", say=lambda _: None, **more: get(name, say=say, **places, **more)
 
 
 def kept(folder):
@@ -142,15 +143,15 @@ def test_files_made_from_the_archive(fetch, server, cache, registry):
         '{"sub_label": "%s", "obj_label": "é", "masked_sentences": ["Ice is [MASK]."], '
         '"masked_negations": ["Ice is not [MASK]."], "masked_misprimed": ["%s? Ice is [MASK]."]}\n'
     )
-    kinds = {"high_ranked/P37": "high", "random/P36_random": "random", "random/P37_random": "random"}
-    members = {f"TREx/{name}.jsonl": (row % (name[-3:], kind)).encode() for name, kind in kinds.items()}
-    members["TREx/random/P37_random.jsonl"] = (row % ("P37", "random")).encode()
+    kinds = {"high_ranked/P37": ("one", "high"), "random/P36_random": ("other", "random")}
+    kinds |= {"random/P37_random": ("one", "random")}
+    members = {f"TREx/{name}.jsonl": (row % words).encode() for name, words in kinds.items()}
     line = (
         '{"relation": "%s", "sub_label": "%s", "obj_label": "é", "masked_sentence": "Ice is [MASK].", '
         '"masked_negation": "Ice is not [MASK].", "misprimed_high": %s, "misprimed_low": null, '
         '"misprimed_random": "random? Ice is [MASK]."}\n'
     )
-    wanted = (line % ("P36", "dom", "null") + line % ("P37", "P37", '"high? Ice is [MASK]."')).encode()
+    wanted = (line % ("P36", "other", "null") + line % ("P37", "one", '"high? Ice is [MASK]."')).encode()
     head = registry.read_text("utf-8").partition("[facts.files]")[0]
     digest = hashlib.sha256(wanted).hexdigest()
     registry.write_text(f'{head}merged = true\n[facts.files]\n"TREx.jsonl" = "{digest}"\n', "utf-8")
@@ -211,43 +212,32 @@ def test_what_may_pass_is_tried_again_and_what_stays_wrong_is_told_after_three_a
 # ---------------------------------------------------------------- files that only their commit fixes
 
 
-@pytest.fixture
-def unfixed(tmp_path):
-    (tmp_path / "data.toml").write_text(PAIRS, "utf-8")
-    return tmp_path / "data.toml"
-
-
-@pytest.fixture
-def fetch_pairs(server, unfixed):
-    return lambda say=lambda _: None: get("pairs", single_files=server.host, registry=unfixed, say=say)
-
-
-def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_kept(server, unfixed, fetch_pairs):
+def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_kept(server, registry, fetch):
     one, two, gone = ((status, content, None) for status, content in ((200, b"1\n"), (200, b"2\n"), (404, b"")))
     server.answers = [one, gone, one, two, two, one]
     with pytest.raises(InputError, match=r"two\.jsonl: cannot be fetched \(HTTP 404 Not Found\)"):
-        fetch_pairs()
+        fetch("pairs")
     with pytest.raises(InputError, match="run `negengine data get pairs`"):
-        find("pairs", registry=unfixed)
+        find("pairs", registry=registry)
     said = []
-    folder = fetch_pairs(said.append)
+    folder = fetch("pairs", said.append)
     assert {path.name for path in folder.iterdir()} == {"one.jsonl", "two.jsonl", "digests.json"}
-    assert find("pairs", registry=unfixed) == folder
+    assert find("pairs", registry=registry) == folder
     assert any("digests were not known before" in line for line in said)
-    fetch_pairs()
+    fetch("pairs")
     (folder / "one.jsonl").write_bytes(b"other")
     with pytest.raises(InputError, match=r"one\.jsonl is damaged: run `negengine data get pairs`"):
-        find("pairs", registry=unfixed)
+        find("pairs", registry=registry)
     with pytest.raises(InputError, match=r"one\.jsonl: not the file that was fetched first; remove .*pairs to take it"):
-        fetch_pairs()
-    fetch_pairs()
+        fetch("pairs")
+    fetch("pairs")
     names = ("one", "two", "one", "two", "one", "one")
     assert server.asked == [f"/somebody/pairs/{COMMIT}/data/{name}.jsonl" for name in names]
     assert (folder / "one.jsonl").read_bytes() == b"1\n"
 
 
-def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, unfixed, fetch_pairs, cache):
-    unfixed.write_text(unfixed.read_text("utf-8") + 'by_hand = "ask its authors"\n')
+def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, registry, fetch, cache):
+    registry.write_text(registry.read_text("utf-8") + 'by_hand = "ask its authors"\n')
     server.answers = [(404, b"", None), (200, b"1\n", None), (200, b"2\n", None)]
     folder = cache / "pairs"
     message = (
@@ -255,18 +245,18 @@ def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, un
         rf"{folder} and run the same command again; ask its authors$"
     )
     with pytest.raises(InputError, match=message):
-        fetch_pairs()
+        fetch("pairs")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "one.jsonl").write_bytes(b"mine")
-    fetch_pairs()  # a part of the files is not taken
+    fetch("pairs")  # a part of the files is not taken
     assert (folder / "one.jsonl").read_bytes() == b"1\n"
     (folder / "digests.json").unlink()
     for name in ("one", "two"):
         (folder / f"{name}.jsonl").write_bytes(name.encode())
     said, before = [], len(server.asked)
-    assert fetch_pairs(said.append) == folder
+    assert fetch("pairs", said.append) == folder
     assert (len(server.asked), f"taking the 2 files that lie in {folder}" in said) == (before, True)
-    assert find("pairs", registry=unfixed) == folder
+    assert find("pairs", registry=registry) == folder
 
 
 def test_the_corpus_of_cues_has_the_files_that_the_training_reads():
@@ -294,7 +284,7 @@ def test_find_takes_what_the_user_names_and_tells_what_is_missing(registry, tmp_
         find("facts", registry=registry)
     assert source("facts", registry).missing() == list(FILES)
     for call in (find, source, get):
-        with pytest.raises(InputError, match="unknown data set 'fact'; known are facts"):
+        with pytest.raises(InputError, match="unknown data set 'fact'; known are facts, pairs"):
             call("fact", registry=registry)
 
 

@@ -35,6 +35,8 @@ def test_what_is_compared_and_what_is_expected(small):
     }
     [item] = [item for item in items if (item.condition, item.item) == ("original", "1-b")]
     assert [one.word for one in item.expected] == ["tipped", "paid"]  # the first word of each alternative
+    bins = {item.item: item.splits for item in originals(items, "ROLE-88")}  # quartiles of 0.2 and 0.6: 0.3, 0.4, 0.5
+    assert bins == {"1-b": ("all", "cloze-1"), "1-a": ("all", "cloze-4"), "1": ("all",)}
 
 
 def test_nouns_become_generic_and_two_words_are_left_of_the_second_sentence(small):
