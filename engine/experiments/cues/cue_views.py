@@ -32,7 +32,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..finished_run import item_once
 from ..items import ALL, SEPARATOR
-from ..summary import SCHEMA
+from ..summary import Row, frame
 from .cue_texts import split_sentences
 from .cue_words import Kind, find_cues
 
@@ -75,18 +75,8 @@ def summarise(items: pl.LazyFrame, texts: Sequence[str], counts: Mapping[str, fl
         for detector in DETECTORS:
             own = by_cell.get((text, detector), {})
             for split, column in ((ALL, "negated"), *((str(kind), str(kind)) for kind in Kind)):
-                rows.append(
-                    dict.fromkeys(SCHEMA)
-                    | {
-                        "dataset": text,
-                        "condition": detector,
-                        "split": split,
-                        "metric": SHARE,
-                        "value": own.get(column, 0) / n,
-                        "n": n,
-                    }
-                )
-    return pl.DataFrame(rows, schema=SCHEMA)
+                rows.append(Row(text, detector, split, SHARE, own.get(column, 0) / n, None, None, n))
+    return frame(rows)
 
 
 _SHOWN = 20  # cues of a detector in the table
@@ -110,7 +100,7 @@ def share_table(summary: pl.DataFrame, model: str) -> Table:
     The frame has the columns text, detector, sentences, share, and the share of each kind; shares are fractions.
     """
     kinds = [str(kind) for kind in Kind]
-    frame = (
+    shares = (
         summary.pivot(on="split", index=["dataset", "condition", "n"], values="value", aggregate_function="first")
         .with_columns(pl.col("condition").replace({WORDS: "list of words", MODEL: model}))
         .rename({"dataset": "text", "condition": "detector", "n": "sentences", ALL: "share"})
@@ -118,7 +108,7 @@ def share_table(summary: pl.DataFrame, model: str) -> Table:
     )
     return Table(
         title="Sentences with a negation cue",
-        frame=frame,
+        frame=shares,
         columns=[
             Column("text", "text"),
             Column("detector", "detector"),

@@ -71,16 +71,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
     exported: ExportedModel
     texts: tuple[TextFile, ...]
 
-    @classmethod
-    def plan(cls, exported: ExportedModel, texts: Sequence[TextFile]) -> "CueStage":
-        """Plan a run; the model itself is not needed yet.
-
-        Raises:
-            InputError: The model is not a cue detector.
-        """
-        encoder_of(exported)
-        return cls(exported, tuple(texts))
-
     @property
     def identity(self) -> dict[str, Any]:
         return {
@@ -157,13 +147,14 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         advance(lines - said, 0)
         rows = []
         for (line, place), sentence, words, cues in zip(part.places, part.sentences, part.words, found, strict=True):
-            start = (self.texts[t].name, line, place, sentence)
-            if listed := find_cues(sentence):
-                rows.append((*start, WORDS, joined(cue.word for cue in listed), joined(cue.kind for cue in listed)))
-            if cues:
-                names = joined(cue.name(words) for cue in cues)
-                rows.append((*start, MODEL, names, joined(cue.kind for cue in cues)))
-        return PartResult(_frame(rows), {sentences_of(t): len(part.sentences)})
+            listed = [(cue.word, cue.kind) for cue in find_cues(sentence)]
+            marked = [(cue.name(words), cue.kind) for cue in cues]
+            for detector, named in ((WORDS, listed), (MODEL, marked)):
+                if named:
+                    names, kinds = (joined(texts) for texts in zip(*named, strict=True))
+                    rows.append((self.texts[t].name, detector, f"{line}.{place}", line, sentence, names, kinds))
+        items = pl.DataFrame(rows, schema=ITEMS, orient="row")
+        return PartResult(items, {sentences_of(t): len(part.sentences)})
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
@@ -171,14 +162,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
             ITEMS_FILE: parts.rows,
             SUMMARY_FILE: summarise(parts.rows, parts.metadata[TEXTS], parts.counts),
         }
-
-
-def _frame(rows: Sequence[tuple[str, int, int, str, str, str, str]]) -> pl.DataFrame:
-    def items() -> Iterator[tuple[Any, ...]]:
-        for text, line, place, sentence, detector, cues, kinds in rows:
-            yield text, detector, f"{line}.{place}", line, sentence, cues, kinds
-
-    return pl.DataFrame(list(items()), schema=ITEMS, orient="row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +258,8 @@ class Cues(Experiment):
         return [Path(file) for file in ([self.files] if isinstance(self.files, str | Path) else self.files)]
 
     def stage(self, exported: ExportedModel) -> CueStage:
-        return CueStage.plan(exported, [TextFile.scan(path) for path in self.paths])
+        encoder_of(exported)  # refuses another model
+        return CueStage(exported, tuple(TextFile.scan(path) for path in self.paths))
 
     def without_model(self) -> CueShares:
         return CueShares([cue_share(path) for path in self.paths])

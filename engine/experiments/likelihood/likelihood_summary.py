@@ -101,7 +101,7 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     if columns.good is not None:
         sentence = pl.when(pl.col(SIDE) == GOOD).then(sentence).otherwise(pl.col(columns.texts[1]))
     kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster])])
-    return items.select(
+    told = dict(
         item=item_name(names),
         condition=pl.col(SIDE) if columns.has_pairs else pl.lit(condition(columns)),
         sentence=sentence,
@@ -112,11 +112,8 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
         rank=pl.lit(None, pl.Int32),
         logprob=LIKELIHOOD,
         **{name: name for name in ("tokens", "per_token", "per_word", "per_character")},
-        **{name: pl.col(name) for name in kept if name not in _TAKEN},
     )
-
-
-_TAKEN = ("item", "condition", "sentence", "expected", "answer", CORRECT, "failed", "rank", "logprob")
+    return items.select(**told, **{name: name for name in kept if name not in told})
 
 
 _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order

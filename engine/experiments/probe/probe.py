@@ -49,7 +49,6 @@ from .probe_views import tables
 
 MOST_TOP = 100
 _ITEM = (ROW, TARGET_COLUMN)
-_ASKED = ("item", "condition", "sentence", "expected", "answer", CORRECT, "failed", "rank", "logprob", "answer_logprob")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,22 +132,19 @@ class ProbeRun(TableRun):
         mask = mask_token(self.record.metadata, self.folder)
         results = {EXPECTED, LOGPROB, RANK, ROW, TARGET_COLUMN, IS_TOP1, "top1", "top1_logprob", self.columns.sentence}
         others = [name for name in self.items.columns if name not in results]
-        values = (
-            pl.col(ROW),
-            pl.col(TARGET_COLUMN),
-            sentence.str.strip_chars().str.replace_all(MASK, mask, literal=True),
-            pl.col(EXPECTED),
-            pl.col("top1"),
-            pl.col(IS_TOP1),
-            ~pl.col(IS_TOP1),
-            pl.col(RANK),
-            pl.col(LOGPROB),
-            pl.col("top1_logprob"),
-        )
-        return items.select(
-            **dict(zip(_ASKED, values, strict=True)),
-            **{f"table_{name}" if name in _ASKED else name: pl.col(name) for name in others},
-        )
+        told = {
+            "item": pl.col(ROW),
+            "condition": pl.col(TARGET_COLUMN),
+            "sentence": sentence.str.strip_chars().str.replace_all(MASK, mask, literal=True),
+            "expected": pl.col(EXPECTED),
+            "answer": pl.col("top1"),
+            CORRECT: pl.col(IS_TOP1),
+            "failed": ~pl.col(IS_TOP1),
+            "rank": pl.col(RANK),
+            "logprob": pl.col(LOGPROB),
+            "answer_logprob": pl.col("top1_logprob"),
+        }
+        return items.select(**told, **{f"table_{name}" if name in told else name: pl.col(name) for name in others})
 
     def recounts(self) -> Iterator[Recount]:
         items, behind = self.items, pl.col(LOGPROB) - pl.col("top1_logprob")

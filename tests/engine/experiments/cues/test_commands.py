@@ -1,5 +1,7 @@
 """The command `cues` as a user sees it, with the list of words and with a detector."""
 
+import json
+
 import pytest
 import typer
 from negengine.engine.basics.errors import InputError
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 def run(tmp_path):
     app = typer.Typer()
     app.command()(experiment_command(Cues))
-    (tmp_path / "text.txt").write_text("No.\nYou never came.\nIt rained.\nIt rained.\n")
+    (tmp_path / "text.txt").write_text("I do not know, no. It is raining.\n\nNobody came.\nI am unhappy\nYou swim\n")
 
     def invoke(*options):
         return CliRunner().invoke(app, [str(tmp_path / "text.txt"), *map(str, options)], env={"COLUMNS": "200"})
@@ -21,18 +23,30 @@ def run(tmp_path):
 
 
 def test_the_list_of_words_writes_no_run_folder(run, tmp_path):
+    """Five sentences: two have particles (one of them twice), one an affix, two nothing: 3 of 5."""
+    text = str(tmp_path / "text.txt")
     assert run("--format", "csv").stdout.splitlines() == [
         "text,sentences,negated,share,particle,phrase,affix",
-        f"{tmp_path / 'text.txt'},4,2,0.5,0.5,0.0,0.0",
+        f"{text},5,3,0.6,0.4,0.0,0.2",
+    ]
+    kinds = {"particle": 2, "phrase": 0, "affix": 1}
+    assert json.loads(run("--json").stdout) == [
+        {
+            "file": text,
+            "share": 0.6,
+            "sentences": 5,
+            "negated": 3,
+            "by_kind": kinds,
+            "cues": {"no": 1, "nobody": 1, "not": 1, "unhappy": 1},
+        }
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 def test_both_detectors_as_csv(run, detector, tmp_path):
     done = run("--detector", detector.folder, "--device", "cpu", "-o", tmp_path / "run", "--format", "csv")
-    text, lines = str(tmp_path / "text.txt"), done.stdout.splitlines()
-    assert any(f"{text},list of words,4,0.5,0.5,0.0,0.0" in line for line in lines)
-    assert any(f"{text},{detector.name},4,0.25,0.25,0.0,0.0" in line for line in lines)
+    for name in ("list of words", detector.name):
+        assert f"{tmp_path / 'text.txt'},{name},5,0.6,0.4,0.0,0.2," in done.stdout
 
 
 def test_options_of_a_run_belong_to_a_detector_and_that_is_no_model_of_another_task(run, mini):

@@ -65,43 +65,36 @@ def test_shares_cues_and_sentences_of_both_detectors(run, text, detector):
     assert "RTE 7.16 %" in run.remarks()[0]
 
 
-def test_a_sentence_with_a_cue_of_one_detector_alone_fails(find, text):
-    text.write_text("Without a coat.\nNever.\n")
-    assert find(text).sentences().select("sentence", "condition", "failed").rows() == [
-        ("Without a coat.", "words", True),
-        ("Never.", "words", False),
-        ("Never.", "model", False),
-    ]
-
-
 def test_the_summary_is_counted_again(run):
     assert [recount.wrong for recount in run.recounts()] == [""] * 4
-    wrong = run.summary.with_columns(value=pl.col("value") / 2)
-    object.__setattr__(run, "summary", wrong)
+    object.__setattr__(run, "summary", run.summary.with_columns(value=pl.col("value") / 2))
     assert [bool(recount.wrong) for recount in run.recounts()] == [False, False, False, True]
 
 
 def test_results_do_not_depend_on_the_size_of_the_parts_or_on_shards(find, text, run, tmp_path, monkeypatch):
-    scan = TextFile.scan
-    for size in (1, 40):
+    scan, found = TextFile.scan, []
+    for size in (40, 1):
         monkeypatch.setattr(TextFile, "scan", lambda path, size=size: scan(path, size))
-        other = find(text, f"parts of {size}")
+        found.append(find(text, f"parts of {size}"))
+    shards = [find(text, str(i), shard=f"{i}/2").folder for i in (1, 2)]
+    found.append(ng.merge(shards, output=tmp_path / "merged"))
+    assert isinstance(found[-1], CuesRun)
+    for other in found:
         assert other.items.equals(run.items)
         assert other.summary.equals(run.summary)
-    monkeypatch.setattr(TextFile, "scan", lambda path: scan(path, 1))
-    for shard in ("1/2", "2/2"):
-        find(text, shard[0], shard=shard)
-    merged = ng.merge([tmp_path / "1", tmp_path / "2"], output=tmp_path / "merged")
-    assert isinstance(merged, CuesRun)
-    assert merged.summary.equals(run.summary)
-    assert merged.items.equals(run.items)
 
 
-def test_a_packed_text_beside_a_plain_one_and_one_that_is_given_twice(find, text, tmp_path):
-    (tmp_path / "other.txt.gz").write_bytes(gzip.compress(b"Never.\n"))
-    run = find([text, tmp_path / "other.txt.gz"])
-    shares = run.summary.filter((pl.col("split") == "all") & (pl.col("condition") == "model"))
-    assert shares["value"].to_list() == [pytest.approx(4 / 6), 1.0]
+def test_a_packed_text_beside_a_plain_one_and_what_is_refused(find, text, tmp_path):
+    (tmp_path / "other.txt.gz").write_bytes(gzip.compress(b"Without a coat.\nNever.\n"))
+    found = find([text, tmp_path / "other.txt.gz"])
+    shares = found.summary.filter((pl.col("split") == "all") & (pl.col("condition") == "model"))
+    assert shares["value"].to_list() == [pytest.approx(4 / 6), 0.5]
+    shown = found.sentences().filter(dataset=str(tmp_path / "other.txt.gz"))  # a cue of one detector alone fails
+    assert shown.select("sentence", "condition", "failed").rows() == [
+        ("Without a coat.", "words", True),
+        ("Never.", "words", False),
+        ("Never.", "model", False),
+    ]
     with pytest.raises(InputError, match="is given twice"):
         find([text, text])
 

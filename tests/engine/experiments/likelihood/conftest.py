@@ -3,7 +3,6 @@
 import pytest
 import torch
 from negengine.engine.basics.option import Opening
-from negengine.engine.inference.exported import load_exported
 from negengine.engine.library.model import find_model
 from transformers import AutoModelForMaskedLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
@@ -44,9 +43,7 @@ def causal_model(once, causal_checkpoint):
 
         build(str(causal_checkpoint), folder, task="text-generation")
 
-    return find_model(
-        load_exported(once("likelihood-gpt2-export", export), task="text-generation").folder, Opening("cpu")
-    )
+    return find_model(once("likelihood-gpt2-export", export), Opening("cpu"))
 
 
 @pytest.fixture(scope="session")

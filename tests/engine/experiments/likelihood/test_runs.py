@@ -1,6 +1,5 @@
 """`ng.likelihood`: sentences and minimal pairs from tables, results as frames, and what refuses a row."""
 
-import json
 import shutil
 
 import numpy as np
@@ -33,7 +32,7 @@ BLIMP = [
 
 
 def lines(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    pl.DataFrame(rows).write_ndjson(path)
     return path
 
 
@@ -41,13 +40,11 @@ def run_on(model, data, output, **options):
     return likelihood(model, data, output=output, progress=False, **options)
 
 
-DETAILS = {"windows": False, "per_token": True, "per_word": True, "skip_bad": False}
-
-
-def run_in_parts(model, data, output, size, *, columns, details=DETAILS, **options):
-    """The same in parts of a size, as one run or as a shard."""
-    stage = changed(Likelihood(data, **columns, **details), rows_per_part=size).stage(model.exported)
-    return run_probe(stage, LikelihoodRun, model, {"output": output, "progress": False, **options})
+def run_in_parts(model, data, output, shard="1/1", **options):
+    """The same in parts of three rows, as one run or as a shard."""
+    options = {"windows": False, "per_token": True, "per_word": True, "skip_bad": False, **options}
+    stage = changed(Likelihood(data, **options), rows_per_part=3).stage(model.exported)
+    return run_probe(stage, LikelihoodRun, model, {"output": output, "progress": False, "shard": shard})
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +67,9 @@ def pairs(model, tmp_path_factory):
 
 def test_a_row_has_the_sum_and_its_means_and_tokens_and_words_sum_to_it(run):
     items = run.items
-    assert items["text"].to_list() == list(SENTENCES)
-    assert items.select("row", "note").rows() == [(1, 0), (2, 1), (3, 2), (4, 3)]
-    assert items["words"].to_list() == [5, 11, 4, 4]
-    assert items["characters"].to_list() == [len(text) for text in SENTENCES]
+    assert items.select("text", "row", "note", "words", "characters").rows() == [
+        (text, i + 1, i, n, len(text)) for i, (text, n) in enumerate(zip(SENTENCES, [5, 11, 4, 4], strict=True))
+    ]
     for of in ("token", "word", "character"):
         np.testing.assert_allclose(items[f"per_{of}"] * items[f"{of}s"], items["log_likelihood"])
     for name in ("tokens.parquet", "words.parquet"):
@@ -81,30 +77,27 @@ def test_a_row_has_the_sum_and_its_means_and_tokens_and_words_sum_to_it(run):
         np.testing.assert_allclose(sums["logprob"], items["log_likelihood"], rtol=1e-6)
     tokens, words = (run.frame(name).filter(row=3) for name in ("tokens.parquet", "words.parquet"))
     assert words.select("word", "tokens").rows() == [("The", 1), ("doctor", 1), ("isn't", 3), ("happy.", 2)]
-    assert tokens["token"].to_list() == ["the", "doctor", "isn", "'", "t", "happy", "."]
-    assert tokens["word"].to_list() == [1, 2, 3, 3, 3, 4, 4]
+    pieces = zip(["the", "doctor", "isn", "'", "t", "happy", "."], [1, 2, 3, 3, 3, 4, 4], strict=True)
+    assert tokens.select("token", "word").rows() == list(pieces)
     np.testing.assert_allclose(tokens["surprisal"], -tokens["logprob"] / np.log(2), rtol=1e-6)
 
 
 def test_means_are_over_all_sentences_and_over_groups(run):
     values = {(row["split"], row["metric"]): row for row in run.summary.to_dicts()}
-    items = run.items
-    assert set(run.summary["split"]) == {"all", "k0", "k1"}
-    for split, own in (("all", items), ("k0", items.filter(kind="k0"))):
-        row = values[split, "per_token"]
+    assert {split for split, _ in values} == {"all", "k0", "k1"}
+    for split, own in (("all", run.items), ("k0", run.items.filter(kind="k0"))):
+        row, perplexity = values[split, "per_token"], np.exp(-own["log_likelihood"].sum() / own["tokens"].sum())
         assert (row["value"], row["n"]) == (pytest.approx(own["per_token"].mean()), len(own))
-        perplexity = np.exp(-own["log_likelihood"].sum() / own["tokens"].sum())
+        assert row["low"] < row["value"] < row["high"]
         assert values[split, "perplexity"]["value"] == pytest.approx(perplexity)
-    assert values["all", "per_token"]["low"] < values["all", "per_token"]["value"] < values["all", "per_token"]["high"]
 
 
 def test_shards_give_the_same_bytes_and_small_parts_or_a_frame_the_same_values(run, model, table, tmp_path):
-    whole = run_in_parts(model, table, tmp_path / "whole", 3, columns={"group": "kind"})
-    shards = [
-        run_in_parts(model, table, tmp_path / str(i), 3, columns={"group": "kind"}, shard=f"{i}/2").folder
-        for i in (1, 2)
-    ]
-    merged = merge(shards, output=tmp_path / "merged")
+    whole, *shards = (
+        run_in_parts(model, table, tmp_path / shard[0] / shard[2], shard, group="kind")
+        for shard in ("1/1", "1/2", "2/2")
+    )
+    merged = merge([shard.folder for shard in shards], output=tmp_path / "merged")
     assert len(whole.record.files) == 4
     for name in whole.record.files:
         assert (merged.folder / name).read_bytes() == (whole.folder / name).read_bytes()
@@ -153,8 +146,7 @@ def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path, words):
         for text, word in zip((bad, good), words[::-1], strict=True)
     ]
     data = lines(tmp_path / "rows.jsonl", rows)
-    columns = {"sentence": "s", "pair": "number", "acceptable": "ok"}
-    other = run_in_parts(model, data, tmp_path / "run", 3, columns=columns)
+    other = run_in_parts(model, data, tmp_path / "run", sentence="s", pair="number", acceptable="ok")
     for column in ("correct", "tie"):
         wanted = pairs.items.filter(side="good")[column].to_list()
         assert other.items.filter(side="good")[column].to_list() == wanted
@@ -191,20 +183,6 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("a", 1), ("a", 1)], "row 2: the pair 'a' has two good sentences"),
-        ([("a", 1), ("b", 1), ("b", 0)], "row 1: the pair 'a' has no bad sentence"),
-        ([("a", "maybe")], "row 1: ok is maybe; one of good/bad, acceptable/unacceptable"),
-    ],
-)
-def test_a_pair_that_is_none_is_refused(model, tmp_path, rows, message):
-    data = {"sentence": ["She smokes."] * len(rows), "p": [p for p, _ in rows], "ok": [ok for _, ok in rows]}
-    with pytest.raises(InputError, match=message):
-        run_on(model, data, tmp_path / "run", pair="p", acceptable="ok")
-
-
 def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
     for row, message in BAD.items():
         with pytest.raises(InputError, match=f"the frame, row 2: {message}"):
@@ -218,6 +196,14 @@ def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
     assert verify(run.folder, sample=0).damage == ()
 
 
+IN_ROWS = {"pair": "p", "acceptable": "{ok}"}
+
+
+def rows(*known):
+    """Sentences that may be pairs in two rows."""
+    return {"sentence": ["She smokes."] * len(known), "p": [pair for pair, _ in known], "{ok}": [ok for _, ok in known]}
+
+
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
@@ -227,6 +213,14 @@ def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
         ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
         ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
         ({"sentence": ["a"]}, {"group": ["sentence", "sentence"]}, "--group sentence: given twice"),
+        (
+            rows(("a", 1), ("a", 1)),
+            IN_ROWS,
+            "the frame, row 2: the pair 'a' has two good sentences; it needs one of each",
+        ),
+        (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: the pair 'a' has no bad sentence; it needs one of each"),
+        (rows(("a", "maybe")), IN_ROWS, "row 1: {ok} is maybe; one of good/bad, acceptable/unacceptable"),
+        (rows((None, 1)), IN_ROWS, "row 1: p is empty; the two rows of a pair must share a value"),
     ],
 )
 def test_a_wrong_call_is_one_line(model, tmp_path, data, options, message):
@@ -248,17 +242,18 @@ def test_a_causal_model_has_exact_log_likelihoods_and_words_and_takes_no_method(
         run_on(causal_model, {"sentence": ["a"]}, tmp_path / "other", method="original")
 
 
-def test_a_run_can_be_read_shown_reported_compared_and_verified(run, pairs, tmp_path):
-    for one in (run, pairs):
-        assert isinstance(LikelihoodRun.open(one.folder), LikelihoodRun)
-        assert verify(one.folder, sample=40).damage == ()
-        assert one.sentences()["sentence"].null_count() == 0
-        assert one.report(tmp_path / f"{one.folder.parent.name}.html").stat().st_size > 10_000
-        again = reproduce(one.folder, tmp_path / one.folder.parent.name, progress=False)
-        assert again.is_same
-        assert compare(one.folder, tmp_path / one.folder.parent.name).tables()
-        assert drawn_figures(one)
-    assert pairs.sentences().filter(pl.col("failed"))["condition"].unique().to_list() == ["good"]
+@pytest.mark.parametrize("name", ["run", "pairs"])
+def test_a_run_can_be_read_shown_reported_compared_and_verified(request, name, tmp_path):
+    one = request.getfixturevalue(name)
+    assert isinstance(LikelihoodRun.open(one.folder), LikelihoodRun)
+    assert verify(one.folder, sample=40).damage == ()
+    shown = one.sentences()
+    assert shown["sentence"].null_count() == 0
+    assert set(shown.filter(pl.col("failed"))["condition"]) == ({"good"} if name == "pairs" else set())
+    assert one.report(tmp_path / "report.html").stat().st_size > 10_000
+    assert reproduce(one.folder, tmp_path / "again", progress=False).is_same
+    assert compare(one.folder, tmp_path / "again").tables()
+    assert drawn_figures(one)
 
 
 def test_a_plan_counts_and_a_finished_run_is_not_run_again(run, model, table, tmp_path, monkeypatch):

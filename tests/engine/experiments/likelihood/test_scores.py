@@ -1,12 +1,19 @@
-"""Log-probabilities of tokens against the definition in plain PyTorch, and against minicons where it is installed."""
+"""What is scored, and log-probabilities of tokens against plain PyTorch, and against minicons where it is installed."""
 
 import numpy as np
 import pytest
 import torch
-from negengine.engine.experiments.likelihood.likelihood_scores import Encoder, Method, causal_logprobs, pseudo_logprobs
+from negengine.engine.experiments.likelihood import likelihood_scores
+from negengine.engine.experiments.likelihood.likelihood_scores import (
+    NO_WORD,
+    Encoder,
+    Method,
+    causal_logprobs,
+    pseudo_logprobs,
+)
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.model import MaskedLM
-from transformers import AutoTokenizer, GPT2LMHeadModel
+from transformers import GPT2LMHeadModel
 
 from .conftest import SENTENCES
 
@@ -43,9 +50,42 @@ def plain(sentences, method, torch_masked, mask_id, longest=512):
             yield torch_masked(ids, position)[expected]
 
 
+TEXTS = ["Anna likes to smoke.", "She is happy to smoker dance.", "He doesn't like to."]
+
+
+def test_all_tokens_but_the_special_ones_are_scored_once(small_tokenizer):
+    encoder = Encoder(small_tokenizer)
+    sentences = encoder.encode(TEXTS)
+    for text, sentence in zip(TEXTS, sentences, strict=True):
+        alone = small_tokenizer.backend.encode(text, add_special_tokens=False)
+        assert sentence.tokens.tolist() == alone.ids
+        assert sentence.ids.tolist() == small_tokenizer.backend.encode(text).ids
+        assert sentence.content == slice(1, 1 + len(alone.ids))
+        assert (sentence.word == NO_WORD).tolist() == [True, *[False] * len(alone.ids), True]
+
+
+def test_a_causal_model_scores_the_first_token_only_behind_another_one(small_tokenizers):
+    tokenizer = small_tokenizers["WordPiece cased"]
+    [with_begin] = Encoder(tokenizer, is_causal=True).encode(["Anna likes to smoke"])
+    assert with_begin.scored.tolist() == [1, 2, 3, 4]  # [CLS] stands before them
+    post = tokenizer.backend.post_processor
+    tokenizer.backend.post_processor = None
+    try:
+        [without] = Encoder(tokenizer, is_causal=True).encode(["Anna likes to smoke"])
+    finally:
+        tokenizer.backend.post_processor = post
+    assert without.scored.tolist() == [1, 2, 3]
+    [pieces] = Encoder(tokenizer).encode(["Anna smoker."])  # the pieces of a word share its number
+    assert [tokenizer.token_text(token) for token in pieces.tokens.tolist()] == ["Anna", "smoke", "##r", "."]
+    assert pieces.word[pieces.scored].tolist() == [0, 1, 1, 2]
+
+
 @pytest.mark.parametrize("method", list(Method))
-@pytest.mark.parametrize("longest", [512, 9, 6])
-def test_pseudo_log_likelihoods_are_those_of_the_definition(masked, torch_masked, one_thread, method, longest):
+@pytest.mark.parametrize(("longest", "at_once"), [(512, 2**18), (9, 60), (6, 5)])
+def test_pseudo_log_likelihoods_are_those_of_the_definition(
+    masked, torch_masked, one_thread, monkeypatch, method, longest, at_once
+):
+    monkeypatch.setattr(likelihood_scores, "_TOKENS_AT_ONCE", at_once)
     found, sentences = ours(masked, method, longest)
     wanted = list(plain(sentences, method, torch_masked, masked.exported.tokenizer.mask_id, longest))
     np.testing.assert_allclose(found, wanted, atol=CLOSE)
@@ -66,15 +106,12 @@ def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_checkp
     sentences = encoder.encode(SENTENCES)
     done = []
     found = causal_logprobs(model, encoder, sentences, 48, done.append)
-    network, tokenizer = (
-        GPT2LMHeadModel.from_pretrained(causal_checkpoint),
-        AutoTokenizer.from_pretrained(causal_checkpoint),
-    )
+    network = GPT2LMHeadModel.from_pretrained(causal_checkpoint).eval()
     wanted = []
     for text in SENTENCES:
-        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        ids = torch.tensor([model.exported.tokenizer.backend.encode(text).ids])
         with torch.inference_mode():
-            logprobs = network.eval()(ids).logits[0].double().log_softmax(-1)
+            logprobs = network(ids).logits[0].double().log_softmax(-1)
         wanted += [float(logprobs[at, ids[0, at + 1]]) for at in range(ids.shape[1] - 2)]  # but [SEP] at the end
     assert sum(done) == len(found)
     np.testing.assert_allclose(found, wanted, atol=CLOSE)

@@ -1,8 +1,74 @@
-"""Cues counted as the shared task's program counts them. Every case was worked out by hand from eval.cd-sco.pl 2.2."""
+"""Sentences in the columns of CD-SCO, and their cues counted as the shared task's program counts them."""
 
 import pytest
-from negengine.engine.experiments.cues.cue_scores import CueCounts, score
+from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.cues.cue_scores import CueCounts, read_columns, score
 from negengine.engine.experiments.cues.cue_words import Kind, MarkedCue
+
+# Made here in the layout of the corpus; the sentences are not from it.
+TEXT = """\
+tale01\t0\t0\tIt\tit\tPRP\t(S*\t***
+tale01\t0\t1\trained\train\tVBD\t*)\t***
+
+tale01\t1\t0\tNeither\tneither\tDT\t*\tNeither\t_\t_\t_\t_\t_
+tale01\t1\t1\tshe\tshe\tPRP\t*\t_\tshe\t_\t_\t_\t_
+tale01\t1\t2\tnor\tnor\tCC\t*\tnor\t_\t_\t_\t_\t_
+tale01\t1\t3\tI\tI\tPRP\t*\t_\tI\t_\t_\t_\t_
+tale01\t1\t4\tslept\tsleep\tVBD\t*\t_\tslept\tslept\t_\t_\t_
+tale01\t1\t5\tcarelessly\tcarelessly\tRB\t*\t_\t_\t_\tless\tcare\t_
+tale01\t1\t6\t.\t.\t.\t*\t_\t_\t_\t_\t_\t_
+
+tale01\t2\t0\tNot\tnot\tRB\t*\tNot\t_\t_
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reader(text):
+        (tmp_path / "tale.txt").write_text(text, "utf-8")
+        return read_columns(tmp_path / "tale.txt")
+
+    return reader
+
+
+def test_words_and_cues_of_all_kinds_and_their_names(read, tmp_path):
+    first, second, third = sentences = read(TEXT)
+    assert (first.words, first.cues) == (("It", "rained"), ())
+    assert [[(cue.words, cue.parts, cue.kind, cue.name(own.words)) for cue in own.cues] for own in (second, third)] == [
+        [
+            ((0, 2), ("Neither", "nor"), Kind.PHRASE, "neither nor"),
+            ((5,), ("less",), Kind.AFFIX, "-less"),
+        ],
+        [((0,), ("Not",), Kind.PARTICLE, "not")],
+    ]
+    assert second.location == f"{tmp_path / 'tale.txt'}:4"
+    windows = read("\n\n" + TEXT.replace("\n", "\r\n") + "\n\n")  # its line ends, and further blank lines
+    assert [(own.words, own.cues) for own in windows] == [(own.words, own.cues) for own in sentences]
+    (sentence,) = read("t\t0\t0\tIt\tit\tPRP\t*\t_\tIt\t_\n")
+    assert sentence.cues == ()  # the shared task's program counts the cues that the corpus has
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ":1: no sentence in this file"),
+        ("A man sleeps.\tA man is awake.\tcontradiction\n", ":1: 3 columns; a word has 7 columns, and then"),
+        ("t\t0\t0\tIt\tit\tPRP\t*\t_\t_\n", ":1: 9 columns"),
+        ("t\t0\tx\tIt\tit\tPRP\t*\t***\n", ":1: the word's number is 'x'"),
+        ("t\t0\t0\t\tit\tPRP\t*\t***\n", ":1: the word is empty"),
+        ("t\t0\t0\tIt is\tit\tPRP\t*\t***\n", ":1: the word 'It is' has a space in it"),
+        (
+            "t\t0\t0\tIt\tit\tPRP\t*\t***\nt\t0\t1\tis\tbe\tVBZ\t*\t_\t_\t_\n",
+            r":2: 10 columns, but the sentence's first line \(.*:1\) has 8",
+        ),
+        ("t\t0\t0\tunhappy\tx\tJJ\t*\tim\thappy\t_\n", ":1: the cue 'im' is not a part of the word 'unhappy'"),
+        ("t\t0\t0\tA\tx\tJJ\t*\t***\n\n\nt\t0\t0\tunhappy\tx\tJJ\t*\t***\t_\t_\n", r":4: the cue '\*\*\*' is not"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number(text, message, read):
+    with pytest.raises(InputError, match=r"tale\.txt" + message):
+        read(text)
+
 
 WORDS = ["No", "one", "was", "by", "no", "means", "unhappy", "or", "uneasy", "."]
 
@@ -11,6 +77,7 @@ def cue(*places, part=None):
     return MarkedCue.of(WORDS, places, None if part is None else [part])
 
 
+# Worked out by hand from eval.cd-sco.pl 2.2.
 CASES = {  # gold, system → gold, system, TP, FP, FN
     "the same cue": ([cue(0)], [cue(0)], (1, 1, 1, 0, 0)),
     "nothing found": ([cue(0)], [], (1, 0, 0, 0, 1)),
