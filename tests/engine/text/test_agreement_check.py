@@ -1,8 +1,11 @@
 """Agreement by rule: errors that are put into a right language, one at a time, are found where they are."""
 
+import shutil
+
 import pytest
 from italian import FILES
-from negengine.engine.text.agreement_check import Kind, Rules, differences
+from negengine.engine.text.agreement_check import Finding, Kind, Rules, differences
+from negengine.engine.text.bundled import lexicon_path
 from negengine.engine.text.pattern_files import load_language
 
 
@@ -35,7 +38,7 @@ PROBLEMS = [
     (SET, '"contento"', '"felice"', ":5: 'contenta', 'felice' do not differ by a rule"),
     (VERBS, "ballare", "balare\nballato", ":3: 'ballato' does not end in 'are', as [[verbs]] says"),
     (VERBS, "ballare", "a andare are", ":2: 'a andare' should be 'ad andare'"),
-    (SET, "se può", "a aver", ":8: 'a aver' should be 'ad aver'"),
+    (SET, "molto", "a aver", ":20: 'a aver' should be 'ad aver'"),
     (SET, "{NAME} è", "D'{NAME} è", ":8: \"d'\" before {NAME} does not suit Maria, Paolo; write 'di {NAME}'"),
     (SET, "leggere libri", "ballare", ":6: ballare of {OTHER} are verbs of verbs.txt, too"),
     (SET, f"{{ACT}} o {CPTN}", CPTN, ":14: CpTn has no {ACT}"),
@@ -65,6 +68,16 @@ NOTES = [
 def test_what_a_user_should_know_is_a_note(found, old, new, said):
     notes = found("patterns.toml", old, new, kind=Kind.NOTE)
     assert any(note.startswith(said) for note in notes), notes
+
+
+def test_a_wrong_article_in_one_list_for_all_genders_is_told_once(tmp_path):
+    folder = shutil.copytree(lexicon_path(), tmp_path / "words")
+    (folder / "professions.txt").write_text("an actor\na architect\na university teacher\n")
+    rules = '[[article]]\nform = "an"\nbefore = ["a", "u"]\nunless = ["uni"]\n[[article]]\nform = "a"\n'
+    (folder / "agreement.toml").write_text(rules)
+    [finding] = Rules(load_language(None, folder)).findings()
+    said = "'a architect' has the wrong article; write 'an architect'"
+    assert finding == Finding(Kind.PROBLEM, f"{folder}/professions.txt:2", said)
 
 
 def test_without_rules_only_the_patterns_are_checked(found, tmp_path):
