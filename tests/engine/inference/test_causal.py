@@ -36,6 +36,10 @@ def test_what_stands_behind_the_mask_is_not_read(model, batch):
     np.testing.assert_array_equal(model.logits(ids, position), model.logits(longer, position))
     found = model.decide(longer, position, expected)
     np.testing.assert_array_equal(found.ids, model.decide(ids, position, expected).ids)
+    earlier, places = ids.copy(), position - np.arange(40, dtype=np.int32) % 3  # masks at several places
+    earlier[np.arange(40), places] = model.exported.tokenizer.mask_id
+    alone = [model.logits(earlier[[row]], places[[row]])[0] for row in range(40)]
+    np.testing.assert_allclose(model.logits(earlier, places), alone, atol=1e-4)
 
 
 def test_of_nothing_there_are_no_decisions_nor_log_probabilities(model):
