@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 import onnx_ir as ir
+from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, array, dims, reads
 from negengine.export.observe import channel_peaks, layouts, observe
 from onnx import TensorProto
@@ -38,6 +39,7 @@ def test_weights_beyond_two_gibibytes_are_observed_and_saved(tmp_path):
 
 def test_graphs_of_an_export_hold_no_weights_and_no_byte_is_written_twice(exported):
     graphs = sorted(exported("bert").glob("*.onnx"))
+    parameters = load_exported(exported("bert")).info["parameters"]
     assert len(graphs) == 4
     for path in graphs:
         tensors, places = onnx.load(path, load_external_data=False).graph.initializer, {}
@@ -48,6 +50,7 @@ def test_graphs_of_an_export_hold_no_weights_and_no_byte_is_written_twice(export
             else:
                 assert len(tensor.raw_data) < 1024
         assert len(places) > 10
+        assert sum(places.values()) < 4.8 * parameters  # bytes
         ends = {(name, offset): offset + length for (name, offset), length in places.items()}
         for one, other in zip(sorted(ends), sorted(ends)[1:], strict=False):
             assert one[0] != other[0] or ends[one] <= other[1]
