@@ -3,8 +3,7 @@
 The licence is the entry `license` at the head of README.md; training.json is there where `negengine` trained it.
 """
 
-import re
-import struct
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +12,10 @@ from typing import Annotated, Any
 import huggingface_hub
 import msgspec
 import yaml
+from huggingface_hub import RepoCard
 from huggingface_hub.errors import HfHubHTTPError
 from requests import RequestException
+from safetensors import SafetensorError, safe_open
 
 from ..engine.basics.errors import InputError
 from ..engine.basics.paths import is_file_name
@@ -26,9 +27,8 @@ from .quiet import quiet
 SAFE = ".safetensors"
 
 _FP32 = 4
-_WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}
 _WEIGHTS = (SAFE, ".bin")
-_UNREADABLE = (OSError, struct.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_UNREADABLE = (OSError, SafetensorError)
 
 
 def weights_of(source: Source) -> dict[str, float] | None:
@@ -50,7 +50,7 @@ def tensors_of(source: Source) -> set[str] | None:
     if not files or any(path.suffix != SAFE for path in files):
         return None
     try:
-        return {name for path in files for name in _header(path)}
+        return {name for path in files for name in _sizes(path)}
     except _UNREADABLE:
         return None
 
@@ -74,58 +74,35 @@ def _preferred(names: Iterable[str]) -> list[str]:
     return safe or [name for name in known if name.startswith("pytorch_model")]
 
 
-class _Tensor(msgspec.Struct):
-    dtype: str
-    data_offsets: tuple[int, int]
-
-    @property
-    def bytes(self) -> int:
-        start, stop = self.data_offsets
-        return stop - start
-
-
 def _fp32_size(path: Path) -> float:
-    """Bytes of a file's weights in fp32; the file's size if it does not tell how wide its numbers are."""
+    """Bytes of a file's weights in fp32; the file's size if it does not tell how many numbers it has."""
     if path.suffix == SAFE:
         with suppress(*_UNREADABLE):
-            tensors = [msgspec.json.decode(item, type=_Tensor) for item in _header(path).values()]
-            return float(sum(tensor.bytes * _FP32 / _WIDTHS.get(tensor.dtype, _FP32) for tensor in tensors))
+            return float(sum(_FP32 * size for size in _sizes(path).values()))
     return float(path.stat().st_size)
 
 
-def _header(path: Path) -> dict[str, msgspec.Raw]:
-    """What a safetensors file says about each of its weights."""
-    with path.open("rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-        header = msgspec.json.decode(stream.read(min(length, path.stat().st_size)), type=dict[str, msgspec.Raw])
-    header.pop("__metadata__", None)
-    return header
+def _sizes(path: Path) -> dict[str, int]:
+    """How many numbers each weight of a safetensors file has."""
+    with safe_open(path, framework="numpy") as file:
+        return {name: math.prod(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
 
 _CARD = "README.md"
-_HEAD = re.compile(r"\A---\s*\n(.*?)\n---\s*$", re.DOTALL | re.MULTILINE)
 
 
 def licence_of(source: Source) -> str | None:
-    """The licence; None if the checkpoint has no model card, the card names none, or the hub does not answer."""
+    """What the head of the model card names, several separated by commas.
+
+    None if the checkpoint has no card, the card names no licence or is not readable, or the hub does not answer.
+    """
     try:
         card = Path(source.location) / _CARD if source.is_local else _hub_card(source)
-        return licence_in(card.read_text("utf-8"))
-    except (OSError, ValueError):  # the hub's errors are of one of the two kinds
+        with quiet():
+            found = RepoCard(card.read_text("utf-8")).data.get("license")
+    except (OSError, TypeError, ValueError, yaml.YAMLError):  # the hub's errors are an OSError or a ValueError
         return None
-
-
-def licence_in(card: str) -> str | None:
-    """The licence that the head of a model card names; several are separated by commas."""
-    head = _HEAD.search(card)
-    try:
-        content = yaml.safe_load(head[1]) if head else None
-    except yaml.YAMLError:
-        return None
-    found = content.get("license") if isinstance(content, dict) else None
-    if isinstance(found, list):
-        return ", ".join(map(str, found)) or None
-    return str(found) if found else None
+    return (", ".join(map(str, found)) if isinstance(found, list) else str(found or "")) or None
 
 
 def _hub_card(source: Source) -> Path:

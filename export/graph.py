@@ -246,6 +246,13 @@ def dims(value: ir.Value | None) -> tuple[int, ...]:
     return tuple(value.const_value.shape.numpy()) if value is not None and value.const_value is not None else ()
 
 
+def given(value: ir.Value | None) -> ir.Value:
+    """An input that a node has."""
+    if value is None:
+        raise ValueError("an operator lacks an input")
+    return value
+
+
 def numbers_in(value: ir.Value | None) -> Any:
     """The numbers of an initializer in lists, as they stand; None for another value."""
     return array(value).tolist() if is_constant(value) else None

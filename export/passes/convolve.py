@@ -11,7 +11,7 @@ they are on disk.
 
 import onnx_ir as ir
 
-from ..graph import Graph, dims, is_constant, only_reader
+from ..graph import Graph, dims, given, is_constant, only_reader
 from ..observe import PROBE, Layout, layouts
 from .context import Context
 
@@ -26,9 +26,7 @@ def convolve(graph: Graph, _: Context) -> None:
     first = graph.numbers(0, stem="axis")
     pixel = graph.numbers(2, 3, stem="axes")
     for node in [node for node in graph.nodes if _can_be_convolved(node, known)]:
-        tokens, weights = node.inputs
-        if tokens is None:
-            continue
+        tokens, weights = map(given, node.inputs)
         if tokens not in blocked:
             image = graph.add("Unsqueeze", [tokens, first], "image")
             blocked[tokens] = graph.add("Transpose", [image], "channels", perm=[0, 3, 1, 2])
@@ -46,9 +44,9 @@ def convolve(graph: Graph, _: Context) -> None:
 
 
 def _can_be_convolved(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:
-    if node.op_type != "MatMul" or not is_constant(node.inputs[1]) or node.inputs[0] is None:
+    if node.op_type != "MatMul" or not is_constant(node.inputs[1]):
         return False
-    if known[node.inputs[0]].shape[:-1] != PROBE:
+    if known[given(node.inputs[0])].shape[:-1] != PROBE:
         return False
     sizes = dims(node.inputs[1])
     return len(sizes) == 2 and all(size % _BLOCK == 0 for size in sizes)

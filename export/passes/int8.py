@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ..graph import Graph, array, attribute, attributes, dims, is_constant, written_by
+from ..graph import Graph, array, attribute, attributes, dims, given, is_constant, written_by
 from .context import Context
 
 OUTLIERS = 16  # channels split off behind an activation; a multiple of the processor's vector width
@@ -57,9 +57,9 @@ def quantize_products(graph: Graph, _: Context) -> None:
     activations: dict[ir.Value, Parts] = {}
     weights: dict[ir.Value, Parts] = {}
     for node in graph.nodes:
-        value, weight = (*node.inputs, None, None)[:2]
-        if not becomes_int8(node, rows) or value is None or weight is None:
+        if not becomes_int8(node, rows):
             continue
+        value, weight = map(given, node.inputs)
         if value not in activations:
             activations[value] = quantized_values(graph, value)
         if weight not in weights:
@@ -128,9 +128,8 @@ def smooth(graph: Graph, context: Context) -> None:
     rows = mask_row_values(graph)
     readers: dict[ir.Value, list[ir.Node]] = {}
     for node in graph.nodes:
-        value = node.inputs[0] if becomes_int8(node, rows) else None
-        if value is not None and written_by(value, "LayerNormalization") is not None:
-            readers.setdefault(value, []).append(node)
+        if becomes_int8(node, rows) and written_by(node.inputs[0], "LayerNormalization") is not None:
+            readers.setdefault(given(node.inputs[0]), []).append(node)
     for value, products in readers.items():
         peaks = context.peaks_of(value)
         largest = np.sort(peaks)[-min(_SMOOTHED, len(peaks))]
@@ -138,12 +137,10 @@ def smooth(graph: Graph, context: Context) -> None:
         divided = graph.add("Mul", [value, graph.constant((1 / factors).astype(np.float32), "smoothing")], "smooth")
         for node in products:
             node.replace_input_with(0, divided)
-            node.replace_input_with(1, _multiplied(graph, node.inputs[1], factors.astype(np.float32)))
+            node.replace_input_with(1, _multiplied(graph, given(node.inputs[1]), factors.astype(np.float32)))
 
 
-def _multiplied(graph: Graph, weight: ir.Value | None, factors: NDArray[np.float32]) -> ir.Value:
-    if weight is None:
-        raise ValueError("a product without a second input")
+def _multiplied(graph: Graph, weight: ir.Value, factors: NDArray[np.float32]) -> ir.Value:
     return graph.later(
         lambda: array(weight).astype(np.float32) * factors[:, None], weight, dims(weight), "smooth_weight"
     )
@@ -216,18 +213,11 @@ def _part(graph: Graph, block: _FeedForward, channels: NDArray[np.int64], stem: 
         shape[axis] = len(channels)
         return graph.later(lambda: array(constant).take(channels, axis), constant, shape, f"{stem}_weight")
 
-    value = graph.add("MatMul", [block.first.inputs[0], part(_weight(block.first), 1)], f"{stem}_inner")
+    value = graph.add("MatMul", [block.first.inputs[0], part(given(block.first.inputs[1]), 1)], f"{stem}_inner")
     for step in block.steps:
         inputs = [part(one, -1) if one is not None and is_constant(one) else value for one in step.inputs]
         value = graph.add(step.op_type, inputs, f"{stem}_active", domain=step.domain, **attributes(step))
-    return graph.add("MatMul", [value, part(_weight(block.second), 0)], f"{stem}_outer")
-
-
-def _weight(product: ir.Node) -> ir.Value:
-    weight = product.inputs[1]
-    if weight is None:
-        raise ValueError(f"{product.name} has no second input")
-    return weight
+    return graph.add("MatMul", [value, part(given(block.second.inputs[1]), 0)], f"{stem}_outer")
 
 
 _LEADERS = 16

@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ...engine.inference.exported import HIDDEN
-from ..graph import Graph, attribute, attributes, is_constant, reads
+from ..graph import Graph, attribute, attributes, given, is_constant, reads
 from ..observe import PROBE, Layout, layouts
 from .context import Context
 from .hoist import ELEMENTWISE, RowRules
@@ -102,13 +102,13 @@ def share_prefix(graph: Graph, context: Context) -> None:
     lines = _Lines(graph, layouts(graph))
     for node in nodes:
         if (number := position_rows(node, lines.known)) is not None:
-            node.replace_input_with(number, lines.repeated(_given(node.inputs[number])))
+            node.replace_input_with(number, lines.repeated(given(node.inputs[number])))
         if node.op_type == "Shape" and node.inputs[0] is ids:
             graph.replace(node.outputs[0], lines.length)
-        elif node.op_type == "RotaryEmbedding" and len(lines.known[_given(node.inputs[1])].shape) == 1:
+        elif node.op_type == "RotaryEmbedding" and len(lines.known[given(node.inputs[1])].shape) == 1:
             graph.replace(node.outputs[0], lines.rotated(node))
         elif takes_row(node):
-            graph.replace(node.outputs[0], lines.rows(_given(node.inputs[0])))
+            graph.replace(node.outputs[0], lines.rows(given(node.inputs[0])))
         elif node.op_type in _KINDS:
             graph.replace(node.outputs[0], lines.attention(node))
     graph.replace(ids, lines.ids)
@@ -216,7 +216,7 @@ class _Lines:
         return self.graph.add("Slice", [full, self.first, self.end, self.graph.numbers(2)], "suffix_mask")
 
     def attention(self, node: ir.Node) -> ir.Value:
-        (query, key, value), further = map(_given, node.inputs[:3]), list(node.inputs[3:])
+        (query, key, value), further = map(given, node.inputs[:3]), list(node.inputs[3:])
         causal, position_of_mask = _KINDS[node.op_type]
         plain = {name: item for name, item in attributes(node).items() if name != causal}
         keys, values = self.whole(key), self.whole(value)
@@ -231,9 +231,3 @@ class _Lines:
 
     def _attend(self, node: ir.Node, inputs: Sequence[ir.Value | None], own: Mapping[str, Any]) -> ir.Value:
         return self.graph.add(node.op_type, inputs, "context", domain=node.domain, **own)
-
-
-def _given(value: ir.Value | None) -> ir.Value:
-    if value is None:
-        raise ValueError("an operator lacks an input")
-    return value

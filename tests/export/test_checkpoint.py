@@ -10,7 +10,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from negengine.export.checkpoint import Source, locate
-from negengine.export.checkpoint_files import licence_in, licence_of
+from negengine.export.checkpoint_files import licence_of
 from negengine.export.needs import Needs, check, estimate, free_disk, free_memory
 from safetensors.numpy import save_file
 
@@ -73,8 +73,9 @@ def test_a_revision_is_a_model_of_its_own(revision, name, monkeypatch, tmp_path)
         ("---\n- license\n---\n", None),
     ],
 )
-def test_the_head_of_a_card_names_the_licence(card, licence):
-    assert licence_in(card) == licence
+def test_the_head_of_a_card_names_the_licence(card, licence, tmp_path):
+    (tmp_path / "README.md").write_text(card)
+    assert licence_of(Source("tiny", str(tmp_path), "", is_local=True, origin="")) == licence
 
 
 def test_the_bundled_model_names_its_licence_and_without_a_card_there_is_none(tmp_path):

@@ -123,8 +123,11 @@ def decoder(
         return torch.stack([one, other], -1).flatten(-2) if neighbours else torch.cat([one, other], -1)
 
     def turned(x):
+        if neighbours:
+            return pairs(-x[..., 1::2], x[..., ::2])
         half = x.shape[-1] // 2
-        return pairs(-x[..., 1::2], x[..., ::2]) if neighbours else pairs(-x[..., half:], x[..., :half])
+        first, second = (x[..., :half], x[..., half:]) if keys == HEADS else x.chunk(2, -1)
+        return pairs(-second, first)
 
     def rotate(x, cos, sin):
         own = x[..., :rotated]
