@@ -23,37 +23,22 @@ _PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory 
 Array = NDArray[np.generic]
 
 
-class Weights:
-    """A file of weights that grows at its end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def append(self, values: Array, name: str) -> ir.ExternalTensor:
-        values = np.ascontiguousarray(values)
-        with self.path.open("ab") as stream:
-            stream.write(b"\0" * (-stream.tell() % _PAGE))
-            offset = stream.tell()
-            values.tofile(stream)
-        return self._at(offset, values.nbytes, values.dtype, values.shape, name)
-
-    def _at(self, offset: int, length: int, dtype: Any, shape: Sequence[int], name: str) -> ir.ExternalTensor:
-        return ir.ExternalTensor(
-            self.path.name,
-            offset,
-            length,
-            ir.DataType.from_numpy(np.dtype(dtype)),
-            shape=ir.Shape(shape),
-            name=name,
-            base_dir=str(self.path.parent),
-        )
+def _appended(path: Path, values: Array, name: str) -> ir.ExternalTensor:
+    """The values at the end of a file of weights, which grows by them."""
+    values = np.ascontiguousarray(values)
+    with path.open("ab") as stream:
+        stream.write(b"\0" * (-stream.tell() % _PAGE))
+        offset = stream.tell()
+        values.tofile(stream)
+    dtype, shape, folder = ir.DataType.from_numpy(values.dtype), ir.Shape(values.shape), str(path.parent)
+    return ir.ExternalTensor(path.name, offset, values.nbytes, dtype, shape=shape, name=name, base_dir=folder)
 
 
 class Graph:
     """One ONNX model whose graph is rewritten in place."""
 
     def __init__(self, model: ir.Model, weights: Path | None = None, name: str = "the model") -> None:
-        self.weights = Weights(weights) if weights is not None else None
+        self.weights = weights
         self.name = name
         self._fresh = 0
         self.take(model)
@@ -140,7 +125,7 @@ class Graph:
 
     def _kept(self, values: Array, name: str) -> ir.TensorProtocol:
         if self.weights is not None and values.nbytes >= _SMALLEST_APART:
-            return self.weights.append(values, name)
+            return _appended(self.weights, values, name)
         return ir.tensor(np.asarray(values, order="C"), name=name)  # `ascontiguousarray` gives a number an axis
 
     def keep(self, value: ir.Value, values: Array) -> None:
@@ -216,7 +201,7 @@ class Graph:
             if isinstance(value.const_value, ir.LazyTensor):
                 value.const_value = self._kept(array(value), str(value.name))
         path.write_bytes(self.proto().SerializeToString())
-        return [path, *([self.weights.path] if self.weights is not None and self.weights.path.exists() else [])]
+        return [path, *([self.weights] if self.weights is not None and self.weights.exists() else [])]
 
 
 def stands_for(value: ir.Value) -> str:

@@ -13,7 +13,13 @@ from negengine.export.passes.fuse import fuse_operators, fuse_residuals
 from negengine.export.passes.masks import drop_neutral_masks
 from negengine.export.passes.outputs import drop_hidden, hoist_mask_row
 from negengine.export.passes.share_prefix import SHARES_PREFIXES, share_prefix
-from negengine.export.passes.simplify import fix_reshapes, fold_constants, narrow_ids, slice_position_tables
+from negengine.export.passes.simplify import (
+    fix_reshapes,
+    fold_constants,
+    keep_tokens_apart,
+    narrow_ids,
+    slice_position_tables,
+)
 from torch.nn import functional
 
 from ..conftest import context, graph_of, operators, traced, values_of
@@ -197,6 +203,11 @@ CASES = {  # what the model is → the model, the passes, how many of some opera
     "an activation beside its product": (product(lambda p: p - torch.relu(p)), (convolve,), {"Conv": 1, "Relu": 1}),
     "24 channels, no whole vectors": (product(inner=24), (convolve,), {"Conv": 0}),
     "40 channels, no whole vectors": (product(outer=40), (convolve,), {"Conv": 0}),
+    "tokens of all sentences in one axis": (
+        lambda ids: torch.relu(torch.addmm(BIAS, WORDS[ids].view(-1, WIDTH), PRODUCT)).view(*ids.shape, INNER),
+        (keep_tokens_apart,),
+        {"Gemm": 0, "Reshape": 0, "MatMul": 1, "Add": 1},
+    ),
     "a residual sum": (normalised(twice=False), (fuse_residuals,), {"SkipLayerNormalization": 1, "Add": 1}),
     "a residual sum that goes on": (normalised(twice=True), (fuse_residuals,), {"SkipLayerNormalization": 1, "Add": 1}),
     **{
