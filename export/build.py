@@ -49,7 +49,7 @@ from .parity import (
     reference_logits,
     reference_token_logprobs,
 )
-from .passes import Context, run_passes
+from .passes.context import Context, run_passes
 from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
 from .samples import USUAL, Sample, batches

@@ -83,13 +83,7 @@ def reference_token_logprobs(model: PreTrainedModel, samples: Sequence[Sample], 
 
 
 def compare_tokens(
-    graph: Path,
-    vocabulary: Path,
-    samples: Sequence[Sample],
-    reference: Mapping[int, Logits],
-    *,
-    name: str,
-    tolerance: float = TOLERANCE,
+    graph: Path, vocabulary: Path, samples: Sequence[Sample], reference: Mapping[int, Logits], *, name: str
 ) -> None:
     """Compare a causal fp32 graph's log-probabilities with PyTorch's; an InputError if one is off by too much."""
     first, second = (open_session(name, str(path), ort.SessionOptions()) for path in (graph, vocabulary))
@@ -100,16 +94,14 @@ def compare_tokens(
             (hidden,) = first.run([HIDDEN], dict(batch.feeds))
             (found,) = second.run(["token_logprobs"], {HIDDEN: hidden[0, :-1], "following_id": ids[0, 1:]})
         off = np.abs(found - wanted) / np.maximum(1.0, np.abs(wanted))
-        if not off.max(initial=0) <= tolerance:
+        if not off.max(initial=0) <= TOLERANCE:
             raise InputError(
-                f"{name}: log-probabilities disagree with PyTorch by {off.max():.2g} where {tolerance:.2g} is allowed, "
+                f"{name}: log-probabilities disagree with PyTorch by {off.max():.2g} where {TOLERANCE:.2g} is allowed, "
                 f"on an input of {ids.shape[1]} tokens; this model cannot be used"
             )
 
 
-def compare_prefixes(
-    graph: Path, samples: Sequence[Sample], reference: Logits, *, tolerance: float = TOLERANCE
-) -> None:
+def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits) -> None:
     """Compare a graph that computes a common beginning of sentences once with PyTorch's logits, float32 [n, V].
 
     Each sample is divided in the middle; its second half stands in the batch twice. An InputError if a logit is off by
@@ -129,7 +121,7 @@ def compare_prefixes(
         with told_in_one_line(graph.name, f"running it on {len(sample.ids)} tokens"):
             (logits,) = session.run(["logits"], feeds)
         difference = np.abs(logits - wanted).max()
-        if not difference <= tolerance * max(1.0, float(np.abs(wanted).max())):
+        if not difference <= TOLERANCE * max(1.0, float(np.abs(wanted).max())):
             raise InputError(
                 f"{graph.name} disagrees with PyTorch: |Δlogit| {difference:.2g} on {len(sample.ids)} tokens"
             )

@@ -32,7 +32,7 @@ from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer
 from . import passes, samples
 from .checkpoint import Checkpoint, Head
 from .families import intermediate_size
-from .passes import Context, Pass
+from .passes.context import Context, Pass
 from .passes.share_prefix import SHARES_PREFIXES
 from .samples import Sample
 

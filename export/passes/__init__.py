@@ -5,7 +5,7 @@ it.
 """
 
 from .attention import fix_repetitions, fuse_attention, use_standard_attention
-from .context import Context, Pass, run_passes
+from .context import Pass
 from .convolve import convolve
 from .fuse import fuse_operators, fuse_residuals
 from .half import halve
@@ -71,21 +71,3 @@ CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *LANGUAGE_INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
 SHARING: tuple[Pass, ...] = (share_prefix,)
 VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)
-
-__all__ = [
-    "CAUSAL_FP16",
-    "CAUSAL_INT8",
-    "CPU",
-    "FILL_MASK",
-    "FP16",
-    "INT8",
-    "LANGUAGE_INT8",
-    "SHARING",
-    "TEXT_CLASSIFICATION",
-    "TEXT_GENERATION",
-    "TOKEN_CLASSIFICATION",
-    "VOCABULARY_ONLY",
-    "Context",
-    "Pass",
-    "run_passes",
-]

@@ -115,8 +115,7 @@ def add_decision_head(graph: Graph, _: Context) -> None:
     best_id = graph.add("Slice", [indices, start, one, one], "best_id")
     best_id = graph.add("Cast", [best_id], "best_id", to=int(_INT32))
 
-    wide = graph.add("Cast", [expected_id], "expected_wide", to=int(_INT64))
-    expected = graph.add("GatherElements", [logits, graph.add("Unsqueeze", [wide, last], "expected")], "own", axis=-1)
+    expected = _own(graph, logits, graph.add("Cast", [expected_id], "expected_wide", to=int(_INT64)), last, "expected")
 
     # Counted in float32, exact to 16 million tokens and faster on the CPU than in integers.
     above = graph.add("Cast", [graph.add("Greater", [logits, expected], "above")], "above", to=int(_FLOAT))
@@ -124,10 +123,7 @@ def add_decision_head(graph: Graph, _: Context) -> None:
     above = graph.add("Cast", [above], "above", to=int(_INT32))
     rank = graph.add("Add", [above, graph.constant(np.array([1], np.int32), "number")], "rank")
 
-    # max + log Σ exp(x − max): ReduceLogSumExp would need cuDNN on CUDA.
-    shifted = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
-    total = graph.add("ReduceSum", [shifted, last], "total", keepdims=1)
-    log_sum_exp = graph.add("Add", [graph.add("Log", [total], "log_total"), best], "log_sum_exp")
+    log_sum_exp = graph.add("Add", [_log_total(graph, logits, best, last), best], "log_sum_exp")
 
     ids = graph.add("Concat", [best_id, rank], "ids", axis=-1)
     numbers = graph.add("Concat", [values, expected, log_sum_exp], "values", axis=-1)
@@ -139,6 +135,17 @@ def add_decision_head(graph: Graph, _: Context) -> None:
             **further_outputs(graph),
         }
     )
+
+
+def _own(graph: Graph, logits: ir.Value, ids: ir.Value, last: ir.Value, stem: str) -> ir.Value:
+    """The logit of one token in each row, [rows, 1], by its id, int64 [rows]."""
+    return graph.add("GatherElements", [logits, graph.add("Unsqueeze", [ids, last], stem)], "own", axis=-1)
+
+
+def _log_total(graph: Graph, logits: ir.Value, best: ir.Value, last: ir.Value) -> ir.Value:
+    """Log Σ exp(x − max); the maximum added, it is log-sum-exp. ReduceLogSumExp would need cuDNN on CUDA."""
+    shifted = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
+    return graph.add("Log", [graph.add("ReduceSum", [shifted, last], "total", keepdims=1)], "log_total")
 
 
 Outputs = Mapping[str, tuple[ir.Value, ir.DataType, Sequence[int | str]]]
@@ -183,11 +190,9 @@ def cut_vocabulary(graph: Graph, _: Context) -> None:
 
     last = graph.numbers(-1)
     wide = graph.add("Cast", [following], "following", to=int(ir.DataType.INT64))
-    own = graph.add("GatherElements", [logits, graph.add("Unsqueeze", [wide, last], "following")], "own", axis=-1)
+    own = _own(graph, logits, wide, last, "following")
     best = graph.add("ReduceMax", [logits], "best", axes=[-1], keepdims=1)
-    # max + log sum exp(x - max), as in `add_decision_head`
-    shifted = graph.add("Exp", [graph.add("Sub", [logits, best], "shifted")], "exponentials")
-    total = graph.add("Log", [graph.add("ReduceSum", [shifted, last], "total", keepdims=1)], "log_total")
+    total = _log_total(graph, logits, best, last)
     logprobs = graph.add("Sub", [graph.add("Sub", [own, best], "own_shifted"), total], "logprobs")
     logprobs = graph.add("Squeeze", [logprobs, last], "logprobs")
     graph.set_outputs({"token_logprobs": (logprobs, ir.DataType.FLOAT, ["rows"])})

@@ -20,7 +20,7 @@ from huggingface_hub.utils import _http, reset_sessions
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
-from negengine.export.passes import Context
+from negengine.export.passes.context import Context
 from negengine.export.quiet import quiet
 from negengine.export.trace import OPSET
 from numpy.typing import NDArray

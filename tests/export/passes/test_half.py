@@ -8,7 +8,7 @@ from negengine.engine.inference.model import MaskedLM
 from negengine.export.checkpoint import load, locate
 from negengine.export.graph import Graph, is_constant
 from negengine.export.observe import channel_peaks, layouts
-from negengine.export.passes import run_passes
+from negengine.export.passes.context import run_passes
 from negengine.export.passes.half import HEADROOM, LARGEST, halve
 from negengine.export.passes.outputs import hoist_mask_row
 from negengine.export.samples import batches, with_masks

@@ -5,7 +5,7 @@ import pytest
 import torch
 from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, dims
-from negengine.export.passes import run_passes
+from negengine.export.passes.context import run_passes
 from negengine.export.passes.int8 import mask_row_values, quantize_vocabulary, quantized
 from negengine.export.passes.outputs import add_decision_head, hoist_mask_row
 from onnx import TensorProto

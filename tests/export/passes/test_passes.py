@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 from negengine.export.observe import count_flops
-from negengine.export.passes import COMMON, TEXT_GENERATION, run_passes
+from negengine.export.passes import COMMON, TEXT_GENERATION
 from negengine.export.passes.attention import use_standard_attention
+from negengine.export.passes.context import run_passes
 from negengine.export.passes.convolve import convolve
 from negengine.export.passes.fuse import fuse_operators, fuse_residuals
 from negengine.export.passes.masks import drop_neutral_masks
