@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
-import torch
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
 from negengine.engine.cli.train_commands import NliOptions
@@ -18,8 +17,6 @@ from negengine.export.training.nli import paper_settings, train_nli
 from negengine.export.training.settings import Settings
 from tiny_encoder import tokenizer
 from transformers import (
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
     FNetConfig,
     FNetModel,
     XLNetConfig,
@@ -94,18 +91,6 @@ def test_document_and_methods_say_the_same_and_the_papers_ranges_stand_beside_ou
         "most 32 tokens, seed 42). We judged the pairs"
     )
     assert "wolf-etal-2020-transformers" in {reference.key for reference in cite(run).references}
-
-
-@pytest.mark.everything
-def test_the_engine_answers_as_pytorch(evaluated):
-    """The same checkpoint in transformers, pair by pair."""
-    one = evaluated.trained[-1]
-    model = AutoModelForSequenceClassification.from_pretrained(one.folder).eval()
-    encode = AutoTokenizer.from_pretrained(one.folder)
-    for item in one.run.items.head(20).iter_rows(named=True):
-        with torch.inference_mode():
-            logits = model(**encode(item["premise"], item["hypothesis"], return_tensors="pt")).logits[0]
-        assert model.config.id2label[int(logits.argmax())] == item["predicted"]
 
 
 def trained(encoder, glue, folder, **given):

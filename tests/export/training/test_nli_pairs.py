@@ -77,32 +77,23 @@ def test_pairs_with_negation_are_added_to_the_training_alone(tmp_path, negation)
     assert {key for key in after if without.identity[key] != after[key]} == {"dev sha256"}
 
 
-def rte(*lines):
-    return "\n".join([HEADERS["RTE"], *lines]) + "\n"
-
-
 @pytest.mark.parametrize(
-    ("source", "content", "said"),
+    ("content", "said"),
     [
-        ("RTE", rte("0\ta\tb\tneutral"), r"train.tsv:2: unknown label 'neutral'; RTE has entailment, not_entailment"),
-        ("RTE", rows("MNLI"), "train.tsv:1: the column promptID is that of"),
-        ("MNLI", rows("SNLI"), "train.tsv:1: the column captionID is that of"),
-        ("RTE", "index\tquestion\tsentence\tlabel\n0\ta\tb\tentailment\n", "train.tsv:1: no column sentence1 or Text"),
-        ("RTE", rte("0\ta\tb"), r"train.tsv:2: 3 fields, but the header has 4"),
-        ("RTE", rte("0\ta\t \tentailment"), "train.tsv:2: the hypothesis is empty"),
-        ("RTE", rte(), "train.tsv:1: no row below the header"),
-        ("RTE", "", "train.tsv:1: the file is empty"),
-        ("RTE", rte("0\ta\tb\t-"), "train.tsv:2: no row has a gold label"),
-        ("RTE", None, r"holds no train.tsv; --data is GLUE's folder of RTE"),
-        ("RTE", rows("RTE"), r"nowhere: no such file or folder; give another --negation-data"),
+        (f"{HEADERS['RTE']}\n0\ta\tb\tneutral\n", "train.tsv:2: unknown label 'neutral'; RTE has entailment"),
+        (rows("MNLI"), "train.tsv:1: the column promptID is that of"),
+        ("index\tquestion\tsentence\tlabel\n0\ta\tb\tentailment\n", "train.tsv:1: no column sentence1 or Text"),
+        (f"{HEADERS['RTE']}\n0\ta\tb\t-\n", "train.tsv:2: no row has a gold label"),
+        (None, r"holds no train.tsv; --data is GLUE's folder of RTE"),
+        (rows("RTE"), r"nowhere: no such file or folder; give another --negation-data"),
     ],
 )  # fmt: skip
-def test_bad_files_are_refused_with_file_and_line_and_missing_ones_named(source, content, said, tmp_path):
+def test_bad_files_are_refused_with_file_and_line_and_missing_ones_named(content, said, tmp_path):
     (write(tmp_path) / "train.tsv").unlink()
     if content is not None:
         (tmp_path / "train.tsv").write_text(content, "utf-8")
     with pytest.raises(InputError, match=said):
-        read(source, tmp_path, negation=0.7, negation_data=tmp_path / "nowhere")
+        read("RTE", tmp_path, negation=0.7, negation_data=tmp_path / "nowhere")
 
 
 # ---------------------------------------------------------------- the split of the pairs with negation
