@@ -24,27 +24,32 @@ def drop_neutral_masks(graph: Graph, context: Context) -> None:
 
     Demands a fresh graph whose only input is `input_ids`.
     """
+    masks = _masking(graph)
+    seen = observe(graph, context.probes(), masks.values())
+    for node, mask in masks.items():
+        values = [each[mask] for each in seen]
+        if node.op_type == "Where":
+            first = bool(values[0].flat[0])
+            kept, neutral = node.inputs[1 if first else 2], all((each == first).all() for each in values)
+        else:
+            kept, neutral = next(value for value in node.inputs if value is not mask), not any(map(np.any, values))
+        if kept is not None and neutral:
+            graph.replace(node.outputs[0], kept)
+
+
+def _masking(graph: Graph) -> dict[ir.Node, ir.Value]:
+    """Nodes that may mask, and their masks: sums with, and choices by, what depends on the shape of the ids alone."""
     constant = graph.from_constants()
     static = value_independent(graph, constant)
-    adds: dict[ir.Node, tuple[ir.Value, ir.Value]] = {}
-    wheres: dict[ir.Node, ir.Value] = {}
+    found = {}
     for node in graph.nodes:
         inputs = [value for value in node.inputs if value is not None]
-        if node.op_type == "Add" and constant.isdisjoint(inputs):
-            masks = [value for value in inputs if value in static]
-            if len(masks) == 1:
-                adds[node] = masks[0], next(value for value in inputs if value is not masks[0])
+        masks = [value for value in inputs if value in static]
+        if node.op_type == "Add" and len(masks) == 1 and constant.isdisjoint(inputs):
+            found[node] = masks[0]
         if node.op_type == "Where" and inputs[0] in static and not static.issuperset(inputs):
-            wheres[node] = inputs[0]
-    seen = observe(graph, context.probes(), [*(mask for mask, _ in adds.values()), *wheres.values()])
-    for node, (mask, other) in adds.items():
-        if all(not values[mask].any() for values in seen):
-            graph.replace(node.outputs[0], other)
-    for node, condition in wheres.items():
-        flags = [bool(values[condition].flat[0]) for values in seen]
-        kept = node.inputs[1 if flags[0] else 2]
-        if kept is not None and all((values[condition] == flags[0]).all() for values in seen):
-            graph.replace(node.outputs[0], kept)
+            found[node] = inputs[0]
+    return found
 
 
 def value_independent(graph: Graph, constant: set[ir.Value]) -> set[ir.Value]:
@@ -88,14 +93,7 @@ def unify_causal_masks(graph: Graph, context: Context) -> None:
 
     Demands a graph whose only input is `input_ids`.
     """
-    static = value_independent(graph, graph.from_constants())
-    masks: dict[ir.Node, ir.Value] = {}
-    for node in graph.nodes:
-        inputs = [value for value in node.inputs if value is not None]
-        if node.op_type == "Add" and sum(value in static for value in inputs) == 1:
-            masks[node] = next(value for value in inputs if value in static)
-        if node.op_type == "Where" and inputs[0] in static and not static.issuperset(inputs[1:]):
-            masks[node] = inputs[0]
+    masks = _masking(graph)
     seen = observe(graph, context.probes(), masks.values())
     found = {node: _scores(node, mask, [values[mask] for values in seen]) for node, mask in masks.items()}
     causal = {node: scores for node, scores in found.items() if scores is not None}

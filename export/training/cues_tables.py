@@ -122,9 +122,7 @@ class CueTraining(Shown):
             title=f"Cues found by the exported detectors on {self.on}",
             frame=pl.DataFrame(rows, schema=schema),
             columns=[
-                Column("detector", "detector"),
-                Column("cues", "cues"),
-                Column("gold", "gold"),
+                *(Column(name, name) for name in ("detector", "cues", "gold")),
                 Column("found", "system"),
                 *(
                     Column(heading, name, decimals=2, scale=100, unit="%")
