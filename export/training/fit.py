@@ -267,6 +267,7 @@ def _resumed(folder: Path, settings: Settings) -> tuple[Path | None, TrainerStat
         best = state.best_global_step if settings.patience is not None else None
         if best is None or is_complete(checkpoint.with_name(f"checkpoint-{best}")):
             return checkpoint, state
+        shutil.rmtree(checkpoint)  # from an earlier one, transformers would take it for the newest
     return None, None
 
 

@@ -90,15 +90,18 @@ def test_a_checkpoint_that_was_not_written_to_its_end_does_not_count(encoder, un
     resumed(encoder, folder, undisturbed)
 
 
-def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(encoder, tmp_path):
-    """Stopped in the third of four epochs; the second one is the best."""
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(damaged, encoder, tmp_path):
+    """Stopped in the third of four epochs; the second one is the best. If its checkpoint is cut off, it begins anew."""
     whole, folder = tmp_path / "whole", tmp_path / "out"
     accuracies = [0.5, 0.9, 0.6, 0.7]
     given = {"patience": 4, "epochs": 4, "save_steps": 4}
     trainings.run(encoder(), whole, accuracies=accuracies, **given)
     assert read_training(whole).result["score"] == 0.9
     interrupted(encoder, folder, accuracies=accuracies, at=(27, trainings.interrupt), **given)
-    resumed(encoder, folder, whole, accuracies=accuracies[2:], **given)
+    if damaged:
+        (folder / CHECKPOINTS / "checkpoint-20" / "model.safetensors").write_bytes(b"cut")
+    resumed(encoder, folder, whole, accuracies=accuracies if damaged else accuracies[2:], **given)
 
 
 @pytest.mark.everything
