@@ -123,12 +123,11 @@ def _trace(
 
 
 def _write_weights(graph: Graph, model: PreTrainedModel, inputs: Sequence[str]) -> None:
-    """Turn every input that is a weight into an initializer in the file of weights; equal weights are written once."""
+    """Turn every input that is a weight into an initializer in the file of weights; a shared weight is one input."""
     tensors = {
         **dict(model.named_parameters(remove_duplicate=False)),
         **dict(model.named_buffers(remove_duplicate=False)),
     }
-    written: dict[tuple[object, ...], ir.Value] = {}
     for value in list(graph.model.graph.inputs):
         name = str(value.name)
         if name in inputs:
@@ -136,14 +135,7 @@ def _write_weights(graph: Graph, model: PreTrainedModel, inputs: Sequence[str]) 
         graph.model.graph.inputs.remove(value)
         if not value.uses() and not value.is_graph_output():  # the trace of an argument that is fixed
             continue
-        tensor = tensors[name].detach()
-        key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
-        if key in written:
-            value.replace_all_uses_with(written[key])
-            continue
-        written[key] = value
-    for value in written.values():
-        values = tensors[str(value.name)].detach().numpy()
+        values = tensors[name].detach().numpy()
         order = _only_transposed(value)
         if order is not None:
             for node in list(value.consumers()):
