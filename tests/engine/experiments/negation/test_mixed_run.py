@@ -6,7 +6,6 @@ that one audit asks for must reach every part, in whichever process and folder i
 
 import json
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
@@ -71,27 +70,18 @@ def cases(mini, tmp_path_factory):
     place = tmp_path_factory.mktemp("cases")
 
     @cache
-    def exported(precision):
-        """For `auto`, in a folder of its own, which keeps what was measured."""
-        if precision is not Precision.AUTO:
-            return mini
-        (place / "model").mkdir()
-        shutil.copy(mini.folder / "tokenizer.json", place / "model")
-        return replace(mini, folder=place / "model")
-
-    @cache
     def make(kind, precision):
         """`auto` takes fp32 for fewer than 10,000 sentences, so it gets more verbs."""
         large, lazy, earlier = precision is Precision.AUTO, kind == "lazy", None
         if kind == "score":
             earlier = {"select": make("select", precision).whole}
             selected, size = read_selected(earlier["select"]), 8_000 if large else 40
-            stage = FakeScoring.plan(selected, exported(precision), triplets_per_part=size)
+            stage = FakeScoring.plan(selected, mini, triplets_per_part=size)
         else:
             lexicon = replace(LEXICON, verbs=load_lexicon().verbs) if large else LEXICON
             settings = Settings(max_verbs=(150 if lazy else 763) if large else 3, lazy=lazy)
             sizes = {"candidates_per_part": 16_000 if large else 240, "pairs_per_lazy_part": 20}
-            stage = FakeSelection.plan(exported(precision), lexicon, load_patterns(), settings, **sizes)
+            stage = FakeSelection.plan(mini, lexicon, load_patterns(), settings, **sizes)
         whole = execute(stage, place / f"{kind} {precision}", precision=precision, earlier=earlier)
         return Case(stage, precision, earlier, whole)
 
@@ -214,9 +204,12 @@ def test_in_shards_that_are_interrupted_resumed_and_merged_in_any_order(case, tm
         case.run(folder, shard=Shard(index, 3))
     for order in (folders[1:] + folders[:1], folders[::-1]):
         output = tmp_path / "merged" / "".join(folder.name for folder in order)
-        with suppress(InputError):  # if a shard's audit finds nothing, its parts are decided again after the merge
+        try:
             merge(order, output, PUBLISHERS)
-        case.run(output)
+        except InputError as error:  # a shard's audit found nothing
+            if "must be decided again with a wider margin" not in str(error):
+                raise
+            case.run(output)
         assert results(output) == results(case.whole)
 
 
