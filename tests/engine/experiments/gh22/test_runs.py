@@ -120,9 +120,11 @@ def test_lies_about_an_item_or_a_rate_are_found(in_parts, tmp_path):
     folder = copy_without_parts(in_parts.folder, tmp_path / "run")
     items, summary = in_parts.items, in_parts.summary
     row, drop = int((~items["repeated"]).arg_max()), int((summary["metric"] == "drop").arg_max())
+    repeated = int(items["repeated"].arg_max())
     rates = "rates and drops of summary.parquet are those of the items"
     lies = [
         ("items", row, {"expected_rank": 0}, "the ACT is repeated where its rank is 1, and nowhere else"),
+        ("items", repeated, {"top1": "zebra"}, "the ACT is repeated where its rank is 1, and nowhere else"),
         ("items", row, {"expected_logprob": 0.5}, "log-probabilities are at most 0, and the ACT's at most that of"),
         ("items", row, {"name": "Nobody"}, "ACTs are those of acts.parquet"),
         ("items", row, {"repeated": True}, rates),
