@@ -130,12 +130,13 @@ def connected(address: str) -> Iterator[Any]:
         if (place := _ADDRESS.fullmatch(address)) and place["port"]:
             socket.create_connection((place["host"].strip("[]"), int(place["port"])), timeout=5).close()
     except (OSError, OverflowError) as error:
-        told = f"nothing answers there ({first_line(error)}); start Ray there with `ray start --head`"
-        raise InputError(f"--ray {address}: {told}, or give another address") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--ray {address}: nothing answers there ({reason}); run `ray start --head` there") from None
     # What Ray's processes report goes to Ray's log files: Ray would print it on stdout, into the results.
     logger, log = logging.getLogger("ray"), ray._private.worker  # noqa: SLF001 - there is no public switch
     level, stop = logger.level, signal.getsignal(signal.SIGTERM)
     here = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": 2**29}  # bytes, for parts
+    logger.setLevel(logging.CRITICAL)
     try:
         try:
             ray.init(address, configure_logging=False, log_to_driver=False, **(here if address == "local" else {}))
@@ -143,7 +144,6 @@ def connected(address: str) -> Iterator[Any]:
             raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, stop)  # Ray takes it; a batch system's stop must interrupt the run as before
-        logger.setLevel(logging.CRITICAL)
         log._worker_logs_enabled = False  # noqa: SLF001
         yield ray
     finally:
@@ -190,7 +190,7 @@ def _installed() -> dict[str, str]:
 class Worker:
     """The actor; its methods run in another process, in two threads. Started again by Ray, it opens its model again."""
 
-    def __init__(self, order: tuple[Any, ...]) -> None:
+    def __init__(self, order: list[Any]) -> None:  # a reference in a list: Ray itself would not keep it for restarts
         import ray  # noqa: PLC0415 - an extra
 
         self._order, self._ray = order, ray
@@ -223,7 +223,7 @@ class Worker:
     def _open(self, sent: Sent) -> tuple[Stage[Any, Any], Any, dict[str, Any]]:
         with self._deciding:
             if self._opened is None:
-                installed, paths, content = self._order
+                installed, paths, content = self._ray.get(self._order[0])
                 if other := differences(_installed(), installed, "here"):
                     raise InputError(f"installed there: {other}; install the same versions there")
                 sys.path.extend(path for path in paths if path not in sys.path)
@@ -262,7 +262,7 @@ class _Pool:
         self._order = ray.put((_installed(), [path for path in sys.path if path], content))
         settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT}
         actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
-        self._actors = [actors.remote(self._order) for _ in range(workers)]
+        self._actors = [actors.remote([self._order]) for _ in range(workers)]
         self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self._actors}
         calls = [*self._calls]
         if not ray.wait(calls, timeout=_TO_BEGIN)[0]:
