@@ -166,7 +166,7 @@ BAD_ROWS = {
 def test_bad_rows_are_skipped_with_their_reasons_and_rows_of_empty_cells_are_none(write, name):
     content, skipped = BAD_ROWS[name]
     path = write(content, name)
-    stimuli = scanned(path, ("sentence", "{t}"), skip_bad=True, rows_per_part=2)
+    stimuli = scanned(path, ("sentence", "{t}"), skip_bad=True, rows_per_part=5)
     rows = [stimuli.read(number) for number in range(len(stimuli.parts))]
     assert pl.concat([part.frame for part in rows]).rows() == [("a", "b"), ("m", "n")]
     assert pl.concat([part.skipped for part in rows]).rows() == skipped
