@@ -2,11 +2,12 @@
 
 from xml.etree.ElementTree import XML
 
+import altair as alt
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views import Column, Figure, Table
-from negengine.engine.views.charts import Bars, Lines, Matrix, Points
+from negengine.engine.views.charts import Bars, Curves, Lines, Matrix, Points
 from negengine.engine.views.svg import as_files, for_page
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -15,7 +16,22 @@ FRAME = pl.DataFrame(
     {"word: x.y": WORDS, "value": [1.0, -2.0, None, 3.0], "low": [0.5, None, None, 2.0], "high": [2.0, 1.0, None, 4.0]}
 )
 TABLE = Table("<b>Title</b>", FRAME, [Column("word", "word: x.y"), Column("value", "value", decimals=1)])
+STEPS = FRAME.with_columns(step=pl.Series([1_000, 2_000, 100_000, 200_000]))
+
+
+class Clipped:
+    """A plot of another package, whose marks are cut at the edge."""
+
+    data = FRAME
+
+    def chart(self):
+        words = alt.Chart(FRAME).transform_calculate(word="datum['word: x.y']")
+        return words.mark_point(clip=True).encode(alt.X("value:Q"), alt.Y("word:N"))
+
+
 PLOTS = {
+    "a plot of another package": Clipped(),
+    "curves": Curves(STEPS, "step", "value", "word: x.y", x_title="x", y_title="y", low="low", high="high"),
     "points": Points(FRAME, x="value", y="word: x.y", low="low", high="high", title="value"),
     "points with series": Points(FRAME, x="value", y="word: x.y", series="word: x.y", title="value"),
     "points in panels": Points(FRAME, x="value", y="word: x.y", panel="word: x.y", title="value", domain=(0, 4)),
