@@ -14,10 +14,10 @@ def test_all_runs_stand_in_one_chapter_before_the_runs(scores, other_scores):
     names = [f"{run.model_name} ({run.folder.name})" for run in (scores, other_scores)]
     assert [chapter.title for chapter in (together, *single)] == ["Side by side", *names]
     figures = {figure.name: figure for section in together.sections for figure in section.figures}
-    data = figures["all-drops"].plot.data
+    plot = figures["all-drops"].plot
     for run, name in zip((scores, other_scores), names, strict=True):
         drops = dict(run.rates.filter(pl.col("pattern") != "CpTp").select("pattern", "drop").iter_rows())
-        own = data.filter(pl.col("model") == name).select("pattern", "drop")
+        own = plot.data.filter(pl.col("model") == name).select(plot.y, plot.x)
         assert {pattern.partition(",")[0]: drop for pattern, drop in own.iter_rows()} == drops
     tables = [table for section in together.sections for table in section.tables]
     (printed,) = [table for table in tables if "drop" in table.title and table.title.startswith("Models in rows")]
