@@ -116,19 +116,18 @@ def _drops(run: ScoresRun) -> Section:
     selection = run.selection
     paper = published(selection.summary["model"], selection.patterns)
     table = rates_table(run.rates, selection.patterns, selection.summary, paper)
-    scored_patterns = table.frame.filter(pl.col("role") != str(Role.SELECTING)).with_columns(
-        pl.format("{}, {}", "pattern", "role").alias("of")
+    scored_patterns = table.frame.filter(pl.col("role") != str(Role.SELECTING))
+    drawn = scored_patterns.with_columns(pattern=pl.format("{}, {}", "pattern", "role"))
+    ours = drawn.select(
+        "pattern", drop="drop", low="drop_low_two_way", high="drop_high_two_way", source=pl.lit(run.model_name)
     )
-    ours = scored_patterns.select(
-        "of", drop="drop", low="drop_low_two_way", high="drop_high_two_way", source=pl.lit(run.model_name)
-    )
-    theirs = scored_patterns.select("of", drop="published", source=pl.lit("paper"))
+    theirs = drawn.select("pattern", drop="published", source=pl.lit("paper"))
     shown = pl.concat([ours, theirs], how="diagonal").drop_nulls("drop")
     series = "source" if shown["source"].n_unique() > 1 else None
     listed = ", ".join(
         f"{name} {drop:.1f}" for name, drop in scored_patterns.drop_nulls("drop")["pattern", "drop"].iter_rows()
     )
-    plot = charts.Points(shown, x="drop", y="of", low="low", high="high", series=series, title=f"drop ({POINTS})")
+    plot = charts.Points(shown, x="drop", y="pattern", low="low", high="high", series=series, title=f"drop ({POINTS})")
     caption = "Drop of the repetition rate in each pattern, with 95 % intervals for which pairs and verbs are clusters."
     figure = Figure(
         "drops",
