@@ -6,8 +6,12 @@ Every interval is computed by the function that the program uses. A cell is the 
 holds the true value; with 2,000 samples its standard error is 0.5 at 95 %. The samples:
 
     rates         pairs with rates of their own (beta-binomial), 1 to 20 verbs each; correlation 0.05 or 0.3 in a pair
+    unequal       the same with clusters of unequal size, correlation 0.1: LAMA's relations, sizes that fall by 0.6, one
+                  cluster of 200 items beside others of 1 to 20
     pairs, verbs  20 of 500 verbs, drawn for each pair; an outcome is a threshold on the sum of three normal effects:
                   of the pair (share 0.1 of the variance), of the verb (0.4), of the triplet
+    no difference the same for two outcomes with the same effects of pairs, and verbs that decide each on its own: how
+                  often is p below 0.05?
     differences   two outcomes of the same triplets, 20 for each pair, correlation 0.3; the pairs' rates go together
     means         correlated ranks between -1 and 1, one for each relation: 2 × beta - 1, with the mean of the column
     relative      1 minus the ratio of two rates of independent items, such as the relative drop of NLI
@@ -40,6 +44,15 @@ _MEANS = (-0.5, 0.0, 0.3, 0.8, 0.95)  # of rank correlations, which lie between 
 _MEAN_SPREAD = 4  # of the beta distribution that they come from
 _RATIOS = ((0.9, 0.85), (0.9, 0.6), (0.6, 0.55), (0.5, 0.1), (0.98, 0.95))  # before, after
 
+_UNEQUAL = (0.2, 0.5, 0.8, 0.95)  # rates
+_UNEQUAL_CORRELATION = 0.1
+# fmt: off
+_TREX = (850, 764, 616, 594, 545, 514, 470, 437, 420, 419, 339, 336, 323, 302, 289, 278, 273, 270, 255, 239,
+         238, 232, 211, 210, 191, 168, 138, 119, 102, 80, 56, 42, 39, 35, 27, 21, 12, 6, 6, 3)
+# fmt: on
+_FALLING = tuple(max(1, round(200 * 0.6**place)) for place in range(16))
+_DIFFERING = ((12, 500), (60, 500), (60, 30), (600, 106))  # pairs, verbs
+
 Random = np.random.Generator
 Interval = tuple[float, float]
 Rows = list[tuple[str, list[float]]]
@@ -51,6 +64,28 @@ def rate_intervals(random: Random, pairs: int, rate: float, correlation: float) 
     sizes = random.integers(1, MOST_VERBS + 1, pairs)
     own = random.beta(rate * spread, (1 - rate) * spread, pairs)
     return proportion_interval(clustered_mean(random.binomial(sizes, own), sizes))
+
+
+def unequal_interval(random: Random, sizes: Sequence[int], smaller: int, rate: float) -> Interval:
+    """The interval of a rate from clusters of these sizes, and `smaller` others of 1 to 20 items."""
+    spread = 1 / _UNEQUAL_CORRELATION - 1
+    own = np.concatenate([sizes, random.integers(1, MOST_VERBS + 1, smaller)]).astype(np.int64)
+    rates = random.beta(rate * spread, (1 - rate) * spread, len(own))
+    return proportion_interval(clustered_mean(random.binomial(own, rates), own))
+
+
+def false_positives(random: Random, pairs: int, verbs: int) -> tuple[bool, bool]:
+    """Whether p is below 0.05 for two outcomes of one rate: with pairs as clusters, and with pairs and verbs."""
+    pair = np.repeat(np.arange(pairs), MOST_VERBS)
+    verb = random.integers(0, verbs, len(pair))
+    one, other = (
+        _PAIR_SHARE**0.5 * random.normal(size=pairs)[pair]
+        + _VERB_SHARE**0.5 * random.normal(size=verbs)[verb]
+        + (1 - _PAIR_SHARE - _VERB_SHARE) ** 0.5 * random.normal(size=len(pair))
+        < 0
+        for _ in range(2)
+    )
+    return paired_difference(one, other, pair).p < 0.05, paired_difference(one, other, pair, verb).p < 0.05
 
 
 def crossed_intervals(random: Random, pairs: int, rate: float) -> tuple[Interval, Interval]:
@@ -127,6 +162,34 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
             headings,
             [(f"{p:,} pairs", [rate(r, p) for r in RATES]) for p in pairs],
         )
+
+    groups = {
+        "3 relations of Google-RE": ((2937, 1825, 765), 0),
+        "40 relations of T-REx": (_TREX, 0),
+        "16 sizes that fall by 0.6": (_FALLING, 0),
+        **{f"one of 200, {smaller} others": ((200,), smaller) for smaller in (5, 11, 59)},
+    }
+
+    def unequal(r: float, sizes: Sequence[int], smaller: int) -> float:
+        return coverage(samples, lambda g: (r, [unequal_interval(g, sizes, smaller, r)]), seed)[0]
+
+    yield (
+        f"Rates, clusters of unequal size, correlation {_UNEQUAL_CORRELATION}",
+        [f"{r:.0%}" for r in _UNEQUAL],
+        [(name, [unequal(r, *own) for r in _UNEQUAL]) for name, own in groups.items()],
+    )
+
+    def positive(p: int, verbs: int) -> list[float]:
+        random = np.random.default_rng(seed)
+        return [
+            float(share) for share in 100 * np.mean([false_positives(random, p, verbs) for _ in range(samples)], axis=0)
+        ]
+
+    yield (
+        "Samples without a difference that have p < 0.05, pairs and verbs have effects",
+        ["pairs as clusters", "pairs and verbs"],
+        [(f"{p:,} pairs, {verbs:,} verbs", positive(p, verbs)) for p, verbs in _DIFFERING if p <= max(pairs)],
+    )
 
     def crossed(r: float, p: int) -> list[float]:
         return coverage(samples, lambda g: (r, crossed_intervals(g, p, r)), seed)

@@ -222,19 +222,30 @@ def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: P
     return [difference, Row(*key, f"{P_VALUE}:{outcome}", found.p, None, None, found.n, clusters)]
 
 
-def paired(first: pl.Series, second: pl.Series, clusters: pl.Series) -> PairedDifference:
-    """Two outcomes of the same items; an item without a cluster counts as a cluster of its own."""
+def paired(
+    first: pl.Series, second: pl.Series, clusters: pl.Series, crossed: pl.Series | None = None
+) -> PairedDifference:
+    """Two outcomes of the same items, in clusters, and in clusters of a second kind if given.
+
+    An item without a cluster counts as a cluster of its own.
+    """
     one, other = Outcomes.of(first), Outcomes.of(second)
-    return _paired(one.values, other.values, numbered(clusters), yes_or_no=one.yes_or_no)
+    second_kind = None if crossed is None else numbered(crossed)
+    return _paired(one.values, other.values, numbered(clusters), second_kind, yes_or_no=one.yes_or_no)
 
 
 def _paired(
-    first: NDArray[np.float64], second: NDArray[np.float64], clusters: NDArray[np.int64], *, yes_or_no: bool
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    clusters: NDArray[np.int64],
+    crossed: NDArray[np.int64] | None = None,
+    *,
+    yes_or_no: bool,
 ) -> PairedDifference:
     """As `paired`, with clusters as `numbered` gives them."""
     kind = np.bool_ if yes_or_no else np.float64
     known = (clusters != UNKNOWN).all()
-    return paired_difference(first.astype(kind), second.astype(kind), clusters if known else None)
+    return paired_difference(first.astype(kind), second.astype(kind), clusters if known else None, crossed)
 
 
 def with_holm(summary: pl.DataFrame) -> pl.DataFrame:

@@ -29,8 +29,8 @@ class Contrast:
     question: str  # what it answers, as the heading of a report's section
     title: str  # of the table of tests
     keys: Sequence[str]  # the columns that say what a row compares
-    # their values → the split of a run, and that of the same or another run
-    sides: "Mapping[Any, tuple[tuple[Run, str], tuple[Run, str]]]"
+    # their values → run, condition and split of one side, and of the other
+    sides: "Mapping[Any, tuple[tuple[Run, str, str], tuple[Run, str, str]]]"
     rates: pl.DataFrame | None = None  # what JSON has beside the tests
     before: Sequence[Table] = ()  # tables that are shown before the tests
 

@@ -1,24 +1,30 @@
 """The mean of observations that come in clusters, such as the triplets of one name and profession.
 
 Observations of one cluster resemble each other, so they are not independent draws. The variance of their mean m is the
-linearised variance of a ratio (Cochran 1977, Sampling Techniques, section 6.3):
+bias-reduced one, CR2, of a regression on a constant alone (Bell and McCaffrey 2002, Survey Methodology 28, 169-181):
 
-    v = c / (c - 1) · Σ u_i² / n²,      u_i = (sum of cluster i) - m · (size of cluster i)
+    v = Σ z_i² / n²,      z_i = u_i / √(1 - w_i),      u_i = (sum of cluster i) - m · (size of cluster i)
 
-where c is the number of clusters and n the number of observations. Two ways of clustering that cross, such as pairs and
-verbs, are added up (Cameron, Gelbach and Miller 2011, Journal of Business & Economic Statistics 29, 238-249):
+where n is the number of observations and w_i the share of them in cluster i. A large cluster pulls m to its own mean,
+so its u_i is too small; the root puts that right. In clusters of one size v is Cochran's variance of a ratio (1977,
+Sampling Techniques, section 6.3). Two ways of clustering that cross, such as pairs and verbs, are added up (Cameron,
+Gelbach and Miller 2011, Journal of Business & Economic Statistics 29, 238-249):
 
     v = v(first) + v(second) - v(first and second together)
 
 That sum can fall below one of the first two; the largest of the three counts.
 
-v is an estimate too. Its degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114) with the
-variance of v from the kurtosis k of the u_i, and at most c - 1:
+v is an estimate too. It has the smaller one of two degrees of freedom, both after Satterthwaite (1946, Biometrics
+Bulletin 2, 110-114). The first is Bell and McCaffrey's, for observations of one variance (Pustejovsky and Tipton 2018,
+Journal of Business & Economic Statistics 36, 672-683): it follows from the sizes, and is c - 1 for c clusters of one
+size.
 
-    d = 2 c / (k - 1),      k = c · Σ u_i⁴ / (Σ u_i²)²
+    d = 1 / (Σ w_i² + (Σ q_i)² - Σ q_i²),      q_i = w_i² / (1 - w_i)
 
-Where few clusters have any success, k is large and d is near 2 · (the number of those clusters): they alone tell how
-clusters differ, however many others there are.
+The second follows from the kurtosis k of the z_i. Where few clusters have any success, k is large and d is near 2 ·
+(the number of those clusters): they alone tell how clusters differ, however many others there are.
+
+    d = 2 c / (k - 1),      k = c · Σ z_i⁴ / (Σ z_i²)²
 """
 
 from dataclasses import dataclass
@@ -39,6 +45,7 @@ class ClusteredMean:
     clusters: int  # the smaller number of two crossed kinds
     variance: float  # of the mean; NaN for a single cluster, which shows no variation between clusters
     freedom: float  # degrees of freedom of the variance; 0 for a single cluster
+    equal_clusters: float  # 1 / Σ w_i²: how many clusters of one size these are like; the smaller number of two kinds
 
     @property
     def standard_error(self) -> float:
@@ -58,10 +65,9 @@ def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> Clus
     """The mean of observations in clusters, from the sum and the size (int, at least 1) of each: [clusters]."""
     n, clusters = int(sizes.sum()), len(sizes)
     value = float(sums.sum()) / n
-    deviations = (sums - value * sizes).astype(np.float64)
+    equal, variance, freedom = _spread(sums - value * sizes, sizes)
     # Where each cluster is one observation, the variance of a proportion follows from the proportion.
-    freedom = float(clusters - 1) if n == clusters else _freedom(deviations)
-    return ClusteredMean(value, n, clusters, _variance(deviations, n), freedom)
+    return ClusteredMean(value, n, clusters, variance, float(clusters - 1) if n == clusters else freedom, equal)
 
 
 def crossed_mean(
@@ -72,14 +78,16 @@ def crossed_mean(
     numbers = values.astype(np.float64)
     value = float(numbers.mean())
     both = np.unique(first.astype(np.int64) * (int(second.max()) + 1) + second, return_inverse=True)[1]
-    own, other, together = (cluster_sums(numbers - value, kind)[0] for kind in (first, second, both))
-    variances = [_variance(sums, n) for sums in (own, other)]
+    own, other, together = (cluster_sums(numbers - value, kind) for kind in (first, second, both))
+    (equal, variance, freedom), (other_equal, other_variance, other_freedom) = _spread(*own), _spread(*other)
+    added = variance + other_variance - _spread(*together)[1]
     return ClusteredMean(
         value=value,
         n=n,
-        clusters=min(len(own), len(other)),
-        variance=max(*variances, sum(variances) - _variance(together, n)),
-        freedom=min(_freedom(own), _freedom(other)),
+        clusters=min(len(own[0]), len(other[0])),
+        variance=max(variance, other_variance, added),
+        freedom=min(freedom, other_freedom),
+        equal_clusters=min(equal, other_equal),
     )
 
 
@@ -100,12 +108,12 @@ def effective_sample_size(mean: ClusteredMean) -> float:
 
         n_eff = p (1 - p) / v · (t(n - 1) / t(d))²
 
-    t is Student's quantile. Where p is 0 or 1 the variance cannot be estimated: each cluster then counts as one
-    observation. There are never more than n: clusters may happen to be more alike than independent draws.
+    t is Student's quantile. Where p is 0 or 1 the variance cannot be estimated: each of the equal clusters then counts
+    as one observation. There are never more than n: clusters may happen to be more alike than independent draws.
     """
     p = mean.value
     if p in {0.0, 1.0}:
-        return float(mean.clusters)
+        return mean.equal_clusters
     if mean.variance == 0:  # all clusters have the same proportion
         return float(mean.n)
     shrunk = (student_quantile(mean.n - 1, UPPER) / student_quantile(mean.freedom, UPPER)) ** 2
@@ -132,17 +140,16 @@ def cluster_sums(
     return np.bincount(clusters, values)[present].astype(np.float64), sizes[present].astype(np.int64)
 
 
-def _variance(deviations: NDArray[np.float64], n: int) -> float:
-    clusters = len(deviations)
+def _spread(deviations: NDArray[np.float64], sizes: NDArray[np.integer]) -> tuple[float, float, float]:
+    """How many clusters of one size these are like, the variance of the mean, and its degrees of freedom."""
+    n, clusters = int(sizes.sum()), len(sizes)
     if clusters < 2:
-        return float("nan")
-    return clusters / (clusters - 1) * float((deviations**2).sum()) / n**2
-
-
-def _freedom(deviations: NDArray[np.float64]) -> float:
-    most = float(len(deviations) - 1)
-    squares = float((deviations**2).sum())
-    if squares == 0:
-        return most
-    kurtosis = len(deviations) * float((deviations**4).sum()) / squares**2
-    return min(2 * len(deviations) / (kurtosis - 1), most) if kurtosis > 1 else most
+        return 1.0, float("nan"), 0.0
+    shares = sizes / n
+    squares = deviations**2 / (1 - shares)
+    total, alike = float(squares.sum()), float((shares**2).sum())
+    pulls = shares**2 / (1 - shares)
+    freedom = 1 / (alike + float(pulls.sum()) ** 2 - float((pulls**2).sum()))
+    if total > 0 and (kurtosis := clusters * float((squares**2).sum()) / total**2) > 1:
+        freedom = min(freedom, 2 * clusters / (kurtosis - 1))
+    return 1 / alike, total / n**2, freedom

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval, student_interval
 from .intervals import proportion
-from .p_values import sign_flips
+from .p_values import sign_flips, student_p
 from .power import detectable
 
 Outcomes = NDArray[np.bool_] | NDArray[np.float64]
@@ -36,36 +36,43 @@ class Difference:
 class PairedDifference(Difference):
     """The same of the same items, with its test."""
 
-    p: float  # by sign flips of clusters
+    p: float  # by sign flips of clusters; with clusters of two kinds the largest one of three tests
     detectable: float | None  # the smallest true difference found with a power of 80 %; None where that cannot be told
 
 
 def paired_difference(
-    first: Outcomes, second: Outcomes, clusters: NDArray[np.integer] | None = None
+    first: Outcomes,
+    second: Outcomes,
+    clusters: NDArray[np.integer] | None = None,
+    crossed: NDArray[np.integer] | None = None,
 ) -> PairedDifference:
     """The difference of two outcomes, bool or float64 [n], of the same items; at least one item.
 
     For independent items that are right or wrong the interval is method 10 of Newcombe (1998, Statistics in Medicine
     17, 2635-2650). Clusters are int [n], from 0; None if items are independent draws. The items of a single cluster are
     taken as independent draws from it.
+
+    `crossed` has the clusters of a second kind, such as verbs beside pairs. The interval then allows for both, and p is
+    the largest one of three: sign flips of either kind, and Student's test with the variance of both. The third one
+    keeps its level where both kinds matter; the flips keep theirs where few clusters differ.
     """
     alone = clusters is None or clusters.min() == clusters.max()
     labels = np.arange(len(first)) if alone or clusters is None else clusters
-    sums, sizes = cluster_sums(first.astype(np.float64) - second.astype(np.float64), labels)
-    mean = clustered_mean(sums, sizes)
-    if first.dtype == np.bool_ and mean.clusters == mean.n:
-        ends: Ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
+    differences = first.astype(np.float64) - second.astype(np.float64)
+    sums, sizes = cluster_sums(differences, labels)
+    mean, p = clustered_mean(sums, sizes), sign_flips(sums)
+    finds = detectable(mean, sums)
+    if crossed is not None and mean.clusters < mean.n and crossed.min() < crossed.max():
+        both, others = crossed_mean(differences, labels, crossed), cluster_sums(differences, crossed)[0]
+        ends = _interval(first, second, lambda values: crossed_mean(values, labels, crossed))
+        p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))
+        each = [detectable(both, own) for own in (sums, others)]
+        finds = None if None in each else max(own for own in each if own is not None)
+    elif first.dtype == np.bool_ and mean.clusters == mean.n:
+        ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
         ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
-    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, sign_flips(sums), detectable(mean))
-
-
-def crossed_interval(first: Outcomes, second: Outcomes, one: NDArray[np.integer], other: NDArray[np.integer]) -> Ends:
-    """The 95 % interval of the difference of two outcomes of items that are in two clusters each.
-
-    Outcomes are bool or float64 [n]; `one` and `other` are the clusters of each kind: int [n], from 0.
-    """
-    return _interval(first, second, lambda values: crossed_mean(values, one, other))
+    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, finds)
 
 
 def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], ClusteredMean]) -> Ends:
@@ -132,9 +139,9 @@ def unpaired_difference(
     """The difference of the means of two groups, bool or float64 [n] and [m], with its interval.
 
     The variance of the difference is v(first) + v(second) - 2 c, where c is the covariance of the two means. c is not 0
-    where clusters have items in both groups: with u_i as in `clusters`, k clusters in all, and n and m items,
+    where clusters have items in both groups: with z_i as in `clusters`, and n and m items,
 
-        c = k / (k - 1) · Σ u_i(first) · u_i(second) / (n · m)
+        c = Σ z_i(first) · z_i(second) / (n · m)
 
     The degrees of freedom are those of Welch and Satterthwaite (Welch 1947, Biometrika 34, 28-35) where no cluster is
     in both groups, else the smaller ones of the two means. For independent items the interval of proportions is method
@@ -150,10 +157,15 @@ def unpaired_difference(
     sums = [np.bincount(own, values, size) for own, values in zip(clusters, groups, strict=True)]
     sizes = [np.bincount(own, minlength=size) for own in clusters]
     one, other = (clustered_mean(total[n > 0], n[n > 0]) for total, n in zip(sums, sizes, strict=True))
-    deviations = [total - mean.value * n for total, n, mean in zip(sums, sizes, (one, other), strict=True)]
-    every, shared = int((sizes[0] + sizes[1] > 0).sum()), bool(((sizes[0] > 0) & (sizes[1] > 0)).any())
-    together = every / (every - 1) * float(deviations[0] @ deviations[1]) if shared and every > 1 else 0.0
-    covariance, value, n = together / (one.n * other.n), one.value - other.value, one.n + other.n
+    both = (sizes[0] > 0) & (sizes[1] > 0)
+    every, shared = int((sizes[0] + sizes[1] > 0).sum()), bool(both.any())
+    covariance, value, n = 0.0, one.value - other.value, one.n + other.n
+    if shared and min(one.clusters, other.clusters) > 1:
+        corrected = [
+            (total - mean.value * size)[both] / np.sqrt(1 - size[both] / mean.n) / mean.n
+            for total, size, mean in zip(sums, sizes, (one, other), strict=True)
+        ]
+        covariance = float(corrected[0] @ corrected[1])
     if first.dtype == np.bool_:
         return Difference(value, *_of_proportions((one, other), covariance, _of_group), n, every)
     freedom = min(one.freedom, other.freedom)
@@ -161,7 +173,8 @@ def unpaired_difference(
         below = one.variance**2 / one.freedom + other.variance**2 / other.freedom
         freedom = (one.variance + other.variance) ** 2 / below if below > 0 else freedom
     variance = one.variance + other.variance - 2 * covariance
-    spread = ClusteredMean(value, n, min(one.clusters, other.clusters), variance, freedom)
+    fewer = min(one.clusters, other.clusters), min(one.equal_clusters, other.equal_clusters)
+    spread = ClusteredMean(value, n, fewer[0], variance, freedom, fewer[1])
     return Difference(value, *student_interval(spread), n, every)
 
 

@@ -70,6 +70,19 @@ def sign_flips(sums: NDArray[np.number], many: int = MANY) -> float:
     return min(max(p, smallest_p(int(np.count_nonzero(whole))), SMALLEST_P), 1.0)
 
 
+def student_p(value: float, standard_error: float, freedom: float) -> float:
+    """The two-sided p of Student's test that the mean of a value is 0, at least `SMALLEST_P`; 0 / 0 counts as 0."""
+    from scipy import special  # noqa: PLC0415 - takes long to import
+
+    if value == 0:
+        return 1.0
+    return (
+        max(2 * float(special.stdtr(freedom, -abs(value) / standard_error)), SMALLEST_P)
+        if standard_error
+        else SMALLEST_P
+    )
+
+
 def smallest_p(clusters: int) -> float:
     """The smallest p that the test can give: two of the 2^c combinations are as extreme as all signs alike."""
     return min(1.0, 2 * 0.5**clusters)

@@ -256,12 +256,20 @@ def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
         InputError: The words, patterns or conventions of the runs differ.
     """
     scored = [pattern.name for pattern in runs[0].selection.patterns.scored]
+    # A suffix of the condition for each kind of verbs, if all runs have both kinds: they are never counted together.
+    apart = all(run.several is not None for run in runs)
+    kinds = {"one token": "", "several tokens": f", {SEVERAL}"} if apart else {"": ""}
+    keys = ("verbs",) if apart else ()
     if len(runs) == 1:
         return Contrast(
             "Do the patterns differ?",
             f"Patterns on the same triplets: {runs[0].model_name}. Difference of the repetition rates: first − second",
-            ("first", "second"),
-            {pair: ((runs[0], pair[0]), (runs[0], pair[1])) for pair in combinations(scored, 2)},
+            (*keys, "first", "second"),
+            {
+                ((kind,) if apart else ()) + pair: _sides([runs[0]] * 2, suffix, pair)
+                for kind, suffix in kinds.items()
+                for pair in combinations(scored, 2)
+            },
         )
     if len({run.model_name for run in runs}) > 1 or len({run.coreference for run in runs}) < len(runs):
         return None
@@ -280,15 +288,20 @@ def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
     return Contrast(
         "What is the target sentence about?",
         "Targets on the triplets of both runs. Difference of the repetition rates: first − second",
-        ("pattern", "first", "second"),
+        (*keys, "pattern", "first", "second"),
         {
-            (name, first.coreference, second.coreference): ((first, name), (second, name))
+            (*((kind,) if apart else ()), name, *(run.coreference for run in pair)): _sides(pair, suffix, (name, name))
+            for kind, suffix in kinds.items()
             for name in scored
-            for first, second in combinations(ordered, 2)
+            for pair in combinations(ordered, 2)
         },
         pl.concat(rates, how="diagonal"),
         [_targets_table(ordered, scored)],
     )
+
+
+def _sides(runs: "Sequence[ScoresRun]", suffix: str, splits: Sequence[str]) -> Any:
+    return tuple((run, f"{run.coreference}{suffix}", split) for run, split in zip(runs, splits, strict=True))
 
 
 def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Table:

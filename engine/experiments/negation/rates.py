@@ -14,9 +14,7 @@ import numpy as np
 import polars as pl
 
 from ...statistics.clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval
-from ...statistics.differences import crossed_interval
-from ...statistics.p_values import sign_flips
-from ...statistics.power import detectable
+from ...statistics.differences import paired_difference
 from .select import TOKENS
 
 SCORES_FILE, RATES_FILE = "scores.parquet", "rates.parquet"
@@ -135,8 +133,8 @@ def _detectable(scored: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
         both = scored[one].join(scored[other].select("triplet", other="repeated"), on="triplet", maintain_order="left")
         if both.is_empty():
             continue
-        first, second, pair, verb = (both[name].to_numpy() for name in ("repeated", "other", "pair", "verb"))
-        smallest = detectable(crossed_mean(first.astype(np.float64) - second, pair, verb))
+        sides = (both[name].to_numpy() for name in ("repeated", "other", "pair", "verb"))
+        smallest = paired_difference(*sides).detectable
         for pattern in (one, other):
             found[pattern] += [] if smallest is None else [100 * smallest]
     return {pattern: max(differences, default=None) for pattern, differences in found.items()}
@@ -155,8 +153,8 @@ def differences(scores: pl.LazyFrame, triplets: pl.LazyFrame, names: Sequence[st
     """One row for each ordered pair of patterns of scores.parquet: the difference of their repetition rates.
 
     Columns: first, second, n (triplets), difference (first - second), low, high (its 95 % interval; pairs and verbs are
-    clusters) in percentage points, p (by sign flips of pairs), and in how many triplets the verb is repeated in both,
-    only_first, only_second, neither.
+    clusters) in percentage points, p (that allows for both kinds), and in how many triplets the verb is repeated in
+    both, only_first, only_second, neither.
     """
     scored = _scored(scores, triplets, names)
     rows = [(first, second, *_difference(scored[first], scored[second])) for first, second in combinations(names, 2)]
@@ -183,8 +181,7 @@ def _difference(first: pl.DataFrame, second: pl.DataFrame) -> tuple[int | float 
     """Of two patterns that have the same triplets."""
     one, pair, verb = (first[name].to_numpy() for name in ("repeated", "pair", "verb"))
     other = second["repeated"].to_numpy()
-    ends = crossed_interval(one, other, pair, verb)
-    sums, _ = cluster_sums(one.astype(np.float64) - other.astype(np.float64), pair)
+    found = paired_difference(one, other, pair, verb)
     counts = [int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)]
-    low, high = (None if end is None else 100 * end for end in ends)
-    return (len(one), 100 * (counts[1] - counts[2]) / len(one), low, high, sign_flips(sums), *counts)
+    low, high = (None if end is None else 100 * end for end in (found.low, found.high))
+    return (len(one), 100 * (counts[1] - counts[2]) / len(one), low, high, found.p, *counts)

@@ -1,15 +1,19 @@
 """What a run means, in sentences: the verdict of section 3.5 of the paper, and the paragraph of methods.
 
-A model passes the test if its drops in the forbidden patterns are above its drops in the controls. A drop is above
-another here if their 95 % intervals do not overlap: those with pairs and verbs as clusters, which are the wider ones.
-That is stricter than the test of the difference in `compare`: the intervals of two patterns come from the same
-triplets.
+"Passing our test implies having strong drops for the CpTn and CnTp patterns", which are the forbidden ones, "and that
+these drops be greater than in the control pattern CpTv, and to a lesser extent in the CnTn pattern." The paper names no
+limit for a strong drop; it praises "a drop of over 50%", so that is the limit here. A model that meets this in some of
+the forbidden patterns passes in part, as roberta-base does in the paper.
+
+A drop is above 50, or above another one, if its 95 % interval is: the one with pairs and verbs as clusters, which is
+the wider one. That is stricter than the test of the difference in `compare`: the intervals of two patterns come from
+the same triplets.
 
 The paper claims this for its own patterns, and for targets about the same person. Elsewhere it claims nothing: if the
 target is about another person, a repetition stays natural, and a drop is not a sign of understanding.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -21,7 +25,10 @@ from .select import SEVERAL_TOKENS
 
 Row = Mapping[str, Any]
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
-_INTERVALS = "the 95 % intervals with pairs and verbs as clusters do not overlap."
+STRONG = 50.0
+"""Percentage points; a strong drop is above this."""
+_DECIDE = "The 95 % intervals with pairs and verbs as clusters decide."
+_ENDS = ("drop_low_two_way", "drop_high_two_way")
 _TARGET = {
     Coreference.PRONOUN: "refers to the person of the context sentence with a pronoun",
     Coreference.SAME_NAME: "repeats the name of the context sentence",
@@ -41,16 +48,38 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
         return _other_person(forbidden, coreference)
     if not forbidden or not controls:
         return "No verdict: the test (§3.5) compares forbidden patterns with controls, and this run does not have both."
-    if patterns.sha256 != load_patterns().sha256:
-        said = _below(forbidden, controls, _clearly_below) or _overlapping(forbidden, controls)
-        said = said or _all_above(forbidden, controls)
+    papers = patterns.sha256 == load_patterns().sha256
+    judged = [(row, *_judge(row, controls, strong=papers)) for row in forbidden]
+    met = [row for row, meets, _ in judged if meets]
+    failed, undecided = ([said for _, meets, said in judged if meets is state] for state in (False, None))
+    found = [*([_above(met, controls, strong=papers)] if met else []), *failed, *undecided]
+    said = f"{'; '.join(found)}. {_DECIDE}"
+    if not papers:
         return f"No verdict: the test (§3.5) is defined for the paper's patterns. {said[0].upper()}{said[1:]}"
-    if said := _below(forbidden, controls, _clearly_below):
-        return f"Does not pass the test (§3.5): {said}"
-    if said := _overlapping(forbidden, controls):
-        passes = "does not pass" if _below(forbidden, controls, _not_above) else "passes"
-        return f"Not decided (§3.5): {said} By the drops alone the model {passes}."
-    return f"Passes the test (§3.5): {_all_above(forbidden, controls)}"
+    if failed:
+        return f"{'Passes the test in part' if met else 'Does not pass the test'} (§3.5): {said}"
+    if undecided:
+        alone = [_at_its_drop(row) for row in controls]
+        passes = all(_judge(_at_its_drop(row), alone, strong=True)[0] for row in forbidden)
+        return f"Not decided (§3.5): {said} By the drops alone the model {'passes' if passes else 'does not pass'}."
+    return f"Passes the test (§3.5): {said}"
+
+
+def _judge(row: Row, controls: Sequence[Row], *, strong: bool) -> tuple[bool | None, str]:
+    """Whether the drop is above the controls, and strong if that is asked; and what is missing. None: not decided."""
+    low, high = _ends(row)
+    below = [control for control in controls if row["drop"] < control["drop"] and not _overlap(row, control)]
+    weak = strong and high is not None and high <= STRONG
+    if missing := [*([f"not above {STRONG:g}"] if weak else []), *([f"below {_and(below)}"] if below else [])]:
+        return False, f"the drop of {_drop(row)} is {' and '.join(missing)}"
+    near = [control for control in controls if _overlap(row, control)]
+    uncertain = [f"reaches below {STRONG:g}"] if strong and (low is None or low <= STRONG) else []
+    uncertain += [f"overlaps with the interval{'s' if len(near) > 1 else ''} of {_and(near)}"] if near else []
+    return (None, f"the interval of {_drop(row)} {' and '.join(uncertain)}") if uncertain else (True, "")
+
+
+def _at_its_drop(row: Row) -> Row:
+    return {"pattern": row["pattern"], "drop": row["drop"], **dict.fromkeys(_ENDS, row["drop"])}
 
 
 def told(rates: pl.DataFrame, patterns: PatternSet) -> str:
@@ -77,54 +106,25 @@ def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
     )
 
 
-def _all_above(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
+def _above(forbidden: Sequence[Row], controls: Sequence[Row], *, strong: bool) -> str:
     which = {1: "the control", 2: "both controls,"}.get(len(controls), "all controls,")
     drops = "drop of {} is" if len(forbidden) == 1 else "drops of {} are"
-    return f"the {drops.format(_and(forbidden))} above {which} {_and(controls)}; {_INTERVALS}"
-
-
-def _below(forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Row, Row], bool]) -> str:
-    """The forbidden patterns that fall short of controls by a test; empty if none does."""
-    parts = [f"{_drop(row)} is below {_and(own)}" for row, own in _which(forbidden, controls, test)]
-    return f"the drop of {'; the drop of '.join(parts)}; {_INTERVALS}" if parts else ""
-
-
-def _overlapping(forbidden: Sequence[Row], controls: Sequence[Row]) -> str:
-    """The pairs of a forbidden pattern and a control that the intervals do not separate; empty if there are none."""
-    parts = [
-        f"{_drop(row)} overlaps with the interval{'s' if len(own) > 1 else ''} of {_and(own)}"
-        for row, own in _which(forbidden, controls, _overlap)
-    ]
-    which = "the 95 % interval with pairs and verbs as clusters"
-    return f"{which} of {'; the interval of '.join(parts)}." if parts else ""
-
-
-def _which(
-    forbidden: Sequence[Row], controls: Sequence[Row], test: Callable[[Row, Row], bool]
-) -> Iterator[tuple[Row, list[Row]]]:
-    """Each forbidden pattern for which a test holds, with the controls for which it does."""
-    for row in forbidden:
-        if own := [control for control in controls if test(row, control)]:
-            yield row, own
-
-
-def _clearly_below(one: Row, other: Row) -> bool:
-    return not _overlap(one, other) and bool(one["drop"] < other["drop"])
-
-
-def _not_above(one: Row, other: Row) -> bool:
-    return bool(one["drop"] <= other["drop"])
+    limit = f"{STRONG:g} and above " if strong else ""
+    return f"the {drops.format(_and(forbidden))} above {limit}{which} {_and(controls)}"
 
 
 def _overlap(one: Row, other: Row) -> bool:
     """Whether two intervals have a point in common. A missing interval counts as the whole range."""
     (low, high), (other_low, other_high) = _ends(one), _ends(other)
-    return None in (low, high, other_low, other_high) or bool(low <= other_high and other_low <= high)
+    if low is None or high is None or other_low is None or other_high is None:
+        return True
+    return low <= other_high and other_low <= high
 
 
-def _ends(row: Row) -> tuple[Any, Any]:
+def _ends(row: Row) -> tuple[float | None, float | None]:
     """The interval that decides: with pairs and verbs as clusters."""
-    return row["drop_low_two_way"], row["drop_high_two_way"]
+    low, high = (row[name] for name in _ENDS)
+    return low, high
 
 
 def _drop(row: Row) -> str:
@@ -133,7 +133,9 @@ def _drop(row: Row) -> str:
 
 def _with_interval(row: Row) -> str:
     low, high = _ends(row)
-    return _drop(row) if low is None else f"{row['pattern']} ({row['drop']:.1f}, from {low:.1f} to {high:.1f})"
+    if low is None or high is None:
+        return _drop(row)
+    return f"{row['pattern']} ({row['drop']:.1f}, from {low:.1f} to {high:.1f})"
 
 
 def _and(rows: Sequence[Row]) -> str:
@@ -176,13 +178,19 @@ def _several(summary: Mapping[str, Any]) -> str:
 
 def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """What was scored, and the drops."""
-    rows, names = {row["pattern"]: row for row in rates.to_dicts()}, [pattern.name for pattern in patterns.scored]
-    drops = []
-    for row in (rows[name] for name in names if name in rows and rows[name]["drop"] is not None):
-        low, high = _ends(row)
-        drops.append(f"{row['pattern']} {row['drop']:.1f}{'' if low is None else f' [{low:.1f}, {high:.1f}]'}")
+    rows = {row["pattern"]: row for row in rates.to_dicts()}
+    drops = [
+        f"{pattern.name} {row['drop']:.1f}{_interval(row['drop_low_two_way'], row['drop_high_two_way'])}"
+        for pattern in patterns.scored
+        if (row := rows.get(pattern.name)) is not None and row["drop"] is not None
+    ]
     return (
-        f"Each triplet was scored in the patterns {', '.join(names)}. The drops (100 minus the repetition rate, in "
-        "percentage points, with 95 % intervals for which pairs and verbs are clusters) are: "
+        f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
+        "(100 minus the repetition rate, in percentage points, with 95 % intervals for which pairs and verbs are "
+        "clusters) are: "
         f"{', '.join(drops)}."
     )
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"

@@ -23,7 +23,6 @@ from ...basics.printable import counted
 from ...experiments.summary import paired
 from ...library.run import Contrast, Run
 from ...library.shown import Shown
-from ...statistics.differences import crossed_interval
 from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
 from .estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
@@ -37,8 +36,7 @@ _FIGURES = {
     "difference": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
-    "low_two_way": pl.Float64,
-    "high_two_way": pl.Float64,
+    "crossed": pl.Int64,
     "unit": pl.String,
     "detectable": pl.Float64,
     "p": pl.Float64,
@@ -94,13 +92,13 @@ def compare(*runs: Run | str | Path) -> Comparison:
 
 
 def _of_contrast(own: Contrast, clusters: str) -> Comparison:
-    runs = {id(run): run for side in own.sides.values() for run, _ in side}
+    runs = {id(run): run for side in own.sides.values() for run, *_ in side}
     outcomes = {number: outcomes_of(run, GROUP) for number, run in runs.items()}
 
-    def of_split(run: Run, split: str) -> pl.DataFrame:
-        return outcomes[id(run)].filter(pl.col("split") == split)
+    def of_side(run: Run, condition: str, split: str) -> pl.DataFrame:
+        return outcomes[id(run)].filter(condition=condition, split=split)
 
-    sides = {key: (of_split(*first), of_split(*second)) for key, (first, second) in own.sides.items()}
+    sides = {key: (of_side(*first), of_side(*second)) for key, (first, second) in own.sides.items()}
     frame = differences_frame(sides, own.keys)
     return Comparison(frame, differences_table(own.title, frame, own.keys, clusters), own.rates, own.before)
 
@@ -138,10 +136,10 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
 def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
     """A row for each two sides with common items.
 
-    Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), that with both kinds of
-    clusters (low_two_way, high_two_way; null where there is one kind), unit (percentage points where all outcomes are 0
-    or 1), detectable (the smallest true difference that is found with a power of 80 %), p, p_holm, tests (the number of
-    tests that p_holm is corrected for).
+    Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many
+    clusters of a second kind interval and p allow for, too; null where there is one kind), unit (percentage points
+    where all outcomes are 0 or 1), detectable (the smallest true difference that is found with a power of 80 %), p,
+    p_holm, tests (the number of tests that p_holm is corrected for).
     """
     rows = []
     for key, (first, second) in sides.items():
@@ -162,14 +160,13 @@ def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
     yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in values)
     if yes_or_no:
         values = [value.cast(pl.Boolean) for value in values]
-    found = paired(values[0], values[1], both["cluster"])
-    ends: tuple[float | None, ...] = (found.low, found.high, None, None)
-    if both["crossed"].null_count() == 0 and found.clusters < found.n:
-        numbers = [both[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("cluster", "crossed")]
-        ends = (*ends[:2], *crossed_interval(values[0].to_numpy(), values[1].to_numpy(), *numbers))
+    crossed = both["crossed"] if both["crossed"].null_count() == 0 and both["cluster"].n_unique() < len(both) else None
+    found = paired(values[0], values[1], both["cluster"], crossed)
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
-    figures = [None if figure is None else scale * figure for figure in (found.value, *ends, found.detectable)]
-    return found.n, found.clusters, *figures[:5], unit, figures[5], found.p
+    figures = (found.value, found.low, found.high, found.detectable)
+    value, low, high, finds = (None if figure is None else scale * figure for figure in figures)
+    others = None if crossed is None else crossed.n_unique()
+    return found.n, found.clusters, value, low, high, others, unit, finds, found.p
 
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
@@ -219,23 +216,19 @@ def _notes(frame: pl.DataFrame, constant: Sequence[str], clusters: str) -> list[
     notes = [f"all rows: {', '.join(str(first[key]) for key in constant)}"] if constant else []
     n = f"{frame['n'][0]:,} items, " if frame["n"].n_unique() == 1 else ""
     range_ = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-    smallest = smallest_p(fewest)
+    smallest, crossed = smallest_p(fewest), frame["crossed"].null_count() < len(frame)
+    tests = ", of verbs, and by Student's test for both; the largest one" if crossed else ""
     notes += [
         f"{n}clusters: {range_} {clusters}",
         f"difference [95 % interval]: in {_PERCENTAGE_POINTS}, other numbers with three decimals in their own unit",
         "finds: the smallest true difference that this test finds with a power of 80 % (5 %, two-sided)",
-        f"p: by sign flips of clusters; p (Holm): corrected for {counted(first['tests'], 'test')}; "
+        f"p: by sign flips of clusters{tests}; p (Holm): corrected for {counted(first['tests'], 'test')}; "
         + (
             f"{fewest} clusters cannot give a p below {smallest:.2g}"
             if smallest > SMALLEST_P
             else f"a p below {SMALLEST_P:.0e} is given as {SMALLEST_P:.0e}"
         ),
     ]
-    crossed = frame.drop_nulls("low_two_way")
-    if not crossed.is_empty():
-        open_ = crossed.filter((pl.col("low_two_way") <= 0) & (pl.col("high_two_way") >= 0))
-        notes.append(
-            f"with verbs as clusters too, {len(open_)} of {len(crossed)} intervals include 0 "
-            "(low_two_way and high_two_way in JSON and CSV)"
-        )
+    if crossed:
+        notes.append("interval, finds and p allow for verbs as clusters too")
     return notes

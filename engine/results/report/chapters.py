@@ -323,8 +323,7 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
     if not 0 < len(points) <= _MOST_ROWS:
         return []
     keys = [name for name in GROUP if points[name].n_unique() > 1] or ["split"]
-    end = "_two_way" if points["low_two_way"].null_count() == 0 else ""
-    named = points.with_columns(what=pl.concat_str(keys, separator=" "), low=f"low{end}", high=f"high{end}")
+    named = points.with_columns(what=pl.concat_str(keys, separator=" "))
     axis = f"{first} − {second} (percentage points)"
     plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
     alt = f"A point for each difference of {first} and {second}, with its interval."

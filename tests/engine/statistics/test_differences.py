@@ -13,8 +13,10 @@ from negengine.engine.statistics.clusters import (
     proportion_interval,
     student_interval,
 )
-from negengine.engine.statistics.differences import combined, crossed_interval, paired_difference, unpaired_difference
+from negengine.engine.statistics.differences import combined, paired_difference, unpaired_difference
 from negengine.engine.statistics.intervals import proportion
+from negengine.engine.statistics.p_values import sign_flips
+from negengine.engine.statistics.power import detectable
 from scipy import stats
 
 
@@ -154,7 +156,7 @@ def test_a_clustered_difference_has_the_interval_of_the_formulas(seed):
     assert (found.low, found.high) == pytest.approx(from_the_ends(*map(with_ends, sides), correlation))
     assert found.value == pytest.approx(first.mean() - second.mean())
     # Each item has a verb of its own, so verbs add nothing to what pairs explain.
-    assert crossed_interval(first, second, labels, np.arange(90)) == pytest.approx((found.low, found.high))
+    assert ends(paired_difference(first, second, labels, np.arange(90))) == pytest.approx(ends(found))
     same = np.full(90, bool(seed % 2))  # a side that does not vary has no correlation
     side = clustered_mean(*cluster_sums(same, labels))
     constant = paired_difference(same, second, labels)
@@ -171,12 +173,31 @@ def test_a_crossed_difference_has_the_interval_of_the_formulas():
     correlation = (one.variance + other.variance - both.variance) / 2 / (one.variance * other.variance) ** 0.5
     assert 0.1 < correlation < 1
     wanted = from_the_ends(with_ends(one), with_ends(other), correlation)
-    assert crossed_interval(first, second, pairs, verbs) == pytest.approx(wanted)
-    numbers = crossed_interval(first.astype(float), second.astype(float), pairs, verbs)
-    assert numbers == student_interval(both)
-    low, high = crossed_interval(first | ~first, first | ~first, pairs, verbs)
-    assert low == pytest.approx(-high)
-    assert 0.2 < high < 0.35  # none of ten verbs has an upper bound of 31 %
+    found = paired_difference(first, second, pairs, verbs)
+    assert (found.low, found.high) == pytest.approx(wanted)
+    # p and what is found are those of the test that finds least: by pairs, by verbs, and by Student's with both.
+    differences = first.astype(float) - second
+    flips = [sign_flips(cluster_sums(differences, kind)[0]) for kind in (pairs, verbs)]
+    assert found.p == pytest.approx(max(*flips, 2 * stats.t.sf(abs(both.value) / both.standard_error, both.freedom)))
+    assert found.detectable == pytest.approx(detectable(both, differences))
+    numbers = paired_difference(first.astype(float), second.astype(float), pairs, verbs)
+    assert (numbers.low, numbers.high) == student_interval(both)
+    same = paired_difference(first | ~first, first | ~first, pairs, verbs)
+    assert (same.low, same.p, same.detectable) == (pytest.approx(-same.high), 1.0, None)
+    assert 0.2 < same.high < 0.35  # none of ten verbs has an upper bound of 31 %
+
+
+def test_where_verbs_decide_a_difference_by_chance_is_rarely_significant():
+    """Two outcomes of one rate, each decided by the verb alone: 60 pairs with 20 of 30 verbs, 200 samples."""
+    random, pairs = np.random.default_rng(3), np.repeat(np.arange(60), 20)
+    significant = {"pairs": 0, "pairs and verbs": 0}
+    for _ in range(200):
+        verbs = random.integers(0, 30, 1_200)
+        one, other = (random.normal(size=30)[verbs] + random.normal(size=1_200) > 0 for _ in range(2))
+        significant["pairs"] += paired_difference(one, other, pairs).p < 0.05
+        significant["pairs and verbs"] += paired_difference(one, other, pairs, verbs).p < 0.05
+    assert significant["pairs"] > 60
+    assert significant["pairs and verbs"] <= 18  # 5 % and two standard errors and a half
 
 
 # ---------------------------------------------------------------- two groups
@@ -200,13 +221,12 @@ def variances(first, second, clusters):
     for values, labels in zip((first, second), clusters, strict=True):
         own = {}
         for value, label in zip(values, labels, strict=True):
-            own[label] = own.get(label, 0.0) + (value - np.mean(values)) / len(values)
+            corrected = len(values) * math.sqrt(1 - np.count_nonzero(labels == label) / len(values))
+            own[label] = own.get(label, 0.0) + (value - np.mean(values)) / corrected
         influences.append(own)
     one, other = influences
-    k = len({**one, **other})
     shared = math.fsum(one[label] * other[label] for label in one if label in other)
-    found = [len(own) / (len(own) - 1) * math.fsum(x**2 for x in own.values()) for own in influences]
-    return *found, k / (k - 1) * shared
+    return *(math.fsum(x**2 for x in own.values()) for own in influences), shared
 
 
 @pytest.mark.parametrize("kind", ["the same", "others", "some"])

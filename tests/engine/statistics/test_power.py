@@ -4,18 +4,32 @@ import numpy as np
 import pytest
 from negengine.engine.statistics.clusters import clustered_mean, proportion_interval
 from negengine.engine.statistics.differences import paired_difference
+from negengine.engine.statistics.p_values import sign_flips
 from negengine.engine.statistics.power import clusters_needed, detectable
 from scipy import stats
 
 
+def found_by(sums, size=1):
+    sums = np.array(sums)
+    return detectable(clustered_mean(sums, np.full(len(sums), size)), sums)
+
+
 def test_the_detectable_difference_by_hand():
     # Ten clusters of one, 1 and 3 in turn: variance 10/9 · 10 / 100 = 1/9; t(9) has the quantiles 2.262157, 0.883404.
-    mean = clustered_mean(np.array([1.0, 3.0] * 5), np.ones(10, int))
-    assert detectable(mean) == pytest.approx((2.262157 + 0.883404) / 3, abs=1e-6)
+    assert found_by([1.0, 3.0] * 5) == pytest.approx((2.262157 + 0.883404) / 3, abs=1e-6)
     # All signs of five clusters alike have p = 2 / 2⁵ = 0.0625; and what does not vary does not tell what it can find.
-    assert detectable(clustered_mean(np.array([1, 2, 1, 2, 1]), np.full(5, 3))) is None
-    assert detectable(clustered_mean(np.array([1, 2, 1, 2, 1, 2]), np.full(6, 3))) is not None
-    assert detectable(clustered_mean(np.full(30, 2), np.full(30, 4))) is None
+    assert found_by([1.0, 2, 1, 2, 1], 3) is None
+    assert found_by([1.0, 2, 1, 2, 1, 2], 3) is not None
+    assert found_by([2.0] * 30, 4) is None
+
+
+@pytest.mark.parametrize(("items", "differing"), [(300, 1), (300, 5), (1000, 3)])
+def test_where_few_items_differ_the_detectable_difference_is_found_in_four_of_five_samples(items, differing):
+    """Items that differ do so in one direction, which is the best case: six are needed for a p below 5 %."""
+    smallest = found_by([1.0] * differing + [0.0] * (items - differing))
+    found = np.random.default_rng(4).random((400, items)) < smallest
+    shares = np.mean([sign_flips(sums) <= 0.05 for sums in found.astype(float)])
+    assert shares == pytest.approx(0.8, abs=0.06)  # three standard errors
 
 
 def test_a_detectable_difference_is_found_in_about_four_of_five_samples():

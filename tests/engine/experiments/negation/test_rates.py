@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.experiments.negation.rates import rates
 from negengine.engine.statistics.clusters import clustered_mean, crossed_mean, proportion_interval
-from negengine.engine.statistics.power import detectable
+from negengine.engine.statistics.differences import paired_difference
 
 TRIPLETS = pl.LazyFrame(
     {
@@ -83,7 +83,7 @@ def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_s
     triplets = pl.LazyFrame({"triplet": range(len(pair)), "name": pair, "profession": "x", "verb": verb})
     table = rates(scores(**own), triplets, [*own], selecting)
     others = [name for name in own if name not in {"p2", selecting}]
-    wanted = [detectable(crossed_mean((own[name] - own["p2"]).astype(float), pair, verb)) for name in others]
+    wanted = [paired_difference(own[name] > 0, own["p2"] > 0, pair, verb).detectable for name in others]
     known = [100 * value for value in wanted if value is not None]
     assert row(table, "p2")["detectable"] == (pytest.approx(max(known)) if known else None)
     assert (pairs == 5) == (not known)

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from negengine.engine.experiments.negation.negation_runs import ScoresRun
 from negengine.engine.library.run import Run
+from negengine.engine.statistics.p_values import sign_flips
 from scipy import stats
 from sealed_documents import reseal
 
@@ -57,22 +58,27 @@ def flipped(sums):
 def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
     """Against a plain loop."""
     run = runs["pronoun"]
-    pairs = {row["triplet"]: (row["name"], row["profession"]) for row in run.selection.triplets.iter_rows(named=True)}
+    triplets = run.selection.triplets
+    pairs = {row["triplet"]: (row["name"], row["profession"]) for row in triplets.iter_rows(named=True)}
+    verbs = dict(triplets.select("triplet", "verb").iter_rows())
     repeated = {(row["triplet"], row["pattern"]): row["repeated"] for row in run.items.iter_rows(named=True)}
     found = ng.compare(run).frame
     assert len(found) == 6
     for row in found.iter_rows(named=True):
-        sums = dict.fromkeys(pairs.values(), 0)
+        sums, by_verb = dict.fromkeys(pairs.values(), 0), dict.fromkeys(verbs.values(), 0)
         for triplet, pair in pairs.items():
-            sums[pair] += int(repeated[triplet, row["first"]]) - int(repeated[triplet, row["second"]])
-        assert (row["n"], row["clusters"], row["tests"]) == (len(pairs), 12, 6)
+            difference = int(repeated[triplet, row["first"]]) - int(repeated[triplet, row["second"]])
+            sums[pair] += difference
+            by_verb[verbs[triplet]] += difference
+        assert (row["n"], row["clusters"], row["crossed"], row["tests"]) == (len(pairs), 12, len(by_verb), 6)
         assert (row["difference"], row["unit"]) == (
             pytest.approx(100 * sum(sums.values()) / len(pairs)),
             "percentage points",
         )
-        assert row["p"] == pytest.approx(flipped(list(sums.values())))
-        for end in ("", "_two_way"):
-            assert row[f"low{end}"] <= row["difference"] <= row[f"high{end}"]
+        # Never below the p of either kind of clusters alone.
+        by_both = sign_flips(np.array(list(by_verb.values())))
+        assert row["p"] >= max(flipped(list(sums.values())), by_both) * (1 - 1e-9)
+        assert row["low"] <= row["difference"] <= row["high"]
     assert (found["p_holm"] >= found["p"]).all()
     text = " ".join(str(ng.compare(run)).split())
     for said in (
@@ -81,7 +87,8 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
         "clusters: 12 [NAME, PROF] pairs",
         "corrected for 6 tests; 12 clusters cannot give a p below 0.00049",
         "finds: the smallest true difference that this test finds with a power of 80 %",
-        "with verbs as clusters too, ",
+        "p: by sign flips of clusters, of verbs, and by Student's test for both; the largest one",
+        "interval, finds and p allow for verbs as clusters too",
     ):
         assert said in text
 
@@ -120,7 +127,8 @@ def test_two_models_are_compared_on_what_both_have(runs):
     rows = {row["split"]: row for row in found.document()["tests"]}
     assert {row["n"] for row in rows.values()} == {own["item"].n_unique() - 5}
     by_pair = kept.filter(split="CpTn").group_by("cluster").agg(sum=(2 * pl.col("value") - 1).sum(), n=pl.len())
-    p = flipped(by_pair["sum"].to_list())
+    p = rows["CpTn"]["p"]
+    assert p >= flipped(by_pair["sum"].to_list())
     assert {name: rows["CpTn"][name] for name in ("difference", "p", "p_holm")} == pytest.approx(
         {"difference": 100 * by_pair["sum"].sum() / by_pair["n"].sum(), "p": p, "p_holm": min(1, 5 * p)}
     )
@@ -172,3 +180,15 @@ def test_what_cannot_be_compared_is_told_before_items_are_read(runs, selected_ru
     for given, message in refused:
         with pytest.raises(ng.InputError, match=message):
             ng.compare(*given)
+
+
+def test_verbs_of_one_token_and_of_several_are_never_counted_together(whole_words_run):
+    frame, run = ng.compare(whole_words_run).frame, ng.open(whole_words_run)
+    assert frame.columns[:3] == ["verbs", "first", "second"]
+    apart = {"one token": run.rates, "several tokens": run.token_rates.filter(tokens="several")}
+    for kind, rates in apart.items():
+        rate, own = dict(rates.select("pattern", "repetition_rate").iter_rows()), frame.filter(verbs=kind)
+        assert own["n"].unique().to_list() == [rates["n"][0]]
+        for first, second, difference in own.select("first", "second", "difference").iter_rows():
+            assert difference == pytest.approx(rate[first] - rate[second])
+    assert frame["tests"].unique().to_list() == [len(frame)]  # one family
