@@ -182,8 +182,14 @@ def test_what_cannot_be_compared_is_told_before_items_are_read(runs, selected_ru
             ng.compare(*given)
 
 
-def test_verbs_of_one_token_and_of_several_are_never_counted_together(whole_words_run):
-    frame, run = ng.compare(whole_words_run).frame, ng.open(whole_words_run)
+def test_verbs_of_one_token_and_of_several_are_never_counted_together(model, small_lexicon, tmp_path):
+    words = shutil.copytree(small_lexicon, tmp_path / "words")
+    with (words / "verbs.txt").open("a") as verbs:
+        verbs.write("beware\nrustle\nabdicate\n")
+    run = ng.score(
+        ng.select(model, lexicon=words, verbs="whole-words", output=tmp_path / "run", progress=False), progress=False
+    )
+    frame = ng.compare(run).frame
     assert frame.columns[:3] == ["verbs", "first", "second"]
     apart = {"one token": run.rates, "several tokens": run.token_rates.filter(tokens="several")}
     for kind, rates in apart.items():
