@@ -200,7 +200,14 @@ def verify(
             min=0, metavar="N", help="Decide N items of each kind again, one by one, in fp32 (default: 300; 0: none)."
         ),
     ] = None,
-    seed: options.Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Seed for the choice of these items (default: a new one, which is printed).",
+        ),
+    ] = None,
     model: options.MovedModel = None,
     lexicon: Annotated[
         Path | None,

@@ -1,5 +1,6 @@
 """`ng.verify`: a run or a model compared with what it should hold. Nothing in its folder is changed."""
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ def verify(
     target: str | Path | Run,
     *,
     sample: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     model: str | Path | None = None,
     lexicon: str | Path | None = None,
     torch: str | None = None,
@@ -43,7 +44,8 @@ def verify(
         target: A run, its folder, an exported folder, or the name of an exported model.
         sample: How many items of each kind, or how many sentences, are decided again, one by one, by the reference
             model in fp32; 0 for none. By default 300, if the model of the run is found.
-        seed: Seed for the choice of these items.
+        seed: Seed for the choice of these items. By default the operating system gives one, so that nobody can know
+            beforehand which items are drawn; the result names it.
         model: The folder of the run's model, if it was moved.
         lexicon: The word lists of a selection, if they were moved.
         torch: The checkpoint of the model: PyTorch decides the same items, too.
@@ -57,14 +59,18 @@ def verify(
     """
     if sample is not None and sample < 0:
         raise InputError(f"--sample {sample}: must be 0 or more")
-    if seed < 0:
+    if seed is not None and seed < 0:
         raise InputError(f"--seed {seed}: must be 0 or more")
+    seed = secrets.randbelow(2**32) if seed is None else seed
     folder = target.folder if isinstance(target, Run) else Path(target)
     if (folder / RUN_FILE).exists():
-        return _verify_run(folder, _Asked(sample, seed, model, None if lexicon is None else Path(lexicon), torch))
-    if model is not None or lexicon is not None:
+        found = _verify_run(folder, _Asked(sample, seed, model, None if lexicon is None else Path(lexicon), torch))
+    elif model is not None or lexicon is not None:
         raise InputError(f"{folder} is not a run: --model and --lexicon are for runs")
-    return verify_model(folder, SAMPLE if sample is None else sample, seed, torch)
+    else:
+        found = verify_model(folder, SAMPLE if sample is None else sample, seed, torch)
+    drawn = [] if sample == 0 else [f"the samples were drawn with --seed {seed}"]
+    return replace(found, notes=[*found.notes, *drawn])
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Items decided again, one by one: a lie that everything else agrees with is found by a sample of all items."""
 
+import re
 import shutil
 from dataclasses import replace
 
@@ -40,6 +41,15 @@ def test_all_items_of_a_run_agree_and_a_seed_draws_the_same_sample(scored, verif
     assert check(one, "score", ITEMS).n == 5
     assert one.frame.equals(same.frame)
     assert not other.damage
+
+
+def test_nobody_knows_the_sample_beforehand_and_its_seed_is_named(scored, verify):
+    found = [verify(scored, sample=5) for _ in range(2)]
+    seeds = [int(re.fullmatch(r"the samples were drawn with --seed (\d+)", run.notes[-1])[1]) for run in found]
+    assert seeds[0] != seeds[1]
+    again = verify(scored, sample=5, seed=seeds[0])
+    assert (again.notes, again.frame.equals(found[0].frame)) == (found[0].notes, True)
+    assert verify(scored, sample=0).notes == []
 
 
 def test_scores_that_agree_with_everything_but_the_model_are_found(scored, verify):
