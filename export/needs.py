@@ -8,6 +8,7 @@ import numpy as np
 import psutil
 
 from ..engine.basics.errors import InputError
+from ..engine.basics.limits import control_groups
 from .checkpoint import Checkpoint, Source
 from .checkpoint_files import weights_of
 from .samples import USUAL
@@ -81,16 +82,11 @@ def free_disk(folder: Path) -> float:
 def _free_in_control_group() -> float:
     """What the limits of containers and cluster jobs leave (Linux, control groups version 2)."""
     free = float("inf")
-    with suppress(OSError, ValueError, IndexError):
-        own = Path("/proc/self/cgroup").read_text().splitlines()[-1].rpartition(":")[2]
-        group = Path("/sys/fs/cgroup") / own.strip("/")
-        for level in (group, *group.parents):
-            limit = level / "memory.max"
-            if limit.is_file() and (text := limit.read_text().strip()) != "max":
-                used = int((level / "memory.current").read_text())
-                # What only caches files can be taken back at any time.
-                cached = dict(line.split() for line in (level / "memory.stat").read_text().splitlines())
-                free = min(free, int(text) - used + int(cached.get("inactive_file", 0)))
-            if level == Path("/sys/fs/cgroup"):
-                break
+    for level in control_groups():
+        with suppress(OSError, ValueError):
+            limit = (level / "memory.max").read_text().strip()
+            used = int((level / "memory.current").read_text())
+            # What only caches files can be taken back at any time.
+            cached = dict(line.split() for line in (level / "memory.stat").read_text().splitlines())
+            free = min(free, int(limit) - used + int(cached.get("inactive_file", 0)))  # `max` is no number: no limit
     return free

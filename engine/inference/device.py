@@ -16,6 +16,7 @@ from typing import Any
 import onnxruntime as ort
 
 from ..basics.errors import InputError
+from ..basics.limits import cpu_quota
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ def missing_for_cuda() -> str | None:
 
 def cpu_threads() -> int:
     """Cores that this process may use: fewer than the machine has, inside a container or a batch job."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, int(min(cores, cpu_quota())))
 
 
 _LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"

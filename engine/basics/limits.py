@@ -1,0 +1,32 @@
+"""What the limits of containers and cluster jobs leave to this process (Linux control groups)."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+CONTROL_GROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+
+def control_groups() -> Iterator[Path]:
+    """The folder of this process's control group (version 2), and of each group that it is in; none elsewhere."""
+    with suppress(OSError, IndexError):
+        own = OWN_GROUPS.read_text().splitlines()[-1].rpartition(":")[2]
+        group = CONTROL_GROUPS / own.strip("/")
+        for level in (group, *group.parents):
+            yield level
+            if level == CONTROL_GROUPS:
+                return
+
+
+def cpu_quota() -> float:
+    """How many CPUs' time this process may use: a container's `--cpus`, a pod's limit; infinite without one."""
+    quotas = [float("inf")]
+    for level in control_groups():
+        with suppress(OSError, ValueError):
+            quota, period = (level / "cpu.max").read_text().split()
+            quotas.append(int(quota) / int(period))  # `max` is no number: no limit
+    with suppress(OSError, ValueError, ZeroDivisionError):  # version 1, as a container sees its own group
+        quota, period = ((CONTROL_GROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        if int(quota) > 0:
+            quotas.append(int(quota) / int(period))
+    return min(quotas)

@@ -1,0 +1,32 @@
+import pytest
+from negengine.engine.basics import limits
+from negengine.engine.inference.device import cpu_threads
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({}, float("inf")),
+        ({"cpu.max": "max 100000"}, float("inf")),
+        ({"cpu.max": "250000 100000"}, 2.5),
+        ({"a/b/cpu.max": "max 100000", "a/cpu.max": "50000 100000", "cpu.max": "800000 100000"}, 0.5),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, float("inf")),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3.0),
+        ({"cpu.max": "nonsense"}, float("inf")),
+    ],
+)
+def test_the_smallest_limit_of_a_container_counts(files, quota, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(limits, "OWN_GROUPS", tmp_path / "own")
+    (tmp_path / "own").write_text("1:cpu:/elsewhere\n0::/a/b\n")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert limits.cpu_quota() == quota
+    if quota <= 1:
+        assert cpu_threads() == 1
+
+
+def test_elsewhere_there_is_no_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "OWN_GROUPS", tmp_path / "none")
+    assert list(limits.control_groups()) == []
