@@ -124,6 +124,7 @@ def _write(
     staged = staged_in(workspace)
     say(f"loading {source.name}")
     checkpoint = load(source, task.head)
+    checkpoint.refuse_tokens_without_rows()
     task.check(checkpoint)
     if (compared := needs.longest_that_fits(checkpoint)) < checkpoint.longest:
         say(f"memory suffices to compare inputs of {compared:,} tokens: longer ones will be refused")

@@ -129,10 +129,8 @@ def _input(source: Source, config: PretrainedConfig, head: Head) -> str:
 def _tokenizer(source: Source, config: PretrainedConfig, task: Task) -> str:
     tokenizer = load_tokenizer(source, task.head)
     checkpoint = Checkpoint(source, config, tokenizer, is_causal=task.head.is_decoder)
+    checkpoint.refuse_tokens_without_rows()
     task.check(checkpoint)
-    largest = max(int(sample.ids.max()) for sample in task.samples(checkpoint, False))
-    if largest >= checkpoint.vocabulary:
-        raise InputError(f"it gives token {largest:,}, and the model has {checkpoint.vocabulary:,}")
     mask = f", mask {tokenizer.mask_token} ({tokenizer.mask_token_id})" if task.head.fills_masks else ""
     return f"{kind_of(tokenizer)}, {len(tokenizer):,} tokens{mask}"
 

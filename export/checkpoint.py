@@ -28,6 +28,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.basics.choices import Task
 from ..engine.basics.errors import InputError, first_line
+from ..engine.basics.printable import counted
 from ..engine.basics.reading import file_sha256, parse_json, paths_in, read_regular
 from .families import LONGEST_COMPARED, family_of, longest_of, padding_id
 from .quiet import quiet
@@ -102,6 +103,16 @@ class Checkpoint:
     @property
     def vocabulary(self) -> int:
         return int(self.config.vocab_size)
+
+    def refuse_tokens_without_rows(self) -> None:
+        """Raise InputError if the tokenizer has tokens, such as added ones, that the model has no embedding for."""
+        tokens = self.tokenizer.get_vocab()
+        if beyond := sorted(token for token, number in tokens.items() if number >= self.vocabulary):
+            raise InputError(
+                f"{self.name}: the model has {self.vocabulary:,} rows of embeddings, and its tokenizer has "
+                f"{counted(len(beyond), 'token')} beyond them, such as {beyond[0]!r}: resize the embeddings "
+                f"(`model.resize_token_embeddings({max(tokens.values()) + 1})`), or save the tokenizer without them"
+            )
 
     @property
     def longest(self) -> int:

@@ -7,7 +7,9 @@ dropped, and a text with words there is refused. The space before the mask belon
 those that it puts behind are dropped, as the text goes on.
 """
 
+import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -230,12 +232,15 @@ class MaskTokenizer:
     def _special_tokens(self) -> set[int]:
         return {token_id for token_id, token in self.backend.get_added_tokens_decoder().items() if token.special}
 
-    @property
+    @cached_property
     def unknown_id(self) -> int | None:
         """The id that stands for text that the vocabulary cannot express; None where there is none."""
-        unknown = getattr(self.backend.model, "unk_token", None) or "<unk>"  # Unigram does not tell its own
-        token_id: int | None = self.backend.token_to_id(unknown)
-        return token_id
+        if unknown := getattr(self.backend.model, "unk_token", None):
+            token_id: int | None = self.backend.token_to_id(unknown)
+            return token_id
+        # A Unigram model tells its own nowhere but in the file: it is `<unk>` in ALBERT, and `[UNK]` in DeBERTa.
+        found = re.search(r'"unk_id":\s*(\d+)', self.backend.to_str())
+        return int(found[1]) if found else None
 
 
 def _last_token(encoding: Encoding, first: int, start: int, stop: int) -> int | None:

@@ -21,6 +21,7 @@ from random_checkpoints import save
 from safetensors.torch import load_file
 from transformers import (
     AutoModelForSequenceClassification,
+    AutoTokenizer,
     BertConfig,
     BertModel,
     FNetConfig,
@@ -81,6 +82,13 @@ def a_pipe(name):
     return replace
 
 
+def with_a_token(copy):
+    tokenizer = AutoTokenizer.from_pretrained(copy)
+    changed(CONFIG, vocab_size=len(tokenizer))(copy)
+    tokenizer.add_tokens(["smurfing"])
+    tokenizer.save_pretrained(copy)
+
+
 def an_encoder(copy):
     BertModel(BertConfig.from_pretrained(copy)).save_pretrained(copy)
 
@@ -123,9 +131,9 @@ WRONG = {  # what is wrong → what is done to the checkpoint, what an export sa
     "no weights": (without(WEIGHTS), "(no files of|has no safetensors) weights", "weights"),
     "pickled weights": (pickled, "has no safetensors weights; --allow-pickle reads pickled ones", "weights"),
     "no mask": (without_mask, "its tokenizer has no mask token: a masked language model is needed", "tokenizer"),
-    "a small vocabulary": (
-        changed(CONFIG, vocab_size=60),
-        "gives token .* the model has 60|in loading state_dict",
+    "an added token": (
+        with_a_token,
+        r"model has 159 rows .* 1 token beyond them, such as 'smurfing': .*resize_token_embeddings\(160\)",
         "tokenizer",
     ),
     "10**9 layers": (changed(CONFIG, num_hidden_layers=10**9), "says num_hidden_layers 1000000000", "input"),

@@ -194,7 +194,7 @@ def opened_lists(
 
 ROUNDING = 1e-4  # natural logarithms
 _OTHER = ": bad"
-_KEPT = (LIKELIHOOD, PER_TOKEN)
+_KEPT = (LIKELIHOOD, PER_TOKEN, "tokens")
 
 
 def with_verdicts(items: pl.DataFrame) -> pl.DataFrame:
@@ -233,10 +233,11 @@ def refuse_incomplete(stimuli: Stimuli, columns: Columns, check: Check) -> None:
 
 
 def _verdicts(counts: pl.Expr) -> list[pl.Expr]:
-    difference, by_token = (pl.col(name) - pl.col(name + _OTHER) for name in _KEPT)
+    difference, by_token = (pl.col(name) - pl.col(name + _OTHER) for name in (LIKELIHOOD, PER_TOKEN))
+    fewer = pl.min_horizontal("tokens", "tokens" + _OTHER)  # what rounding moves is divided by the tokens, too
     return [
         pl.when(counts).then(difference > ROUNDING).alias(CORRECT),
-        pl.when(counts).then(by_token > ROUNDING).alias(CORRECT_PER_TOKEN),
+        pl.when(counts).then(by_token > ROUNDING / fewer).alias(CORRECT_PER_TOKEN),
         pl.when(counts).then(difference.abs() <= ROUNDING).alias(TIE),
     ]
 

@@ -5,7 +5,7 @@ import pytest
 from causal_checkpoints import byte_level, llama_like
 from negengine.engine.basics.errors import InputError
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN, CausalTokenizer, MaskTokenizer
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer, models, processors
 
 READABLE = {
     "WordPiece cased": {"##ing": "##ing"},
@@ -19,6 +19,17 @@ def test_a_token_is_shown_as_a_person_reads_it(small_tokenizers, kind):
     tokenizer = small_tokenizers[kind]
     shown = {token: tokenizer.token_text(tokenizer.backend.token_to_id(token)) for token in READABLE[kind]}
     assert shown == READABLE[kind]
+
+
+@pytest.mark.parametrize("unknown", ["<unk>", "[UNK]"])  # ALBERT's and DeBERTa's
+def test_a_unigram_model_has_its_own_unknown_token(unknown):
+    pieces = [("[MASK]", 0.0), ("[PAD]", 0.0), (unknown, 0.0), ("a", -1.0)]
+    backend = Tokenizer(models.Unigram(pieces, unk_id=2, byte_fallback=False))
+    backend.add_special_tokens(["[MASK]", "[PAD]", unknown])
+    tokenizer = MaskTokenizer(backend, "[MASK]")
+    assert tokenizer.unknown_id == 2
+    assert tokenizer.unknown(["a", "b"]) == ["b"]
+    assert tokenizer.special_token_in(["a", "b", "[PAD]"]) == [None, None, "[PAD]"]
 
 
 def test_ids_and_words_that_look_like_marks_are_shown(mini_tokenizer, published_tokenizer):

@@ -8,6 +8,7 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
+from negengine.engine.experiments.likelihood.likelihood_items import with_verdicts
 from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods
 from negengine.engine.library.finished import merge
 from negengine.engine.results.comparison.compare import compare
@@ -136,6 +137,22 @@ def test_a_pair_is_correct_where_the_good_sentence_is_the_more_probable_one_and_
     assert rows["split"].to_list() == ["all", *groups, "UID: number", "UID: infinitive", "UID: same"]
     assert rows.select("n", "clusters").row(0) == (4, 3)
     assert rows.filter(split="UID: number")["clusters"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "difference", "correct"),
+    [  # the limit of rounding is one of the whole sentence
+        ((20, 20), 1.5e-3, (True, True, False)),
+        ((20, 20), 0.5e-4, (False, False, True)),
+        ((20, 20), -1.5e-3, (False, False, False)),
+        ((10, 20), 1.5e-3, (True, False, False)),  # -10 / 10 is below -10 / 20
+    ],
+)
+def test_sentences_of_equally_many_tokens_get_one_verdict_by_sum_and_by_token(tokens, difference, correct):
+    logs = [-10 + difference, -10.0]
+    items = pl.DataFrame({"side": ["good", "bad"], "log_likelihood": logs, "tokens": tokens})
+    found = with_verdicts(items.with_columns(per_token=pl.col("log_likelihood") / pl.col("tokens")))
+    assert found.select("correct", "correct_per_token", "tie").row(0) == correct
 
 
 @pytest.mark.parametrize("words", [(True, False), ("Grammatical", "Ungrammatical")])
