@@ -25,6 +25,7 @@ from ..engine.inference.exported import (
     ADDED_BOS,
     FORMAT,
     GRAPH,
+    LOW_PRECISION,
     MANIFEST,
     SHARING_PREFIXES,
     TOKENIZER,
@@ -169,6 +170,7 @@ def _write(
         files += [path for path in further.save(staged / variant.file) if path not in files]
         exact += [staged / variant.file] if variant.is_exact else []
     parity = _compare(exact, traced, checkpoint.name, say)
+    low = _measure([path for path in files if path.name in LOW_PRECISION.values()], traced, checkpoint.name, say)
     if traced.token_logprobs:
         say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
         for path in exact:
@@ -182,6 +184,7 @@ def _write(
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(parity),
+        "low_precision": {graph: asdict(own) for graph, own in low.items()},
         "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
     }
     write_manifest(staged, manifest)
@@ -227,6 +230,16 @@ def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Pa
     worst = max(found, key=lambda parity: parity.largest_difference)
     say(f"max |Δlogit| {worst.largest_difference:.1e}, top-1 agreement {worst.top1_agreement:.1%}")
     return worst
+
+
+def _measure(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> dict[str, Parity]:
+    """How far low-precision graphs are from PyTorch: graph → parity, of those that this processor can run."""
+    found = {}
+    for path in graphs:
+        own = compare(path, traced.samples, traced.reference, name=f"{name}, {path.name}", is_exact=False)
+        say(f"{path.name}: max |Δlogit| {own.largest_difference:.1e}, top-1 agreement {own.top1_agreement:.1%}")
+        found[path.name] = own
+    return found
 
 
 def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], traced: _Traced, say: Say) -> list[Path]:

@@ -26,6 +26,10 @@ def test_an_export_holds_its_graphs_tokenizer_and_the_proof_of_parity(exported):
     info = json.loads((folder / "export.json").read_text("utf-8"))
     assert info["parity"]["largest_difference"] < 1e-4
     assert info["parity"]["top1_agreement"] == 1
+    assert info["parity"]["tolerance"] == 1e-4
+    low = info["low_precision"]
+    assert set(low) == {"model.int8.onnx", "model.fp16.onnx"}
+    assert all(own["top1_agreement"] > 0.9 and own["tolerance"] is None for own in low.values())
     assert info["parity"]["samples"] > 100
     assert info["fp16"]["products"] > 0
     assert set(info["files"]) == GRAPHS | {"tokenizer.json"}

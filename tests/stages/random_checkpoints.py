@@ -7,13 +7,13 @@ import torch
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 
-def random_model(loader: Any, config: PretrainedConfig) -> PreTrainedModel:
-    """A model whose weights, biases and normalisations are all random, so that nothing is neutral by chance."""
+def random_model(loader: Any, config: PretrainedConfig, weights: float = 0.25) -> PreTrainedModel:
+    """A model whose weights (with this spread), biases and normalisations are random: nothing is neutral by chance."""
     torch.manual_seed(0)
     model = loader.from_config(config).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            spread = 0.1 if "norm" in name.lower() or "ln_" in name or name.endswith("bias") else 0.25
+            spread = 0.1 if "norm" in name.lower() or "ln_" in name or name.endswith("bias") else weights
             parameter.add_(torch.randn_like(parameter) * spread)
     return model
 
