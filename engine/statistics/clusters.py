@@ -65,7 +65,7 @@ def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> Clus
     """The mean of observations in clusters, from the sum and the size (int, at least 1) of each: [clusters]."""
     n, clusters = int(sizes.sum()), len(sizes)
     value = float(sums.sum()) / n
-    equal, variance, freedom = _spread(sums - value * sizes, sizes)
+    equal, variance, freedom = _spread((sums - value * sizes).astype(np.float64), sizes)
     # Where each cluster is one observation, the variance of a proportion follows from the proportion.
     return ClusteredMean(value, n, clusters, variance, float(clusters - 1) if n == clusters else freedom, equal)
 
