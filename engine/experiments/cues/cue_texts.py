@@ -63,10 +63,11 @@ _HINT = "give a text file"
 
 
 class TextPart(NamedTuple):
-    """Lines that are read together, and how many they are."""
+    """Lines that are read together, how many they are, and their digest."""
 
     place: Place
     lines: int
+    sha256: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +89,18 @@ class TextFile:
             InputError: The file cannot be read, or holds no word; a line is not UTF-8, holds a control character or is
                 too long.
         """
-        digest, parts, blank = hashlib.sha256(), [], True
+        digest, own, parts, blank = hashlib.sha256(), hashlib.sha256(), [], True
         with open_text(path, _HINT) as stream:
             lines = Lines(stream, str(path), digest=digest)
             start = lines.place
             for line in lines:
                 blank = blank and not line.strip()
+                own.update(f"{line}\n".encode())
                 if lines.place.offset - start.offset >= bytes_per_part:
-                    parts.append(TextPart(start, lines.place.line - start.line))
-                    start = lines.place
+                    parts.append(TextPart(start, lines.place.line - start.line, own.hexdigest()))
+                    start, own = lines.place, hashlib.sha256()
             if lines.place.line > start.line:
-                parts.append(TextPart(start, lines.place.line - start.line))
+                parts.append(TextPart(start, lines.place.line - start.line, own.hexdigest()))
         if blank:
             raise InputError(f"{path}:1: no sentence in this file; give a text with one sentence or paragraph per line")
         return cls(path, without_home(path), digest.hexdigest(), tuple(parts))
@@ -107,16 +109,22 @@ class TextFile:
         return replace(self, path=path)
 
     def read(self, number: int) -> list[tuple[str, int]]:
-        """The lines of a part, each with its number; an `InputError` if the file is gone or was changed."""
-        part = self.parts[number]
+        """The lines of a part, each with its number; an `InputError` if the file is gone or was changed since it was scanned."""
+        part, digest = self.parts[number], hashlib.sha256()
         with _CONTINUED.opened(self.path, part.place.offset) as stream:
             lines = Lines(stream, str(self.path), part.place)
             found = []
             for line in lines:
                 found.append((f"{line}\n", lines.place.line))
+                digest.update(found[-1][0].encode())
                 if len(found) == part.lines:
-                    return found
-        raise InputError(f"{self.path}: the file has become shorter since the run began")
+                    break
+        if digest.hexdigest() != part.sha256:
+            raise InputError(
+                f"{self.path}: the lines from {part.place.line + 1} on have changed since the run began; give the text "
+                "as it was, or choose another --output"
+            )
+        return found
 
 
 class _Continued:
