@@ -25,7 +25,7 @@ from ..basics.atomic import make_folder, remove_file, remove_leftovers, write_by
 from ..basics.errors import InputError
 from ..basics.reading import refuse_few_open_files
 from ..basics.versions import own_version
-from .lock import locked
+from .lock import Held, locked
 from .part import EncodedPart, Marker, PartFiles
 from .record import (
     PARTS_FOLDER,
@@ -51,13 +51,14 @@ from .stage import Choices, Files, Publish
 class RunFolder:
     """A stage of a run folder, held by this process; made by `create_or_resume`."""
 
-    def __init__(self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock) -> None:
+    def __init__(self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock, held: Held) -> None:
         self.folder = folder
         self.stage = stage
         self.record = run.stages[stage]
         self.session = session
         self._run = run
         self._clock = clock
+        self._held = held
         self._is_recorded = False
         self._session_file: Path | None = None
         self._finished: dict[int, Marker] = {}
@@ -95,7 +96,7 @@ class RunFolder:
         )
         _refuse_unlike(folder, stage, new)  # before anything is written: it may not be a run at all
         make_folder(folder)
-        with locked(folder):
+        with locked(folder) as lock:
             run = _refuse_unlike(folder, stage, new)  # another process may have written it since
             if run is None:  # first of all: without it the folder would seem to be no run
                 run = RunRecord(own_version(), {})
@@ -107,7 +108,7 @@ class RunFolder:
             is_recorded = stage in run.stages
             known = run.stages.setdefault(stage, new)
             known.done = _whole_marker(folder, stage)
-            held = cls(folder, stage, run, msgspec.structs.replace(session or Session()), clock)
+            held = cls(folder, stage, run, msgspec.structs.replace(session or Session()), clock, lock)
             held._is_recorded = is_recorded
             first = {key: known.metadata[key] for key in origin or {} if key in known.metadata}
             if new.metadata and known.metadata != (newest := {**new.metadata, **first}):
@@ -211,6 +212,7 @@ class RunFolder:
         self._unmark()
         digests = {name: write_result(self.folder / name, content) for name, content in files.items()}
         done = Done(digests, summed_counts(marker for _, marker in sorted(self._finished.items())))
+        self._held.refuse_taken()
         write_done(self.folder, self.stage, done)
         self.record.done = done
 
@@ -240,7 +242,11 @@ class RunFolder:
             write_done(self.folder, stage, record.done)
 
     def begin(self) -> None:
-        """Record that this process works: not done for one that finds everything finished."""
+        """Record that this process works, unless another one has taken the folder.
+
+        Not done for one that finds everything finished.
+        """
+        self._held.refuse_taken()
         if self._session_file is not None:
             return
         if not self._is_recorded:
@@ -270,6 +276,7 @@ class RunFolder:
             write_session(self._session_file, self.session)
 
     def _save(self) -> None:
+        self._held.refuse_taken()
         self._run.negengine = own_version()
         self._run.write(self.folder)
         self._is_recorded = True

@@ -1,36 +1,69 @@
-"""One process at a time in a folder."""
+"""One process at a time in a folder.
+
+The locks of some shared file systems do not reach other machines. So the lock file also holds a random token of the
+process that took the folder last. A process that finds another token than its own ends: the later one goes on.
+"""
 
 import errno
 import os
+import secrets
 import socket
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import lock_descriptor
 
 from ..basics.atomic import unwritable
 from ..basics.errors import InputError
+from ..basics.reading import unreadable
 
 LOCK_FILE = ".lock"
 _TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte
-_LONGEST_TEXT = 200
+_LONGEST_NAME, _LONGEST_TEXT = 100, 200
 # A run can come from elsewhere: a link would have us write another file, and a pipe would have us wait for ever.
 _NO_OTHER_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _IS_OTHER = {errno.ELOOP, errno.EMLINK, errno.ENXIO}
 _ATTEMPTS, _SECONDS_BETWEEN = 4, 0.02
 
 
+@dataclass(frozen=True)
+class Held:
+    """A folder that this process holds."""
+
+    folder: Path
+    text: str  # what this process has written into the lock file
+
+    def refuse_taken(self) -> None:
+        """Raise InputError if another process has taken the folder meanwhile, which a lock did not stop."""
+        path = self.folder / LOCK_FILE
+        try:
+            descriptor = os.open(path, os.O_RDONLY | _NO_OTHER_FILE)  # opened anew: NFS looks at the server then
+            try:
+                text = _text(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if text != self.text:
+            raise InputError(
+                f"{self.folder}: {_name(text)} has begun to work here, as the locks of this file system do not reach "
+                "other machines; finished parts are kept, and it goes on with them"
+            )
+
+
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[Held]:
     """Keep other processes out of a folder. Raises InputError if one holds it, or if the file system cannot lock.
 
     The operating system gives the lock back when this process ends, even if it is killed. The lock file stays: if it
     were removed, two processes could hold two files of the same name.
     """
     path = folder / LOCK_FILE
+    held = Held(folder, f"process {os.getpid()} on {socket.gethostname()[:_LONGEST_NAME]}\n{secrets.token_hex(8)}")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_OTHER_FILE, 0o666)
     except OSError as error:
@@ -44,14 +77,18 @@ def locked(folder: Path) -> Iterator[None]:
             is_ours = _locked(descriptor)
             if is_ours:
                 os.ftruncate(descriptor, 0)
-                os.write(descriptor, f" process {os.getpid()} on {socket.gethostname()}".encode())
+                os.write(descriptor, f" {held.text}".encode())
         except OSError as error:
             raise unwritable(path, error) from error
         if not is_ours:
             raise InputError(
-                f"{folder}: in use by {_holder(descriptor)}; wait until it ends or choose another --output"
+                f"{folder}: in use by {_name(_text(descriptor))}; wait until it ends or choose another --output"
             )
-        yield
+        try:
+            yield held
+        except InputError:  # such as a temporary file that the other process has removed
+            held.refuse_taken()
+            raise
     finally:
         os.close(descriptor)
 
@@ -77,7 +114,7 @@ def holder(folder: Path) -> str | None:
     try:
         with suppress(OSError):  # a file system that cannot lock
             if _is_own_file(descriptor) and not lock_descriptor(descriptor, blocking=False):
-                return _holder(descriptor)
+                return _name(_text(descriptor))
         return None
     finally:
         os.close(descriptor)
@@ -105,6 +142,10 @@ def _locked(descriptor: int) -> bool:
     return bool(lock_descriptor(descriptor, blocking=False))
 
 
-def _holder(descriptor: int) -> str:
+def _text(descriptor: int) -> str:
     os.lseek(descriptor, _TEXT, os.SEEK_SET)
-    return os.read(descriptor, _LONGEST_TEXT).decode(errors="replace") or "another process"
+    return os.read(descriptor, _LONGEST_TEXT).decode(errors="replace")
+
+
+def _name(text: str) -> str:
+    return text.partition("\n")[0] or "another process"

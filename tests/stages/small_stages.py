@@ -52,7 +52,9 @@ def results(folder: Path) -> dict[str, bytes]:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All files of a run but the lock, which tells a process."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def work(folder: Path, **options: Any) -> Path:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import parquet_bytes
-from negengine.engine.runs import folder
+from negengine.engine.runs import folder, lock
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import RunRecord, read_run
@@ -91,6 +91,37 @@ def test_run_json_tells_what_made_it_and_the_newest_metadata_are_kept(place):
     (session,) = record.sessions
     assert session.parts == 3
     assert None not in {session.started, session.seconds, session.negengine}
+
+
+@pytest.mark.parametrize("parts", range(PARTS + 1))
+def test_of_two_machines_without_common_locks_the_later_one_goes_on_and_nothing_is_lost(
+    place, whole, monkeypatch, parts
+):
+    """The first one had calibrated, or not, and finished some parts; it writes nothing more."""
+    monkeypatch.setattr(lock, "lock_descriptor", lambda descriptor, blocking: True)
+    told = rf"process {os.getpid()} on .* has begun to work here"
+    with contextlib.ExitStack() as later:
+        with pytest.raises(InputError, match=told), hold(place) as first:
+            for number in range(parts):
+                first.write_part(number, part(number))
+            second = later.enter_context(hold(place))
+            assert second.missing_parts == [*range(parts, PARTS)]
+            second.set_choices(Choices({"Cp": {"bound": 1.0}}))
+            before = everything(place)
+            for refused in (
+                lambda: first.set_choices(Choices({"Cp": {"bound": 2.0}})),
+                lambda: first.write_part(0, part(2)),
+                lambda: first.finish(publish),
+            ):
+                with pytest.raises((InputError, ValueError), match=rf"{told}|parts .* are not done"):
+                    refused()
+                assert everything(place) == before
+            first.write_part(0, part(2))
+        for number in second.missing_parts:
+            second.write_part(number, part(number))
+        second.finish(publish)
+    assert results(place) == whole
+    assert stage_of(place).calibration == {"Cp": {"bound": 1.0}}
 
 
 def test_nothing_is_flushed_that_a_part_does_not_need(place, monkeypatch):

@@ -54,7 +54,8 @@ def test_a_new_holder_overwrites_a_longer_name_and_leaves_the_lock_to_other_user
     try:
         for folder in (tmp_path, tmp_path / "old"):
             with locked(folder):
-                assert (folder / LOCK_FILE).read_text() == f" process {os.getpid()} on {socket.gethostname()}"
+                told, token = (folder / LOCK_FILE).read_text().split("\n")
+                assert (told, len(token)) == (f" process {os.getpid()} on {socket.gethostname()}", 16)
     finally:
         os.umask(before)
     assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o664
@@ -159,3 +160,18 @@ def test_no_file_stays_open(holder, tmp_path):
     with pytest.raises(InputError, match="in use by"):
         refuse_held(tmp_path)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+@pytest.mark.parametrize("text", [" process 7 on node2\n0123456789abcdef", ""])
+def test_where_locks_do_not_reach_the_other_machine_the_process_that_began_first_is_told(tmp_path, text):
+    """Also where its error is that of a temporary file which the other process has removed."""
+    name = text.strip().partition("\n")[0] or "another process"
+    with pytest.raises(InputError, match=rf"{name} has begun to work here.*finished parts are kept"), locked(tmp_path):
+        (tmp_path / LOCK_FILE).write_text(text)
+        raise InputError("part-00001.json: cannot be written (No such file or directory)")
+    with locked(tmp_path) as held:
+        held.refuse_taken()
+        (tmp_path / LOCK_FILE).unlink()
+        with pytest.raises(InputError, match=r"\.lock: cannot be read \(No such file or directory\)"):
+            held.refuse_taken()
+        (tmp_path / LOCK_FILE).write_text(f" {held.text}")
