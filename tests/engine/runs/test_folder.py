@@ -124,6 +124,39 @@ def test_of_two_machines_without_common_locks_the_later_one_goes_on_and_nothing_
     assert stage_of(place).calibration == {"Cp": {"bound": 1.0}}
 
 
+@pytest.mark.parametrize("name", ["parts", "parts/select", "sessions", "sessions/select", "sessions/other"])
+def test_nothing_is_written_or_removed_behind_a_link_in_the_place_of_a_folder(place, name):
+    """As in a run from elsewhere."""
+    own, outside = unfinished(place) / name, place.with_name("outside")
+    if own.exists():
+        own.rename(outside)
+    outside.mkdir(exist_ok=True)
+    (outside / "part-00002.parquet").write_text("of the user")
+    (outside / ".x.negengine-tmp").write_text("of the user")
+    own.symlink_to(outside)
+    before = everything(outside)
+    with pytest.raises(InputError, match=f"run/{name}: a link, not a folder, so nothing is written there"):
+        work(place)
+    assert everything(outside) == before
+
+
+@pytest.mark.parametrize("name", ["run.json", "parts/select/part-00000.json", "triplets.parquet", "select.done.json"])
+@pytest.mark.parametrize("make", [Path.symlink_to, lambda path, _: os.mkfifo(path)])
+def test_a_link_or_a_pipe_in_the_place_of_a_file_is_replaced_or_refused_at_once(place, whole, name, make):
+    own, outside = work(place) / name, place.with_name("outside")
+    own.rename(outside)
+    make(own, outside)
+    (place / "selection.json").unlink()  # so that all parts are read
+    before = outside.read_bytes()
+    refused = contextlib.nullcontext()
+    if own.is_fifo() and name != "select.done.json":  # which says nothing, so the stage is finished again
+        refused = pytest.raises(InputError, match=rf"{name}: cannot be read \(it is a pipe, not a file\)")
+    with refused:
+        work(place)
+        assert results(place) == whole
+    assert outside.read_bytes() == before
+
+
 def test_nothing_is_flushed_that_a_part_does_not_need(place, monkeypatch):
     """Its rows, its marker, and the folder after each; run.json is written with the folder and with the choices."""
     written, flushed, write, real = [], [], RunRecord.write, os.fsync
