@@ -166,12 +166,17 @@ def test_no_file_stays_open(holder, tmp_path):
 def test_where_locks_do_not_reach_the_other_machine_the_process_that_began_first_is_told(tmp_path, text):
     """Also where its error is that of a temporary file which the other process has removed."""
     name = text.strip().partition("\n")[0] or "another process"
-    with pytest.raises(InputError, match=rf"{name} has begun to work here.*finished parts are kept"), locked(tmp_path):
-        (tmp_path / LOCK_FILE).write_text(text)
-        raise InputError("part-00001.json: cannot be written (No such file or directory)")
+    with pytest.raises(InputError, match=rf"{name} has begun to work here.*parts are kept"):
+        _taken(tmp_path, text)
     with locked(tmp_path) as held:
         held.refuse_taken()
         (tmp_path / LOCK_FILE).unlink()
         with pytest.raises(InputError, match=r"\.lock: cannot be read \(No such file or directory\)"):
             held.refuse_taken()
         (tmp_path / LOCK_FILE).write_text(f" {held.text}")
+
+
+def _taken(folder, text):
+    with locked(folder):
+        (folder / LOCK_FILE).write_text(text)
+        raise InputError("part-00001.json: cannot be written (No such file or directory)")
