@@ -29,6 +29,7 @@ from .stage import Choices, PartResult, Stage
 Finish = Callable[[int, EncodedPart], None]
 Advance = Callable[[int, int], None]
 Say = Callable[[str], None]
+RESUME = "finished parts are kept, run the same command again to resume"
 
 
 class Workers(Protocol):

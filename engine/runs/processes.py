@@ -28,15 +28,15 @@ from ..basics.option import Opening
 from ..inference import tally
 from ..inference.device import Device, threads_each
 from ..inference.tally import Tally
-from .executors import Advance, Finish, Say, Workers, opened, overlap, worker
+from .executors import RESUME, Advance, Finish, Say, Workers, opened, overlap, worker
 from .part import EncodedPart
 from .stage import Choices, PartResult, Stage
 from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
 _SECONDS_TO_END = 5
+_BETWEEN_LOOKS, _MOST_LOOKS = 5.0, 12  # seconds of silence until a look at the processes; looks at a stopped one
 _Inbox = queue.SimpleQueue[tuple[int, Any]]  # which process, and its message; None once it has ended
-_RESUME = "finished parts are kept, run the same command again to resume"
 
 # The process imports from where this one does, also what a notebook or a test added to `sys.path`.
 _START = f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {__name__} import worker_main; worker_main()"
@@ -64,7 +64,7 @@ class Processes:
                 child.write("open", order)
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
-                index, message = inbox.get()
+                index, message = _next_message(children, inbox)
                 (description,) = children[index].content(message)
                 say(f"{children[index].name}: {opened(description)}")
                 descriptions[index] = {**description, **worker(self.devices[index], threads[index])}
@@ -81,7 +81,7 @@ class _Pool:
 
     def choose(self, say: Say) -> Choices:
         self.children[0].write("choose")
-        while (answer := self.inbox.get())[1] is not None and answer[1][0] == "say":
+        while (answer := _next_message(self.children, self.inbox))[1] is not None and answer[1][0] == "say":
             say(answer[1][1])
         index, message = answer
         (choices,) = self.children[index].content(message)
@@ -107,7 +107,7 @@ class _Pool:
         for child in [*self.children] * _IN_FLIGHT:
             give(child)
         while running:
-            index, message = self.inbox.get()
+            index, message = _next_message(self.children, self.inbox)
             child = self.children[index]
             if message is not None and message[0] == "advance":
                 advance(*message[1:])
@@ -149,6 +149,14 @@ class _Child:
         listener.start()
         return cls(name, process, stdin, listener)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether something has stopped it, such as SIGSTOP; not every system tells."""
+        if hasattr(os, "waitid"):
+            with suppress(ChildProcessError):  # it has ended
+                return os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        return False
+
     def write(self, *command: Any) -> None:
         with suppress(OSError, ValueError):  # the listener reports a process that has ended
             pickle.dump(command, self.stdin)
@@ -157,12 +165,28 @@ class _Child:
     def content(self, message: Any) -> tuple[Any, ...]:
         """What a message holds; raises an error that the process tells, or that it has ended."""
         if message is None:
-            raise InputError(f"--device {self.name}: its process {_end(self.process.wait())}; {_RESUME}")
+            raise InputError(f"--device {self.name}: its process {_end(self.process.wait())}; {RESUME}")
         if message[0] == "refused":
             raise InputError(message[1])
         if message[0] == "failed":
             raise RuntimeError(f"--device {self.name}: {message[1]}")
         return tuple(message[1:])
+
+
+def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
+    """The next message of any process; raises InputError if there is none, and one is stopped and stays so.
+
+    A batch system that suspends a job stops this process too: looks are counted, not time.
+    """
+    looks = 0
+    while True:
+        with suppress(queue.Empty):
+            return inbox.get(timeout=_BETWEEN_LOOKS)
+        stopped = next((child for child in children if child.is_stopped), None)
+        looks = looks + 1 if stopped else 0
+        if stopped and looks == _MOST_LOOKS:
+            told = f"its process {stopped.process.pid} is stopped (by SIGSTOP?) and does not go on"
+            raise InputError(f"--device {stopped.name}: {told}; {RESUME}")
 
 
 def _stop(children: Sequence[_Child]) -> None:

@@ -38,7 +38,7 @@ from ..inference import tally
 from ..inference.device import CPU, Device, cpu_threads
 from ..inference.exported import VerifiedFiles
 from ..inference.machine import machine
-from .executors import Advance, Finish, Say, Workers, opened, worker
+from .executors import RESUME, Advance, Finish, Say, Workers, opened, worker
 from .part import EncodedPart
 from .record import differences
 from .stage import Choices, Stage
@@ -50,8 +50,7 @@ _OPENING = -1  # stands for a part
 _IN_FLIGHT = 2  # parts of a worker: one is decided while the next one is prepared
 _TRIES = 4  # of Ray, for a call whose worker dies
 _FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
-_TO_BEGIN = 600.0  # seconds until a first worker has opened its model; then the run ends
-_RESUME = "finished parts are kept, run the same command again to resume"
+_TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
 Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file → its content in Ray's object store
 
 
@@ -188,7 +187,7 @@ def _installed() -> dict[str, str]:
 
 
 class Worker:
-    """The actor; its methods run in another process, in two threads. Started again by Ray, it opens its model again."""
+    """The actor, in another process: two threads, and one for signs. Started again by Ray, it opens its model again."""
 
     def __init__(self, order: list[Any]) -> None:  # a reference in a list: Ray itself would not keep it for restarts
         import ray  # noqa: PLC0415 - an extra
@@ -260,12 +259,11 @@ class _Pool:
         # cloudpickle takes a stage of a script or a notebook along with its code.
         content = ray.cloudpickle.dumps((self._stage, self._files, options, device, {"GPUs": gpus} if gpus else {}))
         self._order = ray.put((_installed(), [path for path in sys.path if path], content))
-        settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT}
+        settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT + 1}
         actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
         self._actors = [actors.remote([self._order]) for _ in range(workers)]
         self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self._actors}
-        calls = [*self._calls]
-        if not ray.wait(calls, timeout=_TO_BEGIN)[0]:
+        if not ray.wait(calls := [*self._calls], timeout=_TO_BEGIN)[0]:
             raise InputError(f"Ray: no worker has begun for {_TO_BEGIN / 60:.0f} minutes; is it busy (`ray status`)?")
         for call in ray.wait(calls, num_returns=len(calls), timeout=_FOR_OTHERS)[0]:
             self._join(self._calls.pop(call)[0], call)
@@ -296,6 +294,9 @@ class _Pool:
                 self._calls[call(actor, number)] = actor, number, left
             if not (answered := self._ray.wait([*self._calls], timeout=_FOR_OTHERS)[0]):
                 waiting = waiting or deque(sorted(left))
+                signs = [actor.__ray_ready__.remote() for actor in self._actors]  # all may be stopped, or cut off
+                if not self._ray.wait([*self._calls, *signs], timeout=_TO_BEGIN)[0]:
+                    raise InputError(f"Ray: no worker has given a sign for {_TO_BEGIN / 60:.0f} minutes; {RESUME}")
             for one in answered:
                 actor, number, asked = self._calls.pop(one)
                 if number == _OPENING:
@@ -346,4 +347,4 @@ class _Pool:
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
             reason = (found[1] if found else first_line(error))[:160].rstrip(".:")
             told = f"its process ended {_TRIES} times ({reason}; is the memory full?)"
-            raise InputError(f"Ray: a worker: {told}; {_RESUME}") from None
+            raise InputError(f"Ray: a worker: {told}; {RESUME}") from None

@@ -26,6 +26,7 @@ from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Stage
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0, "pairs": None}
 PARTS = 3
+CALIBRATION = -1  # stands for a part
 
 
 def rows(number: int) -> pl.DataFrame:
@@ -92,7 +93,7 @@ class Squares(Stage[dict[str, Any], int]):
 
     parts: int = 4  # how many parts there are
     seed: int = 0  # something that decides the rows
-    fault: str = ""  # what happens in the part `at`, or in `open` or `check`
+    fault: str = ""  # what happens in the part `at`, in the calibration, or in `open` or `check`
     at: int = 1  # the part of the fault
     # a pipe that is opened in the part `at`, and held until the process ends; for `hang`. A fault `… once` notes
     # beside it that it was met
@@ -127,6 +128,8 @@ class Squares(Stage[dict[str, Any], int]):
         return {"device": model["device"], "threads": model["threads"]}
 
     def calibrate(self, model: dict[str, Any], say: Any) -> dict[str, Any]:
+        if self.at == CALIBRATION and self.fault:
+            _go_wrong(self.fault, self.fifo)
         say("calibrated")
         return {"Cp": {"precision": "fp32"}, "Cn": {"precision": "mixed", "bound": 0.5}}
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.inference.device import CPU, threads_each
+from negengine.engine.runs import processes
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
-from small_stages import Squares, Unreadable, record, results, run, watched
+from small_stages import CALIBRATION, Squares, Unreadable, record, results, run, watched
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
@@ -71,6 +72,18 @@ def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fau
     assert results(tmp_path) == whole
 
 
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of stopped processes")
+@pytest.mark.parametrize("at", [CALIBRATION, 1])
+def test_a_process_that_is_stopped_does_not_hold_the_run_for_ever(tmp_path, whole, monkeypatch, at):
+    monkeypatch.setattr(processes, "_BETWEEN_LOOKS", 0.1)
+    monkeypatch.setattr(processes, "_SECONDS_TO_END", 0.1)
+    told = r"^--device cpu \(\d of 2\): its process \d+ is stopped \(by SIGSTOP\?\) .* run the same command again"
+    with pytest.raises(InputError, match=told):
+        run(Squares(fault="stop", at=at), tmp_path, TWO)
+    run(Squares(), tmp_path)
+    assert results(tmp_path) == whole
+
+
 @pytest.mark.parametrize(
     ("stage", "error", "message"),
     [
@@ -90,9 +103,10 @@ import sys
 sys.path[:0] = sys.argv[1:2]
 from pathlib import Path
 from negengine.engine.inference.device import CPU
+from negengine.engine.runs import processes
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
-from small_stages import Squares, run
+from small_stages import CALIBRATION, Squares, run
 
 stage = Squares(fault="hang" if sys.argv[3] else "", at=0, fifo=sys.argv[3])
 run(stage, Path(sys.argv[2]), Processes((CPU, CPU)), reporter=Reporter())

@@ -25,7 +25,7 @@ from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
-from small_stages import Counted, Squares, record, results, run, watched
+from small_stages import CALIBRATION, Counted, Squares, record, results, run, watched
 
 pytestmark = [pytest.mark.long, pytest.mark.everything]
 
@@ -130,6 +130,16 @@ def test_other_workers_decide_the_parts_of_a_silent_one(cluster, tmp_path, whole
     monkeypatch.setattr("negengine.engine.runs.ray._TO_BEGIN", 60.0)
     stage = Squares(parts=PARTS, fault="stop once", at=5, fifo=str(tmp_path / "fault"))
     assert results(run(stage, tmp_path / "run", Ray())) == whole
+
+
+def test_another_worker_calibrates_if_one_is_stopped_and_the_run_ends_if_all_are(cluster, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("negengine.engine.runs.ray._FOR_OTHERS", 1.0)
+    stage = Squares(parts=PARTS, fault="stop once", at=CALIBRATION, fifo=str(tmp_path / "fault"))
+    assert results(run(stage, tmp_path / "run", Ray())) == whole
+    with Ray().start(Squares(fault="stop", at=CALIBRATION), Opening(), lambda _: None) as workers:
+        monkeypatch.setattr("negengine.engine.runs.ray._TO_BEGIN", 1.0)
+        with pytest.raises(InputError, match=r"^Ray: no worker has given a sign for .*; finished parts are kept, run"):
+            workers.choose(lambda _: None)
 
 
 def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_path, whole, monkeypatch):
