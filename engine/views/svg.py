@@ -6,10 +6,12 @@ draw are kept: texts of a user never become elements, and nothing can load a fil
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from ..basics.errors import InputError
+from ..basics.printable import printable, printable_lines
 from .figure import Figure
 from .palette import INK, on_page
 
@@ -26,6 +28,7 @@ _DRAWING = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPa
 _NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
 _COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
+_RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a PDF's dictionary, in a random order
 _CONFIG = {
     "aria": False,
     "background": None,
@@ -79,9 +82,14 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     white = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")
     return {
         "svg": svg.encode(),
-        "pdf": vl_convert.svg_to_pdf(points),
+        "pdf": _RESOURCES.sub(_sorted_lines, vl_convert.svg_to_pdf(points)),
         "png": vl_convert.svg_to_png(white, ppi=_PIXELS_PER_INCH),
     }
+
+
+def _sorted_lines(lines: re.Match[bytes]) -> bytes:
+    """The same lines in a fixed order, and so as many bytes: a PDF counts them."""
+    return b"\n".join(sorted(lines[0].split(b"\n")))
 
 
 def _sized(root: ET.Element, pixels: tuple[float, float], scale: float, unit: str) -> str:
@@ -94,7 +102,7 @@ def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> ET.
     """The picture as a tree, with the figure's caption and description as its title and description."""
     import vl_convert
 
-    specification = figure.plot.chart().to_dict(validate=False)  # Vega-Lite itself refuses what is wrong
+    specification = _shown(figure.plot.chart().to_dict(validate=False))  # Vega-Lite itself refuses what is wrong
     version = specification["$schema"].rpartition("/v")[2].removesuffix(".json")
     specification["config"] = _CONFIG
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
@@ -103,9 +111,18 @@ def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> ET.
     _number_ids(root, identifier)
     for position, (element, text) in enumerate((("title", figure.table.title), ("desc", figure.alt))):
         said = ET.Element(f"{{{_SVG}}}{element}", {"id": f"{identifier}-{element}"})
-        said.text = text
+        said.text = printable(text)
         root.insert(position, said)
     return root
+
+
+def _shown(value: Any) -> Any:
+    """A specification whose texts XML can hold: a control character, as in a model's name, would end the process."""
+    if isinstance(value, Mapping):
+        return {printable_lines(name): _shown(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(inner) for inner in value]
+    return printable_lines(value) if isinstance(value, str) else value
 
 
 def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:

@@ -81,3 +81,19 @@ def test_files_have_the_colours_of_print():
     assert "var(" not in svg
     assert "currentColor" not in svg
     assert "#0072b2" in svg
+
+
+def test_control_characters_are_shown_as_escapes():
+    unsafe = "\x1b[31mred\x07"
+    frame = FRAME.with_columns(pl.lit(unsafe).alias("model"))
+    plot = Points(frame, x="value", y="word: x.y", series="model", title=unsafe)
+    drawn = Figure("words", plot, Table(unsafe, frame, TABLE.columns), unsafe, unsafe)
+    files = as_files(drawn)
+    assert "\x1b" not in (svg := files["svg"].decode())
+    assert "\x1b" not in for_page(drawn, "f1")
+    assert r"\x1b[31mred\x07" in svg
+
+
+def test_the_same_figure_gives_files_of_the_same_bytes():
+    first, *others = [as_files(figure(PLOTS["lines"])) for _ in range(4)]
+    assert others == [first] * 3
