@@ -40,7 +40,7 @@ def open_session(
         InputError: The graph does not load, or not wholly on CUDA.
     """
     options = ort.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # its errors are raised too; it would write them with colours of its own
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if device.kind == "cpu":
         options.intra_op_num_threads = threads or cpu_threads()

@@ -3,6 +3,7 @@
 The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_placement.py.
 """
 
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -121,3 +122,17 @@ def test_a_damaged_graph_is_one_line(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(InputError, match=r"^[^\n]*model\.onnx: ONNX Runtime cannot open it[^\n]*$"):
         open_session(tmp_path / "model.onnx", CPU)
+
+
+def test_nothing_else_is_printed_where_weights_are_not_where_the_graph_says(tmp_path, mini, capfd):
+    """ONNX Runtime's own log has escapes of the terminal."""
+    import onnx
+
+    shutil.copytree(mini.folder, tmp_path, dirs_exist_ok=True)
+    graph = onnx.load(mini.graph, load_external_data=False)
+    first = next(own for own in graph.graph.initializer if own.external_data)
+    next(entry for entry in first.external_data if entry.key == "offset").value = "-1"
+    (tmp_path / "model.onnx").write_bytes(graph.SerializeToString())
+    with pytest.raises(InputError, match=r"^[^\n\x1b]*model\.onnx: ONNX Runtime cannot open it[^\n\x1b]*$"):
+        open_session(tmp_path / "model.onnx", CPU)
+    assert capfd.readouterr() == ("", "")
