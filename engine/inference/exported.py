@@ -3,12 +3,15 @@
 Finding a model reads only export.json, which has the digests of all files and thus the model's identity. The files
 themselves (2.4 GB for bert-large) are compared when a session is opened, which costs about a second a gigabyte. So the
 folder keeps the digest of each file beside its size, time of change and inode, and reuses it while these are the same.
+Then only some megabytes, drawn at random, are read again: a disk can lose bits without a change of the time.
 """
 
 import difflib
 import hashlib
 import json
+import random
 import time
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +23,7 @@ import msgspec
 from ..basics.choices import LANGUAGE_MODELS, Task
 from ..basics.errors import InputError
 from ..basics.paths import is_file_name, is_model_name
-from ..basics.reading import MOST_JSON, file_sha256, is_file, is_folder, read_regular
+from ..basics.reading import MOST_JSON, file_sha256, is_file, is_folder, open_regular, read_regular, unreadable
 from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer
 
@@ -176,7 +179,7 @@ class ExportedModel:
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
 
     def verify_files(self, graph: Path | None = None) -> None:
-        """Compare files with their SHA-256 in export.json; a file that did not change since then is not read again.
+        """Compare files with their SHA-256 in export.json; of one that seems unchanged since then, only a sample is read.
 
         Of the low-precision graphs, only the one that is going to be opened is compared; without `graph`, all are.
 
@@ -303,6 +306,7 @@ def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:
 
 
 _RECORD = ".verified.json"
+_RANGE, _SAMPLED = 2**20, 8  # bytes of a range; how many ranges of a file are read again each time
 _COARSEST_CLOCK = 2 * 10**9  # nanoseconds: within one step, a second change of a file would have the same time
 
 
@@ -311,6 +315,7 @@ class _Verified(msgspec.Struct, forbid_unknown_fields=True):
 
     stamp: tuple[int, int, int]
     sha256: str
+    crc32: list[int]  # of each range
 
 
 class VerifiedFiles:
@@ -325,15 +330,15 @@ class VerifiedFiles:
             self._files = record.get("files", {})
 
     def sha256(self, name: str) -> str:
-        """SHA-256 of a file of the folder, in hex."""
+        """SHA-256 of a file of the folder, in hex; a known one is trusted if a sample of the file's ranges is right."""
         path = self._folder / name
         before = _stamp(path)
         known = self._files.get(name)
-        if known is not None and known.stamp == before:
+        if known is not None and known.stamp == before and _sample_is_right(path, known.crc32):
             return known.sha256
-        digest = file_sha256(path)
+        digest, sums = _read(path)
         if before == _stamp(path) and time.time_ns() - before[1] > _COARSEST_CLOCK:
-            self._files[name] = _Verified(before, digest)
+            self._files[name] = _Verified(before, digest, sums)
             self._changed = True
         return digest
 
@@ -342,6 +347,29 @@ class VerifiedFiles:
         if self._changed:
             with suppress(InputError):
                 write_sealed(self._folder / _RECORD, {"files": self._files})
+
+
+def _read(path: Path) -> tuple[str, list[int]]:
+    """SHA-256 of a file, in hex, and the CRC-32 of each of its ranges."""
+    digest, sums = hashlib.sha256(), []
+    with open_regular(path) as stream:
+        try:
+            while some := stream.read(_RANGE):
+                digest.update(some)
+                sums.append(zlib.crc32(some))
+        except OSError as error:
+            raise unreadable(path, error) from error
+    return digest.hexdigest(), sums
+
+
+def _sample_is_right(path: Path, sums: list[int]) -> bool:
+    """Whether some ranges of a file, drawn at random, have the sums that they had."""
+    drawn = random.SystemRandom().sample(range(len(sums)), min(_SAMPLED, len(sums)))
+    with open_regular(path) as stream:
+        try:
+            return all(zlib.crc32(stream.read(_RANGE)) == sums[i] for i in drawn if stream.seek(i * _RANGE) >= 0)
+        except OSError as error:
+            raise unreadable(path, error) from error
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from ...basics.errors import InputError, needs_extra
 from ...basics.reading import file_sha256
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.device import CPU, cpu_threads
-from ...inference.exported import CONVOLVED, LOW_PRECISION, ExportedModel
+from ...inference.exported import ExportedModel
 from ...inference.session import open_session
 from ...library.again import Logits, Reference
 
@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 class ExportedReference:
     """The fp32 graph of an export, or another one of its graphs by its name.
 
-    A missing or damaged file of the fp32 graph, or a graph that does not load, is an `InputError`.
+    A missing or damaged file of the export, or a graph that does not load, is an `InputError`.
     """
 
     name = "the reference model"
@@ -81,9 +81,8 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:
 
 
 def _refuse_damaged(exported: ExportedModel) -> None:
-    """Compare the files that are used with their digests; unlike `verify_files`, this writes nothing anywhere."""
-    others = (*LOW_PRECISION.values(), CONVOLVED)
+    """Compare all files with their digests, each read as a whole; unlike `verify_files`, this writes nothing anywhere."""
     for name, digest in exported.info["files"].items():
         path = exported.folder / name
-        if not name.startswith(others) and file_sha256(path) != digest:
+        if file_sha256(path) != digest:
             raise InputError(f"{path} is damaged (its sha256 is not that in export.json): export it again with --force")

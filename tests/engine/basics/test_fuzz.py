@@ -305,7 +305,7 @@ def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) ->
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode("cp1252" if name == "RTE.txt" else "utf-8"))
     write_fake_export(folder / "model", small_tokenizers["WordPiece cased"].backend.to_str())
-    known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest()}}
+    known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest(), "crc32": [1]}}
     (folder / "model/.verified.json").write_bytes(seal({"files": known}))
     shutil.copytree(scored_run, folder / "run")
     shutil.copytree(whole_words_run, folder / "whole-words")

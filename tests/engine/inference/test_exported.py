@@ -3,11 +3,13 @@
 import hashlib
 import os
 import shutil
+from contextlib import suppress
 
 import pytest
 from fake_exports import write_fake_export
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.sealed import seal
+from negengine.engine.inference import exported
 from negengine.engine.inference.exported import FORMAT, exported_names, load_exported, refuse_too_long
 from sealed_documents import reseal
 
@@ -137,25 +139,46 @@ def test_a_missing_file_is_told_at_once_and_a_changed_one_when_files_are_verifie
     refused("tiny", rf"{name} is missing: export the model again")
 
 
-def damage(folder, *, seconds=None):
+def damage(folder, *, seconds=None, content=b"GRAPH"):
     """Damage that keeps size and inode, and the time of the last change or the given one."""
     path = folder / "model.onnx"
     times = path.stat()
     with path.open("r+b") as stream:
-        stream.write(b"GRAPH")
+        stream.write(content)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns) if seconds is None else (seconds * 10**9,) * 2)
 
 
-def test_a_file_is_read_again_only_once_it_has_changed(tiny, here):
+def test_a_file_is_read_again_as_a_whole_only_once_it_has_changed(tiny, here, monkeypatch):
     load_exported("tiny").verify_files()
     copy = shutil.copytree(tiny, here / "models" / "copy")
-    damage(tiny)
-    load_exported("tiny").verify_files()
+    with monkeypatch.context() as patched:
+        patched.delattr(exported, "_read")
+        load_exported("tiny").verify_files()
     damage(tiny, seconds=1_000_001)
     damage(copy)  # a copy has another inode
     for name in ("tiny", "copy"):
         with pytest.raises(InputError, match=rf"{name}/model\.onnx is damaged"):
             load_exported(name).verify_files()
+
+
+def test_bits_that_a_disk_lost_without_a_change_of_the_time_are_found(tiny):
+    load_exported("tiny").verify_files()
+    damage(tiny)
+    with pytest.raises(InputError, match=r"tiny/model\.onnx is damaged"):
+        load_exported("tiny").verify_files()
+
+
+def test_a_sample_of_a_large_file_finds_them_sooner_or_later(tiny, monkeypatch):
+    monkeypatch.setattr(exported, "_RANGE", 1)
+    monkeypatch.setattr(exported, "_SAMPLED", 2)
+    load_exported("tiny").verify_files()
+    damage(tiny, content=b"G")
+    unseen = 0
+    for _ in range(100):
+        with suppress(InputError):
+            load_exported("tiny").verify_files()
+            unseen += 1
+    assert 20 < unseen < 95  # 3 of 5 samples of two bytes lack the first one
 
 
 def test_a_file_that_was_changed_a_moment_ago_is_verified_again(tiny):

@@ -1,5 +1,6 @@
 """Items decided again, one by one: a lie that everything else agrees with is found by a sample of all items."""
 
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -192,3 +193,18 @@ def test_labels_of_words_are_not_decided_again_and_that_is_said(detector, tmp_pa
     run = ng.cues(detector, tmp_path / "text.txt", output=tmp_path / "run", progress=False)
     found = check(ng.verify(run, sample=3), "cues", ITEMS)
     assert (str(found.outcome), "not decided again" in found.detail) == ("not checked", True)
+
+
+@pytest.mark.parametrize("name", ["model.onnx_data", "model.int8.onnx_data"])
+def test_a_run_is_not_verified_by_a_model_that_lost_a_bit_since(name, scored, exported):
+    """Neither size nor time tell: the whole file is read."""
+    path = exported / name
+    before = path.stat()
+    with path.open("r+b") as stream:
+        stream.seek(10_000_000)
+        byte = stream.read(1)[0]
+        stream.seek(10_000_000)
+        stream.write(bytes([byte ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(ng.InputError, match=rf"{name} is damaged"):
+        ng.verify(scored, model=exported, sample=1)
