@@ -94,6 +94,7 @@ class Setup:
             "executor": self.executor,
             "verbose": self.verbose,
             "again": run_line(),
+            "went_on_from": shell_command(Command.given.get("run", [])) or None,
             "started": STARTED,
         }
 

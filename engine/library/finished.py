@@ -45,7 +45,7 @@ def open_run(folder: str | Path) -> Run:
     if found is None:
         if name in publishers():
             state = "finished, but the run is not" if record.finished else "not finished"
-            raise InputError(f"{path}: {name} is {state}; {resume_hint(record)}")
+            raise InputError(f"{path}: {name} is {state}; {resume_hint(path, record)}")
         raise InputError(f"{path}: no probe here reads the results of {name}; is the package that made them installed?")
     return found.open(path)
 

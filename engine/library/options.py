@@ -33,6 +33,7 @@ class RunOptions(TypedDict, total=False):
         verbose: Whether to print more messages.
         command: The command line for run.json; by default the script that runs.
         again: The same without --shard and --output, where the run function has a command of its own.
+        went_on_from: The word of `again` that is a run folder: the run that this one goes on from.
         call: How the run function was called, for run.json; `recorded` sets it.
         started: When the work began, in seconds of `time.monotonic`; by default the moment when the run function has
             planned it.
@@ -45,6 +46,7 @@ class RunOptions(TypedDict, total=False):
     verbose: bool
     command: str
     again: str
+    went_on_from: str | None
     call: dict[str, Any]
     started: float
 
@@ -77,7 +79,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
         options=model.opening,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
-        session=Session(command=options.get("command") or line, again=again),
+        session=Session(command=options.get("command") or line, again=again, run=options.get("went_on_from")),
         origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )

@@ -114,7 +114,7 @@ class _ShardFolder:
     def read(self, number: int) -> EncodedPart:
         files = PartFiles.of(self.folder, self.stage, number)
         if (part := files.read()) is None:
-            raise InputError(f"{files.rows}: missing or damaged; shard {self.shard}: {resume_hint(self.record)}")
+            raise InputError(f"{files.rows}: missing or damaged; shard {self.shard}: {resume_hint(self.folder, self.record)}")
         return part
 
 
@@ -154,7 +154,7 @@ def _refuse_incomplete(found: Sequence[_ShardFolder]) -> None:
         if undone := shard.undone:
             raise InputError(
                 f"{shard.folder}: shard {shard.shard} is not finished ({undone} of {len(shard.parts)} parts are "
-                f"missing); {resume_hint(shard.record)}"
+                f"missing); {resume_hint(shard.folder, shard.record)}"
             )
 
 

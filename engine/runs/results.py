@@ -14,7 +14,6 @@ from ..basics.paths import shell_command, words_of
 from ..basics.reading import MissingFileError, file_sha256, read_regular
 from .part import Marker, damaged_part, part_files, part_rows
 from .record import StageRecord, read_run
-from .session import PYTHON
 from .shard import Shard
 from .stage import FinishedParts, Result
 
@@ -41,39 +40,53 @@ def finished_stage(folder: Path, stage: str) -> StageRecord:
     if record is None:
         raise InputError(f"{folder}: {stage} has not been run here; the folder holds {', '.join(stages)}")
     if not record.finished:
-        raise InputError(f"{folder}: {stage} is not finished; {resume_hint(record)}")
+        raise InputError(f"{folder}: {stage} is not finished; {resume_hint(folder, record)}")
     if record.shard is not None:
         raise InputError(f"{folder}: only shard {record.shard} of {stage}; put all shards together with `merge`")
     if damaged := unlike(folder, record.files):
-        raise changed(folder / damaged[0], record)
+        raise changed(folder, damaged[0], record)
     return record
 
 
-def changed(path: Path, record: StageRecord) -> InputError:
+def changed(folder: Path, name: str, record: StageRecord) -> InputError:
     """The error for a final file that is not as its stage wrote it."""
-    return InputError(f"{path}: missing, or changed since the run wrote it; {resume_hint(record)}")
+    return InputError(f"{folder / name}: missing, or changed since the run wrote it; {resume_hint(folder, record)}")
 
 
-def resume_hint(record: StageRecord) -> str:
-    """How to continue a stage: its last command, if one was recorded."""
-    command = last_command(record)
+def resume_hint(folder: Path, record: StageRecord) -> str:
+    """How to continue a stage in its folder: the command, if one was recorded."""
+    command = command_here(folder, record)
     return f"to resume it: {command}" if command else "run the same command again to resume it"
 
 
-def last_command(record: StageRecord) -> str | None:
-    """The last command line that worked on a stage; None if none was recorded."""
-    commands = [own.command for own in record.sessions if own.command is not None and own.command != PYTHON]
-    return commands[-1] if commands else None
+def command_here(folder: Path, record: StageRecord) -> str | None:
+    """The last command of a stage for the folder that it is in now; None if none is known.
+
+    The run may have been copied, moved or put together from shards since. The run that it went on from is in its folder
+    too, and may be gone from where it was.
+    """
+    shard = Shard.parse(record.shard or "1/1")
+    return shard_command(record, folder, None if shard.is_whole else shard, went_on_from=folder)
 
 
-def shard_command(record: StageRecord, output: Path, shard: Shard | None) -> str | None:
-    """The last command of a stage, for a shard or (None) the whole stage in another folder; None if none is known."""
-    found = [own.again for own in record.sessions if own.again is not None]
+def shard_command(
+    record: StageRecord, output: Path, shard: Shard | None, went_on_from: Path | None = None
+) -> str | None:
+    """The last command of a stage, for a shard or (None) the whole stage in another folder; None if none is known.
+
+    `went_on_from` takes the place of the run that the stage went on from, such as the selection of a scoring.
+    """
+    found = [own for own in record.sessions if own.again is not None]
     try:  # a run can come from elsewhere: no other program, and nothing but words
-        words = words_of(found[-1]) if found else []
+        words = words_of(found[-1].again or "") if found else []
+        run = words_of(found[-1].run or "") if found else []
     except ValueError:
         return None
-    return command_for(shell_command(words), output, shard) if words[:1] == ["negengine"] else None
+    if words[:1] != ["negengine"]:
+        return None
+    if went_on_from is not None:
+        words = [str(went_on_from) if [word] == run else word for word in words]
+    return command_for(shell_command(words), output, shard)
 
 
 def command_for(again: str, output: str | Path | None, shard: Shard | None) -> str:
@@ -102,7 +115,7 @@ def read_result(folder: Path, record: StageRecord, name: str) -> bytes:
     except MissingFileError:
         content = None
     if content is None or sha256(content) != record.files.get(name):
-        raise changed(folder / name, record)
+        raise changed(folder, name, record)
     return content
 
 

@@ -31,6 +31,7 @@ class Session(msgspec.Struct, omit_defaults=True):
 
     command: str | None = None  # the command line; `python` for an interactive one
     again: str | None = None  # the same without --shard and --output; None for a script, a suite, a reproduction
+    run: str | None = None  # the word of `again` that is a run folder: the run that it went on from
     started: str | None = None  # When it began, in UTC
     seconds: float | None = None  # From its begin to its end; of a process that was killed, to its last finished part
     negengine: str | None = None  # Version

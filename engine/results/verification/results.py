@@ -23,7 +23,7 @@ from ...library.run import Run
 from ...runs.lock import LOCK_FILE
 from ...runs.part import PartFiles
 from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord, done_file
-from ...runs.results import put_together, result_sha256, shard_command, unlike
+from ...runs.results import command_here, put_together, result_sha256, unlike
 from ...runs.shard import Shard
 from ...runs.stage import FinishedParts, Result, Stage
 from .checks import Check, Outcome, named, one_line
@@ -106,7 +106,7 @@ class StoredStage:
 
     def _repair(self, *removed: str) -> str:
         """For this very folder: the run may have been copied, moved, or put together from shards since it was made."""
-        command = shard_command(self.record, self.folder, None if self.shard.is_whole else self.shard)
+        command = command_here(self.folder, self.record)
         files = " ".join(shlex.quote(str(self.folder / name)) for name in removed)
         before = f"remove {files}, then " if removed else ""
         return f"to repair it, {before}run: {command or 'the same call or command again'}"

@@ -11,7 +11,6 @@ from negengine.engine.runs.record import RunRecord, StageRecord, read_run
 from negengine.engine.runs.results import (
     begun_stages,
     finished_stage,
-    last_command,
     put_together,
     read_document,
     read_frame,
@@ -22,7 +21,7 @@ from negengine.engine.runs.results import (
     unlike,
     write_result,
 )
-from negengine.engine.runs.session import PYTHON, Session
+from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from small_stages import work
 
@@ -66,15 +65,19 @@ def test_a_run_without_a_stage_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("commands", "last", "hint"),
+    ("sessions", "hint"),
     [
-        (["negengine a", "srun negengine b", None, PYTHON], "srun negengine b", "to resume it: srun negengine b"),
-        ([None, PYTHON], None, "run the same command again to resume it"),
+        ([Session(again="negengine a x"), Session(again="negengine b 'x;'")], "negengine b 'x;' --output 'a b'"),
+        ([Session(again="negengine score r --seed 3", run="r")], "negengine score 'a b' --seed 3 --output 'a b'"),
+        *[([Session(command=own, again=own)], None) for own in ("rm -r /", "srun negengine b", "python a.py", None)],
+        ([Session(command="rm -r /")], None),
     ],
 )
-def test_the_last_command_that_was_recorded_is_the_hint(commands, last, hint):
-    record = StageRecord({}, 1, sessions=[Session(command=command) for command in commands])
-    assert (last_command(record), resume_hint(record)) == (last, hint)
+def test_the_hint_is_for_the_folder_at_hand_and_no_recorded_command_is_printed_unchecked(sessions, hint):
+    told = f"to resume it: {hint}" if hint else "run the same command again to resume it"
+    for shard in (None, "2/3"):
+        record, own = StageRecord({}, 1, shard=shard, sessions=sessions), f" --shard {shard}" if shard and hint else ""
+        assert resume_hint(Path("a b"), record) == told.replace(" --output", f"{own} --output")
 
 
 @pytest.mark.parametrize(
