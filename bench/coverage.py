@@ -13,7 +13,7 @@ holds the true value; with 2,000 samples its standard error is 0.5 at 95 %. The 
     no difference the same for two outcomes with the same effects of pairs, and verbs that decide each on its own: how
                   often is p below 0.05?
     differences   two outcomes of the same triplets, 20 for each pair, correlation 0.3; the pairs' rates go together
-    means         correlated ranks between -1 and 1, one for each relation: 2 × beta - 1, with the mean of the column
+    means         rank correlations between -1 and 1, one for each relation: 2 × beta - 1, with the mean of the column
     relative      1 minus the ratio of two rates of independent items, such as the relative drop of NLI
     lazy          the share of 200 verbs that repeat, in pairs with rates of their own (correlation 0.1)
 """
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..engine.experiments.negation.lazy import first_repeating, share_interval
-from ..engine.statistics.clusters import clustered_mean, crossed_mean, proportion_interval
+from ..engine.statistics.clusters import bounded_interval, clustered_mean, crossed_mean, proportion_interval
 from ..engine.statistics.differences import paired_difference
-from ..engine.statistics.intervals import mean, proportion, relative_drop_interval
+from ..engine.statistics.intervals import proportion, relative_drop_interval
 
 PAIRS = (6, 12, 30, 60, 200, 1000)
 RATES = (0.002, 0.02, 0.2, 0.5, 0.8, 0.95, 0.98, 0.995)
@@ -117,9 +117,10 @@ def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) 
 
 
 def mean_interval(random: Random, n: int, truth: float) -> Interval:
-    """Student's interval of a mean of n values between -1 and 1, from one sample."""
+    """The interval of a mean of n values between -1 and 1, from one sample."""
     half = (truth + 1) / 2
-    _, low, high = mean(2 * random.beta(half * _MEAN_SPREAD, (1 - half) * _MEAN_SPREAD, n) - 1)
+    values = 2 * random.beta(half * _MEAN_SPREAD, (1 - half) * _MEAN_SPREAD, n) - 1
+    low, high = bounded_interval(clustered_mean(values, np.ones(n, np.int64)), -1, 1)
     return (-1.0, 1.0) if low is None or high is None else (low, high)
 
 
@@ -233,7 +234,7 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
         return coverage(samples, lambda g: (truth, [mean_interval(g, n, truth)]), seed)[0]
 
     yield (
-        "Means of independent rank correlations (Student)",
+        "Means of independent rank correlations",
         [f"{truth:g}" for truth in _MEANS],
         [(f"{n:,} relations", [means(truth, n) for truth in _MEANS]) for n in pairs if n <= 200],
     )

@@ -17,6 +17,8 @@ import polars as pl
 
 from ..inference.exported import ExportedModel
 
+RANGES = {"spearman": (-1.0, 1.0)}
+"""Metric → the lowest and the highest value that its numbers can have, where there are such."""
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"
 SEPARATOR = "|"

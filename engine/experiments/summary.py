@@ -21,11 +21,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..statistics.clusters import cluster_sums, clustered_mean, proportion_interval, student_interval
+from ..statistics.clusters import (
+    ClusteredMean,
+    bounded_interval,
+    cluster_sums,
+    clustered_mean,
+    proportion_interval,
+    student_interval,
+)
 from ..statistics.differences import PairedDifference, paired_difference
 from ..statistics.intervals import mean, proportion
 from ..statistics.p_values import holm
-from .items import ALL, by_split
+from .items import ALL, RANGES, by_split
 
 UNKNOWN = 0
 """The number of an item that has no word in a column, such as no cluster."""
@@ -165,7 +172,8 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
         for metric, found in outcomes.items():
             own = split.rows[found.known[split.rows]]
             if len(own):
-                estimate = _estimated(found.values[own], arrays.clusters[own], yes_or_no=found.yes_or_no)
+                range_ = None if found.yes_or_no else RANGES.get(metric)
+                estimate = _estimated(found.values[own], arrays.clusters[own], yes_or_no=found.yes_or_no, range_=range_)
                 rows.append(Row(split.dataset, split.condition, split.name, metric, *estimate))
     return rows
 
@@ -186,7 +194,8 @@ def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> l
             part = pl.DataFrame({"cluster": clusters[own], "value": found.values[own]})
             by_cluster = part.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
             key = (split.dataset, split.condition, split.name, f"{metric}{suffix}")
-            rows.append(Row(*key, *mean(by_cluster), len(by_cluster)))
+            estimate = _independent(by_cluster, (0.0, 1.0) if found.yes_or_no else RANGES.get(metric))
+            rows.append(Row(*key, *estimate, len(by_cluster)))
     return rows
 
 
@@ -276,7 +285,7 @@ def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
     return [f"true differences from {points} points on are found with a power of 80 %"]
 
 
-def estimated(values: pl.Series, clusters: pl.Series) -> Estimated:
+def estimated(values: pl.Series, clusters: pl.Series, metric: str = "") -> Estimated:
     """The mean of outcomes, without nulls, with its 95 % interval; clusters are null where items are independent draws.
 
     The fields are value, low, high, n, clusters and design effect, the last two only where there are several clusters.
@@ -284,17 +293,37 @@ def estimated(values: pl.Series, clusters: pl.Series) -> Estimated:
     own = Outcomes.of(values)
     come_in_clusters = not clusters.null_count() and 1 < clusters.n_unique() < len(clusters)
     numbers = numbered(clusters) if come_in_clusters else np.full(len(values), UNKNOWN)
-    return _estimated(own.values, numbers, yes_or_no=own.yes_or_no)
+    return _estimated(own.values, numbers, yes_or_no=own.yes_or_no, range_=RANGES.get(metric))
 
 
-def _estimated(values: NDArray[np.float64], clusters: NDArray[np.int64], *, yes_or_no: bool) -> Estimated:
+def _estimated(
+    values: NDArray[np.float64],
+    clusters: NDArray[np.int64],
+    *,
+    yes_or_no: bool,
+    range_: tuple[float, float] | None = None,
+) -> Estimated:
     """As `estimated`, with clusters as `numbered` gives them."""
     n, n_clusters = len(values), len(np.unique(clusters))
     if not 1 < n_clusters < n or (clusters == UNKNOWN).any():
-        return *(proportion(int(values.sum()), n) if yes_or_no else mean(values)), n, None, None
+        return *(proportion(int(values.sum()), n) if yes_or_no else _independent(values, range_)), n, None, None
     found = clustered_mean(*cluster_sums(values, clusters))
-    low, high = (proportion_interval if yes_or_no else student_interval)(found)
+    low, high = proportion_interval(found) if yes_or_no else _of_numbers(found, range_)
     return found.value, low, high, n, found.clusters, found.design_effect if yes_or_no else None
+
+
+def _independent(
+    values: NDArray[np.float64], range_: tuple[float, float] | None
+) -> tuple[float, float | None, float | None]:
+    """The mean of independent numbers, and its interval."""
+    if range_ is None:
+        return mean(values)
+    found = clustered_mean(values, np.ones(len(values), np.int64))
+    return found.value, *_of_numbers(found, range_)
+
+
+def _of_numbers(found: ClusteredMean, range_: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    return student_interval(found) if range_ is None else bounded_interval(found, *range_)
 
 
 def _same(

@@ -114,7 +114,9 @@ class _ShardFolder:
     def read(self, number: int) -> EncodedPart:
         files = PartFiles.of(self.folder, self.stage, number)
         if (part := files.read()) is None:
-            raise InputError(f"{files.rows}: missing or damaged; shard {self.shard}: {resume_hint(self.folder, self.record)}")
+            raise InputError(
+                f"{files.rows}: missing or damaged; shard {self.shard}: {resume_hint(self.folder, self.record)}"
+            )
         return part
 
 

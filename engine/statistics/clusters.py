@@ -33,7 +33,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import UPPER, exact_proportion_interval, student_quantile
+from .intervals import UPPER, exact_proportion_interval, normal_quantile, student_quantile
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,23 @@ def student_interval(mean: ClusteredMean) -> tuple[float | None, float | None]:
         return None, None
     half = student_quantile(mean.freedom, UPPER) * mean.standard_error
     return mean.value - half, mean.value + half
+
+
+def bounded_interval(mean: ClusteredMean, lowest: float, highest: float) -> tuple[float | None, float | None]:
+    """Interval of the mean of numbers that cannot leave a range, such as correlations; it stays in the range.
+
+    The mean's place in the range, from 0 to 1, gets the interval of `proportion_interval`, with as many independent
+    draws of 0 and 1 as have its variance; they can be more than there are numbers. `docs/statistics.md` has its
+    coverage, which is nearer to 95 % than that of Student's interval. None and None where nothing varies between
+    clusters.
+    """
+    width = highest - lowest
+    place = (mean.value - lowest) / width
+    if mean.clusters < 2 or mean.variance <= 0 or not 0 < place < 1:
+        return None, None
+    shrunk = normal_quantile(UPPER) / student_quantile(mean.freedom, UPPER)
+    low, high = exact_proportion_interval(place, place * (1 - place) / mean.variance * (width * shrunk) ** 2)
+    return lowest + width * low, lowest + width * high
 
 
 def cluster_sums(

@@ -108,7 +108,10 @@ def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
             Column("p (Holm)", "p_holm", significant=2),
             Column("triplets", "n"),
         ],
-        notes=["interval: pairs and verbs are clusters; p: by sign flips of pairs, adjusted with Holm's method"],
+        notes=[
+            "interval: pairs and verbs are clusters",
+            "p: by sign flips of pairs, of verbs, and by Student's test for both; the largest one, with Holm's method",
+        ],
     )
 
 

@@ -75,7 +75,7 @@ def estimates(
     yes_or_no: dict[Any, bool] = {}
     for _, key, part in parts:
         yes_or_no[key] = yes_or_no.get(key, True) and bool(part["value"].is_in([0.0, 1.0]).all())
-    rows = [(name, *key, *_figures(part, yes_or_no=yes_or_no[key])) for name, key, part in parts]
+    rows = [(name, *key, *_figures(part, _metric(by, key), yes_or_no=yes_or_no[key])) for name, key, part in parts]
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
     if drop_of is None or not {"dataset", "metric"} <= set(by):
         return frame
@@ -84,7 +84,11 @@ def estimates(
     return frame.with_columns(**{name: falling.then(100 - pl.col(of)) for name, of in ends.items()})
 
 
-def _figures(part: pl.DataFrame, *, yes_or_no: bool) -> tuple[int | float | str | None, ...]:
+def _metric(by: Sequence[str], key: Sequence[Any]) -> str:
+    return str(dict(zip(by, key, strict=True)).get("metric", ""))
+
+
+def _figures(part: pl.DataFrame, metric: str, *, yes_or_no: bool) -> tuple[int | float | str | None, ...]:
     values = part["value"].cast(pl.Boolean) if yes_or_no else part["value"]
     scale, unit = (100, PERCENT) if yes_or_no else (1, "")
     kinds = [part[name] for name in ("cluster", "crossed")]
@@ -94,7 +98,7 @@ def _figures(part: pl.DataFrame, *, yes_or_no: bool) -> tuple[int | float | str 
         low, high = (proportion_interval if yes_or_no else student_interval)(found)
         value = found.value
     else:
-        value, low, high, *_ = estimated(values, kinds[0])
+        value, low, high, *_ = estimated(values, kinds[0], metric)
     scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
     return len(part), kinds[0].n_unique(), *scaled, unit
 

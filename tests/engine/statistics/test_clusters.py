@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.statistics.clusters import (
+    bounded_interval,
     cluster_sums,
     clustered_mean,
     crossed_mean,
@@ -92,6 +93,30 @@ def reference_interval(clusters: list[tuple[int, int]]) -> tuple[float, float]:
         1.0 if p == 1 else 1 / (1 + (effective - x) / ((x + 1) * stats.f.isf(0.025, 2 * (x + 1), 2 * (effective - x))))
     )
     return low, high
+
+
+def test_the_interval_of_a_mean_of_correlations_stays_in_their_range():
+    """Student's would end above 1; far from the ends both are nearly the same."""
+    near, ones = clustered_mean(np.array([1.0, 0.99, 0.98, 0.7]), np.ones(4, int)), np.ones(200, int)
+    assert student_interval(near)[1] > 1
+    low, high = bounded_interval(near, -1, 1)
+    assert low < near.value < high < 1
+    # As many draws of 0 and 1 as have the variance of the mean's place in the range.
+    place = (1 + near.value) / 2
+    n = place * (1 - place) / (near.variance / 4) * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 3)) ** 2
+    ends = [stats.beta.ppf(0.025, n * place, n - n * place + 1), stats.beta.ppf(0.975, n * place + 1, n - n * place)]
+    assert (low, high) == pytest.approx(tuple(2 * end - 1 for end in ends))
+    far = clustered_mean(np.random.default_rng(0).uniform(-0.5, 0.5, 200), ones)
+    assert bounded_interval(far, -1, 1) == pytest.approx(student_interval(far), abs=0.005)
+    alike = clustered_mean(np.full(4, 0.5), np.ones(4, int))
+    assert (
+        bounded_interval(alike, -1, 1)
+        == bounded_interval(clustered_mean(np.ones(1), np.ones(1, int)), -1, 1)
+        == (
+            None,
+            None,
+        )
+    )
 
 
 @given(

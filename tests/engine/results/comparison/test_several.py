@@ -101,6 +101,17 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
     assert "--format csv and --json have all" in table.notes[-1]
 
 
+def test_figures_are_of_all_items_where_there_is_such_a_split(runs):
+    """Other splits hold the same items again: their rates are in the tests, and in groups by split."""
+    split = pl.col("split").replace("a", "all")
+    whole = [Plain.of(run.model_name, run.given.with_columns(split)) for run in runs]
+    found = ng.compare(*whole)
+    assert set(found.rates["split"]) == {"all"}
+    assert set(found.frame["split"]) == {"all", "b"}
+    assert set(ng.by_group(*whole, by="gender").frame["split"]) == {"all"}
+    assert set(ng.by_group(*whole, by="split").frame["split"]) == {"all", "b"}
+
+
 # ---------------------------------------------------------------- the main job
 
 
@@ -115,6 +126,10 @@ def test_drops_of_groups_are_those_of_their_triplets_and_items_are_tidy(scored_r
     )
     told = {(row["split"], row["gender"]): (row["n"], row["drop"]) for row in found.to_dicts()}
     assert told == {row[:2]: (row[2], pytest.approx(row[3])) for row in wanted.rows()}
+    every = dict(scored.rates.select("pattern", "drop").iter_rows())
+    for row in found.to_dicts():  # a group with a larger drop raises the drop of all
+        share = row["n"] / found.filter(split=row["split"])["n"].sum()
+        assert row["moves"] == pytest.approx((row["drop"] - every[row["split"]]) * share)
     # With one group, the interval is that of the whole run: pairs and verbs are clusters.
     whole = ng.by_group(scored, by="dataset").frame.sort("split")
     rates = scored.rates.filter(pl.col("pattern") != "CpTp").sort("pattern")
