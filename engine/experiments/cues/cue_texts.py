@@ -109,7 +109,7 @@ class TextFile:
         return replace(self, path=path)
 
     def read(self, number: int) -> list[tuple[str, int]]:
-        """The lines of a part, each with its number; an `InputError` if the file is gone or was changed since it was scanned."""
+        """The lines of a part, each with its number; an `InputError` if the file is gone or has changed."""
         part, digest = self.parts[number], hashlib.sha256()
         with _CONTINUED.opened(self.path, part.place.offset) as stream:
             lines = Lines(stream, str(self.path), part.place)
