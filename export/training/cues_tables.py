@@ -18,6 +18,7 @@ PAPER = "paper: Bi-LSTM with a CRF, on CD-SCO"
 _MEASURES = ("precision", "recall", "f1")
 _COUNTED = ("gold", "system", "true_positives", "false_positives", "false_negatives", *_MEASURES, "precision_b", "f1_b")
 ALL = "all"
+_CHOSEN = "the epoch was chosen by its F1 on dev, so this F1 on dev is on average too high"
 EXPORTED = "onnx"
 """The folder of the export in the folder of a training."""
 
@@ -75,6 +76,7 @@ class CueTraining(Shown):
             "encoder": self.encoder,
             "sentences": dict(self.sizes),
             "evaluated on": self.on,
+            "epoch_chosen_on_dev": True,
             "detectors": [
                 {
                     "folder": str(one.folder),
@@ -106,6 +108,7 @@ class CueTraining(Shown):
                 *(Column(name, name) for name in ("folder", "seed", "epochs", "steps")),
                 Column("F1 on dev, %", "f1", decimals=2, scale=100, unit="%"),
             ],
+            notes=[_CHOSEN],
         )
 
     def _evaluations(self) -> Table:
@@ -135,6 +138,7 @@ class CueTraining(Shown):
                     )
                 ),
             ],
+            notes=[_CHOSEN] if self.on == "dev" else [],
         )
 
 

@@ -75,11 +75,13 @@ def train(
     place: Place,
     options: TrainingOptions,
     reporter: Reporter,
+    about: Mapping[str, Any] | None = None,
 ) -> TrainingRecord:
     """Train a model into `options.output`, go on with a training that was stopped, or find it finished.
 
     `kind` is the command, such as `nli train`. `make_job` is called only if there is something left to train. `data` is
-    what the result depends on beside model and settings: digests of the data, and what was drawn from them.
+    what the result depends on beside model and settings: digests of the data, and what was drawn from them. `about`
+    only goes into the record.
 
     Raises:
         InputError: The folder belongs to something else or is in use; memory or disk do not suffice or are full; the
@@ -90,7 +92,7 @@ def train(
     if settings.max_length > base.longest:
         raise InputError(f"--max-length {settings.max_length}: {base.name} takes at most {base.longest:,} tokens")
     identity = {**base.identity, **data, **settings.document()}
-    with quiet(), TrainingFolder.hold(folder, kind, identity, {"command": options.command}) as held:
+    with quiet(), TrainingFolder.hold(folder, kind, identity, {"command": options.command, **(about or {})}) as held:
         if held.is_finished:
             reporter.say(f"{folder}: this training is finished")
             return held.record

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec import to_builtins
 from numpy.typing import NDArray
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
@@ -74,7 +75,7 @@ def train_nli(options: NliOptions) -> NliTraining:
         held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
         if options.evaluate:
             done = [own.evaluated(one, held_out or options.negation_data) for one in done]
-    return NliTraining(options.output, source, base.config.model_type, settings, tuple(done), options.negation)
+    return NliTraining(options.output, pairs, base.config.model_type, settings, tuple(done), options.negation)
 
 
 def paper_settings(source: str, family: str) -> dict[str, Any]:
@@ -120,7 +121,8 @@ class _Own:
 
         data = self.pairs.identity_of(with_negation=with_negation)
         options = replace(self.options, output=folder)
-        record = train("nli train", self.base, job, data, settings, self.place, options, self.reporter)
+        about = {"hub": to_builtins(self.pairs.hub)} if self.pairs.hub else None
+        record = train("nli train", self.base, job, data, settings, self.place, options, self.reporter, about)
         return Trained(folder, condition, seed, record)
 
     def evaluated(self, one: Trained, new: Path | None) -> Trained:

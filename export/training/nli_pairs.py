@@ -2,30 +2,32 @@
 
 GLUE's train.tsv and dev.tsv are in a folder, or on the hub as Parquet with the number of each label. From there they
 are fetched once and kept in the layout of GLUE, so that one reader reads them all, and a later training needs no
-network.
+network. The revision that they come from is kept beside them, with their digests.
 
 The pairs with negation are divided: some are learned, the others held out, as a file of the benchmark, so that
 `negengine nli` tests on them. Three pairs are made from one original pair (T negated, H negated, both) and share their
-sentences, so all three go to the same part. Some original pairs occur twice in the benchmark; the triples of equal
-pairs go to the same part, too.
+sentences, so all three go to the same part. So do all triples that share a sentence: in SNLI one caption has many
+hypotheses. The original pairs come from the training and the development split, so pairs of dev can share a sentence
+with pairs that are learned, and held-out pairs with those of train.tsv. These pairs are counted.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
+import msgspec
 import numpy as np
 import polars as pl
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from requests import RequestException
 
-from ...engine.basics.atomic import make_folder, write_bytes
+from ...engine.basics.atomic import make_folder, sha256, write_bytes
 from ...engine.basics.errors import InputError, first_line
 from ...engine.basics.reading import file_sha256, is_file
+from ...engine.basics.sealed import read_sealed, write_sealed
 from ...engine.cli.train_commands import NliOptions
 from ...engine.experiments.data_sets.sources import cache_folder, find
 from ...engine.experiments.nli.nli_pairs import (
@@ -37,6 +39,7 @@ from ...engine.experiments.nli.nli_pairs import (
     read_benchmark,
     stream_original,
 )
+from ...engine.runs.results import unlike
 from ..quiet import quiet
 
 _TRAIN = "train.tsv"
@@ -53,13 +56,10 @@ class Split:
 
     train: tuple[Pair, ...]
     held_out: tuple[Pair, ...]
-    # How many held-out pairs have a text that a pair to learn from has too, from another original pair: in SNLI one
-    # caption has many hypotheses.
-    shared_texts: int
 
 
 def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
-    """Divide pairs by their original pairs, at random; the paper learns from 0.7 of the triples (section 6.2).
+    """Divide pairs at random; the paper learns from 0.7 of the triples (section 6.2). No sentence is in both parts.
 
     Raises:
         InputError: The fraction is not between 0 and 1, or one of the parts would be empty.
@@ -76,8 +76,7 @@ def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
         raise InputError(
             f"--negation {fraction:g}: of {len(pairs):,} pairs, none is left to learn or to test; give another part"
         )
-    texts = {pair.text for pair in parts[0]}
-    return Split(parts[0], parts[1], sum(pair.text in texts for pair in parts[1]))
+    return Split(parts[0], parts[1])
 
 
 def _check_fraction(fraction: float) -> None:
@@ -90,18 +89,53 @@ def _triple(pair: Pair) -> int:
 
 
 def _groups(pairs: Sequence[Pair]) -> list[set[int]]:
-    """The triples that stay together, in the order of their first pair; most groups are one triple."""
+    """The triples that stay together, in the order of their first pair."""
     of_triple: dict[int, set[int]] = {}
-    by_content: dict[tuple[str, str], list[int]] = defaultdict(list)
+    by_sentence: dict[str, int] = {}  # a triple with it
     for pair in pairs:
         triple = _triple(pair)
-        group = of_triple.setdefault(triple, {triple})
-        for other in by_content[pair.text, pair.hypothesis]:
-            group |= of_triple[other]
-        for member in group:
-            of_triple[member] = group
-        by_content[pair.text, pair.hypothesis].append(triple)
+        of_triple.setdefault(triple, {triple})
+        for sentence in (plain(pair.text), plain(pair.hypothesis)):
+            group = of_triple[triple] | of_triple[by_sentence.setdefault(sentence, triple)]
+            of_triple |= dict.fromkeys(group, group)
     return list({id(group): group for group in of_triple.values()}.values())
+
+
+def plain(sentence: str) -> str:
+    """A sentence as it is compared with others: white space and case do not count."""
+    return " ".join(sentence.split()).casefold()
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSentences:
+    """The sentences that tests share with what is learned, be they a text or a hypothesis; as `plain` gives them."""
+
+    train: frozenset[str]  # with the pairs of train.tsv
+    added: frozenset[str]  # with the added pairs with negation
+    counts: Mapping[str, Mapping[str, int]]  # test → its `pairs`, and those that share a sentence with `train`, `added`
+
+    @classmethod
+    def find(
+        cls, tests: Mapping[str, Sequence[Example]], train: Iterable[Example], added: Iterable[Example]
+    ) -> "SharedSentences":
+        tested = {plain(side) for pairs in tests.values() for pair in pairs for side in pair[:2]}
+        known = {
+            name: frozenset(tested.intersection(plain(side) for pair in learned for side in pair[:2]))
+            for name, learned in (("train", train), ("added", added))
+        }
+        counts = {
+            test: {"pairs": len(pairs)}
+            | {name: sum(plain(t) in own or plain(h) in own for t, h, _ in pairs) for name, own in known.items()}
+            for test, pairs in tests.items()
+        }
+        return cls(**known, counts=counts)
+
+    def sentences(self) -> list[str]:
+        return [
+            f"{test}: of {own['pairs']:,} pairs, {own['train']:,} share a sentence with a pair of {_TRAIN}"
+            + (f", {own['added']:,} with an added pair" if self.added or own["added"] else "")
+            for test, own in self.counts.items()
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +147,9 @@ class NliData:
     dev: Sequence[Example] = field(repr=False)
     dev_file: Path
     negation: Split | None
+    shared: SharedSentences
     identity: dict[str, Any]
+    hub: "HubCopy | None" = None  # where train.tsv and dev.tsv come from, if from the hub
 
     def identity_of(self, *, with_negation: bool) -> dict[str, Any]:
         """What a classifier depends on: without pairs with negation it does not depend on their division."""
@@ -141,7 +177,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
     fraction, limit, seed = options.negation, options.limit, options.seed
     if fraction is not None:
         _check_fraction(fraction)
-    there = fetch(source, say) if options.data is None else options.data
+    there, hub = fetch(source, say) if options.data is None else (options.data, None)
     train_file, dev_file = _file(there, (_TRAIN,), source), _file(there, _DEV, source)
     labels = SOURCES[source]
     original = _read(train_file, source, labels)
@@ -157,17 +193,22 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
         drawn = np.random.default_rng(seed).choice(len(original), limit, replace=False)
         original = [original[number] for number in np.sort(drawn)]
     say(f"{source}: {len(original):,} pairs to learn from, {len(dev):,} in {dev_file.name}")
-    negation = None
+    negation, tests, added = None, {"dev": dev}, list[Example]()
+    if fraction is not None or options.evaluate:
+        folder = find(_BENCHMARK, options.negation_data, option="--negation-data")
+        pairs = read_benchmark(folder / f"{source}.txt", source)
+        tests["new"] = [_example(pair, labels) for pair in pairs.pairs]
     if fraction is not None:
-        pairs = read_benchmark(
-            find(_BENCHMARK, options.negation_data, option="--negation-data") / f"{source}.txt", source
-        )
         negation = split(pairs.pairs, fraction, seed)
         identity |= {"negation": fraction, "negation sha256": pairs.sha256}
-        shared = f" ({negation.shared_texts:,} with a text that is learned, too)" if negation.shared_texts else ""
         learned, held_out = len(negation.train), len(negation.held_out)
-        say(f"{source}: {learned:,} pairs with negation to learn from, {held_out:,} held out{shared}")
-    return NliData(source, original, dev, dev_file, negation, identity)
+        say(f"{source}: {learned:,} pairs with negation to learn from, {held_out:,} held out")
+        added = [_example(pair, labels) for pair in negation.train]
+        tests = {"dev": dev, "held out": [_example(pair, labels) for pair in negation.held_out]}
+    shared = SharedSentences.find(tests, original, added)
+    for sentence in shared.sentences():
+        say(f"{source}, {sentence}")
+    return NliData(source, original, dev, dev_file, negation, shared, identity, hub)
 
 
 def _file(folder: Path, names: Sequence[str], source: str) -> Path:
@@ -201,6 +242,10 @@ class _HubSet:
     columns: tuple[str, str]
     labels: tuple[Label, ...]  # in the order of their numbers
 
+    @property
+    def where(self) -> str:
+        return f"{self.repository} on the hub"
+
 
 _SETS = {
     "RTE": _HubSet(
@@ -224,59 +269,94 @@ _SETS = {
 }
 
 
-def fetch(source: str, say: Callable[[str], None]) -> Path:
-    """The folder with train.tsv and dev.tsv of a source; they are fetched if they are not kept yet.
+_COPY, _COPY_FORMAT = "hub.json", 1
+_ADVICE = "give GLUE's folder with --data"
+
+
+class HubCopy(msgspec.Struct):
+    """Where the kept files of a data set come from."""
+
+    repository: str
+    revision: str  # a commit
+    files: dict[str, str]  # name → SHA-256
+    empty: dict[str, int]  # `train` and `dev` → pairs that are left out, as one of their sentences is empty
+    format: int = _COPY_FORMAT
+
+    def sentence(self) -> str:
+        left_out = " and ".join(f"{n:,} of {split}" for split, n in self.empty.items())
+        return f"{self.repository} on the hub, revision {self.revision}; left out, as a sentence is empty: {left_out}"
+
+
+def fetch(source: str, say: Callable[[str], None]) -> tuple[Path, HubCopy]:
+    """The folder with train.tsv and dev.tsv of a source; they are fetched if they are not kept yet, or are damaged.
 
     Raises:
         InputError: The hub cannot be reached, or its data set is not as expected; a file cannot be written.
     """
     folder, wanted = cache_folder() / f"glue-{source.lower()}", _SETS[source]
-    missing = [split for split in wanted.files if not is_file(folder / f"{split}.tsv")]
-    for split in missing:
-        say(f"{source}: fetching {split} from {wanted.repository} on the hub")
-        frame = _frame(_download(wanted, split), wanted)
+    try:
+        kept = read_sealed(folder / _COPY, HubCopy, made_as=_COPY_FORMAT, repair="remove it")
+    except InputError:
+        kept = None
+    if kept is None or unlike(folder, kept.files):
+        say(f"{source}: fetching train and dev from {wanted.where}")
+        revision, found = _download(wanted, kept.revision if kept else "main")
+        kept = HubCopy(wanted.repository, revision, {}, {})
+        contents = {}
+        for split, files in found.items():
+            every = _frame(files, wanted)
+            filled = every.filter((pl.col("sentence1") != "") & (pl.col("sentence2") != ""))
+            kept.empty[split] = len(every) - len(filled)
+            table = filled.with_row_index("index").write_csv(separator="\t", quote_style="never")
+            contents[f"{split}.tsv"] = table.encode()
         make_folder(folder)
-        write_bytes(folder / f"{split}.tsv", frame.write_csv(separator="\t", quote_style="never").encode())
-    return folder
+        for name, content in contents.items():
+            write_bytes(folder / name, content)
+            kept.files[name] = sha256(content)
+        write_sealed(folder / _COPY, kept)
+    say(f"{source}: {kept.sentence()}")
+    return folder, kept
 
 
-def _download(wanted: _HubSet, split: str) -> list[Path]:
-    where = f"{wanted.repository} on the hub"
+def _download(wanted: _HubSet, revision: str) -> tuple[str, dict[str, list[Path]]]:
+    """The commit of a revision, and for `train` and `dev` the files of that commit."""
     try:
         with quiet():
-            names = huggingface_hub.HfApi().list_repo_files(wanted.repository, repo_type="dataset")
-            own = sorted(name for name in names if fnmatchcase(name, wanted.files[split]))
-            if not own:
-                raise InputError(f"{where} has no files {wanted.files[split]}; give GLUE's folder with --data")
-            return [Path(huggingface_hub.hf_hub_download(wanted.repository, name, repo_type="dataset")) for name in own]
+            found = huggingface_hub.HfApi().dataset_info(wanted.repository, revision=revision)
+            commit, names = str(found.sha), sorted(item.rfilename for item in found.siblings or [])
+            own = {split: [n for n in names if fnmatchcase(n, like)] for split, like in wanted.files.items()}
+            if absent := next((split for split in own if not own[split]), None):
+                raise InputError(f"{wanted.where} has no files {wanted.files[absent]}; {_ADVICE}")
+            return commit, {
+                split: [
+                    Path(huggingface_hub.hf_hub_download(wanted.repository, n, repo_type="dataset", revision=commit))
+                    for n in names
+                ]
+                for split, names in own.items()
+            }
     except LocalEntryNotFoundError:
-        raise InputError(f"{where} was not reached; give GLUE's folder with --data") from None
+        raise InputError(f"{wanted.where} was not reached; {_ADVICE}") from None
     except (HfHubHTTPError, RequestException, OSError) as error:
-        raise InputError(f"{where} did not answer: {first_line(error)}; give GLUE's folder with --data") from None
+        raise InputError(f"{wanted.where} did not answer: {first_line(error)}; {_ADVICE}") from None
 
 
 def _frame(files: Sequence[Path], wanted: _HubSet) -> pl.DataFrame:
-    """Index, sentences and label as in GLUE; white space within a sentence is one space, as a tab ends a field."""
+    """Sentences and label as in GLUE; white space within a sentence is one space, as a tab ends a field."""
     try:
         found = pl.read_parquet(list(files), columns=[*wanted.columns, "label"])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
-            f"{wanted.repository} on the hub: {files[0].name} is not as expected ({first_line(error)}); give GLUE's "
-            "folder with --data"
+            f"{wanted.where}: {files[0].name} is not as expected ({first_line(error)}); {_ADVICE}"
         ) from None
     numbers = {_NO_LABEL: NO_CONSENSUS, **dict(enumerate(map(str, wanted.labels)))}
     if unknown := sorted(set(found["label"].unique()) - set(numbers)):
-        raise InputError(f"{wanted.repository} on the hub: unknown label {unknown[0]}; give GLUE's folder with --data")
-    plain = [
-        pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars().alias(name)
+        raise InputError(f"{wanted.where}: unknown label {unknown[0]}; {_ADVICE}")
+    sentences = [
+        pl.col(column).fill_null("").str.replace_all(r"\s+", " ").str.strip_chars().alias(name)
         for column, name in zip(wanted.columns, ("sentence1", "sentence2"), strict=True)
     ]
     label = pl.col("label").replace_strict(numbers, return_dtype=pl.String).alias("gold_label")
-    return (
-        found.select(*plain, label)
-        .filter((pl.col("sentence1") != "") & (pl.col("sentence2") != ""))
-        .with_row_index("index")
-    )
+    return found.select(*sentences, label)
 
 
 HELD_OUT = "held-out"

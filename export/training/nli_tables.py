@@ -1,7 +1,8 @@
 """What `nli train` gives: the trained classifiers, and Table 8 of the paper with ours beside it.
 
-The gain is the accuracy with pairs with negation in the training, minus that without. Its test flips the signs of
-original pairs, whose right answers are summed over the seeds: it asks whether other pairs would show the same
+The gain is the accuracy with pairs with negation in the training, minus that without. Pairs that share a sentence with
+an added pair are left out of it: one classifier has learned that sentence, the other has not. Its test flips the signs
+of original pairs, whose right answers are summed over the seeds: it asks whether other pairs would show the same
 difference for these seeds. The gain of each seed is a draw of its own; its deviation, and a test that flips the signs
 of seeds, ask whether other seeds would show it. That test says something from six seeds on.
 """
@@ -14,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from ...engine.experiments.items import ALL, ORIGINAL
 from ...engine.experiments.nli.nli import NliRun
+from ...engine.experiments.nli.nli_items import CHOSEN
 from ...engine.experiments.nli.nli_judgements import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import fraction, published
@@ -27,6 +30,7 @@ from ...engine.statistics.intervals import mean
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p
 from ...engine.views import Column, Table
 from ..checkpoint_files import TrainingRecord
+from .nli_pairs import NliData, plain
 from .settings import Settings
 
 NEGATION = "negation"  # what a classifier learns from, beside ORIGINAL
@@ -59,11 +63,15 @@ class NliTraining(Shown):
     """Trained classifiers."""
 
     folder: Path
-    source: str
+    pairs: NliData
     family: str
     settings: Settings
     trained: tuple[Trained, ...]
     negation: float | None  # the part of the pairs with negation that was learned; None for none
+
+    @property
+    def source(self) -> str:
+        return self.pairs.source
 
     def tables(self) -> list[Table]:
         runs = self.runs
@@ -107,8 +115,16 @@ class NliTraining(Shown):
                 Column("dev", "dev", unit="%", **_PERCENT),
                 Column("folder", "folder"),
             ],
-            notes=["dev: accuracy in PyTorch, in percent, of the epoch that was kept"],
+            notes=[
+                "dev: accuracy in PyTorch, in percent, of the epoch that was kept",
+                *self._on_tests(),
+                *([f"train and dev: {self.pairs.hub.sentence()}"] if self.pairs.hub else []),
+            ],
         )
+
+    def _on_tests(self) -> list[str]:
+        """What is known to make an accuracy on dev or on held-out pairs too high."""
+        return [*([CHOSEN] if self.settings.patience is not None else []), *self.pairs.shared.sentences()]
 
     @property
     def accuracies(self) -> pl.DataFrame:
@@ -116,13 +132,14 @@ class NliTraining(Shown):
 
         The columns are condition, split, pairs, n, and for each training C that there is: C (the mean over seeds),
         C_deviation, C_low, C_high (95 % interval), C_paper_low, C_paper_high, C_paper. With both trainings also gain,
-        gain_deviation, gain_low, gain_high, p, p_holm and p_seeds.
+        gain_n (the pairs without a sentence of an added pair), gain_deviation, gain_low, gain_high, p, p_holm and
+        p_seeds; they are null if no such pair is left.
         """
         rows = [row for row in (self._row(*of) for of in _ROWS) if row is not None]
-        frame = pl.DataFrame(rows, infer_schema_length=None)
-        if len(self.runs) == 2:
-            frame = frame.with_columns(p_holm=pl.Series(holm(frame["p"].to_numpy())))
-        return frame
+        tested = [row for row in rows if row.get("p") is not None]
+        for row, p in zip(tested, holm(np.array([row["p"] for row in tested], np.float64)), strict=True):
+            row["p_holm"] = float(p)
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def accuracy_table(self) -> Table:
         """Accuracies after training without and with the new pairs: the paper's Table 8."""
@@ -142,11 +159,12 @@ class NliTraining(Shown):
         frame = self.accuracies
         seeds = len(self.runs[NEGATION])
         deviation = [Column("SD", "gain_deviation", unit="percentage points", **_PERCENT)] if seeds > 1 else []
-        several = [Column("p (seeds)", "p_seeds", significant=2, wrap=False)] if seeds > 1 else []
+        several = [Column("p (seeds)", "p_seeds", significant=2)] if seeds > 1 else []
         points: dict[str, Any] = {"signed": True, "unit": "percentage points", **_PERCENT}
         notes = [
             "gain [95 % interval over pairs]: percentage points",
-            f"p: sign flips of original pairs; p (Holm): corrected for the {len(frame)} rows of this table",
+            f"p: sign flips of original pairs; p (Holm): corrected for the {frame['p'].count()} rows of this table",
+            "n: pairs; those that share a sentence with an added pair are left out",
         ]
         if seeds > 1:
             notes[0] = "gain: mean over seeds [95 % interval over pairs]; SD: over seeds; percentage points"
@@ -156,10 +174,11 @@ class NliTraining(Shown):
             frame=frame,
             columns=[
                 Column("pairs", "pairs", wrap=False),
+                Column("n", "gain_n", wrap=False),
                 Column("gain", "gain", low="gain_low", high="gain_high", **points),
                 *deviation,
                 Column("p", "p", significant=2, wrap=False),
-                Column("p (Holm)", "p_holm", significant=2, wrap=False),
+                Column("p (Holm)", "p_holm", significant=2),
                 *several,
             ],
             notes=notes,
@@ -171,6 +190,9 @@ class NliTraining(Shown):
             "task": self.source,
             "negation": self.negation,
             "settings": self.settings.document(),
+            "data": self.pairs.identity | {"hub": to_builtins(self.pairs.hub)},
+            "shared_sentences": {test: dict(own) for test, own in self.pairs.shared.counts.items()},
+            "epoch_chosen_on_dev": self.settings.patience is not None,
             "classifiers": [
                 {"folder": str(one.folder), "learned": one.condition, "seed": one.seed, **one.record.result}
                 for one in self.trained
@@ -201,7 +223,7 @@ class NliTraining(Shown):
                 f"{learned}_paper_high": high,
                 f"{learned}_paper": _range(low, high),
             }
-        return row | (_gain(self.runs, condition, split) if len(self.runs) == 2 else {})
+        return row | (_gain(self.runs, condition, split, self.pairs.shared.added) if len(self.runs) == 2 else {})
 
     def _columns(self, learned: str) -> Sequence[Column]:
         several = len(self.runs[learned]) > 1
@@ -234,7 +256,7 @@ class NliTraining(Shown):
             notes.append(f"ours: mean ± standard deviation over {seeds} seeds")
         else:
             notes.append("ours: one seed, with 95 % intervals over pairs")
-        return notes
+        return notes + self._on_tests()
 
 
 def _range(low: float | None, high: float | None) -> str | None:
@@ -259,10 +281,13 @@ def _accuracy(runs: Sequence[NliRun], condition: str, split: str) -> dict[str, A
     return {"value": value, "deviation": float(values.std(ddof=1)), "low": low, "high": high, "n": found[0]["n"]}
 
 
-def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str) -> dict[str, Any]:
-    """What the pairs with negation add, on the same pairs, and its tests; there are such pairs."""
-    before, clusters = _outcomes(runs[ORIGINAL], condition, split)
-    after, _ = _outcomes(runs[NEGATION], condition, split)
+def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str, known: frozenset[str]) -> dict[str, Any]:
+    """What the pairs with negation add, on the same pairs without a known sentence, and its tests."""
+    before, clusters = _outcomes(runs[ORIGINAL], condition, split, known)
+    after, _ = _outcomes(runs[NEGATION], condition, split, known)
+    if not len(clusters):
+        columns = ("gain", "gain_deviation", "gain_low", "gain_high", "p", "p_holm", "p_seeds")
+        return {"gain_n": 0} | dict.fromkeys(columns)
     seeds = len(before)
     deviation = p_seeds = None
     if seeds == 1:
@@ -275,6 +300,7 @@ def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str) -> d
     ends = {key: None if end is None else end / scale for key, end in (("low", found.low), ("high", found.high))}
     return {
         "gain": found.value / scale,
+        "gain_n": found.n,
         "gain_deviation": deviation,
         "gain_low": ends["low"],
         "gain_high": ends["high"],
@@ -283,8 +309,13 @@ def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str) -> d
     }
 
 
-def _outcomes(runs: Sequence[NliRun], condition: str, split: str) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Whether each run is right on each pair, bool [runs, pairs], and the original pair of each, int64 [pairs]."""
+def _outcomes(
+    runs: Sequence[NliRun], condition: str, split: str, known: frozenset[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Whether each run is right on each pair, bool [runs, pairs], and the original pair of each, int64 [pairs].
+
+    Pairs with a known sentence are left out.
+    """
     rows = []
     numbers = np.empty(0, np.int64)
     for run in runs:
@@ -293,7 +324,8 @@ def _outcomes(runs: Sequence[NliRun], condition: str, split: str) -> tuple[NDArr
             items = items.filter("negation")
         elif split != ALL:
             items = items.filter(pl.col("split") == split)
-        items = items.sort("item")
+        sides = items.select("premise", "hypothesis").iter_rows()
+        items = items.filter([known.isdisjoint(map(plain, pair)) for pair in sides]).sort("item")
         rows.append(items["correct"].to_numpy())
         numbers = items["item"].to_numpy()
     clusters = numbers // len(KINDS) if condition == NEW else numbers

@@ -34,7 +34,7 @@ class Hub(BaseHTTPRequestHandler):
         match verb:
             case "revision":
                 siblings = [{"rfilename": file["path"], "size": file["size"]} for file in files(found)]
-                return self.give_json({"id": repository, "siblings": siblings}, body=body)
+                return self.give_json({"id": repository, "sha": COMMITS[revision], "siblings": siblings}, body=body)
             case "tree" if found.is_dir():
                 return self.give_json(files(found), body=body)
             case "resolve" if found.is_file():

@@ -23,7 +23,7 @@ from ..finished_run import SummaryRun
 from ..items import ALL, ORIGINAL
 from ..published import Paper, published
 from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
-from .nli_items import TRAINER, Labelled, recounts, training_told
+from .nli_items import CHOSEN, TRAINER, Labelled, recounts, training_told
 from .nli_judgements import WITH_CUE, Judgements
 from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Source, map_head, read_sets
 
@@ -121,7 +121,9 @@ class NliRun(SummaryRun):
         return [accuracy, *([drops] if len(drops.frame) else []), *others]
 
     def remarks(self) -> list[str]:
-        return audit_sentences(audit_summary(self.record.counts))
+        training = self.record.metadata.get("training")
+        chosen = isinstance(training, Mapping) and training.get("patience") and self.told(ORIGINAL, ALL, "accuracy")
+        return [*([CHOSEN] if chosen else []), *audit_sentences(audit_summary(self.record.counts))]
 
     @cached_property
     def paper(self) -> Paper:

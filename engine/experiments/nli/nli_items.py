@@ -102,6 +102,10 @@ _NEEDED = {
 }
 
 
+CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
+"""Said below an accuracy on dev where the training had `--patience`."""
+
+
 def training_told(training: Mapping[str, Any] | None) -> str:
     """What was trained how, as a sentence with a space after it; empty if export.json does not say it.
 
@@ -114,12 +118,17 @@ def training_told(training: Mapping[str, Any] | None) -> str:
         f"{training['learning_rate']:g}, weight decay {training['weight_decay']:g}, at most {training['max_length']} "
         f"tokens, seed {training['seed']}"
     )
+    if type(training.get("patience")) is int:
+        settings += f", the best epoch on dev with a patience of {training['patience']}"
     learned = f"{training['limit']:,} pairs of the" if type(training.get("limit")) is int else "the"
+    hub, copy = training.get("hub"), ""
+    if isinstance(hub, Mapping):
+        copy = f" ({hub.get('repository')} on the hub, revision {hub.get('revision')})"
     fraction = training.get("negation")
     added = ""
     if isinstance(fraction, float):
         added = f", with {100 * fraction:.0f} % of the new pairs; the other new pairs are the test"
     return (
-        f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{added} "
+        f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{copy}{added} "
         f"({TRAINER}; {settings}). "
     )

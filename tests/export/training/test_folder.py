@@ -5,7 +5,15 @@ import os
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.sealed import seal
-from negengine.export.training.folder import RECORD, SEAL, TrainingFolder, hold_several, is_complete, read_training
+from negengine.export.training.folder import (
+    CHECKPOINTS,
+    RECORD,
+    SEAL,
+    TrainingFolder,
+    hold_several,
+    is_complete,
+    read_training,
+)
 from negengine.export.training.folder import seal as mark
 
 IDENTITY = {"model": "m", "seed": 1}
@@ -58,8 +66,13 @@ def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
 
 
 def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoints_go(tmp_path, monkeypatch):
-    flushed = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_ino))
+    flushed, checkpoints = [], []
+
+    def fsync(descriptor):
+        flushed.append(os.fstat(descriptor).st_ino)
+        checkpoints.append((tmp_path / CHECKPOINTS).exists())
+
+    monkeypatch.setattr(os, "fsync", fsync)
 
     def save(folder):
         for name in ("model.safetensors", "config.json"):
@@ -73,10 +86,14 @@ def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoint
             (training.checkpoints / SEAL).stat().st_ino
         )
         flushed.clear()
+        checkpoints.clear()
         training.publish(save, RESULT)
     order = [path.stat().st_ino for path in (tmp_path / "model.safetensors", tmp_path / "config.json", tmp_path)]
     record = (tmp_path / RECORD).stat().st_ino
     assert all(inode in flushed[: flushed.index(record)] for inode in order)
+    assert all(checkpoints)
+    assert flushed[flushed.index(record) + 1 :] == [tmp_path.stat().st_ino]  # the name of the record, before they go
+    assert not training.checkpoints.exists()
 
 
 def test_a_result_that_was_changed_is_not_finished(tmp_path):

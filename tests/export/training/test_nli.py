@@ -1,6 +1,7 @@
 """`negengine nli train` on a synthetic task: train, export, test by the engine, compare with and without negation."""
 
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -11,9 +12,12 @@ from negengine.engine.cli import main
 from negengine.engine.cli.train_commands import NliOptions
 from negengine.engine.results.report.citation import cite
 from negengine.engine.runs.lock import locked
+from negengine.export.checkpoint import Source
+from negengine.export.checkpoint_files import training_of
 from negengine.export.training import settings as needs
 from negengine.export.training.folder import read_training
 from negengine.export.training.nli import paper_settings, train_nli
+from negengine.export.training.nli_pairs import HubCopy
 from negengine.export.training.settings import Settings
 from tiny_encoder import tokenizer
 from transformers import (
@@ -48,12 +52,37 @@ def test_a_tiny_model_learns_the_task_and_only_the_pairs_with_negation_teach_the
     assert row["original"] < 0.7
     assert row["negation"] > 0.9
     assert row["gain"] == pytest.approx(row["negation"] - row["original"])
+    assert row["gain_n"] == row["n"]  # no held-out pair shares a sentence with an added pair
     assert row["p"] < row["p_holm"] < 0.05
     assert row["p_seeds"] == 0.5  # the smallest that two seeds can give
     for condition in ("original", "negation"):
         own = [items(one, "new")["correct"].mean() for one in evaluated.trained if one.condition == condition]
         assert found["new", "all"][condition] == pytest.approx(np.mean(own))
         assert found["new", "all"][f"{condition}_deviation"] == pytest.approx(np.std(own, ddof=1))
+
+
+@pytest.mark.everything
+def test_pairs_of_dev_with_a_sentence_of_an_added_pair_are_left_out_of_the_gain_and_counted(evaluated):
+    added = {side for pair in evaluated.pairs.negation.train for side in (pair.text, pair.hypothesis)}
+    own = {
+        condition: [
+            row["correct"]
+            for one in evaluated.trained
+            for row in items(one, "original").iter_rows(named=True)
+            if one.condition == condition and not {row["premise"], row["hypothesis"]} & added
+        ]
+        for condition in ("original", "negation")
+    }
+    row = rows(evaluated)["original", "all"]
+    assert 0 < row["gain_n"] == len(own["original"]) / 2 < row["n"] == 60
+    assert row["gain"] == pytest.approx(np.mean(own["negation"]) - np.mean(own["original"]))
+    shared = evaluated.document()["shared_sentences"]
+    assert shared["dev"]["added"] == 60 - row["gain_n"]
+    assert set(shared) == {"dev", "held out"}
+    assert shared["held out"]["added"] == 0
+    said = f"of 60 pairs, {shared['dev']['train']} share a sentence with a pair of train.tsv, {shared['dev']['added']}"
+    assert all(any(said in note for note in table.notes) for table in evaluated.tables()[:2])
+    assert "those that share a sentence with an added pair are left out" in str(evaluated.gain_table())
 
 
 @pytest.mark.everything
@@ -161,6 +190,36 @@ def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue,
     with pytest.raises(InputError, match="fnet: Optimum has no text-classification export for the family fnet"):
         trained(saved(FNetModel, config, tmp_path / "fnet"), glue, tmp_path / "out", evaluate=True)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_record_and_the_document_name_the_revision_of_the_hub(encoder, glue, tmp_path, monkeypatch):
+    copy = HubCopy("nyu-mll/glue", "a" * 40, {}, {"train": 2, "dev": 0})
+    monkeypatch.setattr("negengine.export.training.nli_pairs.fetch", lambda *_: (glue, copy))
+    found = trained(encoder(), None, tmp_path / "out")
+    assert found.document()["data"]["hub"]["revision"] == "a" * 40
+    assert training_of(Source("out", str(tmp_path / "out"), "main", True, "local"))["training"]["hub"]["empty"] == {
+        "train": 2,
+        "dev": 0,
+    }
+    assert f"train and dev: {copy.sentence()}" in found.training_table().notes
+    changed = shutil.copytree(glue, tmp_path / "glue")
+    (changed / "train.tsv").write_text((glue / "train.tsv").read_text().replace("dog", "walk"))
+    monkeypatch.setattr("negengine.export.training.nli_pairs.fetch", lambda *_: (changed, copy))
+    with pytest.raises(InputError, match=r"was trained with train sha256 .*: choose another --output"):
+        trained(encoder(), None, tmp_path / "out")
+
+
+def test_an_accuracy_on_dev_whose_epoch_was_chosen_on_dev_says_so(encoder, glue, negation, tmp_path):
+    said = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
+    plain = trained(encoder(), glue, tmp_path / "plain")
+    assert said not in str(plain)
+    found = trained(encoder(), glue, tmp_path / "chosen", patience=1, epochs=2, evaluate=True, negation_data=negation)
+    assert all(said in table.notes for table in (found.training_table(), found.accuracy_table()))
+    assert said in found.trained[0].run.remarks()
+    assert "seed 42, the best epoch on dev with a patience of 1)" in found.trained[0].run.methods("")
+    document = found.document()
+    assert (document["epoch_chosen_on_dev"], plain.document()["epoch_chosen_on_dev"]) == (True, False)
+    assert document["data"]["dev sha256"] == read_training(tmp_path / "chosen").identity["dev sha256"]
 
 
 @pytest.mark.everything

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hub_here import serve
+from hub_here import COMMITS, serve
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.train_commands import NliOptions
 from negengine.engine.experiments.nli.nli_pairs import KINDS, Label, Pair, read_benchmark
@@ -113,11 +113,14 @@ def triples(n, text=""):
 
 
 def sizes_of(pairs, found):
-    """The sizes of the two parts; no triple and no pair is in both, and all pairs are in one of them."""
+    """The sizes of the two parts; no triple and no sentence is in both, and all pairs are in one of them."""
     parts = found.train, found.held_out
     assert {pair.item for part in parts for pair in part} == {pair.item for pair in pairs}
-    for key in (lambda pair: pair.item // 3, lambda pair: (pair.text, pair.hypothesis)):
-        learned, held_out = ({key(pair) for pair in part} for part in parts)
+    for key in (
+        lambda pair: {pair.item // 3},
+        lambda pair: {" ".join(side.split()).lower() for side in (pair.text, pair.hypothesis)},
+    ):
+        learned, held_out = (set().union(*map(key, part)) for part in parts)
         assert not learned & held_out
     return tuple(map(len, parts))
 
@@ -140,13 +143,42 @@ def test_of_the_real_pairs_none_is_learned_and_tested(source, shared):
     assert sizes_of(pairs, split(pairs, 0.7, 42)) == (1050, 450)
 
 
-def test_triples_of_equal_pairs_stay_together_and_texts_that_both_parts_have_are_counted():
-    """One caption with many hypotheses, as in SNLI: the pairs differ, their text does not."""
-    pairs = [*triple(0, "a", "b"), *triple(1), *triple(2, "a", "b"), *triple(3), *triple(4, "a", "b")]
+def test_triples_that_share_a_sentence_stay_together():
+    """One caption with many hypotheses, as in SNLI: the pairs differ, their text does not, or only by its case."""
+    pairs = [*triple(0, "a", "b"), *triple(1), *triple(2, " A", "x"), *triple(3), *triple(4, "b", "y"), *triple(5)]
     for seed in range(20):
         sizes_of(pairs, split(pairs, 0.6, seed))
-    assert split(triples(10, "caption"), 0.5, 0).shared_texts == 15
-    assert split(triples(10), 0.5, 0).shared_texts == 0
+    with pytest.raises(InputError, match="none is left to learn"):
+        split(triples(10, "caption"), 0.5, 0)
+
+
+def test_pairs_of_dev_and_held_out_pairs_with_a_sentence_that_is_learned_are_counted(tmp_path):
+    """The new pairs were made from the training and the development split, as in the paper: T and H come back."""
+    write(tmp_path)
+    dev = [("text 0", "new"), ("t0", "new"), ("new", "H0"), ("t0", "hypothesis 1"), ("t9", "text  5"), ("new", "new")]
+    held_out = triples(9)  # t9 is in neither part
+    (tmp_path / "dev.tsv").write_text(
+        HEADERS["RTE"] + "\n" + "".join(f"{i}\t{t}\t{h}\tentailment\n" for i, (t, h) in enumerate(dev))
+    )
+    held_out[-2] = replace(held_out[-2], text="hypothesis 3")
+    folder = write_held_out(tmp_path, "RTE", held_out)
+    for seed in range(40):
+        said = []
+        options = {"negation": 0.8, "negation_data": folder, "seed": seed}
+        given = NliOptions(model="m", output="out", task="RTE", data=tmp_path, **options)
+        found = read_data("RTE", given, said.append)
+        learned = {pair.item // 3 for pair in found.negation.train}
+        if 0 in learned and 8 not in learned:
+            break
+    assert found.shared.counts["dev"] == {"pairs": 6, "train": 3, "added": 3}
+    assert found.shared.counts["held out"] == {"pairs": len(found.negation.held_out), "train": 1, "added": 0}
+    assert "RTE, dev: of 6 pairs, 3 share a sentence with a pair of train.tsv, 3 with an added pair" in said
+    without = read("RTE", tmp_path, evaluate=True, negation_data=folder).shared
+    assert without.counts == {
+        "dev": {"pairs": 6, "train": 3, "added": 0},
+        "new": {"pairs": 27, "train": 1, "added": 0},
+    }
+    assert without.sentences()[0] == "dev: of 6 pairs, 3 share a sentence with a pair of train.tsv"
 
 
 def test_held_out_pairs_are_read_back_with_their_types(tmp_path):
@@ -192,11 +224,29 @@ def test_rte_is_fetched_once_and_kept_in_the_layout_of_glue(hub, tmp_path):
     hub.put(GLUE, {f"rte/{name}-00000-of-00001": own for name, own in pairs.items()})
     found = ([("a b", "c", 0), ("d", "e", 1)], [("f", "g", 1)])
     assert fetch("RTE") == found
-    assert (tmp_path / "data" / "glue-rte" / "train.tsv").read_text() == (
+    folder = tmp_path / "data" / "glue-rte"
+    assert (folder / "train.tsv").read_text() == (
         "index\tsentence1\tsentence2\tgold_label\n0\ta b\tc\tentailment\n1\td\te\tnot_entailment\n"
     )
     hub.asked.clear()
     assert (fetch("RTE"), hub.asked) == (found, [])
+    (folder / "dev.tsv").write_text("damaged")
+    assert fetch("RTE") == found
+    assert f"api/{GLUE}/revision/{COMMITS['main']}" in hub.asked  # the same revision again
+
+
+def test_the_revision_of_the_hub_and_pairs_with_an_empty_sentence_are_told_and_recorded(hub):
+    pairs = [("a", "b", 0), ("c", " ", 0), (None, "d", 1)]
+    hub.put(GLUE, {"rte/train-0": pairs, "rte/validation-0": pairs[:1]})
+    for _ in range(2):  # when it is fetched, and when it is read again
+        said = []
+        found = read_data("RTE", NliOptions(model="m", output="out", task="RTE"), said.append)
+        assert found.hub.revision == COMMITS["main"]
+        assert found.hub.files["train.tsv"] == found.identity["train sha256"]
+        assert (
+            f"RTE: nyu-mll/glue on the hub, revision {'a' * 40}; left out, as a sentence is empty: 2 of train and 0 of "
+            "dev"
+        ) in said
 
 
 def test_snli_has_labels_of_its_own_and_mnli_several_files(hub):
@@ -217,7 +267,7 @@ def test_another_data_set_than_expected_and_no_network_name_the_option(hub, tmp_
 
     advice = "; give GLUE's folder with --data"
     assert said() == f"nyu-mll/glue on the hub has no files rte/train-*.parquet{advice}"
-    hub.put(GLUE, {"rte/train-0": [("a", "b", 7)]})
+    hub.put(GLUE, {"rte/train-0": [("a", "b", 7)], "rte/validation-0": [("a", "b", 0)]})
     assert said() == f"nyu-mll/glue on the hub: unknown label 7{advice}"
     hub.shutdown()
     hub.server_close()

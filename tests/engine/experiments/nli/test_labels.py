@@ -54,5 +54,7 @@ def test_the_settings_of_the_training_are_told_as_far_as_they_are_known():
     )
     said = training_told(TRAINING | {"limit": 1000, "negation": 0.7})
     assert "on 1,000 pairs of the original training split of RTE, with 70 % of the new pairs; the other" in said
+    said = training_told(TRAINING | {"hub": {"repository": "nyu-mll/glue", "revision": "abc"}})
+    assert "split of RTE (nyu-mll/glue on the hub, revision abc) (transformers' Trainer" in said
     for unknown in (None, {}, {"model": "m"}, "x", TRAINING | {"epochs": "many"}):
         assert training_told(unknown) == ""
