@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..basics.choices import Precision
+from ..basics.errors import InputError
 from ..basics.option import Opening
 from ..basics.printable import counted
 from ..inference.precision import widened
@@ -25,7 +27,7 @@ from .part import EncodedPart
 from .progress import Reporter
 from .session import Session, used_models
 from .shard import Shard
-from .stage import Stage
+from .stage import Choices, Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +84,8 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             stage.check(reporter.detail)
         import_ahead(stage.libraries)
         recorded, options = run.choices, execution.options
-        if recorded is not None and options.batch_tokens is None:  # the calibration belongs to these batches
-            options = replace(options, batch_tokens=recorded.batch_tokens)
+        if recorded is not None:
+            options = replace(options, batch_tokens=_batch_tokens(recorded, options.batch_tokens))
         with meter.doing("opening the model"):
             workers = stack.enter_context(execution.executor.start(stage, options, reporter.detail))
         with meter.doing("choosing the precision") if recorded is None and stage.calibrates else nullcontext():
@@ -107,6 +109,18 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
                 pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in choices.calibration.items()
             }
             workers.run(narrower, replace(choices, calibration=wider), finish, meter.advance)
+
+
+def _batch_tokens(recorded: Choices, given: int | None) -> int | None:
+    """The size of the batches of a run that goes on: a calibration belongs to its batches; fp32 alone does not."""
+    is_mixed = any(choice.get("precision") == Precision.MIXED for choice in recorded.calibration.values())
+    if given is not None and is_mixed and given != recorded.batch_tokens:
+        own = "none" if recorded.batch_tokens is None else recorded.batch_tokens
+        raise InputError(
+            f"--batch-tokens {given}: this run was started in mixed precision with --batch-tokens {own}, which cannot "
+            f"change: give {own}, or choose another --output"
+        )
+    return recorded.batch_tokens if given is None else given
 
 
 def import_ahead(names: Sequence[str]) -> threading.Thread:

@@ -185,18 +185,37 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
 
 
 def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):
-    """A low-precision model's numbers depend on them, and so does its calibration."""
-    for given, then, batches in (
-        (128, None, {128}),
-        (None, None, {0}),
-        (64, 96, {64, 96}),  # those that it began with may not fit the memory of this device
-    ):
-        folder = tmp_path / f"{given} {then}"
+    """A low-precision model's numbers depend on them, and so does its calibration: others are refused."""
+
+    class Exact(Batched):
+        def calibrate(self, model, say):
+            return {"Cp": {"precision": "fp32"}}
+
+    def stopped(stage, folder, given):
         with pytest.raises(KeyboardInterrupt):
-            run(Batched(), folder, InterruptedAfter(2), options=Opening(batch_tokens=given))
+            run(stage, folder, InterruptedAfter(2), options=Opening(batch_tokens=given))
         assert record(folder, Batched).batch_tokens == given
-        run(Batched(), folder, options=Opening(batch_tokens=then))
+        return folder
+
+    for number, (stage, given, then, batches) in enumerate(
+        (
+            (Batched(), 128, None, {128}),
+            (Batched(), 128, 128, {128}),
+            (Batched(), None, None, {0}),
+            (Exact(), 64, 96, {64, 96}),  # those that it began with may not fit the memory of this device
+        )
+    ):
+        folder = stopped(stage, tmp_path / str(number), given)
+        run(stage, folder, options=Opening(batch_tokens=then))
         assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == batches
+    for given, said in ((64, "64"), (None, "none")):
+        folder = stopped(Batched(), tmp_path / said, given)
+        with pytest.raises(
+            InputError, match=rf"--batch-tokens 96: .* --batch-tokens {said}, .*: give {said}, or choose"
+        ):
+            run(Batched(), folder, options=Opening(batch_tokens=96))
+        run(Batched(), folder)
+        assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == {given or 0}
 
 
 def test_a_module_is_imported_and_one_that_does_not_exist_is_not_an_error(tmp_path, monkeypatch):
