@@ -7,6 +7,7 @@ from pathlib import Path
 
 import causal_checkpoints
 import classifier_checkpoints
+import negengine as ng
 import numpy as np
 import pytest
 import torch
@@ -97,6 +98,17 @@ def is_listed(name, positions, head, checkpoint, exported) -> bool:
 
 
 # ---------------------------------------------------------------- masked language models
+
+
+@pytest.mark.parametrize("family", few(["albert", "deberta-v2", "rembert"], "deberta-v2"))
+def test_words_that_the_vocabulary_cannot_express_are_counted_whatever_the_unknown_token_is_called(
+    family, exported, tmp_path
+):
+    """ALBERT's is `<unk>`; that of DeBERTa and RemBERT is `[UNK]`."""
+    data = {"text": ["Anna likes to 日本.", "日本", "Anna likes to smoke."]}
+    run = ng.likelihood(exported(family), data, output=tmp_path / "run", device="cpu", progress=False)
+    what = "sentences hold a word that the vocabulary cannot express; its token is the unknown one"
+    assert (len(run.items), run.remarks()) == (3, [f"2 {what}"])
 
 
 def masked_sentences(tokenizer):

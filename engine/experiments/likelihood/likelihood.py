@@ -273,6 +273,11 @@ class Likelihood(TableExperiment):
                 "leave --method out"
             )
         kind = None if exported.is_causal else choice(Method, "--method", self.method or Method.ORIGINAL)
+        if kind is Method.WITHIN_WORD and not Encoder(exported.tokenizer).divides_words():
+            raise InputError(
+                f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give --method "
+                f"{Method.ORIGINAL}"
+            )
         is_blimp = isinstance(self.data, str) and self.data == _BLIMP and not exists(Path(_BLIMP))
         table = open_table(find(_BLIMP) if is_blimp else self.data)
         columns = self.columns(table)

@@ -1,6 +1,7 @@
 """`ng.likelihood`: sentences and minimal pairs from tables, results as frames, and what refuses a row."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,9 @@ from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
 from negengine.engine.results.verification.verify import verify
 from negengine.engine.runs.stage import changed
+from negengine.engine.text.tokenizer import MaskTokenizer
 from pages import drawn_figures
+from tokenizers import Tokenizer, pre_tokenizers
 
 from .conftest import SENTENCES
 
@@ -245,6 +248,18 @@ def test_a_wrong_call_is_one_line(model, tmp_path, data, options, message):
         run_on(model, data, tmp_path / "run", **options)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_words_are_scored_from_left_to_right_where_the_tokenizer_tells_them_apart_alone(model):
+    """Without a pre-tokenizer a whole text is one word."""
+    asked = Likelihood({"sentence": list(SENTENCES)}, method="within-word-l2r")
+    assert asked.stage(model.exported).method == "within-word-l2r"
+    backend = Tokenizer.from_str(model.exported.tokenizer.backend.to_str())
+    backend.pre_tokenizer = pre_tokenizers.Sequence([])
+    exported = SimpleNamespace(name="own", is_causal=False, tokenizer=MaskTokenizer(backend, "[MASK]"), max_length=99)
+    with pytest.raises(InputError, match="of own does not divide a text into words; give --method original"):
+        asked.stage(exported)
+    assert changed(asked, method="original").stage(exported).method == "original"
 
 
 def test_a_causal_model_has_exact_log_likelihoods_and_words_and_takes_no_method(causal_model, tmp_path):
