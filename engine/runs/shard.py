@@ -119,14 +119,16 @@ class _System:
             *names, last = said
             raise InputError(f"--shard auto: {', '.join(names)}{' or ' if names else ''}{last} is not set; {_ARRAY}")
         first = self.first if isinstance(self.first, int) else said[self.first] or 0
-        step, count = _number(variables, self.step) or 1, said.get(self.count)
-        found = Indices(first, said[self.last] or 0 if self.last else first + (count or 1) - 1, step)
+        step, count = _number(variables, self.step), said.get(self.count)
+        if step == 0:
+            raise InputError(f"--shard auto: {self.step} is 0, which is not the step of an array; {_ARRAY}")
+        found = Indices(first, said[self.last] or 0 if self.last else first + (count or 1) - 1, step or 1)
         if self.last and (count or found.count) == 1:
             raise InputError(
                 f"--shard auto: this {self.name} array has one task, {index}: if it belongs to a larger array, "
                 f"{_ARRAY}; for a whole run remove --shard"
             )
-        if count is not None and found.last - first != step * (count - 1):
+        if count is not None and found.last - first != found.step * (count - 1):
             raise InputError(
                 f"--shard auto: the {count} indices of this {self.name} array ({first} to {found.last}) are not evenly "
                 f"spaced: are these some tasks of a larger array? Then {_ARRAY}"

@@ -130,6 +130,8 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
         ("auto", {"JOB_COMPLETION_INDEX": "3"}, "Kubernetes does not say how many"),
         ("auto", lsf(1, 1), "this LSF array has one task, 1"),
         ("auto", lsf(4, 9, 4), "LSB_JOBINDEX is 4, which is not an index of the array 1 to 9, step 4"),
+        ("auto", lsf(1, 3, 0), "--shard auto: LSB_JOBINDEX_STEP is 0, which is not the step of an array; "),
+        ("auto", slurm([0, 1], 1, 0), "--shard auto: SLURM_ARRAY_TASK_STEP is 0, which is not the step of an array; "),
         ("auto", {"LSB_JOBINDEX": "1"}, "--shard auto: LSB_JOBINDEX_END is not set"),
         ("auto", lsf(0, 0, 0), "no batch system says which shard this is"),  # a job that is not an array
         (
