@@ -8,6 +8,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import InputError
+from .reading import exists
 
 _SUFFIX = ".negengine-tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -82,16 +84,27 @@ def json_bytes(value: Any) -> bytes:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its missing parents, so that they survive a crash; else an `InputError`."""
+    """Create a folder and its missing parents, so that they survive a crash; else an `InputError`, and none is left."""
+    # behind `x/..` everything is missing as long as x is: what is there is known by its real path
+    missing = [folder for folder in (path, *path.parents) if not exists(Path(os.path.realpath(folder)))]
     try:
-        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             _flush_folder(folder.parent)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise InputError(f"{path}: not a folder; choose another --output") from error
     except OSError as error:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            raise InputError(f"{path}: not a folder; choose another --output") from error
         raise unwritable(path, error) from error
+
+
+def make_place(path: Path) -> None:
+    """Create the folder of a file, and remove what killed calls have left of this file in it."""
+    make_folder(path.parent)
+    with suppress(InputError):  # a folder that cannot be listed
+        remove_leftovers(path.parent, path.name)
 
 
 def flush_folder(folder: Path) -> None:
@@ -107,11 +120,15 @@ def is_leftover(path: Path) -> bool:
     return path.name.endswith(_SUFFIX)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of killed processes in a folder; only the process that holds the folder may do so."""
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove the temporary files of killed processes in a folder: those of one file, or of all.
+
+    Those of all files only the process that holds the folder may remove.
+    """
+    ours = re.compile(rf"\.{re.escape(name or '')}\.[0-9a-f]+{re.escape(_SUFFIX)}")
     try:
         for path in folder.iterdir():
-            if is_leftover(path):
+            if is_leftover(path) and (name is None or ours.fullmatch(path.name)):
                 path.unlink(missing_ok=True)
     except OSError as error:
         raise unwritable(folder, error) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ...basics.atomic import make_folder, write_atomically
+from ...basics.atomic import make_place, write_atomically
 from ...basics.errors import InputError, did_you_mean
 from ...basics.frames import write_frame
 from ...basics.printable import counted
@@ -150,7 +150,7 @@ def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
     """
     writer = check_name(path, option)
     total: int = rows.select(pl.len()).collect().item()
-    make_folder(path.parent)
+    make_place(path)
     writer(rows, path)
     return total
 

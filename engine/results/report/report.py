@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...basics.atomic import json_bytes, make_folder, write_bytes
+from ...basics.atomic import json_bytes, make_place, write_bytes
 from ...basics.errors import InputError, needs_extra
 from ...basics.reading import MissingFileError, open_regular, read_regular, unreadable
 from ...views import Figure
@@ -56,7 +56,7 @@ def report(runs: Runs, output: str | Path = "report.html") -> Path:
 
 def write_page(path: Path, content: str) -> None:
     """Write a page, also over an older one."""
-    make_folder(path.parent)
+    make_place(path)
     write_bytes(path, content.encode("utf-8", "backslashreplace"))
 
 
@@ -119,7 +119,8 @@ def write_figures(named: Mapping[str, Figure], target: Path) -> list[Path]:
     foreign = [name for name in content if name not in ours and (target / name).exists()]
     if foreign:
         raise InputError(f"{target / foreign[0]} exists and was not written by `figures`; choose another --output")
-    make_folder(target)
+    for name in (MANIFEST, *content):
+        make_place(target / name)
     # First the list: after an interrupt the files are known to be ours.
     write_bytes(target / MANIFEST, json_bytes({"figures": sorted({*ours, *content})}))
     for name, own in content.items():

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from ...basics.atomic import json_bytes, make_folder, write_bytes
+from ...basics.atomic import json_bytes, make_place, write_bytes
 from ...basics.errors import InputError, first_line, needs_extra
 from ...basics.option import Opening
 from ...basics.paths import without_home_inside
@@ -203,7 +203,8 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     opening = Opening(**{key: said[key] if value in {"auto", None} else value for key, value in vars(given).items()})
     shard = shard_of(shared)
     reporter = Reporter(verbose=shared.get("verbose", False), silent=not shared.get("progress", True))
-    make_folder(folder)
+    for name in (RESULTS, RECORD):
+        make_place(folder / name.format(shard.suffix))
     plan = _run_members(plan, folder, opening, shared, reporter)
     done = [member for member in plan.members if plan.states[member.number] in DONE]
     finished = [FinishedMember.of(member, finished_run(member) or open_run(member.folder)) for member in done]

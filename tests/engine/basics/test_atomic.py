@@ -9,6 +9,7 @@ import pytest
 from negengine.engine.basics import atomic
 from negengine.engine.basics.atomic import (
     make_folder,
+    make_place,
     remove_file,
     remove_leftovers,
     unwritable,
@@ -73,6 +74,27 @@ def test_only_the_folder_that_exists_is_needed_and_temporary_files_alone_are_rem
     # somebody else has removed it after the folder was listed
     monkeypatch.setattr(Path, "iterdir", lambda path: iter([path / ".x.1f2e.negengine-tmp"]))
     remove_leftovers(tmp_path)
+
+
+def test_what_a_killed_call_left_of_a_file_is_removed_before_the_file_is_written_again(tmp_path):
+    left = [".a.csv.1f2e3d4c.negengine-tmp", ".a.csv.csv.1f2e3d4c.negengine-tmp", ".b.csv.1f2e3d4c.negengine-tmp"]
+    for name in left:
+        (tmp_path / name).touch()
+    make_place(tmp_path / "a.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == left[1:]
+
+
+def test_a_folder_that_cannot_be_made_leaves_none_of_its_parents_and_takes_none_away(tmp_path, monkeypatch):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path / "own")
+    for name in ("../new/../own/../file/below", "../new/below/../../own/../../" + "x" * 300, "new/" + "x" * 300):
+        with pytest.raises(InputError, match=r"not a folder|File name too long"):
+            make_folder(Path(name))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "own"]
+        assert not list(Path().iterdir())
+    make_folder(Path("../new/../other"))
+    assert (tmp_path / "other").is_dir()
 
 
 @pytest.mark.parametrize(
