@@ -96,8 +96,11 @@ def _groups(pairs: Sequence[Pair]) -> list[set[int]]:
         triple = _triple(pair)
         of_triple.setdefault(triple, {triple})
         for sentence in (plain(pair.text), plain(pair.hypothesis)):
-            group = of_triple[triple] | of_triple[by_sentence.setdefault(sentence, triple)]
-            of_triple |= dict.fromkeys(group, group)
+            both = of_triple[triple], of_triple[by_sentence.setdefault(sentence, triple)]
+            small, large = sorted(both, key=len)
+            if small is not large:  # the smaller one moves, so many triples with one sentence take no quadratic time
+                large |= small
+                of_triple |= dict.fromkeys(small, large)
     return list({id(group): group for group in of_triple.values()}.values())
 
 
