@@ -57,10 +57,11 @@ class Rows:
     def judged(self, texts: Sequence[str], missing: Sequence[str], check: Check | None) -> "Rows":
         """The same without rows that lack one of some texts, and those that a check finds.
 
-        `missing` are the texts that stand for a missing value. A part can lack a column of JSON lines.
+        `missing` are the texts that stand for a missing value. A part can lack a column of JSON lines, even all of them.
         """
-        absent = [pl.lit(None, pl.String).alias(name) for name in texts if name not in self.frame.columns]
-        frame = self.frame.with_columns(absent).with_columns(pl.col(texts).cast(pl.String))
+        nothing = [None] * len(self.numbers)  # a frame without columns does not know how many rows it has
+        absent = [pl.Series(name, nothing, pl.String) for name in texts if name not in self.frame.columns]
+        frame = pl.DataFrame([*self.frame, *absent]).with_columns(pl.col(texts).cast(pl.String))
         rows = replace(self, frame=frame).without(_missing(frame, texts, missing))
         return rows if check is None or rows.frame.is_empty() else rows.without(check(rows.frame))
 

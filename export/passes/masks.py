@@ -26,7 +26,7 @@ def drop_neutral_masks(graph: Graph, context: Context) -> None:
     """
     masks = _masking(graph)
     seen = observe(graph, context.probes(), masks.values())
-    for node, mask in masks.items():
+    for node, mask in reversed(masks.items()):  # so each node still reads the mask that was seen
         values = [each[mask] for each in seen]
         if node.op_type == "Where":
             first = bool(values[0].flat[0])

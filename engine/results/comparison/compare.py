@@ -160,7 +160,8 @@ def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
     yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in values)
     if yes_or_no:
         values = [value.cast(pl.Boolean) for value in values]
-    crossed = both["crossed"] if both["crossed"].null_count() == 0 and both["cluster"].n_unique() < len(both) else None
+    in_clusters = min(both["cluster"].n_unique(), both["crossed"].n_unique()) < len(both)
+    crossed = both["crossed"] if in_clusters and both["crossed"].null_count() == 0 else None
     found = paired(values[0], values[1], both["cluster"], crossed)
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
     figures = (found.value, found.low, found.high, found.detectable)

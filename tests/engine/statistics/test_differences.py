@@ -157,6 +157,10 @@ def test_a_clustered_difference_has_the_interval_of_the_formulas(seed):
     assert found.value == pytest.approx(first.mean() - second.mean())
     # Each item has a verb of its own, so verbs add nothing to what pairs explain.
     assert ends(paired_difference(first, second, labels, np.arange(90))) == pytest.approx(ends(found))
+    # And the same with a pair of its own for each item, as with `--max-verbs 1`: the verbs are clusters all the same.
+    by_verb = paired_difference(first, second, np.arange(90), labels)
+    assert ends(by_verb) == pytest.approx(ends(found))
+    assert by_verb.p >= found.p > paired_difference(first, second, np.arange(90)).p
     same = np.full(90, bool(seed % 2))  # a side that does not vary has no correlation
     side = clustered_mean(*cluster_sums(same, labels))
     constant = paired_difference(same, second, labels)

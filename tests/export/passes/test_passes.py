@@ -47,6 +47,12 @@ def beyond(window):
     return lambda ids: torch.relu(WORDS[ids] + POSITIONS[positions(ids)] + (positions(ids) >= window).float()[:, None])
 
 
+def hidden_beyond(window):
+    """A mask that is far below 0 from so many tokens on, chosen between two numbers, as the first input of a sum."""
+    numbers = torch.tensor(-1e9), torch.tensor(0.0)
+    return lambda ids: torch.relu(torch.where((positions(ids) >= window)[:, None], *numbers) + WORDS[ids])
+
+
 def looked_up(indices):
     """Rows by indices of one axis or two, in operators that want as many axes."""
     return lambda ids: WORDS[ids] + POSITIONS[indices(ids)].transpose(-1, -2).neg().transpose(-1, -2)
@@ -184,6 +190,8 @@ ROTATED = {
 CASES = {  # what the model is → the model, the passes, how many of some operators are left
     "a mask that is neutral at every length": (beyond(1000), SIMPLER, {"GreaterOrEqual": 0, "Add": 1, "Gather": 1}),
     "a mask of long sentences alone": (beyond(20), SIMPLER, {"GreaterOrEqual": 1, "Add": 2}),
+    "a neutral choice before a neutral sum": (hidden_beyond(1000), SIMPLER, {"Where": 0, "Add": 0, "Gather": 1}),
+    "a choice and a sum that hide": (hidden_beyond(20), SIMPLER, {"Where": 1, "Add": 1}),
     "positions by one axis": (looked_up(positions), SIMPLER, {"Gather": 1}),
     "positions by two axes": (looked_up(lambda ids: positions(ids)[None]), SIMPLER, {"Gather": 1}),
     "one row by one axis": (looked_up(lambda ids: positions(ids) * 0 + 2), SIMPLER, {"Gather": 1}),
