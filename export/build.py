@@ -233,7 +233,7 @@ def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Pa
 
 
 def _measure(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> dict[str, Parity]:
-    """How far low-precision graphs are from PyTorch: graph → parity, of those that this processor can run."""
+    """How far low-precision graphs are from PyTorch on this processor: graph → parity."""
     found = {}
     for path in graphs:
         own = compare(path, traced.samples, traced.reference, name=f"{name}, {path.name}", is_exact=False)

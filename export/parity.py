@@ -23,9 +23,8 @@ from ..engine.inference.exported import HIDDEN
 from .observe import Feeds, open_session, told_in_one_line
 from .samples import Batch, Sample, batches
 
-TOLERANCE = (
-    1e-4  # largest |Δlogit|, relative to the largest logit of a row, or to 1; fp32 kernels differ by 1e-6 to 1e-5
-)
+# Largest |Δlogit|, relative to the largest logit of a row, or to 1; fp32 kernels differ by 1e-6 to 1e-5.
+TOLERANCE = 1e-4
 
 Logits = NDArray[np.float32]
 
