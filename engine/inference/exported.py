@@ -179,7 +179,7 @@ class ExportedModel:
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
 
     def verify_files(self, graph: Path | None = None) -> None:
-        """Compare files with their SHA-256 in export.json; of one that seems unchanged since then, only a sample is read.
+        """Compare files with their SHA-256 in export.json; of a file that seems unchanged, only a sample is read.
 
         Of the low-precision graphs, only the one that is going to be opened is compared; without `graph`, all are.
 

@@ -57,7 +57,7 @@ class Rows:
     def judged(self, texts: Sequence[str], missing: Sequence[str], check: Check | None) -> "Rows":
         """The same without rows that lack one of some texts, and those that a check finds.
 
-        `missing` are the texts that stand for a missing value. A part can lack a column of JSON lines, even all of them.
+        `missing` are the texts that stand for a missing value. A part of JSON lines can lack a column, or all.
         """
         nothing = [None] * len(self.numbers)  # a frame without columns does not know how many rows it has
         absent = [pl.Series(name, nothing, pl.String) for name in texts if name not in self.frame.columns]

@@ -81,7 +81,7 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:
 
 
 def _refuse_damaged(exported: ExportedModel) -> None:
-    """Compare all files with their digests, each read as a whole; unlike `verify_files`, this writes nothing anywhere."""
+    """Compare all files, each read as a whole, with their digests; unlike `verify_files`, this writes nothing."""
     for name, digest in exported.info["files"].items():
         path = exported.folder / name
         if file_sha256(path) != digest:
