@@ -40,7 +40,7 @@ def test_items_equal_a_slow_reference(classifier, head, data, finished):
     columns = ["dataset", "condition", "split", "item", "negation"]
     columns += ["gold", "predicted", "expected", "answer", "correct", "truncated"]
     assert items.select(columns).rows() == rows
-    assert items["probability"].to_list() == pytest.approx(probabilities, abs=1e-5)
+    assert items["probability"].to_list() == pytest.approx(probabilities, abs=5e-5)
     assert 0 < items["truncated"].sum() < len(items)
     assert items["predicted"].n_unique() > 1
 
