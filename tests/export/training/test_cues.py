@@ -32,6 +32,8 @@ def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(tr
     record = read_training(trained)
     assert record.result["score"] > 0.9
     assert {"F1", "precision", "recall"} <= set(record.result["history"][0])
+    chosen = ["the epoch was chosen by its F1 on dev, so this F1 on dev is on average too high"]
+    assert [table.notes for table in result.tables()] == [chosen, []]  # the second one is of the test part
     paper = cells(result.tables()[1])[-1]
     assert (paper[0], paper[4:7]) == ("paper: Bi-LSTM with a CRF, on CD-SCO", ["92.75", "92.05", "92.40"])
     assert "--detector" in result.closing()
