@@ -331,11 +331,11 @@ def test_beyond_the_measured_bound_every_decision_is_that_of_fp32(kind):
         assert (found.bias, found.deviation) == pytest.approx((0.2, 0.1), abs=0.01)
 
 
-def test_one_value_that_is_not_finite_makes_a_calibration_worth_nothing(kind):
+def test_values_that_are_not_finite_make_a_calibration_worth_nothing(kind):
     clear = np.full(3_000, 9.0)
     for wrong in (np.nan, np.inf):
         numbers = clear.copy()
-        numbers[7] = wrong
+        numbers[7:9] = wrong
         for low, reference in ((numbers, clear), (clear, numbers)):
             models = Models(kind.table(reference), lambda low=low: kind.table(low, "int8"))
             work = [Workload("CpTp", kind.sample, 10**6)]
@@ -343,7 +343,7 @@ def test_one_value_that_is_not_finite_makes_a_calibration_worth_nothing(kind):
             reason = "the low-precision model gives numbers that are not finite"
             found = choose_precisions(models, Precision.AUTO, work, **options)
             assert found == {"CpTp": {"precision": "fp32", "reason": reason}}
-            with pytest.raises(InputError, match=r"^--precision mixed: 1 of [\d,]+ measured .* give --precision fp32$"):
+            with pytest.raises(InputError, match=r"^--precision mixed: 2 of [\d,]+ measured .* give --precision fp32$"):
                 choose_precisions(models, Precision.MIXED, work, **options)
 
 
