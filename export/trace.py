@@ -86,6 +86,11 @@ def exporter_of(name: str, config: PretrainedConfig, task: str) -> Optimum:
     except (KeyError, ValueError):
         if (own := _OWN.get((config.model_type, task))) is not None:
             return Optimum(own, task)
+        if getattr(config, "is_encoder_decoder", False):
+            raise InputError(
+                f"{name}: a model of the family {config.model_type} has an encoder and a decoder, and cannot be "
+                "exported; give a masked or a causal language model"
+            ) from None
         tried = ", ".join(f"{package} {found}" for package, found in versions(_TRIED).items())
         raise InputError(
             f"{name}: Optimum has no {task} export for the family {config.model_type} (tried: {tried})"

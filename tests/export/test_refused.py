@@ -27,6 +27,8 @@ from transformers import (
     FNetConfig,
     GPT2Config,
     GPT2LMHeadModel,
+    T5Config,
+    T5ForConditionalGeneration,
 )
 from word_tokenizer import word_tokenizer
 
@@ -186,10 +188,19 @@ def saved_fnet(folder):
     return save(folder / "fnet", model, word_tokenizer(WORDS))
 
 
+def saved_t5(folder):
+    config = T5Config(vocab_size=60, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
+    return save(folder / "t5", T5ForConditionalGeneration(config), word_tokenizer(WORDS))
+
+
 TRIED = r"\(tried: optimum-onnx [0-9.]+, transformers [0-9.]+, torch [^ ]+\)"
 NOT_A_FOLDER = "is not a folder: give a hub id, a local folder, or mini"
+TWO_PARTS = (
+    "t5: a model of the family t5 has an encoder and a decoder, and cannot be exported; give a masked or a causal"
+)
 OTHERS = [  # its name or how it is made, options of the export, what is said
     (saved_gpt, {"task": "fill-mask"}, "gpt2 model, which has no masked-LM head"),
+    (saved_t5, {}, TWO_PARTS),
     (saved_fnet, {"task": PAIRS}, f"fnet: Optimum has no {PAIRS} export for the family fnet {TRIED}"),
     ("mini", {"task": PAIRS}, "mini is not a sequence classifier: its weights lack"),
     ("mini", {"task": TOKENS}, "mini is not a token classifier: its weights lack"),

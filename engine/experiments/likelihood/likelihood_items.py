@@ -243,6 +243,7 @@ def _verdicts(counts: pl.Expr) -> list[pl.Expr]:
 
 
 _ONE_WORD = r"^\s*\S*\s*$"
+_LETTER = r"[\p{L}\p{N}]"  # \w has accents and joiners too, which some tokenizers drop
 
 
 @dataclass(frozen=True)
@@ -284,12 +285,13 @@ class Faults:
     def _open(self, column: str) -> pl.Expr:
         """Where a text must be tokenized to know whether it can be scored."""
         text = pl.col(column)
-        found = text.str.contains_any(self._special) | text.str.contains(_ONE_WORD) | ~text.str.contains(r"\w")
+        found = text.str.contains_any(self._special) | text.str.contains(_ONE_WORD) | ~text.str.contains(_LETTER)
         if self.longest is None:
             return found
         # A token covers at least one byte of the normalised text, or marks the start of a word. Normalisation can make
-        # a text longer, so texts from a third of the length on are tokenized.
-        return found | (text.str.len_bytes() * 2 + self.encoder.tokenizer.n_special_tokens() + 1 > self.longest)
+        # a text longer: some letters become whole words.
+        longest = pl.max_horizontal(text.str.len_bytes(), text.str.normalize("NFKD").str.len_bytes())
+        return found | (longest * 2 + self.encoder.tokenizer.n_special_tokens() + 1 > self.longest)
 
     def _unpaired(self, frame: pl.DataFrame) -> Iterable[str | None]:
         pair, side = str(self.columns.pair), self.columns.side()

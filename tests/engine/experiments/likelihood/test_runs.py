@@ -9,7 +9,8 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
-from negengine.engine.experiments.likelihood.likelihood_items import with_verdicts
+from negengine.engine.experiments.likelihood.likelihood_items import Columns, Faults, with_verdicts
+from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
 from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods
 from negengine.engine.library.finished import merge
 from negengine.engine.results.comparison.compare import compare
@@ -19,7 +20,7 @@ from negengine.engine.results.verification.verify import verify
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.tokenizer import MaskTokenizer
 from pages import drawn_figures
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 
 from .conftest import SENTENCES
 
@@ -198,6 +199,7 @@ BAD = {
     "It is [MASK].": r"sentence holds the special token '\[MASK\]'",
     "a [PAD] b": r"sentence holds the special token '\[PAD\]'",
     "\u200b": "sentence has no token",
+    "\u0301 \u0301": "sentence has no token",  # accents alone, which BERT's tokenizer drops
     "": "sentence is empty",
     None: "sentence is missing",
 }
@@ -207,13 +209,25 @@ def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
     for row, message in BAD.items():
         with pytest.raises(InputError, match=f"the frame, row 2: {message}"):
             run_on(model, {"sentence": ["She smokes.", row]}, tmp_path / "a")
-    data = {"sentence": ["She smokes.", *BAD, "He is happy."], "note": list("abcdefg")}
+    data = {"sentence": ["She smokes.", *BAD, "He is happy."], "note": list("abcdefgh")}
     run = run_on(model, data, tmp_path / "b", skip_bad=True, per_word=True)
-    assert run.items["row"].to_list() == [1, 7]
-    assert run.frame("skipped.parquet")["row"].to_list() == [2, 3, 4, 5, 6]
-    assert run.remarks() == ["5 rows were skipped: skipped.parquet says why"]
+    assert run.items["row"].to_list() == [1, 8]
+    assert run.frame("skipped.parquet")["row"].to_list() == [2, 3, 4, 5, 6, 7]
+    assert run.remarks() == ["6 rows were skipped: skipped.parquet says why"]
     shutil.rmtree(run.folder / "parts")
     assert verify(run.folder, sample=0).damage == ()
+
+
+def test_a_text_that_the_tokenizer_makes_longer_is_measured_as_the_tokenizer_reads_it(model):
+    """One letter of three bytes can become a sentence; Unicode's compatibility forms have such letters."""
+    backend = Tokenizer.from_str(model.exported.tokenizer.backend.to_str())
+    backend.normalizer, backend.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Split(Regex("."), "isolated")
+    faults = Faults(Columns(sentence="text"), Encoder(MaskTokenizer(backend, "[MASK]")), 40)
+    long = "a " + "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 4
+    first, second = faults(pl.DataFrame({"text": ["a b", long]}))
+    assert first is None
+    assert "text has" in second
+    assert "the model takes 40" in second
 
 
 IN_ROWS = {"pair": "p", "acceptable": "{ok}"}
