@@ -57,6 +57,19 @@ def test_damage_is_named_in_the_last_line_with_its_repair(command, scored_run, t
     assert command("verify", "nothing").said.startswith("negengine: no exported model nothing")
 
 
+def test_a_run_that_was_moved_verifies_and_its_hints_name_where_it_is(mini, small_lexicon, command, tmp_path):
+    assert command("select", mini.folder, "--lexicon", small_lexicon, "--pairs", "1", "-o", "old").status == 0
+    assert command("score", "old").status == 0
+    (tmp_path / "old").rename(tmp_path / "new")
+    assert command("verify", "new", "--sample", "2").status == 0
+    (tmp_path / "new" / "rates.parquet").unlink()
+    hint = "negengine score new --output new"
+    assert command("verify", "new", "--sample", "0").said.endswith(f"rates.parquet missing; to repair it, run: {hint}")
+    assert command("show", "new").said.endswith(f"; to resume it: {hint}")
+    assert command(*hint.split()[1:]).status == 0
+    assert command("verify", "new", "--sample", "2").status == 0
+
+
 def test_a_citation_is_text_bibtex_alone_or_one_document(scored_run, selected_run, command):
     done = command("cite", scored_run)
     said = f"`negengine cite {scored_run} --format bibtex > references.bib` writes the BibTeX alone\n"

@@ -15,6 +15,7 @@ from negengine.engine.experiments.summary import (
     contrasts,
     correction_note,
     detectable_note,
+    estimated,
     frame,
     means,
     numbered,
@@ -71,6 +72,23 @@ def test_clusters_count_the_same_whatever_their_size():
     rows = [(ORIGINAL, str(i), f"{ALL}|{name}", name, right) for i, (name, right) in enumerate(outcomes)]
     (row,) = cluster_means(items(rows), ["right"], "-by-cluster")
     assert (row.split, row.metric, row.value, row.n) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
+
+
+def test_figures_that_cannot_leave_a_range_have_intervals_within_it():
+    """Rank correlations of facts and of relations, and relations' means of a rate; Student's interval ends above 1."""
+    numbers = (1.0, 0.99, 0.98, 0.7)
+    correlations = items(plain(list(numbers))).rename({"right": "spearman"})
+    whole, _ = means(correlations, ["spearman"])
+    in_clusters, _ = means(
+        items(plain([own for own in numbers for _ in "ab"], clusters=list("aabbccdd"))).rename({"right": "spearman"}),
+        ["spearman"],
+    )
+    by_cluster, _ = cluster_means(correlations, ["spearman"], "-by-cluster")
+    rates, _ = cluster_means(items(plain([True, False, True, True], clusters=list("aabc"))), ["right"], "-by-cluster")
+    for row in (whole, in_clusters, by_cluster, rates):
+        assert row.low < row.value < row.high <= 1
+    assert estimated(pl.Series(numbers), pl.Series(list("abcd")), "spearman")[2] == whole.high
+    assert estimated(pl.Series(numbers), pl.Series(list("abcd")), "surprisal")[2] > 1
 
 
 def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_whole_clusters():
