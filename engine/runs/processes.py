@@ -60,8 +60,10 @@ class Processes:
         try:
             for index, device in enumerate(self.devices):  # all are started before the first is sent anything
                 children.append(_Child.start(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
-            for child, order in zip(children, orders, strict=True):
-                child.write("open", order)
+            for child, order in zip(
+                children, orders, strict=True
+            ):  # a pipe holds less, and a stopped process reads none
+                threading.Thread(target=child.write, args=("open", order), daemon=True).start()
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
                 index, message = _next_message(children, inbox)
@@ -192,6 +194,8 @@ def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
 def _stop(children: Sequence[_Child]) -> None:
     """End all processes: each ends by itself once its stdin closes, unless it hangs."""
     for child in children:
+        if child.is_stopped:
+            child.process.kill()
         with suppress(OSError, ValueError):
             child.stdin.close()
     latest = time.monotonic() + _SECONDS_TO_END

@@ -20,6 +20,7 @@ from small_stages import CALIBRATION, Squares, Unreadable, record, results, run,
 
 STAGES = str(Path(sys.modules["small_stages"].__file__).parent)
 TWO = Processes((CPU, CPU))
+BEGIN = -2  # stands for a part: before a process has read what it is for
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +74,21 @@ def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fau
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of stopped processes")
-@pytest.mark.parametrize("at", [CALIBRATION, 1])
+@pytest.mark.parametrize("at", [BEGIN, CALIBRATION, 1])
 def test_a_process_that_is_stopped_does_not_hold_the_run_for_ever(tmp_path, whole, monkeypatch, at):
+    start = processes._Child.start
+
+    def start_and_stop(*arguments):
+        child = start(*arguments)
+        os.kill(child.process.pid, signal.SIGSTOP)
+        return child
+
+    if at == BEGIN:
+        monkeypatch.setattr(processes._Child, "start", start_and_stop)
     monkeypatch.setattr(processes, "_BETWEEN_LOOKS", 0.1)
-    monkeypatch.setattr(processes, "_SECONDS_TO_END", 0.1)
     told = r"^--device cpu \(\d of 2\): its process \d+ is stopped \(by SIGSTOP\?\) .* run the same command again"
     with pytest.raises(InputError, match=told):
-        run(Squares(fault="stop", at=at), tmp_path, TWO)
+        run(Squares(fault="stop", at=at, fifo="x" * 2**20), tmp_path, TWO)  # more than a pipe holds
     run(Squares(), tmp_path)
     assert results(tmp_path) == whole
 
