@@ -16,6 +16,7 @@ from ...views import Column, Figure, Section, Table, charts
 from .negation_runs import ScoresRun, SelectionRun
 from .negation_tables import POINTS, published, rates_table, selection_table
 from .rates import PAIR, SCORES_FILE, differences
+from .reading import STRONG
 
 _TOP = 8
 _RANKS = ((1, "1"), (2, "2"), (3, "3"), (5, "4–5"), (10, "6–10"), (100, "11–100"), (1000, "101–1,000"))
@@ -73,8 +74,9 @@ def _verdict(run: ScoresRun, between: pl.DataFrame) -> Section:
         f"{len(run.rates)} patterns. It repeats all these verbs where nothing is negated."
     )
     how = (
-        "A model passes if its drop in every forbidden pattern is above its drop in every control. In a forbidden "
-        "pattern the negation rules out that the verb is repeated; in a control the verb stays natural."
+        f"A model passes if its drop in every forbidden pattern is strong, which is above {STRONG:g}, and above its "
+        "drop in every control. In a forbidden pattern the negation rules out that the verb is repeated; in a control "
+        "the verb stays natural."
     )
     selection = selection_table(run.selection.summary, published(run.model_name, run.selection.patterns))
     return Section(
