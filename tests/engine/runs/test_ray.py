@@ -1,8 +1,10 @@
 """Wrong options and addresses are refused at once; machines are divided among workers; files are copied once."""
 
+import errno
 import os
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 from negengine.engine.basics.errors import InputError
@@ -128,6 +130,22 @@ def test_a_folder_that_is_seen_is_used_and_another_one_is_copied_once(model):
     assert {name: (placed(get, contents, folder, wanted) / name).read_bytes() for name in contents} == contents
     with pytest.raises(InputError, match="arrived damaged"):
         placed(get, {**contents, "empty": b"x"}, folder.with_name("other"), wanted)
+
+
+def test_a_folder_that_may_not_be_read_is_copied(model, monkeypatch):
+    folder, contents = model
+    wanted, scandir = digests(folder), os.scandir
+
+    def refusing(path):
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(NotSeenError):
+        placed(lambda sent: sent, None, folder, wanted)
+    copy = placed(lambda sent: sent, contents, folder, wanted)
+    assert {name: (copy / name).read_bytes() for name in contents} == contents
 
 
 def test_a_single_file_travels_too(model):
