@@ -7,11 +7,14 @@ dropped, and a text with words there is refused. The space before the mask belon
 those that it puts behind are dropped, as the text goes on.
 """
 
+import json
+import math
 import re
+from base64 import b64decode
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +29,35 @@ NOT_ONE_TOKEN = -1
 
 
 _FILE = "tokenizer.json"
+_MOST_GROWTH = 256
 _MOST = 2**28  # bytes: ten times those of the largest vocabularies
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read tokenizer.json of an exported model. Raises InputError if it is missing or damaged."""
+    """Read tokenizer.json of an exported model. Raises InputError if it is missing, damaged, or makes texts huge."""
     path = folder / _FILE
     content = read_regular(path, _MOST, "export the model again")
     try:
-        return Tokenizer.from_buffer(content)
+        tokenizer = Tokenizer.from_buffer(content)
     except ValueError as error:
         raise InputError(f"{path}: not a tokenizer ({first_line(error)}); export the model again") from error
+    if tokenizer.normalizer is not None and _growth(json.loads(tokenizer.normalizer.__getstate__())) > _MOST_GROWTH:
+        raise InputError(
+            f"{path}: its normalizer can make a text more than {_MOST_GROWTH} times as long; give a model whose "
+            "tokenizer does not"
+        )
+    return tokenizer
+
+
+def _growth(normalizer: dict[str, Any]) -> int:
+    """How many times as long the texts of a normalizer itself can make a text; Unicode's own forms make it 18 times."""
+    if normalizer["type"] == "Sequence":
+        return math.prod(map(_growth, normalizer["normalizers"]))
+    added = str(normalizer.get("content") or normalizer.get("prepend") or "")
+    if charsmap := normalizer.get("precompiled_charsmap"):  # a table's size, the table, then texts that end in NUL
+        table = b64decode(charsmap)
+        added = max(table[4 + int.from_bytes(table[:4], "little") :].split(b"\0"), key=len).decode("latin-1")
+    return max(1, len(added))
 
 
 class MaskTokenizer:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from causal_checkpoints import byte_level, llama_like
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.tokenizer import NOT_ONE_TOKEN, CausalTokenizer, MaskTokenizer
-from tokenizers import Tokenizer, models, processors
+from negengine.engine.text.tokenizer import NOT_ONE_TOKEN, CausalTokenizer, MaskTokenizer, load_tokenizer
+from tokenizers import Tokenizer, models, normalizers, processors
 
 READABLE = {
     "WordPiece cased": {"##ing": "##ing"},
@@ -83,6 +83,33 @@ def test_a_tokenizer_that_cannot_be_used_is_named(small_tokenizers, tmp_path, co
         (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(InputError, match=rf"tokenizer\.json: {message}"):
         MaskTokenizer.load(tmp_path, "[MASK]")
+
+
+CHARSMAP = (4).to_bytes(4, "little") + bytes(4)  # an empty table, which the texts that it puts follow
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_loaded"),
+    [
+        ([normalizers.NFKC(), normalizers.Replace(" ", "▁"), normalizers.Prepend("▁")], True),
+        ([normalizers.Replace("a", "a" * 300)], False),
+        ([normalizers.Prepend("a" * 300)], False),
+        ([normalizers.Replace("a", "aa")] * 9, False),
+        ([normalizers.Sequence([normalizers.Replace("a", "a" * 20)]), normalizers.Replace("a", "a" * 20)], False),
+        ([normalizers.Precompiled(CHARSMAP + b"short\0longer\0")], True),
+        ([normalizers.Precompiled(CHARSMAP + b"short\0" + b"long" * 70 + b"\0")], False),
+    ],
+)
+def test_a_normalizer_that_can_make_a_text_huge_is_refused(steps, is_loaded, tmp_path):
+    """A replacement of 10 MB in a file from elsewhere took 1.7 GB for one sentence."""
+    tokenizer = Tokenizer(models.WordLevel({"a": 0}, "a"))
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    if is_loaded:
+        load_tokenizer(tmp_path)
+    else:
+        with pytest.raises(InputError, match=r"tokenizer\.json: its normalizer can make a text more than 256 times"):
+            load_tokenizer(tmp_path)
 
 
 def test_the_tokens_of_a_word_are_those_of_the_filled_sentence(small_tokenizer):
