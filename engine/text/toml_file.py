@@ -13,6 +13,9 @@ from ..basics.errors import InputError
 from .text_lines import read_text
 
 _MOST_PARSED = 500
+# A key of very many parts, with dots between them: `tomllib` takes gigabytes for it.
+_PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_MANY_PARTS = re.compile(rf"(?<![\w.\\-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{50}}")
 Kind = TypeVar("Kind")
 
 
@@ -28,6 +31,9 @@ class TomlFile:
     def read(cls, path: Path, hint: str = "") -> "TomlFile":
         """Read a file. Raises InputError if it cannot be read, or is not TOML."""
         text = read_text(path, hint)
+        if found := _MANY_PARTS.search(text):
+            line = text.count("\n", 0, found.start()) + 1
+            raise InputError(f"{path}:{line}: more than 50 words with dots between them; a key has one to three")
         try:
             return cls(path, tuple(text.split("\n")), tomllib.loads(text))
         except RecursionError:

@@ -109,6 +109,10 @@ BAD_FILES = [
     (b'name = "mine"\n# caf\xe9\n', "2: byte 0xe9 is not UTF-8"),
     (SELECTING.replace("likes", "likes " * 400), "6: 2,4"),  # characters; a sentence has at most 2,000
     (SELECTING + SECOND * 500, " 501 patterns; a set has at most 500"),
+    (
+        f"{SELECTING}{'.'.join(['a'] * 5_000)} = 1",
+        "8: more than 50 words with dots between them",
+    ),
     (f"{SELECTING}x = {'[' * 2_000}", " not valid TOML: nested too deeply"),
 ]
 
