@@ -98,16 +98,24 @@ class Likelihoods(TableStage[Prepared]):
         say(f"{rows}, skipped: {self.stimuli.skipped:,}; {parts}")
 
     def prepare(self, number: int) -> Prepared:
-        """The sentences of a part as tokens; an `InputError` if one cannot be scored."""
-        rows = self.stimuli.read(number, self.faults)
-        texts = [text for row in rows.frame.select(self.columns.texts).iter_rows() for text in row]
+        """The sentences of a part as tokens; an `InputError` if one cannot be scored, without `skip_bad`."""
+        rows, sides = self.stimuli.read(number, self.faults), self.columns.texts
+        texts = [text for row in rows.frame.select(sides).iter_rows() for text in row]
         sentences = self.encoder.encode(texts)
+        reasons: list[str | None] = [None] * len(rows.frame)
         for place, sentence in enumerate(sentences):
-            if not len(sentence.scored) or (not self.windows and len(sentence.ids) > self.exported.max_length):
-                row, side = divmod(place, len(self.columns.texts))
-                where = self.stimuli.location(number, int(rows.numbers[row]), rows.line(row))
-                raise InputError(f"{where}: {self.faults.of(texts[place], sentence, self.columns.texts[side])}")
-        return Prepared(rows, texts, sentences)
+            row, side = divmod(place, len(sides))
+            if reasons[row] is None and self._is_bad(sentence):
+                reasons[row] = self.faults.of(texts[place], sentence, sides[side])
+                if not self.skip_bad:
+                    where = self.stimuli.location(number, int(rows.numbers[row]), rows.line(row))
+                    raise InputError(f"{where}: {reasons[row]}")
+        kept = [place for place in range(len(texts)) if reasons[place // len(sides)] is None]
+        rows = rows.without(pl.Series("reason", reasons, pl.String))
+        return Prepared(rows, [texts[place] for place in kept], [sentences[place] for place in kept])
+
+    def _is_bad(self, sentence: Sentence) -> bool:
+        return not len(sentence.scored) or (not self.windows and len(sentence.ids) > self.exported.max_length)
 
     def work(self, part: Prepared) -> dict[str, int]:
         scored = sum(len(one.scored) for one in part.sentences)

@@ -1,6 +1,7 @@
 """`ng.likelihood`: sentences and minimal pairs from tables, results as frames, and what refuses a row."""
 
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -228,6 +229,21 @@ def test_a_text_that_the_tokenizer_makes_longer_is_measured_as_the_tokenizer_rea
     assert first is None
     assert "text has" in second
     assert "the model takes 40" in second
+
+
+@pytest.mark.parametrize("row", ["\u0301 \u0301", "a\u0301" * 120 + " ﷺ" * 60])
+def test_a_row_that_only_its_tokens_show_to_be_bad_is_skipped(model, tmp_path, row, monkeypatch):
+    """BERT's normalizer removes the marks; it can also make a text longer than its bytes tell."""
+    monkeypatch.setattr(Faults, "_open", lambda *_: pl.lit(value=False))
+    if len(row) > 10:
+        model = replace(model, exported=replace(model.exported, max_length=40))
+    data = {"sentence": ["She smokes.", row, "He is happy."]}
+    with pytest.raises(InputError, match="the frame, row 2: sentence has "):
+        run_on(model, data, tmp_path / "a")
+    run = run_on(model, data, tmp_path / "b", skip_bad=True)
+    assert run.items["row"].to_list() == [1, 3]
+    assert run.frame("skipped.parquet")["row"].to_list() == [2]
+    assert run.remarks() == ["1 row was skipped: skipped.parquet says why"]
 
 
 IN_ROWS = {"pair": "p", "acceptable": "{ok}"}
