@@ -23,7 +23,7 @@ from ..basics.errors import InputError, first_line
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, open_regular, unreadable
 from .table_rows import NEEDED, SKIPPED_SCHEMA, Part, Rows, as_json, typed
-from .text_lines import BYTE_ORDER_MARK, BadLineError, Lines, Place, json_object, open_text
+from .text_lines import BYTE_ORDER_MARK, LONGEST_LINE, BadLineError, Lines, Place, json_object, open_text
 
 _HINT = "give a table as CSV, TSV, JSON lines or Parquet"
 _PARQUET = b"PAR1"
@@ -313,6 +313,12 @@ class ColumnTable:
     def rows(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Rows:  # noqa: ARG002
         with self._reading() as rows:
             frame = rows.slice(part.start, part.size).collect()
+        for column in frame.iter_columns():
+            if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
+                raise InputError(
+                    f"{self.name}: the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes; "
+                    "give shorter texts"
+                )
         return Rows(_plain(frame), np.arange(part.start + 1, part.start + part.size + 1))
 
     @contextmanager
@@ -329,11 +335,13 @@ class ColumnTable:
 
 
 def _plain(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same in plain columns: categories are texts, and lists and objects are written as JSON."""
+    """The same in plain columns: categories and spans of time are texts, and lists and objects are written as JSON."""
     columns = []
     for column in frame.iter_columns():
         if isinstance(column.dtype, pl.Categorical | pl.Enum):
             columns.append(column.cast(pl.String))
+        elif isinstance(column.dtype, pl.Duration):
+            columns.append(column.dt.to_string())  # ISO 8601; a cast is not possible
         elif isinstance(column.dtype, _NESTED):
             texts = [None if value is None else as_json(value) for value in column.to_list()]
             columns.append(pl.Series(column.name, texts, pl.String))

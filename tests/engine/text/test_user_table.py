@@ -4,6 +4,7 @@ import gzip
 import json
 import pickle
 import tracemalloc
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -248,3 +249,12 @@ def test_memory_does_not_grow_with_the_rows(write):
 
     peak(100)
     assert peak(5_000) < 2 * peak(500)
+
+
+def test_a_span_of_time_is_a_text_and_a_huge_cell_of_parquet_is_refused(tmp_path):
+    path = tmp_path / "own.parquet"
+    FRAME[:2].with_columns(time=timedelta(seconds=3)).write_parquet(path)
+    assert all_rows(scanned(path))["time"].to_list() == ["PT3S"] * 2
+    FRAME[:2].with_columns(note=pl.lit("a" * 1_000_001)).write_parquet(path)
+    with pytest.raises(InputError, match=r"own\.parquet: the column 'note' has a text of more than 1,000,000 bytes"):
+        scanned(path)
