@@ -29,7 +29,7 @@ LEXICON = Lexicon(
 def run(acts, variants, folder, *, shard="1/1", precision=Precision.FP32, **sizes):
     """One thread: other numbers of threads make other batches, which change the last digits of logits."""
     options, reporter = Opening(precision=precision, threads=1), Reporter(silent=True)
-    session = Session(command="negengine gh22 mini")
+    session = Session(again="negengine gh22 mini")
     execution = Execution(ThisProcess(CPU), options, Shard.parse(shard), reporter, session)
     run_both(acts, variants, folder, execution, **sizes)
     return folder

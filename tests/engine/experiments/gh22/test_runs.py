@@ -61,7 +61,7 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
     interrupt(stage, function, call)
     with pytest.raises(KeyboardInterrupt):
         run(acts, ORIGINAL, tmp_path / "run", acts_per_part=5)
-    with pytest.raises(InputError, match=f"{state}; to resume it: negengine gh22 mini"):
+    with pytest.raises(InputError, match=f"{state}; to resume it: negengine gh22 mini --output "):
         open_run(tmp_path / "run")
 
 
