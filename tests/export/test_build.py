@@ -9,6 +9,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export import build as building
 from negengine.export.build import _save_tokenizer, build
+from negengine.export.parity import compare
 from safetensors.torch import load_file, save_file
 
 pytestmark = pytest.mark.long
@@ -35,6 +36,20 @@ def test_an_export_holds_its_graphs_tokenizer_and_the_proof_of_parity(exported):
     assert set(info["files"]) == GRAPHS | {"tokenizer.json"}
 
 
+def test_a_graph_of_low_precision_that_gives_no_numbers_is_left_out(copy, tmp_path, monkeypatch):
+    def without_numbers(graph, *asked, **options):
+        if graph.name == "model.fp16.onnx":
+            raise InputError("tiny: |Δlogit| nan")
+        return compare(graph, *asked, **options)
+
+    said = []
+    monkeypatch.setattr(building, "compare", without_numbers)
+    folder = build(str(copy), tmp_path / "out", say=said.append)
+    assert {path.name for path in folder.glob("model*")} == GRAPHS - {"model.fp16.onnx", "model.fp16.onnx_data"}
+    assert set(load_exported(folder).info["low_precision"]) == {"model.int8.onnx"}
+    assert "model.fp16.onnx is left out: tiny: |Δlogit| nan" in said
+
+
 def test_an_export_is_made_anew_only_if_it_must_be(copy, tmp_path):
     folder, said = tmp_path / "out", []
 
@@ -46,7 +61,7 @@ def test_an_export_is_made_anew_only_if_it_must_be(copy, tmp_path):
     first = exported(copy)
     assert said[0].startswith("tiny needs about 0.9 GB of memory and 0.0 GB of disk")
     compared = [line.split()[1] for line in said if line.startswith("comparing ")]
-    assert compared == ["model.onnx", "model.cpu.onnx"]
+    assert compared == ["model.onnx", "model.cpu.onnx", "model.int8.onnx", "model.fp16.onnx"]
     times = [path.stat().st_mtime_ns for path in sorted(folder.glob("[!.]*"))]
     assert exported(copy) == first
     checkpoint = copy.rename(tmp_path / "moved")
