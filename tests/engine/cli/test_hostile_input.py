@@ -106,7 +106,11 @@ def refused(command, material, monkeypatch, tmp_path, no_session):
         shutil.rmtree(folder / "runs", ignore_errors=True)
         assert sorted(folder.rglob("[!.]*")) == there
         *before, line = done.err.splitlines()
-        before = [other for other in before if not other.startswith(("RTE: 1 pairs to learn from", "probe: "))]
+        before = [
+            other
+            for other in before
+            if not other.startswith(("RTE: 1 pairs to learn from", "RTE, dev: of 1 pairs", "probe: "))
+        ]
         assert (done.status, done.out, before) == (2, "", []), done.err[-2_000:]
         assert line.startswith("negengine: ")
         assert len(line) <= LONGEST + len(str(folder))
