@@ -59,8 +59,7 @@ class Ray:
     """Actors of a Ray cluster. A process that is connected to one already uses that one, whatever `address` says."""
 
     address: str = "local"  # `local`, `auto`, `HOST:PORT` or `ray://HOST:PORT`
-    # how many actors; by default one for each GPU, or one for each machine of a cluster without GPUs
-    workers: int | None = None
+    workers: int | None = None  # actors; by default one for each GPU, or for each machine of a cluster without GPUs
     # CPUs of an actor, also a fraction; as many threads run its model. By default as many as there are
     cpus_per_worker: float | None = None
     # GPUs of an actor, also a fraction; 0 for the CPU. By default 1 where there are GPUs
