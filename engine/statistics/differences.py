@@ -38,6 +38,7 @@ class PairedDifference(Difference):
 
     p: float  # by sign flips of clusters; with clusters of two kinds the largest one of three tests
     detectable: float | None  # the smallest true difference found with a power of 80 %; None where that cannot be told
+    crossed: int | None = None  # how many clusters of a second kind interval and p allow for, too
 
 
 def paired_difference(
@@ -62,13 +63,15 @@ def paired_difference(
     sums, sizes = cluster_sums(differences, labels)
     mean, p = clustered_mean(sums, sizes), sign_flips(sums)
     finds = detectable(mean, sums)
-    if crossed is not None and (kinds := len(np.unique(crossed))) > 1 and min(mean.clusters, kinds) < mean.n:
+    kinds = 1 if crossed is None else len(np.unique(crossed))
+    if crossed is not None and kinds > 1 and min(mean.clusters, kinds) < mean.n:
         both, others = crossed_mean(differences, labels, crossed), cluster_sums(differences, crossed)[0]
         ends = _interval(first, second, lambda values: crossed_mean(values, labels, crossed))
         p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))
         each = [detectable(both, own) for own in (sums, others)]
         finds = None if None in each else max(own for own in each if own is not None)
-    elif first.dtype == np.bool_ and mean.clusters == mean.n:
+        return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, finds, kinds)
+    if first.dtype == np.bool_ and mean.clusters == mean.n:
         ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
         ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))

@@ -160,14 +160,12 @@ def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
     yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in values)
     if yes_or_no:
         values = [value.cast(pl.Boolean) for value in values]
-    in_clusters = min(both["cluster"].n_unique(), both["crossed"].n_unique()) < len(both)
-    crossed = both["crossed"] if in_clusters and both["crossed"].null_count() == 0 else None
+    crossed = both["crossed"] if both["crossed"].null_count() == 0 else None
     found = paired(values[0], values[1], both["cluster"], crossed)
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
     figures = (found.value, found.low, found.high, found.detectable)
     value, low, high, finds = (None if figure is None else scale * figure for figure in figures)
-    others = None if crossed is None else crossed.n_unique()
-    return found.n, found.clusters, value, low, high, others, unit, finds, found.p
+    return found.n, found.clusters, value, low, high, found.crossed, unit, finds, found.p
 
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
