@@ -105,7 +105,8 @@ def measure(
     """Run all steps, for so many minutes at most, and give what the file holds.
 
     Raises:
-        InputError: There is no such device, it is the CPU and this is no rehearsal, or the file cannot be written.
+        InputError: The device does not exist, or it is the CPU and this is not a rehearsal, or the file cannot be
+            written.
     """
     chosen = CPU if rehearse else choose_device(device)
     if chosen == CPU and not rehearse:

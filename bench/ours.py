@@ -36,7 +36,7 @@ class Fp32(System[W]):
 
 
 class OwnRun(System[Items[Any]]):
-    """A command of ours, as a finished run with its run folder and all its files."""
+    """One of our commands: a whole run, with its run folder and all its files."""
 
     name = OURS
     ours = True

@@ -235,7 +235,8 @@ def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Pa
 def _measure(files: Sequence[Path], traced: _Traced, name: str, say: Say) -> tuple[list[Path], dict[str, Parity]]:
     """How far the low-precision graphs are from PyTorch: the files that stay, and graph → parity.
 
-    A graph that gives no numbers, or wrong decisions from its own numbers, is left out: runs are in fp32 then.
+    A graph is left out if a logit is not a number, or if its decisions do not follow from its logits. Runs are in fp32
+    then.
     """
     kept, found = list(files), {}
     for graph in [path for path in files if path.name in LOW_PRECISION.values()]:

@@ -88,5 +88,5 @@ def _free_in_control_group() -> float:
             used = int((level / "memory.current").read_text())
             # What only caches files can be taken back at any time.
             cached = dict(line.split() for line in (level / "memory.stat").read_text().splitlines())
-            free = min(free, int(limit) - used + int(cached.get("inactive_file", 0)))  # `max` is no number: no limit
+            free = min(free, int(limit) - used + int(cached.get("inactive_file", 0)))  # `max`: no limit
     return free

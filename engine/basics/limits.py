@@ -24,7 +24,7 @@ def cpu_quota() -> float:
     for level in control_groups():
         with suppress(OSError, ValueError):
             quota, period = (level / "cpu.max").read_text().split()
-            quotas.append(int(quota) / int(period))  # `max` is no number: no limit
+            quotas.append(int(quota) / int(period))  # `max` is not a number: there is no limit
     with suppress(OSError, ValueError, ZeroDivisionError):  # version 1, as a container sees its own group
         quota, period = ((CONTROL_GROUPS / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
         if int(quota) > 0:

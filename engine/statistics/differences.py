@@ -62,7 +62,6 @@ def paired_difference(
     differences = first.astype(np.float64) - second.astype(np.float64)
     sums, sizes = cluster_sums(differences, labels)
     mean, p = clustered_mean(sums, sizes), sign_flips(sums)
-    finds = detectable(mean, sums)
     kinds = 1 if crossed is None else len(np.unique(crossed))
     if crossed is not None and kinds > 1 and min(mean.clusters, kinds) < mean.n:
         both, others = crossed_mean(differences, labels, crossed), cluster_sums(differences, crossed)[0]
@@ -75,7 +74,7 @@ def paired_difference(
         ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
         ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
-    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, finds)
+    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, detectable(mean, sums))
 
 
 def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], ClusteredMean]) -> Ends:

@@ -71,16 +71,14 @@ def sign_flips(sums: NDArray[np.number], many: int = MANY) -> float:
 
 
 def student_p(value: float, standard_error: float, freedom: float) -> float:
-    """The two-sided p of Student's test that the mean of a value is 0, at least `SMALLEST_P`; 0 / 0 counts as 0."""
+    """The two-sided p, at least `SMALLEST_P`, of Student's test that a mean is 0; it is 1 for a mean of 0."""
     from scipy import special  # noqa: PLC0415 - takes long to import
 
     if value == 0:
         return 1.0
-    return (
-        max(2 * float(special.stdtr(freedom, -abs(value) / standard_error)), SMALLEST_P)
-        if standard_error
-        else SMALLEST_P
-    )
+    if standard_error == 0:
+        return SMALLEST_P
+    return max(2 * float(special.stdtr(freedom, -abs(value) / standard_error)), SMALLEST_P)
 
 
 def smallest_p(clusters: int) -> float:
