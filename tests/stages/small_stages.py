@@ -5,6 +5,7 @@ Worker processes and killed processes import this module, so it imports no test 
 
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -180,6 +181,8 @@ def _go_wrong(fault: str, fifo: str) -> None:
         fault = fault.removesuffix(" once")
     if fault == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
+        while True:  # another thread takes the signal: until then this one goes on
+            time.sleep(60)
     if fault == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "exit":
