@@ -31,7 +31,7 @@ _LAST = {
     "verify": "results_commands:verify",
     "cite": "results_commands:cite",
     "reproduce": "results_commands:reproduce",
-    "doctor": "model_commands:doctor",
+    "doctor": "doctor:doctor",
     "data": "model_commands:data_app",
     "patterns": "model_commands:patterns_app",
 }

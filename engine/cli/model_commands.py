@@ -1,4 +1,4 @@
-"""Commands that come before a run: `export`, `predict`, `doctor`, `patterns check`, `data list`, `data get`."""
+"""Commands that come before a run: `export`, `predict`, `patterns check`, `data list`, `data get`."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,48 +80,6 @@ def predict(
     from ..library.predict import predict as run_predict
 
     return Predictions(run_predict(opened, texts, top=top))
-
-
-def doctor(as_json: options.Json = False) -> None:
-    """Check what works on this machine, and what is missing.
-
-    Example: negengine doctor
-    """
-    found = diagnose()
-    if as_json:
-        document(found)
-    else:
-        width = max(map(len, found))
-        show("\n".join(f"{name:{width}}  {value}" for name, value in found.items()))
-
-
-_PACKAGES = ("negengine", "onnxruntime-gpu", "onnxruntime", "numpy", "polars", "scipy", "tokenizers")
-_EXPORT_PACKAGES = ("optimum-onnx", "transformers", "torch", "accelerate", "onnx")
-
-
-def diagnose() -> dict[str, str]:
-    """What works on this machine. If something is missing, its text says what to do."""
-    import platform
-
-    from ..basics.versions import package_version, versions
-    from ..inference.device import Device, choose_device, cpu_threads, cuda_devices, cuda_memory, missing_for_cuda
-    from ..inference.exported import exported_names
-
-    def cuda_device(index: int) -> str:
-        memory = cuda_memory(index)
-        return str(Device("cuda", index)) + (f" with {memory / 2**30:.0f} GiB" if memory else "")
-
-    found = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
-    found |= versions(_PACKAGES)
-    if "onnxruntime" in found and "onnxruntime-gpu" in found:
-        found["conflict"] = "onnxruntime and onnxruntime-gpu share one folder: uninstall both, then install one"
-    missing = [name for name in _EXPORT_PACKAGES if package_version(name) is None]
-    found["export"] = f"{', '.join(missing)} missing: pip install 'negengine[export]'" if missing else "ready"
-    found["cpu"] = f"{cpu_threads()} cores for this process"
-    found["cuda"] = missing_for_cuda() or ", ".join(map(cuda_device, range(cuda_devices())))
-    found["device auto"] = str(choose_device("auto"))
-    found["models"] = ", ".join(exported_names()) or "none: run `negengine export`"
-    return found
 
 
 patterns_app = Program(help="Check pattern sets and their words.", no_args_is_help=True)

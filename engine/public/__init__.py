@@ -16,9 +16,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# ONNX Runtime 1.31 writes a device id and events for upload under the user's cache, unless this is set before its first
-# import. Every module of negengine, in whichever process, imports this one first; workers inherit the variable besides.
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+# Nothing is sent anywhere that nobody asked for. Every module of negengine, in whichever process, imports this one
+# before these libraries; workers inherit the variables besides. Ray and OpenVINO are told where they are imported.
+for _name, _off in {
+    "ORT_DISABLE_TELEMETRY": "1",  # ONNX Runtime 1.31 writes events for upload when it is imported
+    "HF_HUB_DISABLE_TELEMETRY": "1",  # what runs here, in each request to the hub
+    "DISABLE_SAFETENSORS_CONVERSION": "true",  # transformers asks the hub to convert weights that were pickled
+}.items():
+    os.environ.setdefault(_name, _off)
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.basics.errors import InputError

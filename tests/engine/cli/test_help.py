@@ -15,7 +15,7 @@ USAGE = {
     "cues train": "[FILE...]",
     "export": "[MODEL]",
     "predict": "MODEL TEXT...",
-    "doctor": "",
+    "doctor": "[NAME...]",
 }
 
 

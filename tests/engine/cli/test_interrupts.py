@@ -81,7 +81,7 @@ def test_a_second_process_in_the_same_folder_is_refused_while_the_first_one_runs
     [
         ("negengine.engine.cli.main", ["doctor"]),
         ("typer", ["doctor"]),
-        ("negengine.engine.cli.model_commands", ["doctor"]),
+        ("negengine.engine.cli.doctor", ["doctor"]),
         ("polars", ["compare", "nowhere"]),
     ],
 )

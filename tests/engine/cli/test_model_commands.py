@@ -2,41 +2,57 @@
 
 import json
 import shutil
-from importlib.metadata import PackageNotFoundError
+from importlib.metadata import PackageNotFoundError, metadata
 
 import pytest
 from fake_exports import write_fake_export
 from negengine.engine.basics import versions
-from negengine.engine.cli.model_commands import diagnose
+from negengine.engine.cli.doctor import diagnose
 from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.inference import device
 from negengine.engine.text.bundled import PATTERNS
 
 
-def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(monkeypatch, tmp_path):
+def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkeypatch, tmp_path):
+    installed = {"onnxruntime-gpu": "1.31.1"}
+
     def version(name):
         if name in absent:
             raise PackageNotFoundError(name)
-        return "1.0"
+        return installed.get(name) or versions.distribution(name).version
 
     absent = {"onnxruntime", "torch", "onnx"}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(versions, "version", version)
     monkeypatch.setattr(device, "cuda_devices", lambda: 0)
     found = diagnose()
-    assert found["export"] == "torch, onnx missing: pip install 'negengine[export]'"
-    assert found["models"] == "none: run `negengine export`"
-    assert found["device auto"] == "cpu"
-    assert "CUDA" in found["cuda"]
-    assert "conflict" not in found
-    absent.clear()  # both builds of ONNX Runtime
+    assert {*metadata("negengine").get_all("Provides-Extra")} - {"cpu", "gpu", "cuda"} <= {*found}
+    assert (found["export"].state, str(found["export"])) == (
+        "missing",
+        "torch, onnx missing: pip install 'negengine[export]'",
+    )
+    assert found["train"].said == "torch, onnx missing"  # it needs the extra `export`
+    assert str(found["models"]) == "none: run `negengine export`"
+    assert found["device auto"].said == "cpu"
+    assert found["cuda"].state == "missing"
+    assert "CUDA" in found["cuda"].said
+    assert command("doctor").status == command("doctor", "docs", "cpu").status == 0
+    done = command("doctor", "docs", "export", "--json")
+    assert (done.status, json.loads(done.out)["export"]["state"]) == (1, "missing")
+    assert command("doctor", "exprot").said == "negengine: exprot: did you mean 'export'? `negengine doctor` knows " + (
+        ", ".join(found)
+    )
+    absent.clear()
+    installed |= {"onnxruntime": "1.31.1", "polars": "1.0"}  # both builds of ONNX Runtime; a version that is too old
     monkeypatch.setattr(device, "cuda_devices", lambda: 2)
     monkeypatch.setattr(device, "missing_for_cuda", lambda: None)
     monkeypatch.setattr(device, "cuda_memory", {0: 140 << 30, 1: None}.get)
     found = diagnose()
-    assert "uninstall both" in found["conflict"]
-    assert found["cuda"] == "cuda:0 with 140 GiB, cuda:1"
-    assert (found["device auto"], found["export"]) == ("cuda:0", "ready")
+    assert "uninstall both" in found["onnxruntime"].repair
+    assert found["negengine"].said == "polars<3,>=1.34 missing"
+    assert found["cuda"].said == "cuda:0 with 140 GiB, cuda:1"
+    assert (found["device auto"].said, found["export"].said) == ("cuda:0", "ready")
+    assert command("doctor").status == 1
 
 
 def test_data_that_are_here_are_told_and_not_fetched_again(command, shared, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""ONNX Runtime's telemetry is off in every process that negengine starts."""
+"""No library reports to its makers, in any process that negengine starts."""
 
 import os
 import subprocess
@@ -28,3 +28,16 @@ def test_the_users_own_setting_stays():
     environment = os.environ | {"ORT_DISABLE_TELEMETRY": "0"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0 False"
+
+
+def test_bench_and_doctor_report_nothing_either(tmp_path):
+    code = "import negengine.bench.openvino, sys, os; import openvino_telemetry"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "import of openvino_telemetry halted" in done.stderr
+    environment = {name: value for name, value in os.environ.items() if name not in TESTED} | {"HOME": str(tmp_path)}
+    doctor = [sys.executable, "-m", "negengine.engine.cli", "doctor", "telemetry"]
+    for value, status, said in ((None, 0, "telemetry    off"), ("0", 1, "telemetry    on, as")):
+        given = environment | ({} if value is None else {"ORT_DISABLE_TELEMETRY": value})
+        done = subprocess.run(doctor, env=given, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert (done.returncode, said in done.stdout) == (status, True), done.stdout
+        assert value or not list(tmp_path.iterdir())

@@ -1,0 +1,126 @@
+"""`doctor`: what works on this machine, what is missing, and what to do about it; by names and states for programs."""
+
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib.metadata import metadata, requires
+from typing import Annotated
+
+import typer
+from packaging.requirements import Requirement
+
+from ..basics.errors import InputError, did_you_mean
+from ..basics.versions import DECIDING, package_version, versions
+from . import options
+from .console import document, show
+
+
+class State(StrEnum):
+    """Whether something can be used."""
+
+    OK = "ok"
+    MISSING = "missing"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found of one thing."""
+
+    said: str
+    state: State = State.OK
+    repair: str = ""  # what to do where it is not ok
+
+    def __str__(self) -> str:
+        return self.said + (f": {self.repair}" if self.repair else "")
+
+
+_ALWAYS = ("negengine", "onnxruntime")  # these must be ok for any command
+_RUNTIMES = {"cpu", "gpu", "cuda"}  # extras that install a build of ONNX Runtime; its row and that of CUDA tell more
+
+
+def doctor(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...", help="What must be ok, such as report or cuda; if it is not, the status is 1."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check what works on this machine, and what is missing.
+
+    Example: negengine doctor export report
+    """
+    found = diagnose()
+    for name in names or ():
+        if name not in found:
+            raise InputError(f"{name}: {did_you_mean(name, found)}`negengine doctor` knows {', '.join(found)}")
+    if as_json:
+        document({name: asdict(one) for name, one in found.items()})
+    else:
+        width = max(map(len, found))
+        show("\n".join(f"{name:{width}}  {one}" for name, one in found.items()))
+    if any(found[name].state is not State.OK for name in {*_ALWAYS, *(names or ())}):
+        raise typer.Exit(1)
+
+
+def diagnose() -> dict[str, Found]:
+    """Name → what was found, in the order in which it is shown."""
+    from ..inference.device import Device, choose_device, cpu_threads, cuda_devices, cuda_memory, missing_for_cuda
+    from ..inference.exported import exported_names
+
+    def cuda_device(index: int) -> str:
+        memory = cuda_memory(index)
+        return str(Device("cuda", index)) + (f" with {memory / 2**30:.0f} GiB" if memory else "")
+
+    found = {
+        "python": Found(f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        "negengine": _installed("", package_version("negengine") or ""),
+        "onnxruntime": _runtime(),
+    }
+    found |= {name: Found(own) for name, own in versions(DECIDING).items() if not name.startswith("onnxruntime")}
+    extras = [extra for extra in metadata("negengine").get_all("Provides-Extra", []) if extra not in _RUNTIMES]
+    found |= {extra: _installed(extra, "ready") for extra in extras}
+    off = os.environ["ORT_DISABLE_TELEMETRY"] == "1"
+    found["telemetry"] = (
+        Found("off") if off else Found("on, as ORT_DISABLE_TELEMETRY is not 1", State.WRONG, "remove the variable")
+    )
+    found["cpu"] = Found(f"{cpu_threads()} cores for this process")
+    lacking = missing_for_cuda()
+    devices = Found(", ".join(map(cuda_device, range(cuda_devices()))))
+    found["cuda"] = devices if lacking is None else Found(lacking, State.MISSING)
+    found["device auto"] = Found(str(choose_device("auto")))
+    names = ", ".join(exported_names())
+    found["models"] = Found(names) if names else Found("none", State.MISSING, "run `negengine export`")
+    return found
+
+
+def _installed(extra: str, ready: str) -> Found:
+    """Whether what negengine needs for an extra is installed; without a name, for itself."""
+    lacking = ", ".join(dict.fromkeys(_lacking("negengine", extra)))
+    wanted = f"negengine[{extra}]" if extra else "negengine"
+    return Found(f"{lacking} missing", State.MISSING, f"pip install '{wanted}'") if lacking else Found(ready)
+
+
+def _lacking(package: str, extra: str) -> Iterator[str]:
+    """Packages that are not installed, or in a version that does not fit."""
+    for need in map(Requirement, requires(package) or ()):
+        always, here = (need.marker is None or need.marker.evaluate({"extra": name}) for name in ("", extra))
+        if not here or (extra and always) or need.name.startswith("onnxruntime"):  # of which any build will do
+            continue
+        version = package_version(need.name)
+        if version is None or not need.specifier.contains(version, prereleases=True):
+            yield f"{need.name}{need.specifier if version else ''}"
+        for inner in need.extras:
+            yield from _lacking(need.name, inner)
+
+
+def _runtime() -> Found:
+    builds = versions(("onnxruntime-gpu", "onnxruntime"))
+    said = ", ".join(f"{name} {version}" for name, version in builds.items())
+    if len(builds) > 1:
+        return Found(said, State.WRONG, "the two share one folder: uninstall both, then install one")
+    return Found(said)
