@@ -5,9 +5,12 @@ VENV   ?= .venv
 MODEL  ?= mini
 RUN    ?= runs/$(MODEL)
 ARGS   ?=
-PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
-BIN    := $(VENV)/bin
+# ONNX Runtime for `gpu` runs on the CPU, too. `cpu` installs small builds of ONNX Runtime and PyTorch, and stays chosen.
+RUNTIME ?= $(if $(wildcard $(VENV)/lib/python*/site-packages/onnxruntime-*.dist-info),cpu,gpu)
+SMALL  := --extra-index-url https://download.pytorch.org/whl/cpu
+BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
@@ -17,13 +20,14 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  MODEL=$(MODEL) RUN=$(RUN) VENV=$(VENV); ARGS='…' is handed to the command"
 
-setup: $(READY)  ## install everything into .venv
+setup: $(READY)  ## install everything into .venv (RUNTIME=cpu: without the libraries of GPUs)
 
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed: install it, or give PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "== installing into $(VENV) with $(PYTHON) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,export,ray,report,test,train]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		$(if $(filter cpu,$(RUNTIME)),$(SMALL)) -e '.[$(RUNTIME),docs,export,ray,report,test,train]'
 	@touch $@
 
 demo: $(READY)  ## export, select, score and report the bundled model on a sample, under 5 minutes

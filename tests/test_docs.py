@@ -1,6 +1,7 @@
 """The documents keep up with the program."""
 
 import re
+from datetime import date
 from pathlib import Path
 
 import negengine as ng
@@ -60,10 +61,12 @@ def test_contributing_lists_the_packages_in_the_order_of_their_imports():
     assert listed == [name.rpartition(".")[2] for name in rooms]
 
 
-def test_versions_agree():
+def test_version_and_date_of_a_release_agree():
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE).group(1)
-    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    cited = re.search(r"^version: (.+)\ndate-released: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    released = date.fromisoformat(cited.group(2))
+    assert cited.group(1) == version
+    assert f"\n## {version}, {released.day} {released:%B %Y}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 def test_dependencies_are_those_of_the_tested_versions():

@@ -91,7 +91,7 @@ def threads_each(devices: Sequence[Device], threads: int | None = None) -> tuple
 def missing_for_cuda() -> str | None:
     """What is missing for CUDA, and what to do about it, in one clause; None if nothing is missing."""
     if "CUDAExecutionProvider" not in ort.get_available_providers():
-        return "this ONNX Runtime has no CUDA provider: install onnxruntime-gpu in place of onnxruntime"
+        return "this ONNX Runtime has no CUDA: pip uninstall onnxruntime, then pip install 'negengine[cuda]'"
     if cuda_devices() == 0:
         return "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
     return None

@@ -19,15 +19,15 @@ def run(*command, **options):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """The bin folder of an environment with the wheel and what it depends on."""
+@pytest.fixture(scope="module", params=["cpu", "gpu"])
+def installed(request, wheel, tmp_path_factory):
+    """The bin folder of an environment with the wheel, a build of ONNX Runtime, and what they depend on."""
     folder = tmp_path_factory.mktemp("clean") / "venv"
     status, out, err = run(sys.executable, "-m", "venv", folder)
     assert status == 0, out + err
     pip = folder / "bin" / "pip"
     status, out, err = run(
-        pip, "install", "--quiet", "--no-compile", "--constraint", ROOT / "constraints.txt", wheel, cwd=folder
+        pip, "install", "--quiet", "--no-compile", "--constraint", ROOT / "constraints.txt", f"{wheel}[{request.param}]", cwd=folder
     )
     assert status == 0, out + err
     return folder / "bin"
