@@ -26,9 +26,8 @@ def installed(request, wheel, tmp_path_factory):
     status, out, err = run(sys.executable, "-m", "venv", folder)
     assert status == 0, out + err
     pip = folder / "bin" / "pip"
-    status, out, err = run(
-        pip, "install", "--quiet", "--no-compile", "--constraint", ROOT / "constraints.txt", f"{wheel}[{request.param}]", cwd=folder
-    )
+    options = ["--quiet", "--no-compile", "--constraint", ROOT / "constraints.txt"]
+    status, out, err = run(pip, "install", *options, f"{wheel}[{request.param}]", cwd=folder)
     assert status == 0, out + err
     return folder / "bin"
 

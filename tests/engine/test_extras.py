@@ -20,7 +20,9 @@ def test_a_module_of_the_program_that_is_missing_is_a_bug():
 
 @pytest.mark.parametrize("command", [["doctor"], ["predict", "mini", "She is happy to [MASK]."], ["show", "runs/mini"]])
 def test_without_onnx_runtime_a_command_names_both_builds(command):
-    program = "import sys; sys.modules['onnxruntime'] = None; from negengine.engine.cli.main import run; sys.exit(run())"
+    program = (
+        "import sys; sys.modules['onnxruntime'] = None; import negengine.engine.cli.main as own; sys.exit(own.run())"
+    )
     done = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, check=False)
     said = "negengine: ONNX Runtime is missing: pip install 'negengine[cpu]', or 'negengine[gpu]' for an NVIDIA GPU\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, said, "")
