@@ -35,6 +35,7 @@ from .experiment import Experiment
 from .finished_run import OUTCOMES, SummaryRun
 from .finished_run import means as recounted_means
 from .items import ALL, model_identity
+from .labels import CLUSTER, GROUP, ITEM, Labels, Told
 from .summary import Row, estimated
 
 ROW, FILE = "row", "file"
@@ -44,6 +45,7 @@ _LISTED = {"line": pl.Int64(), "reason": pl.String(), "content": pl.String()}
 SKIPPED: Mapping[str, pl.DataType] = {f"skipped: {name}": dtype for name, dtype in _LISTED.items()}
 _REASON, _SPLIT = "skipped: reason", "split of a row"
 TOKENS = "tokens that the model reads"
+_MOST_LISTED = 20  # bad rows
 _SECONDS = 1.0  # of the measurement
 Prepared = TypeVar("Prepared", bound="PreparedRows")
 
@@ -54,15 +56,32 @@ class OwnColumns:
 
     groups: tuple[str, ...] = ()  # what means and rates are computed for, beside those of all rows
     cluster: str | None = None  # what rows share that depend on each other; None where they are independent
+    item: str | None = None  # what the rows of one minimal pair share; None without such pairs
 
     def split_names(self) -> list[pl.Expr]:
         """For each column of groups, the split that a row is in; null where it has no value."""
         return [pl.lit(f"{column}=") + pl.col(column).cast(pl.String) for column in self.groups]
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns that must hold a text in every row."""
+        raise NotImplementedError
+
+    @property
+    def shared(self) -> dict[str, str]:
+        """The columns that say what rows share, by their purpose: see `Labels`."""
+        known = [(self.cluster, CLUSTER), (self.item, ITEM), *((group, GROUP) for group in self.groups)]
+        return {name: purpose for name, purpose in known if name is not None}
+
+    @property
     def clusters(self) -> pl.Expr:
-        """The cluster of a row, a text; null where rows are independent."""
-        return pl.lit(None, pl.String) if self.cluster is None else pl.col(self.cluster).cast(pl.String)
+        """The cluster of a row, a text; null where rows are independent. Rows of a minimal pair depend on each other.
+
+        A row without a value is a cluster of its own.
+        """
+        if (name := self.cluster or self.item) is None:
+            return pl.lit(None, pl.String)
+        return pl.col(name).cast(pl.String).fill_null(pl.format("no {}: {}", pl.lit(name), pl.col(ROW)))
 
     def by_group(self, items: pl.DataFrame) -> Iterator[list[tuple[str, pl.DataFrame]]]:
         """For each column of groups its splits and their items, in the order of their first rows."""
@@ -99,6 +118,13 @@ def find_columns(
     if twice := [name for name in found if found.count(name) > 1]:
         raise InputError(f"{option} {twice[0]}: given twice; name each column once")
     return found or tuple(filter(None, [find_column(table, option, None, obvious)]))
+
+
+def yes_or_no(column: str, yes: Sequence[str] = (), no: Sequence[str] = ()) -> pl.Expr:
+    """A column that says yes or no, in these words or the usual ones, as truth values; null where it says neither."""
+    value = pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
+    said = pl.when(value.is_in([*yes, "true", "yes", "1", "1.0"])).then(pl.lit(value=True))
+    return said.when(value.is_in([*no, "false", "no", "0", "0.0"])).then(pl.lit(value=False))
 
 
 def part_rows(
@@ -175,8 +201,10 @@ class TablePlan(Shown):
 
     model: str
     work: Mapping[str, int | float]  # quantity → number, as a person reads them
-    skipped: Mapping[str, int]  # reason → how many rows would be skipped
+    told: Told
+    bad: pl.DataFrame  # columns place, reason
     folder: Path
+    skips: bool = True  # whether bad rows are skipped; else the run would stop at the first one
 
     def tables(self) -> list[Table]:
         work = pl.DataFrame(
@@ -184,11 +212,22 @@ class TablePlan(Shown):
             schema={"what": pl.String, "number": pl.Float64},
         ).with_columns(decimals=pl.when(pl.col("number") == pl.col("number").round(0)).then(0).otherwise(2))
         columns = [Column("", "what"), Column("number", "number", decimals="decimals")]
-        return [Table(f"Plan: {self.model}", work, columns)]
+        found, groups = [Table(f"Plan: {self.model}", work, columns)], self.told.groups
+        if not groups.is_empty():
+            items = [Column("items", "items")] if groups["items"].sum() else []
+            named = [Column("column", "column"), Column("group", "group"), Column("rows", "rows"), *items]
+            found.append(Table("Groups", groups, named, section="column"))
+        if not self.bad.is_empty():
+            more = len(self.bad) - _MOST_LISTED
+            notes = [f"and {more:,} more; --json has all"] if more > 0 else []
+            columns = [Column("row", "place", wrap=False), Column("what is wrong", "reason")]
+            title = f"Rows that {'would be skipped' if self.skips else 'are wrong'}"
+            found.append(Table(title, self.bad.head(_MOST_LISTED), columns, notes=notes))
+        return found
 
     def remarks(self) -> list[str]:
         return [
-            *(f"{counted(n, 'row')} would be skipped: {reason}" for reason, n in self.skipped.items()),
+            *self.told.notes,
             f"Nothing was written. Without --plan, the results are written to {self.folder}",
         ]
 
@@ -197,8 +236,16 @@ class TablePlan(Shown):
             "model": self.model,
             "run": str(self.folder),
             "work": dict(self.work),
-            "skipped": dict(self.skipped),
+            "groups": self.told.groups.to_dicts(),
+            "notes": list(self.told.notes),
+            "bad rows": self.bad.to_dicts(),
         }
+
+    def refuse_faults(self) -> None:
+        if not self.skips and not self.bad.is_empty():
+            place, reason = self.bad.row(0)
+            wrong = counted(len(self.bad), "row is", "rows are")
+            raise InputError(f"{place}: {reason} ({wrong} wrong; correct them, or skip them with --skip-bad)")
 
 
 class PreparedRows(Protocol):
@@ -218,6 +265,11 @@ class TableStage(ReferenceStage[Prepared]):
     stimuli: Stimuli
     columns: OwnColumns
     skip_bad: bool = field(default=False, kw_only=True)
+    told: Told | None = field(default=None, kw_only=True)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return () if self.told is None else self.told.notes
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -259,23 +311,24 @@ class TableStage(ReferenceStage[Prepared]):
         self.check(lambda _: None)
         own = shard.parts(len(self.sizes))
         work: dict[str, int | float] = {}
-        skipped: dict[str, int] = {}
+        bad: list[tuple[str, str]] = []
         tried: Prepared | None = None
         for number in own:
             part = self.prepare(number)
             own_work = self.work(part)
             for what, n in own_work.items():
                 work[what] = work.get(what, 0) + n
-            for reason, n in part.rows.skipped["reason"].value_counts(sort=True).iter_rows():
-                skipped[reason] = skipped.get(reason, 0) + n
+            for row, line, reason in part.rows.skipped["row", "line", "reason"].iter_rows():
+                bad.append((self.stimuli.location(number, row, line), reason))
             tried = part if tried is None and own_work[TOKENS] else tried
         work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
-        if skipped:
-            work["rows that would be skipped"] = sum(skipped.values())
+        if bad:
+            work["rows that cannot be used"] = len(bad)
         if tried is not None:
             speed = self._tokens_a_second(self.open(options), tried) * devices
             work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
-        return TablePlan(self.exported.name, work, skipped, folder)
+        listed = pl.DataFrame(bad, schema={"place": pl.String, "reason": pl.String}, orient="row")
+        return TablePlan(self.exported.name, work, self.told or Labels("", {}).told(), listed, folder)
 
     def _tokens_a_second(self, model: LanguageModel, part: Prepared) -> float:
         self.read_some(model, part)  # the first time takes longer
@@ -292,8 +345,10 @@ class TableExperiment(Experiment):
 
     skip_bad: bool
 
-    def scan(self, table: UserTable, columns: Sequence[str], results: Sequence[str], check: Check) -> Stimuli:
-        """Read a table once; `columns` must hold texts.
+    def scan(
+        self, table: UserTable, columns: OwnColumns, results: Sequence[str], check: Check
+    ) -> tuple[Stimuli, Labels]:
+        """Read a table once: its rows, and what they share.
 
         Raises:
             InputError: A column has the name of one of the results; or as for `UserTable.scan`.
@@ -307,12 +362,17 @@ class TableExperiment(Experiment):
 
         for source in table.sources:
             refuse(source.name, source.columns)
-        found = table.scan(columns, check, skip_bad=self.skip_bad, rows_per_part=self.rows_per_part)
+        labels, size = Labels(table.name, columns.shared), self.rows_per_part
+        found = table.scan(columns.texts, check, skip_bad=self.skip_bad, rows_per_part=size, see=labels.see)
         refuse(table.name, found.schema)  # rows of JSON lines can have further columns
-        return found
+        return replace(found, shared=tuple(columns.shared)), labels
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:
-        stage: TableStage[Any] = self.stage(model.exported)  # type: ignore[assignment]
+        """All bad rows are listed at once, also where a run would stop at the first one."""
+        stage: TableStage[Any] = changed(self, skip_bad=True).stage(model.exported)  # type: ignore[assignment]
         folder, shard = run_folder(model, options, stage.name), shard_of(options)
         first = replace(model.opening, device=str(model.devices[0]))
-        return stage.plan(first, len(model.devices), folder, shard)
+        plan = replace(stage.plan(first, len(model.devices), folder, shard), skips=self.skip_bad)
+        if not self.skip_bad and plan.bad.is_empty():
+            self.stage(model.exported)  # refuses what no single row shows, such as a pair without its second sentence
+        return plan

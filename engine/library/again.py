@@ -27,7 +27,7 @@ from ..basics.printable import counted
 from ..inference.exported import REFERENCE, ExportedModel
 from ..inference.free_text import log_softmax
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
-from .sentences import CORRECT, REPEATED, drawn
+from .sentences import CORRECT, FIRST, REPEATED, drawn
 
 NEAR_TIE = 1e-4
 """Logits: a decision this close can differ between two ways to compute the same model in fp32."""
@@ -284,7 +284,7 @@ class Draw:
             text,
             self.tokenizer,
             tokens,
-            is_first=row[REPEATED] if REPEATED in row else row[CORRECT],
+            is_first=next(row[name] for name in (REPEATED, FIRST, CORRECT) if name in row),
             rank=numbers.get("rank"),
             logprob=numbers.get("logprob"),
             answer=numbers.get("answer"),

@@ -44,6 +44,7 @@ class Run(Shown):
         clusters: What the items share that makes them depend on each other, as a plural.
         next_command: What a user does with such a run next.
         may_differ: The `conditions` in which runs that are shown side by side may differ; their names then tell it.
+        verdict: How a user lets such a run say which answers are right, where it need not say it.
         drop_of: The data set and metric whose rates are told as a drop from 100 %; None if there is none.
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
@@ -55,6 +56,7 @@ class Run(Shown):
     clusters: ClassVar[str] = "items"
     next_command: ClassVar[str] = "negengine show"
     may_differ: ClassVar[Sequence[str]] = ()
+    verdict: ClassVar[str] = ""
     drop_of: ClassVar[tuple[str, str] | None] = None
 
     folder: Path

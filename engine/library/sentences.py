@@ -9,7 +9,8 @@ Every table begins with these columns; the probe's own columns follow.
     expected    the expected word or label; null where none is expected
     answer      the model's first choice, or its label; null where the run does not record it
     correct     whether the answer is the expected one. Where the experiment asks whether a word is repeated, the column
-                is named `repeated`, because a repetition is right in some conditions and wrong in others
+                is named `repeated`, because a repetition is right in some conditions and wrong in others. Null where
+                nothing says what is right
     failed      whether the model fails the item; each probe says what that means. Null where it means nothing
     rank        rank of the expected word, 1 is the first choice; null where it is not recorded
     logprob     natural logarithm of the probability of the expected word; null where it is not recorded
@@ -23,6 +24,8 @@ import polars as pl
 from ..basics.errors import InputError
 
 CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
+FIRST = "is_top1"
+"""The column of own stimuli that says whether the expected word is the first choice, which need not be right."""
 TEXTS = ("sentence", "premise", "hypothesis")
 _ROW = "row of the table"
 

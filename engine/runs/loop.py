@@ -80,6 +80,8 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
     own, todo = (sum(sizes[number] for number in which) for which in (run.parts, run.missing_parts))
     with ExitStack() as stack:
         meter = stack.enter_context(reporter.meter(stage.name, own, own - todo, unit=stage.unit))
+        for note in stage.notes:
+            reporter.say(note)
         with meter.doing("checking the sentences"):
             stage.check(reporter.detail)
         import_ahead(stage.libraries)

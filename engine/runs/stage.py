@@ -97,6 +97,11 @@ class Stage(ABC, Generic[Model, Prepared]):
         """What `sizes` count."""
         return "sentences"
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a person is told before the first part runs, a line each."""
+        return ()
+
     def check(self, say: Callable[[str], None]) -> None:
         """Raise InputError for what cannot run, before a model is opened; called only if there is work to do."""
 

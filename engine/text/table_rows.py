@@ -1,7 +1,7 @@
 """Parts of a table and their rows: how bad rows are told from good ones, and what the columns of JSON lines are."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -64,6 +64,21 @@ class Rows:
         frame = pl.DataFrame([*self.frame, *absent]).with_columns(pl.col(texts).cast(pl.String))
         rows = replace(self, frame=frame).without(_missing(frame, texts, missing))
         return rows if check is None or rows.frame.is_empty() else rows.without(check(rows.frame))
+
+
+def shared_values(frame: pl.DataFrame, names: Iterable[str], missing: Sequence[str]) -> dict[str, pl.Series]:
+    """Those of some columns that a frame has, whose values say what rows share.
+
+    Spaces at the ends of texts do not count. Null is an empty cell, NaN, or one of the texts `missing`.
+    """
+    found = {name: frame[name] for name in names if name in frame.columns}
+    for name, column in found.items():
+        if column.dtype == pl.String:
+            text = column.str.strip_chars()
+            found[name] = text.set(text.is_in(["", *missing]), None)
+        elif column.dtype.is_float():
+            found[name] = column.fill_nan(None)
+    return found
 
 
 def as_json(value: Any) -> str:

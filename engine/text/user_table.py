@@ -5,7 +5,7 @@ A table is a file, a frame in memory, or a folder of files with the same columns
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isnan
@@ -16,7 +16,7 @@ import polars as pl
 
 from ..basics.errors import InputError, did_you_mean
 from ..basics.reading import file_sha256, is_folder, paths_in
-from .table_rows import Check, Part, Rows, common_types
+from .table_rows import Check, Part, Rows, common_types, shared_values
 from .table_sources import MOST_COLUMNS, ColumnTable, Kind, TextTable, kind_of
 
 ROWS_PER_PART = 4096
@@ -51,11 +51,13 @@ class Table:
         *,
         skip_bad: bool = False,
         rows_per_part: int = ROWS_PER_PART,
+        see: Callable[[str, Rows, Sequence[str]], None] | None = None,
     ) -> "Stimuli":
         """Read all rows once, one part at a time: count them, check them, and find the digests and the parts.
 
         Every row must hold a text in each of the columns `texts`. `check` says what else makes a row bad, such as a
-        sentence without a mask; it gets a part's rows with all columns. Bad rows are counted with `skip_bad`.
+        sentence without a mask; it gets a part's rows with all columns. Bad rows are counted with `skip_bad`. `see`
+        gets the name of the file, the other rows of each part, and the texts that stand for a missing value.
 
         Raises:
             InputError: A file cannot be read; a row is bad, without `skip_bad`; no row of a file can be used.
@@ -73,6 +75,8 @@ class Table:
                     first = first or f"{_location(source.name, worst['row'], worst['line'])}: {worst['reason']}"
                     if not skip_bad:
                         raise InputError(first)
+                if see is not None:
+                    see(source.name, rows, source.missing)
                 n, bad = n + part.size, bad + len(rows.skipped)
                 parts.append((number, part))
                 schema = common_types(schema, read.frame)
@@ -101,6 +105,7 @@ class Stimuli:
     skipped: int
     digests: tuple[str, ...]  # SHA-256 in hex: of a file's bytes, or of a frame's names, types and values
     stamps: tuple[tuple[int, int] | None, ...] = field(repr=False)
+    shared: tuple[str, ...] = ()  # columns whose values say what rows share: as `shared_values` gives them
 
     @property
     def sizes(self) -> list[int]:
@@ -136,8 +141,9 @@ class Stimuli:
         if source.path is not None and (stamp := _stamp(source.path)) != self.stamps[file]:
             _refuse_change(source.path, stamp, self.digests[file])
         rows = source.rows(part, self.schema, self.texts).judged(self.texts, source.missing, check)
-        absent = [pl.lit(None).alias(name) for name in self.schema if name not in rows.frame.columns]
-        frame = rows.frame.with_columns(absent).select(*self.schema).cast(pl.Schema(self.schema))
+        frame = rows.frame.with_columns(**shared_values(rows.frame, self.shared, source.missing))
+        absent = [pl.lit(None).alias(name) for name in self.schema if name not in frame.columns]
+        frame = frame.with_columns(absent).select(*self.schema).cast(pl.Schema(self.schema))
         return replace(rows, frame=frame)
 
     def file(self, number: int) -> str | None:

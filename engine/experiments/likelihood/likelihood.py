@@ -283,11 +283,11 @@ class Likelihood(TableExperiment):
         columns = self.columns(table)
         longest = None if self.windows else exported.max_length
         faults = Faults(columns, Encoder(exported.tokenizer, exported.is_causal), longest)
-        known = self.scan(table, columns.texts, RESULTS, faults)
+        known, labels = self.scan(table, columns, RESULTS, faults)
         if columns.pair is not None and not self.skip_bad:
             refuse_incomplete(known, columns, faults)
         details = {"windows": self.windows, "per_token": self.per_token, "per_word": self.per_word}
-        return Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, **details)
+        return Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, told=labels.told(), **details)
 
     def columns(self, table: UserTable) -> Columns:
         """The columns that are named, else those with the obvious names, pairs before sentences.

@@ -38,16 +38,13 @@ from ...text.table_rows import Check, Rows
 from ...text.tokenizer import MaskTokenizer
 from ...text.user_table import Stimuli
 from ..items import SEPARATOR
-from ..own_table import FILE, ROW, OwnColumns
+from ..own_table import FILE, ROW, OwnColumns, yes_or_no
 from .likelihood_scores import Encoder, Sentence
 
 GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)
-# What the column `--acceptable` can hold, in lower case.
-_WORDS = {
-    GOOD: ("good", "acceptable", "grammatical", "true", "yes", "1", "1.0"),
-    BAD: ("bad", "unacceptable", "ungrammatical", "false", "no", "0", "0.0"),
-}
+# What the column `--acceptable` can hold, in lower case, besides yes and no.
+_WORDS = (("good", "acceptable", "grammatical"), ("bad", "unacceptable", "ungrammatical"))
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,8 @@ class Columns(OwnColumns):
 
     def side(self) -> pl.Expr:
         """Which sentence of its pair a row with one sentence is: `good` or `bad`; null where it is not known."""
-        value = pl.col(str(self.acceptable)).cast(pl.String).str.strip_chars().str.to_lowercase()
-        return pl.when(value.is_in(_WORDS[GOOD])).then(pl.lit(GOOD)).when(value.is_in(_WORDS[BAD])).then(pl.lit(BAD))
+        is_good = yes_or_no(str(self.acceptable), *_WORDS)
+        return pl.when(is_good).then(pl.lit(GOOD)).when(~is_good).then(pl.lit(BAD))
 
     def split_names(self) -> list[pl.Expr]:
         """The value alone where there is one column of groups."""
@@ -295,7 +292,8 @@ class Faults:
 
     def _unpaired(self, frame: pl.DataFrame) -> Iterable[str | None]:
         pair, side = str(self.columns.pair), self.columns.side()
-        words = ", ".join(f"{good}/{bad}" for good, bad in zip(*_WORDS.values(), strict=True) if "." not in good)
+        pairs = zip((*_WORDS[0], "true", "yes", "1"), (*_WORDS[1], "false", "no", "0"), strict=True)
+        words = ", ".join(f"{good}/{bad}" for good, bad in pairs)
         value = pl.col(str(self.columns.acceptable)).cast(pl.String).fill_null("empty")
         return frame.select(
             pl.when(pl.col(pair).is_null())

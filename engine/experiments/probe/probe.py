@@ -1,6 +1,7 @@
 """What does a model say at the masks of a user's own sentences? `negengine probe`: options and results.
 
-A sentence fails if its target is not the first choice.
+Where the rows of a table say whether a target is wanted, the model is right if a wanted target is its first choice, or
+an unwanted one is not. Without that, nothing is called right or wrong.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,13 +37,12 @@ from .probe_items import (
     EXPECTED,
     IS_TOP1,
     LOGPROB,
-    METRICS,
     RANK,
-    TARGET_COLUMN,
     TARGET_TOKENS,
+    metrics,
     result_schema,
 )
-from .probe_sentences import Columns, FewValues
+from .probe_sentences import TARGET_COLUMN, Columns, mask_faults
 from .probe_stage import OwnStimuli
 from .probe_views import sections as report_sections
 from .probe_views import tables
@@ -57,7 +57,7 @@ class ProbeRun(TableRun):
 
     stage: ClassVar[str] = OwnStimuli.name
     clusters: ClassVar[str] = "clusters"
-    metrics: ClassVar[Sequence[str]] = METRICS
+    verdict: ClassVar[str] = "run probe with a column `wanted` (yes or no), or with --unwanted COLUMN=VALUE"
     condition_keys: ClassVar[Sequence[str]] = (
         "data sha256",
         "sentence",
@@ -78,6 +78,14 @@ class ProbeRun(TableRun):
         if SKIPPED_FILE not in self.record.files:
             return pl.DataFrame(schema={"row": pl.Int64, "line": pl.Int64, "reason": pl.String, "content": pl.String})
         return self.frame(SKIPPED_FILE)
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        return {**super().conditions, "wanted": self.columns.wanted, "unwanted": self.columns.unwanted}
+
+    @property
+    def metrics(self) -> Sequence[str]:  # type: ignore[override]
+        return metrics(self.columns)
 
     def tables(self) -> list[Table]:
         return tables(self)
@@ -101,6 +109,13 @@ class ProbeRun(TableRun):
             f"{self._told(column, LOGPROB, 1, '', 2)}"
             for column in self.columns.targets
         )
+        judged = "; ".join(
+            f"{column}: {self._told(column, CORRECT, 100, ' %', 1)}"
+            for column in self.columns.targets
+            if CORRECT in self.metrics
+        )
+        said = "Share of right answers, where unwanted targets must not be the first choice"
+        right = f" {said}: {judged}." if judged else ""
         several = (
             f" {self._several:,} targets of several tokens were scored by the {identity['method']} method ({test})."
             if self._several
@@ -109,19 +124,19 @@ class ProbeRun(TableRun):
         return (
             f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
             f"the mask among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which "
-            f"the target is the first choice, with 95 % intervals: {told}."
+            f"the target is the first choice, with 95 % intervals: {told}.{right}"
         )
 
     def outcomes(self) -> pl.DataFrame:
         """An item is a row of the table, a condition is a column of targets."""
-        own = [name for name in self.columns.groups if name not in {*OUTCOMES, *METRICS}]
+        own = [name for name in self.columns.groups if name not in {*OUTCOMES, *self.metrics}]
         keys = {
             "dataset": pl.lit(DATASET),
             "condition": pl.col(TARGET_COLUMN),
             "item": pl.col(ROW).cast(pl.String),
             "cluster": self.columns.clusters,
         }
-        return self.in_splits(self.items, self.columns, dict(zip(METRICS, METRICS, strict=True)), keys, own)
+        return self.in_splits(self.items, self.columns, {name: name for name in self.metrics}, keys, own)
 
     def sentence_rows(self) -> pl.LazyFrame:
         """One row for each row of the table and target; an item is the number of a row, a condition its target.
@@ -130,7 +145,10 @@ class ProbeRun(TableRun):
         """
         items, sentence = self.items.lazy(), pl.col(self.columns.sentence)
         mask = mask_token(self.record.metadata, self.folder)
-        results = {EXPECTED, LOGPROB, RANK, ROW, TARGET_COLUMN, IS_TOP1, "top1", "top1_logprob", self.columns.sentence}
+        results = {EXPECTED, LOGPROB, RANK, ROW, TARGET_COLUMN, "top1", "top1_logprob", self.columns.sentence}
+        correct = pl.lit(None, pl.Boolean)
+        if self.columns.is_wanted is not None:
+            results, correct = {*results, CORRECT}, pl.col(CORRECT)
         others = [name for name in self.items.columns if name not in results]
         told = {
             "item": pl.col(ROW),
@@ -138,8 +156,8 @@ class ProbeRun(TableRun):
             "sentence": sentence.str.strip_chars().str.replace_all(MASK, mask, literal=True),
             "expected": pl.col(EXPECTED),
             "answer": pl.col("top1"),
-            CORRECT: pl.col(IS_TOP1),
-            "failed": ~pl.col(IS_TOP1),
+            CORRECT: correct,
+            "failed": ~correct,
             "rank": pl.col(RANK),
             "logprob": pl.col(LOGPROB),
             "answer_logprob": pl.col("top1_logprob"),
@@ -161,7 +179,7 @@ class ProbeRun(TableRun):
         tops = [name for name in items.columns if name.startswith("top") and name.endswith("_logprob")]
         yield from descending(items, tops, _ITEM)
         keys = {"dataset": pl.lit(DATASET), "condition": pl.col(TARGET_COLUMN)}
-        yield self.means_again(items, self.columns, dict(zip(METRICS, METRICS, strict=True)), keys)
+        yield self.means_again(items, self.columns, {name: name for name in self.metrics}, keys)
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         """With the method `whole-word` each row is more than one decision."""
@@ -260,6 +278,14 @@ class OwnSentences(TableExperiment):
         str | None,
         _column("A column with the same value in the rows of a minimal pair (default: item or pair)."),
     ] = None
+    unwanted: Annotated[
+        str | None,
+        Option(
+            "The rows whose target is wrong there, such as group=negated; all others are right (default: the column "
+            "wanted says it by yes and no, if there is one; else nothing is right or wrong).",
+            metavar="COLUMN=VALUE",
+        ),
+    ] = None
     top: Annotated[
         int, Option("How many of the model's first choices to keep for each sentence.", metavar="N", minimum=1)
     ] = 1
@@ -290,18 +316,33 @@ class OwnSentences(TableExperiment):
         columns = self.columns(table)
         if len(table.sources) > 1:
             raise InputError(f"{self.data}: a folder of {len(table.sources)} tables; give one of them")
-        check = FewValues(columns, exported.mask_token, table.name)
-        stimuli = self.scan(table, columns.texts, [ROW, *result_schema(self.top)], check)
-        stage = OwnStimuli(exported, stimuli, columns, ranked, self.top, kind, skip_bad=self.skip_bad)
+
+        def check(frame: pl.DataFrame) -> pl.Series:
+            return frame.select(mask_faults(columns, exported.mask_token)).to_series()
+
+        stimuli, labels = self.scan(table, columns, [ROW, *result_schema(self.top, columns)], check)
+        columns.refuse_unknown(table.name, labels)
+        asked = (exported, stimuli, columns, ranked, self.top, kind)
+        stage = OwnStimuli(*asked, skip_bad=self.skip_bad, told=labels.told())
         if kind is TargetMethod.WHOLE_WORD:
             stage.marks  # noqa: B018 - refuses a vocabulary without marks
         return stage
 
     def columns(self, table: UserTable) -> Columns:
         """The columns that are named, else those with the obvious names; an `InputError` if one is missing."""
+        targets = find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),)
+        wanted = find_column(table, "--unwanted", None, ["wanted"]) if self.unwanted is None else None
+        if self.unwanted is not None:
+            column, equals, value = self.unwanted.partition("=")
+            if not equals or not value:
+                raise InputError(f"--unwanted {self.unwanted}: give COLUMN=VALUE, such as group=negated")
+            if column != TARGET_COLUMN:
+                find_column(table, "--unwanted", column)
         return Columns(
             needed_column(table, "--sentence", self.sentence, ["sentence"]),
-            find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),),
+            targets,
+            wanted=wanted,
+            unwanted=self.unwanted,
             groups=find_columns(table, "--group", self.group, ["group"]),
             cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
             item=find_column(table, "--item", self.item, ["item", "pair"]),

@@ -1,7 +1,8 @@
 """Items of `probe`: the columns of items.parquet, and the rows of summary.parquet.
 
     condition   split                 metric
-    TARGET      all, GROUP=VALUE      is_top1, logprob, repeats_word: rates and means
+    TARGET      all, GROUP=VALUE      is_top1, logprob, repeats_word: rates and means; correct, where the
+                                      rows say which targets are wanted
     TARGET      GROUP=V vs GROUP=W    difference:is_top1, difference:logprob; p:… where the rows are minimal pairs
     T vs U      all, GROUP=VALUE      preferred: the share of rows where T is more probable than U; differences and p
 
@@ -22,21 +23,24 @@ from numpy.typing import NDArray
 
 from ...inference.free_text import MASK, top_tokens
 from ...inference.words import WordScores
+from ...library.sentences import CORRECT
 from ...statistics.differences import unpaired_difference
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
+from ..labels import MOST_GROUPS
 from ..own_table import ROW, mean_rows
 from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, frame, paired, with_holm
-from .probe_sentences import Columns, Encoded, Ids, Rows64
+from .probe_sentences import TARGET_COLUMN, Columns, Encoded, Ids, Rows64
 
-TARGET_COLUMN, EXPECTED, TARGET_TOKENS = "target_column", "expected", "target_tokens"
+EXPECTED, TARGET_TOKENS = "expected", "target_tokens"
 LOGPROB, RANK, IS_TOP1, REPEATS = "logprob", "rank", "is_top1", "repeats_word"
 Logits = NDArray[np.float32]
 _WORD = re.compile(r"\w+")
 
 
-def result_schema(top: int) -> dict[str, pl.DataType]:
+def result_schema(top: int, columns: Columns) -> dict[str, pl.DataType]:
     """The columns that a run adds behind those of the table; `ROW` stands before them."""
+    judged = {} if columns.is_wanted is None else {CORRECT: pl.Boolean()}
     tops = {name: dtype for i in range(1, top + 1)
             for name, dtype in ((f"top{i}", pl.String()), (f"top{i}_logprob", pl.Float32()))}  # fmt: skip
     return {
@@ -46,6 +50,7 @@ def result_schema(top: int) -> dict[str, pl.DataType]:
         LOGPROB: pl.Float32(),
         RANK: pl.Int32(),
         IS_TOP1: pl.Boolean(),
+        **judged,
         **tops,
         REPEATS: pl.Boolean(),
     }
@@ -125,14 +130,18 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
         answers.logprob,
         answers.rank,
         answers.is_top1,
+        *([] if columns.is_wanted is None else [answers.is_top1]),
         *tops,
         repeats,
     ]
-    schema = result_schema(answers.top.shape[1])
-    return pl.DataFrame({ROW: rows.numbers[each]}).with_columns(
+    schema = result_schema(answers.top.shape[1], columns)
+    items = pl.DataFrame({ROW: rows.numbers[each]}).with_columns(
         *rows.frame[each],
         *(pl.Series(name, own, dtype) for (name, dtype), own in zip(schema.items(), values, strict=True)),
     )
+    if (is_wanted := columns.is_wanted) is None:
+        return items
+    return items.with_columns((pl.col(IS_TOP1) == is_wanted).alias(CORRECT))
 
 
 def _token_texts(ids: Ids, tokenizer: MaskTokenizer) -> list[str | None]:
@@ -155,18 +164,20 @@ def _log_sum_exp(logits: Logits) -> NDArray[np.float64]:
 
 DATASET = "stimuli"
 PREFERRED = "preferred"
-METRICS = (IS_TOP1, LOGPROB, REPEATS)
 TESTED = (IS_TOP1, LOGPROB)
-MOST_COMPARED = 8
-"""Groups of one column: more are not compared with each other."""
 
 _CLUSTER, _ITEM, _SECOND = "cluster of a row", "item of a row", "second"
+
+
+def metrics(columns: Columns) -> list[str]:
+    """The columns of the items that have means."""
+    return [*([] if columns.is_wanted is None else [CORRECT]), IS_TOP1, LOGPROB, REPEATS]
 
 
 def used(columns: Columns) -> list[str]:
     """The columns of the items that a summary needs."""
     optional = [columns.cluster, columns.item]
-    named = [ROW, TARGET_COLUMN, *METRICS, *columns.groups, *(name for name in optional if name)]
+    named = [ROW, TARGET_COLUMN, *metrics(columns), *columns.groups, *(name for name in optional if name)]
     return list(dict.fromkeys(named))
 
 
@@ -175,10 +186,10 @@ def summarise(items: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     item = pl.col(columns.item).cast(pl.String) if columns.item else pl.lit(None, pl.String)
     items = items.with_columns(**{_CLUSTER: columns.clusters, _ITEM: item})
     by_target = {column: items.filter(pl.col(TARGET_COLUMN) == column) for column in columns.targets}
-    rows: list[Row] = []
+    rows, means = list[Row](), metrics(columns)
     for target, own in by_target.items():
         for split, part in columns.splits(own):
-            rows += mean_rows(part, (DATASET, target, split), dict(zip(METRICS, METRICS, strict=True)), _CLUSTER)
+            rows += mean_rows(part, (DATASET, target, split), dict(zip(means, means, strict=True)), _CLUSTER)
         for groups in columns.by_group(own):
             rows += _group_differences(groups, target, has_items=columns.item is not None)
     for one, other in combinations(by_target, 2):
@@ -201,7 +212,7 @@ def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Colu
 
 
 def _group_differences(groups: Sequence[tuple[str, pl.DataFrame]], target: str, *, has_items: bool) -> Iterator[Row]:
-    if len(groups) > MOST_COMPARED:
+    if len(groups) > MOST_GROUPS:
         return
     for (one, first), (other, second) in combinations(groups, 2):
         key = (DATASET, target, f"{one}{VERSUS}{other}")

@@ -7,13 +7,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...basics.errors import InputError
+from ...basics.errors import InputError, did_you_mean
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK, one_mask
 from ...text.table_rows import Rows
 from ...text.token_ids import Bucket, TokenSequences, in_buckets
 from ...text.tokenizer import MaskTokenizer
-from ..own_table import OwnColumns
+from ..labels import WANTED, Labels
+from ..own_table import OwnColumns, yes_or_no
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,9 @@ class Columns(OwnColumns):
 
     sentence: str  # the sentences, with one mask each
     targets: tuple[str, ...]  # the words that could stand at the mask; each makes an item of its own
-    item: str | None = field(default=None, kw_only=True)  # what the rows of one minimal pair share; None without pairs
+    # Whether a target is wanted: a column says it by yes or no, or COLUMN=VALUE names the rows where it is not.
+    wanted: str | None = field(default=None, kw_only=True)
+    unwanted: str | None = field(default=None, kw_only=True)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -30,12 +33,37 @@ class Columns(OwnColumns):
         return self.sentence, *self.targets
 
     @property
-    def clusters(self) -> pl.Expr:
-        """The rows of a minimal pair depend on each other, too."""
-        name = self.cluster or self.item
-        return pl.col(name).cast(pl.String) if name else pl.lit(None, pl.String)
+    def shared(self) -> dict[str, str]:
+        column = self.wanted or (self.unwanted or "").partition("=")[0]
+        known = {column: WANTED} if column and column != TARGET_COLUMN else {}
+        return {**known, **super().shared}
+
+    @property
+    def is_wanted(self) -> pl.Expr | None:
+        """Whether the target of an item is wanted; null where its row does not say it. None if no row does."""
+        if self.unwanted is not None:
+            column, _, value = self.unwanted.partition("=")
+            return pl.col(column).cast(pl.String) != value
+        return yes_or_no(self.wanted, *_WANTED) if self.wanted else None
+
+    def refuse_unknown(self, table: str, labels: Labels) -> None:
+        """Raise InputError if no row has the value that makes its target unwanted."""
+        if self.unwanted is not None:
+            column, _, value = self.unwanted.partition("=")
+            known = (
+                list(self.targets) if column == TARGET_COLUMN else labels.rows[column].drop_nulls().unique().to_list()
+            )
+            if value not in known:
+                listed = ", ".join(map(repr, sorted(known)[:_MOST_LISTED]))
+                raise InputError(
+                    f"--unwanted {self.unwanted}: {did_you_mean(value, known)}no row of {table} has {value!r} in "
+                    f"{column}; it has {listed}"
+                )
 
 
+_WANTED = (("wanted",), ("unwanted",))
+_MOST_LISTED = 12
+TARGET_COLUMN = "target_column"
 Ids = NDArray[np.int32]
 Rows64 = NDArray[np.int64]
 _HERE = "here"
@@ -169,33 +197,16 @@ def mask_faults(columns: Columns, mask_token: str) -> pl.Expr:
     masks = column.str.count_matches(MASK, literal=True)
     if mask_token != MASK:
         masks += column.str.count_matches(mask_token, literal=True)
+    judged, odd = pl.lit(None, pl.String), pl.lit(value=False)
+    if columns.wanted:
+        judged = pl.col(columns.wanted).cast(pl.String).str.strip_chars()
+        odd = ~judged.str.to_lowercase().is_in(["", "na", "nan"]) & yes_or_no(columns.wanted, *_WANTED).is_null()
     return (
         pl.when(masks == 0)
         .then(pl.lit(f"{columns.sentence} has no {MASK}; write {MASK} where the target belongs"))
         .when(masks > 1)
         .then(pl.lit(f"{columns.sentence} has ") + masks.cast(pl.String) + f" {MASK}; one is needed")
+        .when(odd)
+        .then(pl.lit(f"{columns.wanted} is ") + judged + "; yes or no is needed, or nothing")
         .alias("reason")
     )
-
-
-_MOST_VALUES = 1_000
-
-
-class FewValues:
-    """A `Check` that also refuses a column of groups with too many values: it holds no groups."""
-
-    def __init__(self, columns: Columns, mask_token: str, name: str) -> None:
-        self._faults = mask_faults(columns, mask_token)
-        self._name = name
-        self._values: dict[str, set[str]] = {column: set() for column in columns.groups}
-
-    def __call__(self, frame: pl.DataFrame) -> pl.Series:
-        for column, known in self._values.items():
-            if column in frame.columns:  # a part can lack a column of JSON lines
-                known.update(frame[column].drop_nulls().unique().cast(pl.String).to_list())
-            if len(known) > _MOST_VALUES:
-                raise InputError(
-                    f"{self._name}: the column {column!r} has more than {_MOST_VALUES:,} different values; give "
-                    "another --group, or name it with --cluster or --item if it says which rows belong together"
-                )
-        return frame.select(self._faults).to_series()

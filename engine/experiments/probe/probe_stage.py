@@ -132,7 +132,7 @@ class OwnStimuli(TableStage[Encoded]):
         advance(skipped, 0)
         self._answer(model, asked, answers, advance)
         items = item_rows(asked, self.columns, answers, self.tokenizer)
-        schema = {ROW: pl.Int64(), **self.stimuli.schema, **result_schema(self.top)}
+        schema = {ROW: pl.Int64(), **self.stimuli.schema, **result_schema(self.top, self.columns)}
         return PartResult(part_rows(items, asked.rows, schema, skip_bad=self.skip_bad), {"skipped": skipped})
 
     @staticmethod

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...basics.printable import counted
+from ...library.sentences import CORRECT
 from ...views import Column, Section, Table
+from ..labels import MOST_GROUPS
 from ..own_table import ROW
 from ..summary import DIFFERENCE, HOLM, VERSUS, correction_note
 from ..view import PERCENT, POINTS, Chart, P, Values, View
-from .probe_items import IS_TOP1, LOGPROB, MOST_COMPARED, PREFERRED
+from .probe_items import IS_TOP1, LOGPROB, PREFERRED
 
 if TYPE_CHECKING:
     from .probe import ProbeRun
@@ -50,13 +52,15 @@ def sections(run: "ProbeRun") -> list[Section]:
             where=~_OF_GROUPS & ~_OF_TARGETS,
             label=pl.col("split"),
             panel="condition" if len(run.columns.targets) > 1 else None,
-            zero=metric == IS_TOP1,
+            zero=metric != LOGPROB,
             scale=scale,
         ).figure(run, table)
         for name, metric, title, scale, what in (
+            ("correct", CORRECT, "correct (%)", 100, "the share of right answers"),
             ("first-choice", IS_TOP1, "first choice (%)", 100, "the share of rows whose target is the first choice"),
             ("log-probability", LOGPROB, "log-probability", 1, "the mean log-probability"),
         )
+        if metric in run.metrics
     ]
     said = {_SKIPPED: run.remarks()}
     return [
@@ -68,10 +72,13 @@ def sections(run: "ProbeRun") -> list[Section]:
 def _targets(run: "ProbeRun") -> Table:
     """A row for each target and group: how often the target is the first choice, and its mean log-probability."""
     notes = ["first choice: rows in which the target is the model's first choice; means with 95 % intervals"]
+    judged = run.columns.is_wanted is not None
+    if judged:
+        notes.append("correct: a wanted target is the first choice, or an unwanted one is not")
     for column in run.columns.groups:
         n = run.items[column].drop_nulls().n_unique()
-        if n > MOST_COMPARED:
-            notes.append(f"{column} has {n:,} values; more than {MOST_COMPARED} are not compared with each other")
+        if n > MOST_GROUPS:
+            notes.append(f"{column} has {n:,} values; more than {MOST_GROUPS} are not compared with each other")
     clusters = run.summary["clusters"].null_count() < len(run.summary)
     return View(
         "Targets by group: {model}",
@@ -82,6 +89,7 @@ def _targets(run: "ProbeRun") -> Table:
             _N,
             *([Column("clusters", "clusters", wrap=False)] if clusters else []),
             Values("first choice", IS_TOP1, interval=True, style=PERCENT),
+            *([Values("correct", CORRECT, interval=True, style=PERCENT)] if judged else []),
             Values("log-probability", LOGPROB, interval=True, style=_LOGARITHM),
         ],
         section="condition",

@@ -19,7 +19,7 @@ from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
 from ...library.registry import experiment
 from ...library.run import Run
-from ...library.sentences import CORRECT, FAILED, REPEATED
+from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED
 from ...runs.record import read_run
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
@@ -42,6 +42,7 @@ _HEADINGS = {
     "expected": "expected",
     "answer": "answer",
     REPEATED: "repeated",
+    FIRST: "first choice",
     CORRECT: "correct",
     FAILED: "fails",
     "rank": "rank",
@@ -81,43 +82,54 @@ def examples(run: Run) -> list[Section]:
         )
     except InputError as error:
         return [Section(_TITLE, [f"There are no sentences: {error}."])]
+    headings = {**_HEADINGS, "expected": "target" if FIRST in shown.columns else "expected"}
     columns = [
         Column(heading, name, decimals=2 if name == "logprob" else None)
-        for name, heading in _HEADINGS.items()
+        for name, heading in headings.items()
         if name in shown.columns and shown[name].null_count() < len(shown)
     ]
     listing = Table("Sentences and the model's answers", shown, columns)
     n = int((shown["why"] == "worst failure").sum())
-    said = f"Below are {n:,} of the worst failures and {len(shown) - n:,} sentences that were drawn at random."
-    return [Section(_TITLE, [said], listing=listing, notes=[_note(shown)])]
+    said = f"{n:,} of the worst failures and {len(shown) - n:,} sentences that were" if n else "sentences that were"
+    return [Section(_TITLE, [f"Below are {said} drawn at random."], listing=listing, notes=_note(run, shown))]
 
 
 def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
     """The failures that are furthest from right, as many of each condition; they are found without building text."""
     names = rows.collect_schema().names()
-    failures = rows.filter(pl.col(FAILED)).select(*_KEYS, "rank", "logprob", *(set(names) & {REPEATED})).collect()
-    # A verb that is repeated in spite of a negation is the worse, the more probable it is.
-    towards = pl.when(REPEATED).then(-1).otherwise(1) if REPEATED in names else pl.lit(1)
+    # A word that is said although it should not be is the worse, the more probable it is.
+    said = [name for name in (REPEATED, FIRST) if name in names]
+    failures = rows.filter(pl.col(FAILED)).select(*_KEYS, "rank", "logprob", *said).collect()
+    towards = pl.when(*said).then(-1).otherwise(1) if said else pl.lit(1)
     badness = [
         towards * pl.col("logprob").cast(pl.Float64),
         -towards * pl.col("rank").cast(pl.Int64),
         *map(pl.col, _KEYS),
     ]
-    each = max(1, WORST // max(1, failures["condition"].n_unique()))
-    by_condition = failures.sort(*badness, nulls_last=True).group_by("condition", maintain_order=True)
+    kinds = ["condition", *said]
+    each = max(1, WORST // max(1, failures.n_unique(kinds)))
+    by_condition = failures.sort(*badness, nulls_last=True).group_by(kinds, maintain_order=True)
     chosen = by_condition.head(each).select(_KEYS)
     found = rows.filter(pl.col("item").is_in(chosen["item"].unique().implode())).collect()
     once = found.unique(_KEYS, keep="first", maintain_order=True)
     return chosen.join(once, on=_KEYS, maintain_order="left").select(names)
 
 
-def _note(shown: pl.DataFrame) -> str:
+def _note(run: Run, shown: pl.DataFrame) -> list[str]:
+    if shown[FAILED].null_count() == len(shown):
+        return [f"No answer is called right or wrong{f': to change that, {run.verdict}' if run.verdict else ''}."]
+    said = "The worst failures are those whose expected answer has the lowest probability or rank."
+    if FIRST in shown.columns:
+        said = (
+            "A sentence fails if its target is wanted and is not the first choice, or is unwanted and is. The worst "
+            "failures are the least probable wanted targets and the most probable unwanted ones."
+        )
     if REPEATED in shown.columns:
-        return (
+        said = (
             "A sentence fails if the verb is repeated where the negation forbids it, or is not repeated where it stays "
             "natural. The worst repetitions are the most probable ones; the worst misses are the least probable ones."
         )
-    return "The worst failures are those whose expected answer has the lowest probability or rank."
+    return [said]
 
 
 def precision(run: Run) -> list[Section]:

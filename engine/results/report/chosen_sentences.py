@@ -12,7 +12,7 @@ from ...basics.errors import InputError, did_you_mean
 from ...basics.frames import write_frame
 from ...basics.printable import counted
 from ...library.run import Run
-from ...library.sentences import FAILED, TEXTS, drawn
+from ...library.sentences import FAILED, FIRST, TEXTS, drawn
 from ...library.shown import Shown
 from ...runs.record import RUN_FILE
 from ...views import Column, Table
@@ -59,6 +59,9 @@ def chosen(run: Run, filters: Sequence[Filter] = (), *, failed: bool = False) ->
     schema = rows.collect_schema()
     wanted = [_condition(run, rows, schema, one) for one in filters]
     if failed:
+        if not rows.select(pl.col(FAILED).is_not_null().any()).collect().item():
+            hint = f": {run.verdict}" if run.verdict else ""
+            raise InputError(f"--failed: no sentence of {run.folder} is called right or wrong{hint}")
         wanted.append(pl.col(FAILED))
     return rows.filter(*wanted) if wanted else rows
 
@@ -88,11 +91,11 @@ class Examples(Shown):
         columns += [Column(name, name) for name in TEXTS if name in self.rows.columns]
         columns += [Column("answer", "answer", wrap=False)]
         if self.rows["expected"].null_count() < len(self.rows):
+            word = "target" if FIRST in self.rows.columns else "expected"
             ranked = self.rows["rank"].null_count() < len(self.rows)
-            columns.append(
-                Column("expected (rank)", "expected", beside="rank") if ranked else Column("expected", "expected")
-            )
-        columns += [] if self.failed else [Column(FAILED, FAILED, wrap=False)]
+            columns.append(Column(f"{word} (rank)", "expected", beside="rank") if ranked else Column(word, "expected"))
+        judged = not self.failed and self.rows[FAILED].null_count() < len(self.rows)
+        columns += [Column(FAILED, FAILED, wrap=False)] if judged else []
         told = [f"{name} {self.rows[name][0]}" for name in same] + ["failed"] * self.failed
         return [Table(", ".join([f"{self.run.model_name}, {self.run.stage}", *told]), self.rows, columns)]
 

@@ -13,6 +13,7 @@ from negengine.engine.inference.free_text import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.comparison.groups import by_group
+from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
 from pages import drawn_figures
@@ -184,6 +185,10 @@ LONG = "dog " * 509  # the model takes 512 tokens
             r"^the frame, row 1: target 'woodpecker': 514",
         ),
         ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "^the frame, row 1: 513 tokens, but mini takes"),
+        (None, {"unwanted": "negated"}, "--unwanted negated: give COLUMN=VALUE"),
+        (None, {"unwanted": "groups=negated"}, "--unwanted groups: did you mean 'group'"),
+        (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
+        (FRAME.with_columns(wanted=pl.lit("maybe")), {}, "wanted is maybe; yes or no is needed, or nothing"),
         ("folder", {}, "a folder of 2 tables; give one of them"),
     ],
 )
@@ -202,6 +207,7 @@ def test_a_plan_counts_and_writes_nothing(model, table, mini_tokenizer, tmp_path
     plan = OwnSentences(table, target=["target", "other"]).plan(model, {"output": tmp_path / "run"})
     minutes = plan.work.pop("minutes") * plan.work.pop("tokens a second")
     assert minutes > 0
+    lacking = "'3' (row 5) lacks 'negated', '4' (row 6) lacks 'negated'"
     assert plan.document() == {
         "model": "mini",
         "run": str(tmp_path / "run"),
@@ -212,12 +218,108 @@ def test_a_plan_counts_and_writes_nothing(model, table, mini_tokenizer, tmp_path
             "tokens that the model reads": sum(map(len, mini_tokenizer.encode(FRAME["sentence"].unique().to_list()))),
             "parts of this run": 1,
         },
-        "skipped": {},
+        "groups": [
+            {"column": "group", "group": "affirmative", "rows": 4, "items": 4},
+            {"column": "group", "group": "negated", "rows": 2, "items": 2},
+        ],
+        "notes": [f"{table}: 2 of 4 items are not in every group of group: {lacking}"],
+        "bad rows": [],
     }
     assert str(plan)
+    plan.refuse_faults()
     assert not (tmp_path / "run").exists()
-    plan = OwnSentences(BAD, skip_bad=True).plan(model, {})
-    assert (plan.skipped, plan.work["rows that would be skipped"]) == (dict.fromkeys(REASONS, 1), 5)
+
+
+def test_a_plan_lists_all_bad_rows_at_once(model):
+    listed = [{"place": f"the frame, row {row}", "reason": reason} for row, reason in enumerate(REASONS, 2)]
+    for skips in (True, False):
+        plan = OwnSentences(BAD, skip_bad=skips).plan(model, {})
+        assert plan.document()["bad rows"] == plan.tables()[-1].frame.to_dicts() == listed
+        assert plan.work["rows that cannot be used"] == 5
+    with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(5 rows are wrong; correct them, or skip"):
+        plan.refuse_faults()
+
+
+WORDS = ["yes", "no", "Wanted", "UNWANTED ", "1", None]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "wanted"),
+    [
+        (FRAME, {"unwanted": "group=negated"}, [True, False, True, False, True, True]),
+        (FRAME.with_columns(pl.Series("wanted", WORDS)), {}, [True, False, True, False, True, None]),
+        (FRAME, {"unwanted": "target_column=other", "target": ["target", "other"]}, [True, False] * 6),
+    ],
+)
+def test_a_wanted_target_is_right_if_it_is_the_first_choice_and_an_unwanted_one_if_it_is_not(
+    ask, data, options, wanted
+):
+    found = ask(data, **options)
+    first = found.items["is_top1"].to_list()
+    right = [None if want is None else want == own for want, own in zip(wanted, first, strict=True)]
+    assert True in first
+    assert False in right
+    rows = found.sentences()
+    assert [found.items["correct"].to_list(), rows["correct"].to_list()] == [right, right]
+    assert rows["failed"].to_list() == [None if own is None else not own for own in right]
+    (share,) = found.summary.filter(metric="correct", split="all", condition="target")["value"]
+    assert share == found.items.filter(target_column="target")["correct"].mean()
+    assert chosen(found, failed=True).collect().height == right.count(False)
+    assert not ng.verify(found, sample=20).damage
+
+
+def test_what_is_wanted_is_in_comparisons_figures_citations_and_reports(ask, tmp_path):
+    found, other = (ask(FRAME, unwanted="group=negated") for _ in range(2))
+    assert "correct" in compare(found, other).frame["metric"]
+    assert "correct" in drawn_figures(found)
+    assert "Share of right answers" in cite(found).methods[0]
+    assert "of the worst failures" in ng.report(found, tmp_path / "report.html").read_text()
+
+
+def test_without_wanted_targets_nothing_is_right_or_wrong(run, tmp_path):
+    assert run.sentences()["correct"].null_count() == run.sentences()["failed"].null_count() == len(ROWS)
+    with pytest.raises(InputError, match="is called right or wrong: run probe with a column `wanted`"):
+        chosen(run, failed=True)
+    text = ng.report(run, tmp_path / "report.html").read_text()
+    assert "No answer is called right or wrong" in text
+    assert "worst failure" not in text
+
+
+DIRTY = """sentence,target,group,item,speaker
+A robin is a [MASK].,bird,affirmative,1,a
+A robin is not a [MASK].,bird, negated,1 ,a
+A trout is a [MASK].,fish,affirmative ,2,b
+A trout is not a [MASK].,fish,negated,2,B
+A dog is a [MASK].,animal,,3,b
+A dog is not a [MASK].,animal,negated,NA,b
+A rose is not a [MASK].,flower,negated,4,
+"""
+SLIPS = """{0}: speaker has 'b' (lines 4, 6 and 7) and 'B' (line 5), which differ in upper and lower case alone: they \
+count as 2 clusters
+{0}: speaker is empty, so that each of these rows is a cluster of its own: line 8
+{0}: item has spaces at the ends, which do not count: line 3
+{0}: item is empty, so that these rows are no part of a minimal pair: line 7
+{0}: group has spaces at the ends, which do not count: lines 3 and 4
+{0}: group is empty, so that these rows are in no group: line 6
+{0}: 1 of 3 items is not in every group of group: '4' (line 8) lacks 'affirmative'"""
+
+
+def test_slips_in_groups_items_and_clusters_are_named_with_their_rows(model, tmp_path, capsys):
+    path = tmp_path / "dirty.csv"
+    path.write_text(DIRTY)
+    found = ng.probe(model, path, cluster="speaker", output=tmp_path / "run")
+    wanted = SLIPS.format(path).splitlines()
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith(str(path))] == wanted
+    splits = {"all", "group=affirmative", "group=negated", "group=affirmative vs group=negated"}
+    assert set(found.summary["split"]) == splits
+    (row,) = found.summary.filter(split="all", metric="logprob").to_dicts()
+    assert (row["n"], row["clusters"]) == (7, 4)  # a, b, B, and the row without a speaker
+    assert found.summary.filter(metric="difference:logprob")["n"].to_list() == [2]
+    path.write_text(DIRTY.replace(" negated", "Negated"))
+    said = r"dirty.csv: group has 'Negated' \(line 3\) and 'negated' \(lines 5, 7 and 8\), .* write them alike"
+    with pytest.raises(InputError, match=said):
+        ng.probe(model, path, output=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_two_runs_are_compared_row_by_row(run, ask, table):
@@ -233,7 +335,7 @@ def test_two_runs_are_compared_row_by_row(run, ask, table):
 def test_a_run_is_opened_shown_drawn_and_cited(run, both):
     assert isinstance(ng.open(run.folder), ProbeRun)
     assert [table.title for table in both.tables()] == ["Targets by group: mini", "Groups compared", "Targets compared"]
-    told = ["item", "condition", "sentence", "answer", "correct", "table_item"]
+    told = ["item", "condition", "sentence", "answer", "is_top1", "table_item"]
     kept = ["row", "target_column", "sentence", "top1", "is_top1", "item"]
     assert both.sentences().select(told).rows() == both.items.select(kept).rows()
     figures = drawn_figures(run)

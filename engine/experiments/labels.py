@@ -1,0 +1,139 @@
+"""What rows of a user's table share: groups, items, clusters; and what in them looks like a slip of the keyboard.
+
+Spaces at the ends of a value do not count, and an empty cell is no value; so are NA and NaN of R and pandas in text
+files. Groups whose names differ in upper and lower case alone are refused. Everything else that a person may not have
+meant is told with its rows before a run begins.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import polars as pl
+
+from ..basics.errors import InputError
+from ..basics.printable import counted
+from ..text.table_rows import Rows, shared_values
+
+GROUP, ITEM, CLUSTER, WANTED = "group", "item", "cluster", "wanted"
+MOST_GROUPS = 8
+"""Groups of one column: more are not compared with each other."""
+_MOST_VALUES = 1_000
+_LISTED = 5  # rows or items in a message
+_EMPTY = {
+    GROUP: "these rows are in no group",
+    ITEM: "these rows are no part of a minimal pair",
+    CLUSTER: "each of these rows is a cluster of its own",
+    WANTED: "these rows are not called right or wrong",
+}
+_PLACE, _FILE, _SPACES = "place of a row", "file of a row", "spaces in "
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What a person is told of the labels before a run."""
+
+    groups: pl.DataFrame  # column, group, rows, items (0 without a column of items), in the order of their first rows
+    notes: tuple[str, ...]  # what a person may not have meant, a line each
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of a table that is read part by part."""
+
+    table: str  # its name, for messages
+    columns: Mapping[str, str]  # → `GROUP`, `ITEM`, `CLUSTER` or `WANTED`
+    parts: list[pl.DataFrame] = field(default_factory=list, repr=False)
+    _groups: dict[str, set[str]] = field(default_factory=dict, repr=False)
+
+    def see(self, file: str, rows: Rows, missing: Sequence[str]) -> None:
+        """Take in rows as they stand in a file; `missing` are the texts that stand for no value.
+
+        Raises:
+            InputError: A column of groups has so many values that it holds no groups.
+        """
+        shared = shared_values(rows.frame, self.columns, missing)
+        values = {name: own.cast(pl.String) for name, own in shared.items()}
+        numbers, kind = (rows.numbers, "row") if rows.lines is None else (rows.lines, "line")
+        part = pl.DataFrame({_PLACE: numbers}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
+        for name, own in values.items():  # a part of JSON lines can lack a column
+            spaces = own.is_not_null() & (own != rows.frame[name].cast(pl.String))
+            part = part.with_columns(own.alias(name), spaces.alias(_SPACES + name))
+        self.parts.append(part)
+        for name in set(self._of(GROUP)) & set(values):
+            known = self._groups.setdefault(name, set())
+            known.update(values[name].drop_nulls().unique())
+            if len(known) > _MOST_VALUES:
+                raise InputError(
+                    f"{self.table}: the column {name!r} has more than {_MOST_VALUES:,} different values; give another "
+                    "--group, or name it with --cluster or --item if it says which rows belong together"
+                )
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        empty = {_SPACES + name: pl.Boolean for name in self.columns} | dict.fromkeys(self.columns, pl.String)
+        return pl.concat([pl.DataFrame(schema=empty), *self.parts], how="diagonal")
+
+    def _of(self, purpose: str) -> list[str]:
+        return [name for name, own in self.columns.items() if own == purpose]
+
+    def told(self) -> Told:
+        """Raises InputError if two groups differ in case alone."""
+        items = pl.col(self._of(ITEM)).drop_nulls().n_unique() if self._of(ITEM) else pl.lit(0)
+        schema = {"column": pl.String, "group": pl.String, "rows": pl.Int64, "items": pl.Int64}
+        counts = [
+            self.rows.drop_nulls(name)
+            .group_by(pl.lit(name).alias("column"), pl.col(name).alias("group"), maintain_order=True)
+            .agg(pl.len().cast(pl.Int64).alias("rows"), items.cast(pl.Int64).alias("items"))
+            for name in self._of(GROUP)
+        ]
+        slips = [self._slips(name, purpose) for name, purpose in self.columns.items()]
+        pairs = [self._unpaired(name, item) for name in self._of(GROUP) for item in self._of(ITEM)]
+        notes = tuple(f"{self.table}: {line}" for lines in (*slips, *pairs) for line in lines)
+        return Told(pl.concat([pl.DataFrame(schema=schema), *counts]), notes)
+
+    def _slips(self, name: str, purpose: str) -> Iterator[str]:
+        rows, value = self.rows, pl.col(name)
+        spelled = rows.drop_nulls(name).select(value, folded=value.str.to_lowercase()).unique(maintain_order=True)
+        alike = spelled.group_by("folded", maintain_order=True).agg(value).filter(value.list.len() > 1)[name]
+        for names in alike if purpose != WANTED else []:
+            told = " and ".join(f"{own!r} ({self._where(rows.filter(value == own))})" for own in names)
+            said = f"{name} has {told}, which differ in upper and lower case alone"
+            if purpose == GROUP:
+                raise InputError(f"{self.table}: {said}: write them alike, or give them different names")
+            yield f"{said}: they count as {counted(len(names), purpose)}"
+        if len(spaces := rows.filter(pl.col(_SPACES + name))):
+            yield f"{name} has spaces at the ends, which do not count: {self._where(spaces)}"
+        if len(empty := rows.filter(value.is_null())):
+            yield f"{name} is empty, so that {_EMPTY[purpose]}: {self._where(empty)}"
+
+    def _unpaired(self, group: str, item: str) -> Iterator[str]:
+        """Items that are not in all groups, so that not all groups can be compared within them."""
+        rows = self.rows.drop_nulls([group, item])
+        names = rows[group].unique(maintain_order=True).to_list()
+        own = rows.group_by(item, maintain_order=True).agg(pl.col(group).unique())
+        short = own.filter(pl.col(group).list.len() < len(names))
+        if not 1 < len(names) <= MOST_GROUPS or short.is_empty():
+            return
+        if (own[group].list.len() < 2).all():
+            yield f"no {item} has rows in two groups of {group}, so these groups are no minimal pairs"
+            return
+        told = [
+            f"{name!r} ({self._where(rows.filter(pl.col(item) == name))}) lacks "
+            + " and ".join(repr(other) for other in names if other not in groups)
+            for name, groups in short.head(_LISTED).iter_rows()
+        ]
+        more = f" and {len(short) - _LISTED:,} more" if len(short) > _LISTED else ""
+        verb = "is" if len(short) == 1 else "are"
+        said = f"{len(short):,} of {counted(len(own), 'item')} {verb} not in every group of {group}"
+        yield f"{said}: {', '.join(told)}{more}"
+
+    def _where(self, rows: pl.DataFrame) -> str:
+        """The first rows as a message names them: `line 4`, `lines 4, 9 and 3 more`; with their files if several."""
+        kind, some = "", [f"{file} {place}" for file, place in rows[_FILE, _PLACE].head(_LISTED).iter_rows()]
+        if self.rows[_FILE].n_unique() == 1:
+            kind = some[0].split()[-2] + (" " if len(rows) == 1 else "s ")
+            some = [place.split()[-1] for place in some]
+        if more := len(rows) - len(some):
+            return f"{kind}{', '.join(some)} and {more:,} more"
+        return kind + " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
