@@ -20,6 +20,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line
+from ..basics.frames import refuse_huge_pages
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, open_regular, unreadable
 from .table_rows import NEEDED, SKIPPED_SCHEMA, Part, Rows, as_json, typed
@@ -285,6 +286,8 @@ class ColumnTable:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
+        if self.path is not None:
+            refuse_huge_pages(self.path)
         with self._reading() as rows:
             return tuple(rows.collect_schema())
 

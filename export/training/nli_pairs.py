@@ -26,6 +26,7 @@ from requests import RequestException
 
 from ...engine.basics.atomic import make_folder, sha256, write_bytes
 from ...engine.basics.errors import InputError, first_line
+from ...engine.basics.frames import scan_frame
 from ...engine.basics.reading import file_sha256, is_file
 from ...engine.basics.sealed import read_sealed, write_sealed
 from ...engine.cli.train_commands import NliOptions
@@ -346,7 +347,7 @@ def _download(wanted: _HubSet, revision: str) -> tuple[str, dict[str, list[Path]
 def _frame(files: Sequence[Path], wanted: _HubSet) -> pl.DataFrame:
     """Sentences and label as in GLUE; white space within a sentence is one space, as a tab ends a field."""
     try:
-        found = pl.read_parquet(list(files), columns=[*wanted.columns, "label"])
+        found = pl.concat([scan_frame(file).select(*wanted.columns, "label") for file in files]).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"{wanted.where}: {files[0].name} is not as expected ({first_line(error)}); {_ADVICE}"

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.errors import InputError
+from ...basics.frames import scan_frame
 from ...basics.printable import counted
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
@@ -195,11 +196,9 @@ class Likelihoods(TableStage[Prepared]):
         names = parts.rows.collect_schema().names()
         rows, files = divided(parts.rows, [name for name in (FILE, ROW) if name in names])
         if not files and (parts.folder / SKIPPED_FILE).exists():  # the rows come from items.parquet
-            files[SKIPPED_FILE] = pl.scan_parquet(parts.folder / SKIPPED_FILE)
+            files[SKIPPED_FILE] = scan_frame(parts.folder / SKIPPED_FILE)
         for name in metadata[DETAILS]:
-            files[name] = (
-                _opened(rows, name) if set(LISTS[name]) <= set(names) else pl.scan_parquet(parts.folder / name)
-            )
+            files[name] = _opened(rows, name) if set(LISTS[name]) <= set(names) else scan_frame(parts.folder / name)
         items = rows.drop([column for own in LISTS.values() for column in own if column in names])
         if columns.pair is not None:
             items = with_joined_verdicts(items, columns)

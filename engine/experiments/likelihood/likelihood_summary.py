@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...basics.frames import scan_frame
 from ...inference.free_text import log_softmax
 from ...library.again import ROUNDING as SAME_LOGPROB
 from ...library.again import Compared, Draw, Reference, Sample, Verdict
@@ -129,7 +130,7 @@ def recounts(folder: Path, items: pl.DataFrame, columns: Columns) -> Iterator[Re
         yield holds(f"per_{of} is the log-likelihood divided by {of}s", items, (pl.col(f"{of}s") == 0) | means, key)
     for name in (TOKENS_FILE, WORDS_FILE):
         if (folder / name).exists():
-            own = pl.scan_parquet(folder / name).group_by(key).agg(pl.col("logprob").cast(pl.Float64).sum())
+            own = scan_frame(folder / name).group_by(key).agg(pl.col("logprob").cast(pl.Float64).sum())
             both = items.select(*key, LIKELIHOOD).join(
                 own.collect(engine="streaming"), on=key, how="full", coalesce=True
             )

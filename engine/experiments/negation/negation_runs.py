@@ -10,6 +10,7 @@ import polars as pl
 
 from ...basics.choices import Precision
 from ...basics.errors import InputError
+from ...basics.frames import scan_frame
 from ...basics.paths import with_home
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, load_exported
@@ -279,7 +280,7 @@ class ScoresRun(Run):
         mask, files = mask_token(self.selection.record.metadata, self.folder), (SCORES_FILE, SEVERAL_SCORES_FILE)
         rows = [
             scored_sentences(
-                pl.scan_parquet(self.folder / name), own.lazy(), self.selection.patterns, self.coreference, mask
+                scan_frame(self.folder / name), own.lazy(), self.selection.patterns, self.coreference, mask
             )
             for name, own in zip(files, (self.selection.triplets, self.several), strict=True)
             if own is not None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...basics.frames import scan_frame
 from ...inference.exported import REFERENCE
 from ...statistics.clusters import clustered_mean, proportion_interval
 from ...statistics.intervals import proportion
@@ -36,7 +37,7 @@ def selected(run: SelectionRun) -> list[Section]:
 
 def scored(run: ScoresRun) -> list[Section]:
     """The sections of a scored run, from the answer to the single sentences."""
-    scores, patterns = pl.scan_parquet(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
+    scores, patterns = scan_frame(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
     between = differences(scores, run.selection.triplets.lazy(), patterns)
     precision = _precision_note(scores)
     return [

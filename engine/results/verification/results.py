@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.frames import scan_frame
 from ...basics.printable import counted
 from ...basics.reading import file_sha256
 from ...library.registry import run_class, stages
@@ -32,6 +33,7 @@ _AS_WRITTEN = "final files are as they were written"
 _PARTS_WHOLE = "parts are as they were written"
 _FROM_PARTS = "tables are those of the parts"
 _FROM_ITEMS = "tables follow from {}"
+_UNREADABLE = (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")
 
 
@@ -204,9 +206,9 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
         return check.skipped("no file has the rows of all parts")
     names = [name, *(further for further in stage.further_rows_files if further in stored.record.files)]
     try:
-        rows = stage.rows_of({own: pl.scan_parquet(stored.folder / own) for own in names})
+        rows = stage.rows_of({own: scan_frame(stored.folder / own) for own in names})
         n = int(rows.select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except _UNREADABLE as error:
         detail = f"{named(names)} cannot be read ({one_line(error)})"
         return check.damaged(detail, stored.publish_again)
     parts = FinishedParts(stored.folder, rows, stored.record.counts, stored.record.metadata)
@@ -251,9 +253,9 @@ def difference(path: Path, wanted: Result) -> str:
             return ""
         # Another version of Polars may write the same rows with other bytes.
         if isinstance(wanted, pl.DataFrame | pl.LazyFrame):
-            return _of_frames(pl.scan_parquet(path), wanted.lazy())
+            return _of_frames(scan_frame(path), wanted.lazy())
         return _of_documents(json.loads(path.read_bytes()), dict(wanted))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
+    except (*_UNREADABLE, ValueError, RecursionError) as error:
         return f"{path.name} cannot be read ({one_line(error)})"
 
 
