@@ -1,4 +1,4 @@
-r"""Tables as LaTeX: a `table` environment with booktabs' rules, which compiles as it is.
+r"""Tables as LaTeX: a `table` environment with booktabs' rules and a label from its title, which compiles as it is.
 
 The preamble needs `\usepackage{booktabs}` and nothing else, with pdfLaTeX, XeLaTeX or LuaLaTeX. A character that
 plain LaTeX cannot set, such as a Chinese one, is given by its number in Unicode: `U+4E2D`.
@@ -53,10 +53,19 @@ def latex(text: str) -> str:
 def to_latex(tables: Sequence["Table"], _: int = 0) -> str:
     """The tables as `table` environments one after the other, each with caption, units in the headings, and notes."""
     needs = "% Needs \\usepackage{booktabs} in the preamble."
-    return "\n\n".join([needs, *(_environment(table) for table in tables)]) + "\n" if tables else ""
+    labels = [_label(table.title) for table in tables]
+    same = [labels[:i].count(label) for i, label in enumerate(labels)]  # before it
+    labels = [f"{label}-{before + 1}" if before else label for label, before in zip(labels, same, strict=True)]
+    return "\n\n".join([needs, *map(_environment, tables, labels)]) + "\n" if tables else ""
 
 
-def _environment(table: "Table") -> str:
+def _label(title: str) -> str:
+    """`tab:` and the letters and digits of a title: `tab:drop-of-act-repetition-mini`."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+    return f"tab:{'-'.join(re.findall('[a-z0-9]+', plain))}"
+
+
+def _environment(table: "Table", label: str) -> str:
     sides = ["left" if is_text(column, table) else "right" for column in table.columns]
     words = [is_text(column, table) for column in table.columns]
     rows: list[list[str]] = []
@@ -82,9 +91,8 @@ def _environment(table: "Table") -> str:
         disable_numparse=True,
     )
     notes = [f"\n\\par\\smallskip\\footnotesize {latex(note)}" for note in table.notes]
-    return "\n".join(
-        [r"\begin{table}", r"\centering", f"\\caption{{{latex(table.title)}}}", body, *notes, r"\end{table}"]
-    )
+    caption = f"\\caption{{{latex(table.title)}}}\n\\label{{{label}}}"
+    return "\n".join([r"\begin{table}", r"\centering", caption, body, *notes, r"\end{table}"])
 
 
 def _figures(text: str) -> str:

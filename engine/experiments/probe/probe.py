@@ -31,6 +31,7 @@ from ..experiment import Option
 from ..finished_run import OUTCOMES, descending, item_once
 from ..items import ALL
 from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
+from ..summary import DIFFERENCE, HOLM, VERSUS
 from ..vocabulary import Ranked, Vocabulary
 from .probe_items import (
     DATASET,
@@ -49,6 +50,11 @@ from .probe_views import tables
 
 MOST_TOP = 100
 _ITEM = (ROW, TARGET_COLUMN)
+# Metric → what a sentence says of its difference: name, scale, unit, digits.
+_COMPARED: Mapping[str, tuple[str, float, str, int]] = {
+    IS_TOP1: ("share of first choices", 100, " points", 1),
+    LOGPROB: ("mean log-probability", 1, "", 2),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +127,7 @@ class ProbeRun(TableRun):
             if self._several
             else ""
         )
+        told += self._compared
         return (
             f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
             f"the mask among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which "
@@ -210,9 +217,28 @@ class ProbeRun(TableRun):
         """How many items have a target of several tokens."""
         return int((self.items[TARGET_TOKENS] > 1).sum())
 
-    def _told(self, target: str, metric: str, scale: float, unit: str, digits: int) -> str:
+    @property
+    def _compared(self) -> str:
+        """The differences between groups, each with its interval and its p, as a sentence; empty without groups."""
+        rows = self.summary.filter(pl.col("split").str.contains(VERSUS, literal=True))
+        values = {(row["condition"], row["split"], row["metric"]): row for row in rows.to_dicts()}
+        found, note = [], ""
+        for target, split in dict.fromkeys(key[:2] for key in values):
+            of_target = f" of {target}" if len(self.columns.targets) > 1 else ""
+            for metric, (what, scale, unit, digits) in _COMPARED.items():
+                name = f"{DIFFERENCE}:{metric}"
+                difference = self._told(target, name, scale, unit, digits, split)
+                said = f"{split.replace(VERSUS, ' − ')}{of_target}, {what}: {difference}"
+                if tested := values.get((target, split, f"{HOLM}:{metric}")):
+                    p = tested["value"]
+                    said += f", p {'< 0.001' if p < 0.001 else f'= {p:.2g}'}"
+                    note = f", and p of a test by sign flips, corrected by Holm's method for {tested['tests']:,} tests"
+                found.append(f"{said} (n = {values[target, split, name]['n']:,})")
+        return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
+
+    def _told(self, target: str, metric: str, scale: float, unit: str, digits: int, split: str = ALL) -> str:
         row: Mapping[str, Any] = self.summary.row(
-            by_predicate=(pl.col("condition") == target) & (pl.col("split") == ALL) & (pl.col("metric") == metric),
+            by_predicate=(pl.col("condition") == target) & (pl.col("split") == split) & (pl.col("metric") == metric),
             named=True,
         )
         ends = [row["low"], row["high"]]

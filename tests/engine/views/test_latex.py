@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 
@@ -54,6 +55,7 @@ def test_a_table_has_caption_units_rules_sections_powers_of_ten_and_notes():
         r"\begin{table}",
         r"\centering",
         r"\caption{Drops, 5 \%}",
+        r"\label{tab:drops-5}",
         r"\begin{tabular}{lrr}",
         r"\toprule",
         r"{[}word] & drop (\%) & p \\",
@@ -71,6 +73,8 @@ def test_a_table_has_caption_units_rules_sections_powers_of_ten_and_notes():
         r"\end{table}",
     ]
     assert r"1.4$\times 10^{-5}$ \\" in to_latex([table(list("abcdef"))])
+    labels = re.findall(r"\\label\{(.*)\}", to_latex([table([]), table([], "Größe"), table([])]))
+    assert labels == ["tab:drops", "tab:groe", "tab:drops-2"]
 
 
 def test_any_text_is_ascii_that_compiles_with_booktabs_alone(tmp_path):

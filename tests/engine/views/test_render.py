@@ -7,7 +7,6 @@ import pytest
 from negengine.engine.basics.choices import output_formats
 from negengine.engine.views import Column, Table
 from negengine.engine.views.formats import render
-from negengine.engine.views.html import to_html
 from negengine.engine.views.to_csv import flat
 
 FRAME = pl.DataFrame(
@@ -64,7 +63,7 @@ def test_a_terminal_shows_title_columns_sections_and_notes():
 )
 def test_titles_headings_cells_and_notes_are_shown_as_they_are_and_never_obeyed(form, text, shown):
     table = Table(text, pl.DataFrame({"word": [text]}), [Column(text, "word")], notes=[text])
-    found = to_html([table]) if form == "html" else render([table], form)
+    found = render([table], form)
     assert found.count(shown) == 4
     assert not {"\x1b", "\x9b", "\x07"} & set(found)
 
@@ -125,6 +124,11 @@ def test_bars_stand_at_the_left():
     frame = pl.DataFrame({"share": [0.25, 1.0], "bar": ["#", "####"]})
     table = Table("Shares", frame, [Column("share", "share", left=True)], texts={"share": "bar"})
     assert "│ #     │\n│ ####  │" in render([table], "table")
+
+
+def test_html_is_a_page_in_ascii():
+    assert render([Table("5 − 3", FRAME, COLUMNS)], "html").isascii()
+    assert "<caption>5 &#8722; 3</caption>" in render([Table("5 − 3", FRAME, COLUMNS)], "html")
 
 
 def test_markdown_is_a_pipe_table():

@@ -349,6 +349,13 @@ def test_a_run_is_opened_shown_drawn_and_cited(run, both):
     (rate,) = run.summary.filter(split="all", metric="is_top1")["value"]
     assert "In 6 sentences of our own we compared" in citation.methods[0]
     assert f"target: {100 * rate:.1f} %" in citation.methods[0]
+    difference = run.summary.row(by_predicate=pl.col("metric") == "difference:logprob", named=True)
+    interval = f"{difference['value']:.2f} [{difference['low']:.2f}, {difference['high']:.2f}]"
+    (p,) = run.summary.filter(metric="p_holm:logprob")["value"]
+    assert (
+        f"group=negated, mean log-probability: {interval}, p = {p:.2g} (n = {difference['n']})" in citation.methods[0]
+    )
+    assert "; group=affirmative − group=negated of other, share" in cite(both).methods[0]
     assert "several tokens" not in citation.methods[0]
     assert not [paper for paper in citation.references if paper.role == "test"]
 
