@@ -27,6 +27,7 @@ from ..engine.inference.exported import (
     GRAPH,
     LOW_PRECISION,
     MANIFEST,
+    MERGED,
     SHARING_PREFIXES,
     TOKENIZER,
     VOCABULARY,
@@ -35,7 +36,7 @@ from ..engine.inference.exported import (
     write_manifest,
 )
 from . import needs
-from .checkpoint import Checkpoint, Say, Source, load, load_config, load_model, locate
+from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, load_model, locate
 from .checkpoint_files import licence_of, training_of
 from .families import family_of
 from .folder import publish, staged_in, workspace_beside
@@ -70,6 +71,7 @@ def build(
     *,
     task: str | None = None,
     bos: bool = False,
+    base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
     force: bool = False,
@@ -86,14 +88,19 @@ def build(
     """
     named = task_named(task) if task else None
     refuse_few_open_files()
-    source = locate(reference, revision, say)
+    source = locate(reference, revision, say, base)
     if not is_model_name(source.name):  # it names folders: models/NAME, runs/NAME
         raise InputError(f"{source.name!r} is not a name for a model: rename the checkpoint's folder")
-    wanted = named or task_of(load_config(source))
+    config = load_config(source)
+    wanted = named or task_of(config)
+    if told := about_own_code(config):
+        say(f"{source.name}: {told}")
     if bos and not wanted.head.is_decoder:
         raise InputError(f"--bos is for causal models; {source.name} is exported for {wanted.head.task}")
     folder = output or Path("models") / f"{source.name}{'-bos' if bos else ''}"
-    made_from = _made_from(source) | ({ADDED_BOS: "added"} if bos else {})
+    made_from = (
+        _made_from(source) | ({ADDED_BOS: "added"} if bos else {}) | ({MERGED: source.base} if source.base else {})
+    )
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
         return folder
@@ -301,10 +308,10 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
         raise InputError(f"{folder} was exported for {existing.task}: give another --output, or remove it")
     if existing is None or force:
         return False
-    if existing.origin not in {"", source.origin} and existing.made_from.get("revision") != source.revision:
+    if existing.origin not in {"", source.origin} and existing.made_from.get("revision") != source.identity:
         raise InputError(
-            f"{folder} is the export of another checkpoint, {existing.origin}: give another --output, or --force to "
-            "replace it"
+            f"{folder} is the export of another checkpoint, {existing.origin}: give another --output, --force to "
+            "replace it, or the checkpoint's folder another name"
         )
     try:
         load_exported(folder, task=task).verify_files()
@@ -324,4 +331,4 @@ def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:
 
 def _made_from(source: Source) -> dict[str, str]:
     """The versions and digests that an up-to-date export must have."""
-    return {"revision": source.revision} | versions(_PACKAGES)
+    return {"revision": source.identity} | versions(_PACKAGES)

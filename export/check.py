@@ -24,6 +24,7 @@ from .checkpoint import (
     Checkpoint,
     Head,
     Source,
+    about_own_code,
     check_architecture,
     check_sizes,
     load_config,
@@ -43,6 +44,7 @@ def check(
     output: Path | None = None,
     *,
     task: str | None = None,
+    base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
 ) -> Verdict:
@@ -51,7 +53,7 @@ def check(
     An InputError where there is no such checkpoint, or its configuration is not readable.
     """
     named = task_named(task) if task else None
-    source = locate(reference, revision)
+    source = locate(reference, revision, base=base)
     folder = output or Path("models") / source.name
     with quiet():
         config = load_config(source)
@@ -63,8 +65,9 @@ def check(
         files = [
             _finding("tokenizer", source.name, partial(_tokenizer, source, config, wanted)),
             _finding("weights", source.name, partial(_weights, source, allow_pickle)),
-            _finding("needs", source.name, partial(_needs, source, wanted, folder)),
         ]
+        if files[-1].possible:
+            files.append(_finding("needs", source.name, partial(_needs, source, wanted, folder)))
         if all(finding.possible for finding in shape):  # else there is no model whose weights could be named
             shape.append(_finding("head", source.name, partial(_head, source, config, wanted.head)))
     return Verdict(source.name, wanted.head.task, (*shape, *files))
@@ -82,7 +85,7 @@ def _family(name: str, config: PretrainedConfig, head: Head) -> str:
     exporter_of(name, config, head.task)
     fused = family_of(config).standard_attention
     attention = "one fused operator computes its attention" if fused else "its attention may keep plain operators"
-    return f"{config.model_type}; {attention}"
+    return "; ".join(filter(None, [config.model_type, attention, about_own_code(config)]))
 
 
 def _head(source: Source, config: PretrainedConfig, head: Head) -> str:

@@ -7,7 +7,7 @@ safetensors. Pickles can run code when they are opened, so they are read only if
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,10 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from ..engine.basics.choices import Task
 from ..engine.basics.errors import InputError, first_line
 from ..engine.basics.printable import counted
-from ..engine.basics.reading import file_sha256, parse_json, paths_in, read_regular
+from ..engine.basics.reading import file_sha256, is_file, parse_json, paths_in, read_regular
+from ..engine.experiments.data_sets.fetch import reason_of
+from ..engine.inference.exported import TOKENIZER, name_of_checkpoint
+from . import adapter
 from .families import LONGEST_COMPARED, family_of, longest_of, padding_id
 from .quiet import quiet
 
@@ -79,6 +82,16 @@ class Source:
     revision: str
     is_local: bool
     origin: str
+    adapter: Path | None = None  # the folder of a LoRA adapter, which has given the name and the origin
+    base: str = ""  # the origin of the model that the adapter is merged with
+
+    @property
+    def identity(self) -> str:
+        """The revision, and the files of the adapter if there is one."""
+        if self.adapter is None:
+            return self.revision
+        both = f"{self.revision} {_folder_digest(self.adapter)}"
+        return f"sha256:{hashlib.sha256(both.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -125,19 +138,22 @@ class Checkpoint:
         return None if self.is_causal else padding_id(self.config)
 
 
-def locate(reference: str, revision: str | None = None, say: Say = lambda _: None) -> Source:
+def locate(reference: str, revision: str | None = None, say: Say = lambda _: None, base: str | None = None) -> Source:
     """Find a checkpoint without loading it; refuses one that does not exist or cannot be reached.
 
     It is `mini` (the bundled model), a local folder, or a hub id, with the revision if one is meant
-    (`lab/model@step1000`). A revision that was asked for is a model of its own, with a name of its own.
+    (`lab/model@step1000`). A revision that was asked for is a model of its own, with a name of its own. With a `base`,
+    found in the same way, the reference is the folder of a LoRA adapter.
     """
+    if base is not None:
+        return _with_adapter(Path(reference), locate(base, revision, say))
     folder = BUNDLED if reference == "mini" else Path(reference)
     if folder.is_dir():
         if revision is not None:
             raise InputError(f"{reference} is a local folder: --revision is for models of the hub")
         if not (folder / "config.json").is_file():
-            raise InputError(f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote")
-        name = "mini" if reference == "mini" else folder.resolve().name
+            raise InputError(_no_checkpoint(folder))
+        name = "mini" if reference == "mini" else name_of_checkpoint(folder)
         origin = "mini" if reference == "mini" else str(folder.resolve())
         return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True, origin=origin)
     if folder.exists() or reference.startswith((".", "/", "~")):
@@ -149,6 +165,29 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
     config = _hub_config(name, revision, say)
     origin = f"{name}@{revision}" if revision else name
     return Source(_with_revision(name, revision), name, config.parent.name, is_local=False, origin=origin)
+
+
+def _no_checkpoint(folder: Path) -> str:
+    """What a folder without config.json holds instead, and what to give."""
+    if (found := adapter.read_adapter(folder)) is not None:
+        if found.peft_type != "LORA":
+            return f"{folder} is a {found.peft_type} adapter, not a model: {adapter.BY_HAND}"
+        return f"{folder} is a LoRA adapter of {found.base}, not a model: give --base {found.base} to merge the two"
+    inside = [path.parent for up in (".", "checkpoints") for path in folder.glob(f"{up}/checkpoint-*/config.json")]
+    if inside:
+        last = max(inside, key=lambda path: (len(path.name), path.name))
+        return (
+            f"{folder} is the folder of a training with {counted(len(inside), 'checkpoint')}: give one, such as {last}"
+        )
+    return f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote"
+
+
+def _with_adapter(folder: Path, base: Source) -> Source:
+    found = adapter.read_adapter(folder)
+    if found is None or found.peft_type != "LORA" or not is_file(folder / adapter.WEIGHTS):
+        raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
+    name, origin = name_of_checkpoint(folder), str(folder.resolve())
+    return replace(base, name=name, origin=origin, adapter=folder, base=base.origin)
 
 
 def _with_revision(name: str, revision: str | None) -> str:
@@ -179,6 +218,7 @@ _MOST = {
     "type_vocab_size": 2**10,
     "num_labels": 2**16,
 }
+_TOKENIZERS = re.compile(r"tokenizer|vocab|merges|spm|spiece|.*\.model$")  # the names of their files begin so
 _DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
@@ -207,7 +247,7 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
     except RepositoryNotFoundError:
         raise InputError(f"{wanted} is neither a folder here nor a model on the hub (or it is private)") from None
     except (HfHubHTTPError, RequestException, OSError) as error:
-        raise InputError(f"{wanted}: the hub did not answer: {first_line(error)}") from None
+        raise InputError(f"{wanted}: the hub did not answer: {reason_of(error)}") from None
 
 
 def load(source: Source, head: Head) -> Checkpoint:
@@ -232,6 +272,13 @@ def load_config(source: Source) -> PretrainedConfig:
     if getattr(config, "legacy", None) is False:
         _use_head_of_authors(config)
     return config
+
+
+def about_own_code(config: PretrainedConfig) -> str:
+    """That a checkpoint brings code of its own, which a model of a known family does without; empty if it has none."""
+    if not getattr(config, "auto_map", None):
+        return ""
+    return f"its own code (auto_map) is not run: this is transformers' {config.model_type} model with its weights"
 
 
 def _refuse_own_code(what: str, error: Exception) -> None:
@@ -282,7 +329,11 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
         )
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
-        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {first_line(error)}") from None
+        names = [path.name for path in paths_in(Path(source.location))] if source.is_local else [TOKENIZER]
+        reason = (
+            first_line(error) if any(map(_TOKENIZERS.match, names)) else "there is no file of one, as tokenizer.json"
+        )
+        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {reason}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
@@ -299,7 +350,8 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
     if _holds_head_of_authors(checkpoint.config, report):
         _use_head_of_authors(checkpoint.config)
         model, report = read_weights(checkpoint.source, head, **given)
-    if missing := sorted(report["missing_keys"]):
+    added = adapter.merge(model, checkpoint.source.adapter) if checkpoint.source.adapter else set()
+    if missing := sorted({*report["missing_keys"]} - added):
         raise InputError(
             f"{checkpoint.name} is not a {head.noun}: its weights lack {missing[0]}"
             + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")

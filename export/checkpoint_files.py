@@ -3,6 +3,7 @@
 The licence is the entry `license` at the head of README.md; training.json is there where `negengine` trained it.
 """
 
+import json
 import math
 from collections.abc import Iterable
 from contextlib import suppress
@@ -17,15 +18,17 @@ from huggingface_hub.errors import HfHubHTTPError
 from requests import RequestException
 from safetensors import SafetensorError, safe_open
 
-from ..engine.basics.errors import InputError
+from ..engine.basics.errors import InputError, first_line
 from ..engine.basics.paths import is_file_name
 from ..engine.basics.reading import is_file, paths_in
 from ..engine.basics.sealed import read_sealed
+from . import adapter
 from .checkpoint import Source
 from .quiet import quiet
 
 SAFE = ".safetensors"
 
+_INDEX = "model.safetensors.index.json"
 _FP32 = 4
 _WEIGHTS = (SAFE, ".bin")
 _UNREADABLE = (OSError, SafetensorError)
@@ -34,6 +37,7 @@ _UNREADABLE = (OSError, SafetensorError)
 def weights_of(source: Source) -> dict[str, float] | None:
     """The files of weights that transformers reads, with their size in fp32; None if the hub does not tell."""
     files = _weight_files(source)
+    _refuse_incomplete(source, [*files, *_adapters(source)])
     if files or source.is_local:
         return {path.name: _fp32_size(path) for path in files}
     with suppress(HfHubHTTPError, RequestException, OSError):
@@ -50,9 +54,28 @@ def tensors_of(source: Source) -> set[str] | None:
     if not files or any(path.suffix != SAFE for path in files):
         return None
     try:
-        return {name for path in files for name in _sizes(path)}
+        return {name.removeprefix(adapter.PREFIX) for path in (*files, *_adapters(source)) for name in _sizes(path)}
     except _UNREADABLE:
         return None
+
+
+def _refuse_incomplete(source: Source, files: Iterable[Path]) -> None:
+    """Raise InputError where a download was interrupted: a file is shorter than its header says, or one is missing."""
+    for path in files:
+        if path.suffix == SAFE:
+            try:
+                safe_open(path, framework="numpy")  # compares the header with the size
+            except _UNREADABLE as error:
+                raise InputError(f"{path} is damaged or cut off ({first_line(error)}): fetch it again") from None
+    index = Path(source.location) / _INDEX
+    if source.is_local and is_file(index):
+        named = json.loads(index.read_bytes()).get("weight_map", {}).values()
+        if missing := sorted({*named} - {path.name for path in files}):
+            raise InputError(f"{index.with_name(missing[0])} is missing, which {index.name} names: fetch it again")
+
+
+def _adapters(source: Source) -> list[Path]:
+    return [source.adapter / adapter.WEIGHTS] if source.adapter else []
 
 
 def _weight_files(source: Source) -> list[Path]:
@@ -77,8 +100,7 @@ def _preferred(names: Iterable[str]) -> list[str]:
 def _fp32_size(path: Path) -> float:
     """Bytes of a file's weights in fp32; the file's size if it does not tell how many numbers it has."""
     if path.suffix == SAFE:
-        with suppress(*_UNREADABLE):
-            return float(sum(_FP32 * size for size in _sizes(path).values()))
+        return float(sum(_FP32 * size for size in _sizes(path).values()))
     return float(path.stat().st_size)
 
 

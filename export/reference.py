@@ -87,10 +87,10 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
     """Load the checkpoint that a model was exported from; an InputError if it is not there, or is another one."""
     is_local = checkpoint == "mini" or Path(checkpoint).is_dir()
     source = locate(checkpoint) if is_local else locate(checkpoint.partition("@")[0], exported.revision)
-    if source.revision != exported.revision:
+    if source.identity != exported.revision:
         raise InputError(
             f"--torch {checkpoint}: {exported.folder} was exported from another checkpoint "
-            f"({source.revision[:19]}…, in export.json {exported.revision[:19]}…)"
+            f"({source.identity[:19]}…, in export.json {exported.revision[:19]}…)"
         )
     head = TASKS[exported.task].head
     with quiet():

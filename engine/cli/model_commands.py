@@ -1,6 +1,6 @@
 """Commands that come before a run: `export`, `predict`, `patterns check`, `data list`, `data get`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,10 @@ def export(
     bos: Annotated[
         bool, typer.Option("--bos", help="Begin every text with the BOS token; for a causal model that does not.")
     ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="The model that a LoRA adapter, MODEL, was trained on: merge the two."),
+    ] = None,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether the model can be exported, and why not (status 2).")
@@ -41,10 +45,11 @@ def export(
     from ..library.model import export as run_export
 
     if check:
-        verdict = check_export(model, output, task=task, revision=revision, allow_pickle=allow_pickle)
+        verdict = check_export(model, output, task=task, base=base, revision=revision, allow_pickle=allow_pickle)
         document(verdict.document()) if as_json else show("\n".join(verdict.lines()))
         raise typer.Exit(0 if verdict.possible else 2)
-    folder = run_export(model, output, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force)
+    given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
+    folder = run_export(model, output, bos=bos, force=force, **given)
     manifest, info = read_manifest(folder)
     if as_json:
         document({"folder": str(folder), **info})

@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import json
 import random
+import re
 import time
 import zlib
 from contextlib import suppress
@@ -34,6 +35,7 @@ MANIFEST, GRAPH, TOKENIZER = "export.json", "model.onnx", "tokenizer.json"
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 REFERENCE = "fp32"  # the precision of the reference model
 PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
+MERGED = "base"  # key of `made_from`: the model that the checkpoint, an adapter, was merged with
 ADDED_BOS = "BOS token"  # key of `made_from`: the token stands before every text, though the tokenizer does not do that
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
@@ -233,6 +235,16 @@ def exported_names(models: Path = MODELS) -> list[str]:
     return sorted(path.parent.relative_to(models).as_posix() for path in manifests if read_origin(path.parent))
 
 
+_OF_TRAINING = re.compile(r"checkpoint-[0-9]+")
+
+
+def name_of_checkpoint(folder: Path) -> str:
+    """What a checkpoint is called: its folder's name, `RUN/checkpoint-500` in a training, as each run has one."""
+    path = folder.resolve()
+    run = next((above.name for above in path.parents if above.name != "checkpoints"), "")
+    return f"{run}/{path.name}" if run and _OF_TRAINING.fullmatch(path.name) else path.name
+
+
 def load_exported(reference: str | Path, *, task: str | None = None) -> ExportedModel:
     """Find an exported model by its export.json. The files' contents are compared later, by `verify_files`.
 
@@ -283,15 +295,16 @@ def _find(reference: Path, command: str) -> Path:
         raise InputError("the model's name is empty: give an exported folder, or a name under models/")
     for folder in candidates:
         if is_file(folder / "config.json"):
-            own = MODELS / folder.resolve().name
-            if (made := read_origin(own)) is not None and made.origin == str(folder.resolve()):
-                return own
+            name = name_of_checkpoint(folder)
+            if (made := read_origin(MODELS / name)) is not None and made.origin == str(folder.resolve()):
+                return MODELS / name
             raise NotExportedError(
-                f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {own.name}"
+                f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {name}"
             )
         if is_folder(folder):
             raise InputError(f"{folder} is not an exported model, it has no {MANIFEST}: run `{command}` first")
     known = dict.fromkeys([*exported_names(), _BUNDLED])
+    known.pop(reference.as_posix(), None)
     similar = difflib.get_close_matches(reference.as_posix(), known, n=3, cutoff=0.6)
     did_you_mean = f" (did you mean {' or '.join(similar)}?)" if similar else ""
     raise NotExportedError(f"no exported model {reference}{did_you_mean}: run `{command}` first")

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -112,6 +113,7 @@ def load(
     reference: Model | str | Path = "mini",
     *,
     task: str | None = None,
+    base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
     progress: bool = True,
@@ -123,6 +125,7 @@ def load(
         reference: An exported folder, its name under `models/`, a hub id, a checkpoint's folder, or `mini`.
         task: a `Task`, such as `fill-mask` or `text-generation` (a causal model). By default an export has the
             task that the checkpoint's architecture says, and either kind of language model is found.
+        base: The model of a LoRA adapter, whose folder is then the reference: the two are merged and exported.
         revision: Branch, tag or commit on the hub, for an export.
         allow_pickle: Whether an export may read pickled weights, which can run code.
         progress: Whether to show the steps of an export.
@@ -136,7 +139,8 @@ def load(
     """
     own = opening_of(opening)
     if not isinstance(reference, Model) and not is_exported(reference):
-        reference = export(str(reference), task=task, revision=revision, allow_pickle=allow_pickle, progress=progress)
+        from_hub: Any = {"revision": revision, "allow_pickle": allow_pickle}
+        reference = export(str(reference), task=task, base=base, progress=progress, **from_hub)
     return find_model(reference, own, task=task)
 
 
@@ -158,6 +162,7 @@ def export(
     *,
     task: str | None = None,
     bos: bool = False,
+    base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
     force: bool = False,
@@ -165,23 +170,22 @@ def export(
 ) -> Path:
     """Export a checkpoint to ONNX, and return the folder, `models/NAME` by default; `load` does this if it is needed.
 
-    `reference` and `task` are as for `load`. With `bos`, a causal model begins every text with its BOS token, though
-    its tokenizer does not. Pickled weights, which `allow_pickle` reads, can run code. `force` builds again what has not
-    changed.
+    `reference`, `task` and `base` are as for `load`. With `bos`, a causal model begins every text with its BOS token,
+    though its tokenizer does not. Pickled weights, which `allow_pickle` reads, can run code. `force` builds again what
+    has not changed.
 
     Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
     from ..runs.progress import Reporter
 
     say = Reporter(silent=not progress).say
-    if "torch" not in sys.modules:
+    if "torch" not in sys.modules and find_spec("torch"):
         say("loading PyTorch and transformers, which takes some seconds")
     with _needs_packages(reference):
         from ...export.build import build
     folder = None if output is None else Path(output)
-    return build(
-        reference, folder, task=task, bos=bos, revision=revision, allow_pickle=allow_pickle, force=force, say=say
-    )
+    given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
+    return build(reference, folder, bos=bos, force=force, say=say, **given)
 
 
 def check_export(
@@ -189,6 +193,7 @@ def check_export(
     output: str | Path | None = None,
     *,
     task: str | None = None,
+    base: str | None = None,
     revision: str | None = None,
     allow_pickle: bool = False,
 ) -> "Verdict":
@@ -199,7 +204,7 @@ def check_export(
     with _needs_packages(reference):
         from ...export.check import check
     folder = None if output is None else Path(output)
-    return check(reference, folder, task=task, revision=revision, allow_pickle=allow_pickle)
+    return check(reference, folder, task=task, base=base, revision=revision, allow_pickle=allow_pickle)
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
+from negengine.engine.library.model import load
 from negengine.export import build as building
 from negengine.export.build import _save_tokenizer, build
 from negengine.export.parity import compare
@@ -91,6 +93,22 @@ def test_whatever_fails_leaves_the_older_export_as_it_was(stage, copy, tmp_path,
     assert (folder / "export.json").read_text() == "{}"
 
 
+def test_checkpoints_of_several_trainings_have_names_of_their_own(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for run in ("a/checkpoint-20", "a/checkpoint-100", "b/checkpoints/checkpoint-100"):
+        shutil.copytree(checkpoint("bert"), tmp_path / run)
+    for run, name in (("a", "a/checkpoint-100"), ("b/checkpoints", "b/checkpoint-100")):
+        model = load(f"{tmp_path / run}/checkpoint-100", progress=False)
+        assert (model.name, model.exported.folder) == (name, Path("models") / name)
+    assert load_exported("b/checkpoints/checkpoint-100").name == "b/checkpoint-100"
+    for run, said in (
+        ("a", "2 checkpoints: give one, such as a/checkpoint-100"),
+        ("b", "1 checkpoint: give one, such as"),
+    ):
+        with pytest.raises(InputError, match=f"^{run} is the folder of a training with {said}"):
+            build(run)
+
+
 def test_another_checkpoint_of_the_same_name_does_not_replace_an_export(checkpoint, tmp_path, monkeypatch):
     """As two runs of a trainer have a `checkpoint-500` each."""
     monkeypatch.chdir(tmp_path)
@@ -98,7 +116,8 @@ def test_another_checkpoint_of_the_same_name_does_not_replace_an_export(checkpoi
         shutil.copytree(checkpoint(family), tmp_path / run / "best")
     folder = build("a/best")
     before = load_exported(folder).sha256
-    said = rf"models/best is the export of another checkpoint, {tmp_path}/a/best: give another --output, or --force"
+    said = rf"models/best is the export of another checkpoint, {tmp_path}/a/best: give another --output, --force "
+    said += "to replace it, or the checkpoint's folder another name"
     with pytest.raises(InputError, match=said):
         build("b/best")
     assert load_exported(folder).sha256 == before

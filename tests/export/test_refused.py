@@ -76,6 +76,12 @@ def cut_off(copy):
     (copy / "model.safetensors").write_bytes(weights[: len(weights) // 2])
 
 
+def with_an_index(copy):
+    (copy / f"{WEIGHTS}.index.json").write_text(
+        '{"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}'
+    )
+
+
 def a_pipe(name):
     def replace(copy):
         (copy / name).unlink()
@@ -105,8 +111,9 @@ NO_FILE = r"cannot be read \(it is a pipe, not a file\)|holds no config\.json"
 NO_TOKENIZER = "tiny: no fast tokenizer could be loaded"
 WRONG = {  # what is wrong → what is done to the checkpoint, what an export says, and what --check looks at that says it
     "no configuration": (without(CONFIG), r"tiny holds no config\.json"),
-    "cut-off weights": (cut_off, "the weights could not be read"),
-    "no tokenizer": (without("*token*"), NO_TOKENIZER),
+    "cut-off weights": (cut_off, r"model\.safetensors is damaged or cut off .*: fetch it again", "weights"),
+    "a file of weights that is missing": (with_an_index, r"model-2\.safetensors is missing, which .* names", "weights"),
+    "no tokenizer": (without("*token*"), "no fast tokenizer could be loaded: there is no file of one", "tokenizer"),
     "a family that Optimum lacks": (changed(CONFIG, model_type="ctrl"), "ctrl"),
     **{f"{name} is a pipe": (a_pipe(name), NO_FILE) for name in (CONFIG, TOKENIZER, WEIGHTS)},
     "empty configuration": (holding(CONFIG, b""), r"config\.json"),
@@ -271,8 +278,12 @@ def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(change, said, cop
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("a question on the terminal"))
     change(copy)
     if not said:
-        assert check(str(copy)).possible
-        assert build(str(copy), tmp_path / "known").is_dir()
+        verdict, told = check(str(copy)), []
+        ignored = "its own code (auto_map) is not run: this is transformers' bert model with its weights"
+        assert verdict.possible
+        assert verdict.findings[0].said.endswith(ignored)
+        assert build(str(copy), tmp_path / "known", say=told.append).is_dir()
+        assert told[0] == f"tiny: {ignored}"
         return
     said += r" \(auto_map\), which negengine never runs$"
     refused(copy, tmp_path / "out", said)

@@ -68,7 +68,7 @@ def get(
         for file in missing:
             files.fetch(file, downloader=archive.downloader(file))
     except requests.RequestException as error:
-        raise _unreachable(url, _reason(error), wanted) from error
+        raise _unreachable(url, reason_of(error), wanted) from error
     except OSError as error:
         raise unwritable(wanted.folder / missing[0], error) from error
     return wanted.folder
@@ -102,7 +102,7 @@ def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], N
                     f"{urls[name]}: not the file that was fetched first; remove {wanted.folder} to take it"
                 )
     except requests.RequestException as error:
-        raise _unreachable(urls[name], _reason(error), wanted) from error
+        raise _unreachable(urls[name], reason_of(error), wanted) from error
     except OSError as error:
         raise unwritable(wanted.folder / name, error) from error
     return _keep_digests(wanted, paths, say)
@@ -122,7 +122,7 @@ def _downloaded(url: str, pup: Any, largest: int, wanted: Source) -> bytes:
         pooch.HTTPDownloader(timeout=_TIMEOUT)(url, content, pup)
     except requests.HTTPError as error:
         if error.response.status_code < 500 and error.response.status_code != _TOO_MANY_REQUESTS:
-            raise _unreachable(url, _reason(error), wanted) from error
+            raise _unreachable(url, reason_of(error), wanted) from error
         raise
     return content.getvalue()
 
@@ -200,12 +200,12 @@ def _unreachable(url: str, reason: str, wanted: Source) -> InputError:
     return InputError(f"{url}: cannot be fetched ({reason}): try again later, or give the probe --data PATH")
 
 
-def _reason(error: requests.RequestException) -> str:
-    """The reason of an error, without the messages of each library that passed it on."""
-    if isinstance(error, requests.HTTPError):
+def reason_of(error: Exception) -> str:
+    """The reason of an error of the network, without the messages of each library that passed it on."""
+    if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"HTTP {error.response.status_code} {error.response.reason}"
     if isinstance(error, requests.Timeout):
-        return f"no answer within {_TIMEOUT:.0f} seconds"
+        return "no answer in time"
     reason, inner = str(error), error.__cause__ or error.__context__
     while inner is not None:
         reason = getattr(inner, "strerror", None) or reason

@@ -23,7 +23,7 @@ from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
 from ...inference.causal import CausalLM
 from ...inference.device import CPU, cpu_threads
-from ...inference.exported import CONVOLVED, LOW_PRECISION, MANIFEST, VOCABULARY, ExportedModel, load_exported
+from ...inference.exported import CONVOLVED, LOW_PRECISION, MANIFEST, MERGED, VOCABULARY, ExportedModel, load_exported
 from ...inference.free_text import log_softmax
 from ...inference.session import open_session
 from ...library.again import NEAR_TIE, ROUNDING, Logits, Reference
@@ -380,4 +380,5 @@ def export_again(exported: ExportedModel) -> str:
     origin = exported.info.get("origin", exported.name)
     task = "" if exported.task == Task.FILL_MASK else f" --task {exported.task}"
     bos = " --bos" if exported.begins_with_added_bos else ""
-    return f"to repair it, run: negengine export {origin}{task}{bos} --output {exported.folder} --force"
+    base = f" --base {made_from[MERGED]}" if MERGED in (made_from := exported.info["made_from"]) else ""
+    return f"to repair it, run: negengine export {origin}{base}{task}{bos} --output {exported.folder} --force"

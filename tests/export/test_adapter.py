@@ -1,0 +1,125 @@
+"""A LoRA adapter is named as one, and merged with its base on request; whatever does not fit is refused."""
+
+import json
+
+import pytest
+import torch
+from negengine.engine.basics.errors import InputError
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.results.verification.model import export_again
+from negengine.export.build import build
+from negengine.export.check import check
+from negengine.export.checkpoint import load, load_model, locate
+from negengine.export.reference import torch_reference
+from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
+from safetensors.torch import save_file
+
+QUERY, POSITIONS = "bert.encoder.layer.0.attention.self.query", "bert.embeddings.position_embeddings"
+WORDS, BIAS = "bert.embeddings.word_embeddings", "bert.encoder.layer.1.output.dense.bias"
+
+
+def save_adapter(folder, shapes, **config):
+    """As peft's `save_pretrained` writes it; the tensors by their names in the model."""
+    folder.mkdir(exist_ok=True)
+    config = {"peft_type": "LORA", "base_model_name_or_path": "lab/tiny", "lora_alpha": 6} | config
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    random = torch.Generator().manual_seed(1)
+    made = {name: torch.randn(shape, generator=random) for name, shape in shapes.items()}
+    save_file({f"base_model.model.{name}": own for name, own in made.items()}, folder / "adapter_model.safetensors")
+    return made
+
+
+def weights(reference, base=None, task=FILL_MASK):
+    return load_model(load(locate(str(reference), base=base and str(base)), task.head), task.head).state_dict()
+
+
+def linear(layer, columns, rows):
+    return {f"{layer}.lora_A.weight": (2, columns), f"{layer}.lora_B.weight": (rows, 2)}
+
+
+def embedding(layer, rows, columns):
+    return {f"{layer}.lora_embedding_A": (2, rows), f"{layer}.lora_embedding_B": (columns, 2)}
+
+
+@pytest.mark.parametrize(
+    ("config", "scales"),
+    [({}, (3, 3)), ({"use_rslora": True, "alpha_pattern": {"self.query": 8}}, (8 / 2**0.5, 6 / 2**0.5))],
+)
+def test_what_is_merged_is_the_formula_of_lora(config, scales, checkpoint, tmp_path):
+    """Also a layer's own alpha, embeddings, and a layer that was trained as a whole."""
+    before = weights(checkpoint("bert"))
+    shapes = linear(QUERY, *reversed(before[f"{QUERY}.weight"].shape)) | {BIAS: before[BIAS].shape}
+    shapes |= embedding(POSITIONS, *before[f"{POSITIONS}.weight"].shape)
+    own = save_adapter(tmp_path / "lora", shapes, **config)
+    after = weights(tmp_path / "lora", checkpoint("bert"))
+    products = {
+        f"{QUERY}.weight": scales[0] * own[f"{QUERY}.lora_B.weight"] @ own[f"{QUERY}.lora_A.weight"],
+        f"{POSITIONS}.weight": scales[1]
+        * (own[f"{POSITIONS}.lora_embedding_B"] @ own[f"{POSITIONS}.lora_embedding_A"]).T,
+        BIAS: own[BIAS] - before[BIAS],
+    }
+    for name, weight in before.items():
+        torch.testing.assert_close(after[name], weight + products.get(name, 0))
+
+
+def test_layers_of_gpt2_are_stored_the_other_way_round(causal_checkpoint, tmp_path):
+    base, layer = causal_checkpoint("gpt2"), "transformer.h.0.attn.c_attn"
+    before = weights(base, task=TEXT_GENERATION)[f"{layer}.weight"]
+    own = save_adapter(tmp_path / "lora", linear(layer, *before.shape))
+    after = weights(tmp_path / "lora", base, TEXT_GENERATION)[f"{layer}.weight"]
+    product = own[f"{layer}.lora_B.weight"] @ own[f"{layer}.lora_A.weight"]
+    torch.testing.assert_close(after, before + 3 * product.T)
+
+
+def test_an_export_of_an_adapter_knows_its_base(checkpoint, tmp_path):
+    base, lora = checkpoint("bert"), tmp_path / "lora"
+    save_adapter(lora, linear(QUERY, *weights(base)[f"{QUERY}.weight"].shape))
+    verdict = check(str(lora), base=str(base))
+    assert (verdict.name, verdict.possible) == ("lora", True)
+    exported = load_exported(build(str(lora), tmp_path / "out", base=str(base)))
+    assert (exported.name, exported.info["origin"]) == ("lora", str(lora))
+    assert f"negengine export {lora} --base {base} --output" in export_again(exported)
+    said = []
+    build(str(lora), tmp_path / "out", base=str(base), say=said.append)
+    assert said == [f"{tmp_path / 'out'} is up to date (--force builds it again)"]
+    with pytest.raises(InputError, match="was exported from another checkpoint"):
+        torch_reference(str(base), exported)
+
+
+REFUSED = {
+    "the base has no weight bert.layer.lora_magnitude_vector of 3 numbers": {"bert.layer.lora_magnitude_vector": (3,)},
+    "the base has no weight cls.bias of 3 × 2 numbers": {"cls.bias": (3, 2)},
+    f"the base has no weight {QUERY}.weight of 5 × 4 numbers": linear(QUERY, 4, 5),
+    "its LoRA of bert.query does not fit the base": linear("bert.query", 4, 4),
+    f"its LoRA of {QUERY} does not fit the base": {f"{QUERY}.lora_A.weight": (2, 3)},
+    f"changes {WORDS}.weight, which the base shares with cls.predictions.decoder.weight": (330, 32),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_an_adapter_that_does_not_fit_is_refused(said, checkpoint, tmp_path):
+    shapes, base = REFUSED[said], checkpoint("bert")
+    if isinstance(shapes, tuple):
+        shapes = embedding(WORDS, *weights(base)[f"{WORDS}.weight"].shape)
+    save_adapter(tmp_path / "lora", shapes)
+    with pytest.raises(InputError, match=rf"lora: {said}.*merge it with peft \(`merge_and_unload`\)"):
+        weights(tmp_path / "lora", base)
+
+
+def test_an_adapter_alone_of_another_kind_or_cut_off_is_named(checkpoint, tmp_path):
+    base, lora = str(checkpoint("bert")), tmp_path / "lora"
+    save_adapter(lora, linear(QUERY, 4, 4))
+    with pytest.raises(InputError, match="lora is a LoRA adapter of lab/tiny, not a model: give --base lab/tiny to"):
+        locate(str(lora))
+    with pytest.raises(InputError, match="bert is not the folder of a LoRA adapter"):
+        locate(base, base=base)
+    file = lora / "adapter_model.safetensors"
+    file.write_bytes(file.read_bytes()[:-4])
+    found = {one.what: one.said for one in check(str(lora), base=base).findings if not one.possible}
+    assert "adapter_model.safetensors is damaged or cut off" in found["weights"]
+    save_adapter(lora, {}, peft_type="PREFIX_TUNING")
+    with pytest.raises(InputError, match="lora is a PREFIX_TUNING adapter, not a model: merge it with peft"):
+        locate(str(lora))
+    (lora / "adapter_config.json").write_text('{"lora_alpha": "six"}')
+    with pytest.raises(InputError, match=r"adapter_config\.json: not as peft writes it"):
+        locate(str(lora))
