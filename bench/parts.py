@@ -13,7 +13,7 @@ import numpy as np
 from ..engine.basics.choices import Precision
 from ..engine.experiments.negation.negation_runs import SelectionRun
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
-from ..engine.inference.batches import Advance, ignored
+from ..engine.inference.batches import Advance, Steps, ignored
 from ..engine.inference.model import Decider, Decisions, Ids, LanguageModel
 from ..engine.inference.precision import Models
 from ..engine.runs.masked_stages import PatternDeciders
@@ -33,22 +33,24 @@ def run_selection(selection: Selection, models: Models, decider: Decider, folder
     silently(stage, folder)
 
 
-class _Timed:
+class _Timed(Decider):
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
         self.seconds = 0.0
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
+    def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
+        yield ()  # one task after the other, so that their times do not overlap
         started = time.perf_counter()
         decisions = self._decider.decide(ids, mask_position, expected, advance)
         self.seconds += time.perf_counter() - started
         return decisions
 
 
-class _Nothing:
+class _Nothing(Decider):
     """A model that costs nothing and repeats every fourth sentence."""
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:  # noqa: ARG002
+    def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:  # noqa: ARG002
+        yield ()
         decisions = Decisions.empty(len(ids))
         repeats = np.arange(len(ids)) % 4 == 0
         decisions.ids[:] = np.stack([np.where(repeats, expected, expected + 1), np.where(repeats, 1, 2)], axis=1)

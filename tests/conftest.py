@@ -361,9 +361,9 @@ def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
     seen: set[tuple[int, ...]] = set()
     # method → the arrays of token ids in its first argument
     found = {
-        "decide": lambda ids: [ids],
+        "deciding": lambda ids: [ids],
         "logits": lambda ids: [ids],
-        "decide_each": lambda groups: [ids for ids, *_ in groups],
+        "deciding_each": lambda groups: [ids for ids, *_ in groups],
         "reduce_logits": lambda batches: [ids for batch in batches for ids, *_ in batch],
     }
 

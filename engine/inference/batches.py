@@ -1,13 +1,18 @@
-"""Batches of sentences of one length, and the threads that run them on a device."""
+"""Batches of sentences of one length, the threads that run them on a device, and tasks that wait for them.
 
-import itertools
+All models of a device give their batches to one queue, in which the batches of one model follow those of another. A
+task waits for its batches. `gathered` runs several tasks, so that there are batches of others while one waits, as close
+calls wait for the low-precision model. In which order batches run changes none of their numbers.
+"""
+
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnxruntime as ort
@@ -27,6 +32,59 @@ RunOne = Callable[[Sequence[str], Feeds], list[Array]]
 """Runs one batch: from names of outputs, and inputs, to these outputs."""
 
 Result = TypeVar("Result")
+Steps = Generator[Sequence[Future[Any]], None, Result]
+"""Gives batches to the queue, yields their futures, goes on once these are done, and returns its result."""
+
+_AT_ONCE = 16
+"""Tasks at the same time: the batches of so many lie in the queue, so it is never empty before the end."""
+
+
+def finished(task: Steps[Result]) -> Result:
+    """The result of a task; if it fails or is interrupted, its batches that have not begun are cancelled."""
+    batches: Sequence[Future[Any]] = ()
+    try:
+        while True:
+            batches = next(task)
+            for batch in batches:
+                batch.result()
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    finally:
+        _cancel(batches)
+        task.close()
+
+
+def gathered(tasks: Iterable[Steps[Result]]) -> Steps[list[Result]]:
+    """Run tasks at the same time; their results, in their order."""
+    results: dict[int, Result] = {}
+    waiting: deque[tuple[int, Steps[Result], Sequence[Future[Any]]]] = deque()
+
+    def resume(number: int, task: Steps[Result]) -> None:
+        try:
+            waiting.append((number, task, next(task)))
+        except StopIteration as end:
+            results[number] = end.value
+
+    following = enumerate(tasks)
+    try:
+        while True:
+            while len(waiting) < _AT_ONCE and (new := next(following, None)) is not None:
+                resume(*new)
+            if not waiting:
+                return [results[number] for number in range(len(results))]
+            number, task, batches = waiting[0]  # the oldest: its batches come first in the queue
+            yield batches
+            waiting.popleft()
+            resume(number, task)
+    finally:
+        for _, _, batches in waiting:
+            _cancel(batches)
+
+
+def _cancel(batches: Sequence[Future[Any]]) -> None:
+    for batch in batches:
+        batch.cancel()
 
 
 def ignored(sentences: int) -> None:
@@ -53,12 +111,24 @@ def sentences_in(batch_tokens: int, length: int) -> int:
     return max(1, batch_tokens // length)
 
 
+QUEUES: WeakValueDictionary[tuple[str, int], Executor] = WeakValueDictionary()
+"""The queues of this process, by the device's name and the number of threads; open models keep them alive."""
+
+
+def queue_of(name: str, count: int) -> Executor:
+    """The queue that all open models of a device share."""
+    queue = QUEUES.get((name, count))
+    if queue is None:
+        queue = QUEUES[name, count] = ThreadPoolExecutor(count, name)
+    return queue
+
+
 class Runner(ABC):
-    """A session on a device, with threads that each run one batch or one job at a time: `Cores`, `Streams`."""
+    """A session on a device, whose threads each run one batch or one job at a time: `Cores`, `Streams`."""
 
     def __init__(self, session: ort.InferenceSession, count: int, name: str) -> None:
         self._session, self._options = session, run_options()
-        self._threads = ThreadPoolExecutor(count, name)
+        self._queue = queue_of(name, count)
 
     @abstractmethod
     def _run(self, batch: Batch, advance: Advance) -> None:
@@ -68,24 +138,34 @@ class Runner(ABC):
         found: list[Array] = self._session.run([*outputs], feeds, self._options)
         return found
 
-    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
+    def running(self, batches: Sequence[Batch], advance: Advance = ignored) -> Steps[None]:
         """Decide about all sentences; threads call `advance`, after each batch, with its number of sentences."""
-        for _ in self._threads.map(self._run, batches, itertools.repeat(advance)):
-            pass
+        waited = [self._queue.submit(self._run, batch, advance) for batch in batches]
+        yield waited
 
-    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
+    def fetching(
+        self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored
+    ) -> Steps[list[list[Array]]]:
         """Some outputs of the graph, such as `logits`, float32 [n, V], for the inputs of each batch."""
 
-        def job(feeds: Feeds, run: RunOne) -> list[Array]:
-            found = run(outputs, feeds)
+        def fetch(feeds: Feeds) -> list[Array]:
+            found = self._run_one(outputs, feeds)
             advance(len(next(iter(feeds.values()))))
             return found
 
-        return list(self.work([partial(job, feeds) for feeds in batches]))
+        waited = [self._queue.submit(fetch, feeds) for feeds in batches]
+        yield waited
+        return [batch.result() for batch in waited]
+
+    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
+        finished(self.running(batches, advance))
+
+    def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
+        return finished(self.fetching(outputs, batches, advance))
 
     def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
         """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
-        return self._threads.map(lambda job: job(self._run_one), jobs)
+        return self._queue.map(lambda job: job(self._run_one), jobs)
 
 
 class Cores(Runner):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
-from .batches import INPUTS, OUTPUTS, Advance, Feeds, Runner, sentences_in
+from .batches import INPUTS, OUTPUTS, Advance, Feeds, Runner, Steps, finished, sentences_in
 from .device import CPU, Device
 from .exported import HIDDEN, REFERENCE, VOCABULARY, ExportedModel
 from .model import Asked, Decisions, Ids, LanguageModel, MaskedLM
@@ -63,6 +63,9 @@ class CausalLM(LanguageModel):
     task = Task.TEXT_GENERATION
 
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
+        return finished(self.scoring_tokens(ids))
+
+    def scoring_tokens(self, ids: Ids) -> Steps[NDArray[np.float32]]:
         """The natural logarithm of the probability of all tokens but the first, each given those before it.
 
         From ids int32 [n, L] without masks to float32 [n, L - 1]. A second graph projects some rows at a time to the
@@ -88,29 +91,31 @@ class CausalLM(LanguageModel):
                 dict(zip(INPUTS, (some[part, :-1], nothing[part], nothing[part]), strict=True))
                 for part in self._divide(len(some), length - 1)
             ]
-            rows = np.concatenate([hidden for (hidden,) in self._runner.fetch([HIDDEN], batches)])
+            rows = np.concatenate([hidden for (hidden,) in (yield from self._runner.fetching([HIDDEN], batches))])
             hidden = rows.reshape(len(some) * (length - 1), -1)
-            found[start : start + size] = self._project(hidden, some[:, 1:].reshape(-1)).reshape(len(some), -1)
+            logprobs = yield from self._projecting(hidden, some[:, 1:].reshape(-1))
+            found[start : start + size] = logprobs.reshape(len(some), -1)
         tally.count(n, length)
         return found
 
-    def _project(self, hidden: NDArray[np.float32], following: Ids) -> NDArray[np.float32]:
+    def _projecting(self, hidden: NDArray[np.float32], following: Ids) -> Steps[NDArray[np.float32]]:
         """The log-probability of one token for each row, float32 [rows]."""
         size = _ROWS[self.device.kind]
         pieces = [slice(start, start + size) for start in range(0, len(hidden), size)]
         feeds: list[Feeds] = [{HIDDEN: hidden[piece], "following_id": following[piece]} for piece in pieces]
-        return np.concatenate([logprobs for (logprobs,) in self._vocabulary.fetch(["token_logprobs"], feeds)])
+        found = yield from self._vocabulary.fetching(["token_logprobs"], feeds)
+        return np.concatenate([logprobs for (logprobs,) in found])
 
     @cached_property
     def _vocabulary(self) -> Runner:
         return self._open(self.exported.folder / VOCABULARY)
 
-    def _run(self, asked: Asked, decisions: Decisions, advance: Advance) -> None:
+    def _running(self, asked: Asked, decisions: Decisions, advance: Advance) -> Steps[None]:
         ids, mask_position, expected = asked
         sharing = self._sharing
         groups = common_prefixes(ids) if sharing else None
         if sharing is None or groups is None or int(mask_position.min()) < groups.length:
-            super()._run(asked, decisions, advance)
+            yield from super()._running(asked, decisions, advance)
             return
         parts = [part for bounds in pairwise(groups.bounds.tolist()) for part in self._parts(*bounds, ids, groups)]
         feeds: list[Feeds] = [
@@ -122,7 +127,7 @@ class CausalLM(LanguageModel):
             }
             for part in parts
         ]
-        for part, (top, logits) in zip(parts, sharing.fetch(OUTPUTS, feeds), strict=True):
+        for part, (top, logits) in zip(parts, (yield from sharing.fetching(OUTPUTS, feeds)), strict=True):
             decisions.ids[part], decisions.logits[part] = top, logits
         advance(len(ids))
 

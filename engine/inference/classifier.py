@@ -4,9 +4,9 @@ As in `model.py` nothing is padded. The graph of a token classifier decides the 
 a token comes back instead of the logits of all labels.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ..basics.errors import InputError
 from ..text.token_ids import rows_by_length
 from ..text.tokenizer import load_tokenizer
 from . import tally
-from .batches import Advance, Feeds, ignored, sentences_in
+from .batches import Advance, Feeds, Steps, finished, ignored, sentences_in
 from .exported import PRECISIONS, ExportedModel
 from .free_text import refuse_padding
 from .model import Ids, OpenedModel
@@ -72,11 +72,15 @@ class Labels:
         self.logits[rows], self.precision[rows] = other.logits, other.precision
 
 
-class Classifier(Protocol):
+class Classifier(ABC):
     """Anything that classifies pairs of texts."""
 
-    def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
+    @abstractmethod
+    def classifying(self, pairs: EncodedPairs, advance: Advance = ignored) -> Steps[Labels]:
         """The labels of all pairs, in the order in which they were given to `encode_pairs`."""
+
+    def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
+        return finished(self.classifying(pairs, advance))
 
 
 def labels(exported: ExportedModel) -> tuple[str, ...]:
@@ -122,12 +126,12 @@ def encode_pairs(
     return EncodedPairs(buckets, np.array([bool(encoding.overflowing) for encoding in encodings], bool))
 
 
-class PairClassifier(OpenedModel):
+class PairClassifier(OpenedModel, Classifier):
     """A classifier of text pairs on one device."""
 
     task = Task.TEXT_CLASSIFICATION
 
-    def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
+    def classifying(self, pairs: EncodedPairs, advance: Advance = ignored) -> Steps[Labels]:
         """Batches of all lengths run together, the longest first: no core waits for another one."""
         divided = self.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in pairs.buckets])
         batches = [
@@ -137,7 +141,8 @@ class PairClassifier(OpenedModel):
         ]
         feeds = [self._feeds(bucket, part) for bucket, part in batches]
         logits = np.empty((len(pairs), len(labels(self.exported))), np.float32)
-        for (bucket, part), (found,) in zip(batches, self._runner.fetch(["logits"], feeds, advance), strict=True):
+        fetched = yield from self._runner.fetching(["logits"], feeds, advance)
+        for (bucket, part), (found,) in zip(batches, fetched, strict=True):
             logits[bucket.rows[part]] = found
         for bucket in pairs.buckets:
             tally.count(*bucket.ids.shape)

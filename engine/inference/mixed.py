@@ -32,10 +32,10 @@ from ..basics.errors import InputError
 from ..text.keys import combine, string_keys
 from ..text.token_ids import EncodedSentences
 from .audit import Audit
-from .batches import Advance, ignored
+from .batches import Advance, Steps, finished, gathered, ignored
 from .causal import open_language_model
-from .classifier import EncodedPairs, Labels, PairClassifier
-from .model import Asked, Decisions, Ids, main_token
+from .classifier import Classifier, EncodedPairs, Labels, PairClassifier
+from .model import Asked, Decider, Decisions, Ids, main_token
 
 CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most
 _DEVIATIONS, _BEYOND_LARGEST, _BEYOND_DISAGREEMENT = 4.5, 1.1, 1.5
@@ -151,7 +151,7 @@ class Method:
     opening: Callable[..., Any]  # opens a graph of an export; takes the arguments of `OpenedModel`
     asked: Callable[[Any], Any]  # sample of the run → what is asked about it
     # model, what is asked → its answers: with `logits`, float32 [n, k], and `put`
-    answers: Callable[[Any, Any, Advance], Any]
+    answers: Callable[[Any, Any, Advance], Steps[Any]]
     some: Callable[[Any, Rows], Any]  # what is asked, ascending rows → what is asked about these
     # what is asked → rows and their token ids, int32 [m, L], by length
     ids: Callable[[Any], Iterator[tuple[Rows | slice, Ids]]]
@@ -164,10 +164,10 @@ class Method:
     sizes: tuple[int, int] = CALIBRATION_SENTENCES
 
 
-class Mixed:
+class Mixed(Decider, Classifier):
     """Decides with a low-precision model; close calls and an audit with the reference model.
 
-    It stands for either model: of `decide`, `decide_each` and `classify`, it has the one of its method.
+    It stands for either model: of `deciding`, `deciding_each` and `classifying`, it has the one of its method.
     """
 
     def __init__(self, method: Method, low_precision: Any, reference: Any, calibration: Calibration) -> None:
@@ -176,17 +176,15 @@ class Mixed:
         self._method, self._low_precision, self._reference = method, low_precision, reference
         self._audit = Audit()
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
-        found: Decisions = self.mix([(ids, mask_position, expected)], advance)
-        return found
+    def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
+        return self.mixing([(ids, mask_position, expected)], advance)
 
-    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
-        found: Decisions = self.mix(groups, advance)
+    def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
+        found: Decisions = yield from self.mixing(groups, advance)
         return [found.take(span) for span in _spans(groups)]
 
-    def classify(self, pairs: EncodedPairs, advance: Advance = ignored) -> Labels:
-        found: Labels = self.mix(pairs, advance)
-        return found
+    def classifying(self, pairs: EncodedPairs, advance: Advance = ignored) -> Steps[Labels]:
+        return self.mixing(pairs, advance)
 
     def take_audit(self) -> tuple[Audit, float]:
         """The counts and the needed bound since the last call."""
@@ -194,10 +192,10 @@ class Mixed:
         self._audit, self.needed = Audit(), 0.0
         return taken
 
-    def mix(self, asked: Any, advance: Advance = ignored) -> Any:
+    def mixing(self, asked: Any, advance: Advance = ignored) -> Steps[Any]:
         """The answers about all that is asked; `advance` is called after each batch of the low-precision model."""
         method, bound = self._method, self.calibration.bound
-        found = method.answers(self._low_precision, asked, advance)
+        found = yield from method.answers(self._low_precision, asked, advance)
         certainty = method.certainty(found, asked, self.calibration)
         # NaN compares false: only finite numbers beyond the bound are trusted.
         close = ~(np.isfinite(found.logits).all(axis=1) & (certainty > bound))
@@ -205,7 +203,7 @@ class Mixed:
         before = method.decided(found, asked).copy()  # it may be a part of an array that is overwritten
         chosen = np.flatnonzero(close | audited)
         if len(chosen):
-            found.put(chosen, method.answers(self._reference, method.some(asked, chosen), ignored))
+            found.put(chosen, (yield from method.answers(self._reference, method.some(asked, chosen), ignored)))
         wrong = audited & (before != method.decided(found, asked))
         if wrong.any():
             self.needed = max(self.needed, _BEYOND_DISAGREEMENT * float(certainty[wrong].max()))
@@ -239,7 +237,7 @@ def calibrate(
         NotFiniteError: A model's numbers are not finite.
     """
     asked = method.asked(sample)
-    found = method.answers(low_precision, asked, ignored)
+    found = finished(method.answers(low_precision, asked, ignored))
     measured = method.measured(reference, asked, found)
     close = ~(method.certainty(found, asked, measured) > measured.bound)
     return replace(measured, close=float(close.mean()), audit_share=audit_share, seed=seed)
@@ -273,13 +271,13 @@ def _expected(groups: Sequence[Asked]) -> Ids:
     return groups[0][2] if len(groups) == 1 else np.concatenate([expected for _, _, expected in groups])
 
 
-def _decide(model: Any, groups: Sequence[Asked], advance: Advance) -> Decisions:
-    return Decisions.joined([model.decide(*group, advance) for group in groups])
+def _decide(model: Any, groups: Sequence[Asked], advance: Advance) -> Steps[Decisions]:
+    return Decisions.joined((yield from gathered(model.deciding(*group, advance) for group in groups)))
 
 
 def _margins(reference: Any, groups: Sequence[Asked], found: Decisions) -> Calibration:
     expected = _expected(groups)
-    exact = _decide(reference, groups, ignored).margin(expected)
+    exact = finished(_decide(reference, groups, ignored)).margin(expected)
     error = found.margin(expected).astype(np.float64) - exact
     return replace(of_margins(error, main_token(expected)), repeated=int(np.count_nonzero(exact > 0)))
 
@@ -303,19 +301,19 @@ SENTENCES = Method(
     certainty=_margin_certainty,
     decided=lambda found, groups: found.repeated(_expected(groups)),
 )
-"""Sentences of one length: whether the expected token is the top-1. Has `decide`.
+"""Sentences of one length: whether the expected token is the top-1. Has `deciding`.
 
 The certainty is |margin - bias| (`Decisions.margin`); 0 where the bias changes the sign, and for some verbs.
 """
 
 
-def _decide_each(model: Any, groups: Sequence[Asked], advance: Advance) -> Decisions:
-    return Decisions.joined(model.decide_each(groups, advance))
+def _decide_each(model: Any, groups: Sequence[Asked], advance: Advance) -> Steps[Decisions]:
+    return Decisions.joined((yield from model.deciding_each(groups, advance)))
 
 
 def _gaps(reference: Any, groups: Sequence[Asked], found: Decisions) -> Calibration:
     chosen = [(ids, mask, found.top1[span]) for span, (ids, mask, _) in zip(_spans(groups), groups, strict=True)]
-    margin = _decide_each(reference, chosen, ignored).margin(found.top1)
+    margin = finished(_decide_each(reference, chosen, ignored)).margin(found.top1)
     return of_margins((found.logits[:, 0] - found.logits[:, 1]).astype(np.float64) - margin, lowest_bias=0.0)
 
 
@@ -332,7 +330,7 @@ FIRST_CHOICES = replace(
     certainty=_gap_certainty,
     decided=lambda found, _groups: found.top1,
 )
-"""Sentences of several lengths whose top-1 token is the result, whichever is expected. Has `decide_each`.
+"""Sentences of several lengths whose top-1 token is the result, whichever is expected. Has `deciding_each`.
 
 The certainty is the gap between the two best tokens minus the bias. The error is the gap minus the reference model's
 margin of that choice over its best other token, so a gap beyond bias + bound leaves a positive margin. A negative bias
@@ -341,7 +339,7 @@ is not used: with it, a gap of 0 could be beyond.
 
 
 def _labels(reference: Any, pairs: EncodedPairs, found: Labels) -> Calibration:
-    return of_labels(found.logits.astype(np.float64) - reference.classify(pairs).logits)
+    return of_labels(found.logits.astype(np.float64) - finished(reference.classifying(pairs)).logits)
 
 
 def _label_certainty(found: Labels, _pairs: EncodedPairs, known: Calibration) -> NDArray[np.float32]:
@@ -354,7 +352,7 @@ def _label_certainty(found: Labels, _pairs: EncodedPairs, known: Calibration) ->
 LABELS = Method(
     opening=PairClassifier,
     asked=lambda pairs: pairs,
-    answers=lambda model, pairs, advance: model.classify(pairs, advance),
+    answers=lambda model, pairs, advance: model.classifying(pairs, advance),
     some=EncodedPairs.chosen,
     ids=lambda pairs: ((bucket.rows, bucket.ids) for bucket in pairs.buckets),
     measured=_labels,
@@ -364,7 +362,7 @@ LABELS = Method(
     # each label and one deviation are measured, so more pairs would only cost time.
     sizes=(300, 300),
 )
-"""Pairs of texts: the label with the highest logit. Has `classify`.
+"""Pairs of texts: the label with the highest logit. Has `classifying`.
 
 The certainty is the difference of the two best corrected logits; 0 where the correction changes the label. If no
 difference of two errors is larger than the bound, no other label can be above.

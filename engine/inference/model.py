@@ -5,11 +5,12 @@ sentence six numbers come back, which the graph computes itself; the logits over
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from .batches import (
     Result,
     Runner,
     RunOne,
+    Steps,
+    finished,
+    gathered,
     ignored,
     sentences_in,
 )
@@ -208,10 +212,11 @@ def main_token(expected: NDArray[np.int32]) -> NDArray[np.int32]:
     return expected if expected.ndim == 1 else expected[:, 0]
 
 
-class Decider(Protocol):
-    """Anything that decides about sentences of one length."""
+class Decider(ABC):
+    """Anything that decides about sentences; `deciding` and `deciding_each` are tasks that can run beside others."""
 
-    def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
+    @abstractmethod
+    def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
         """Decide about n sentences of L tokens.
 
         `ids` are int32 [n, L], C-contiguous, special tokens included. `mask_position` is int32 [n]; `expected` is int32
@@ -219,29 +224,30 @@ class Decider(Protocol):
         several threads.
         """
 
-
-class ManyDecider(Protocol):
-    """Anything that decides about sentences of several lengths, in groups."""
-
-    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]: ...
-
-
-class LanguageModel(OpenedModel):
-    """A language model on one device: a sentence has a mask, and what comes back is what the model predicts there."""
+    def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
+        """Decide about sentences of several lengths, in groups of one length."""
+        return gathered(self.deciding(*group, advance) for group in groups)
 
     def decide(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Decisions:
+        return finished(self.deciding(ids, mask_position, expected, advance))
+
+    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
+        return finished(self.deciding_each(groups, advance))
+
+
+class LanguageModel(OpenedModel, Decider):
+    """A language model on one device: a sentence has a mask, and what comes back is what the model predicts there."""
+
+    def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
         asked = _contiguous(*self._inputs(ids, mask_position), expected)
         decisions = Decisions.empty(len(ids), self.precision)
-        self._run(asked, decisions, advance)
+        yield from self._running(asked, decisions, advance)
         tally.count(*asked[0].shape)
         return decisions
 
-    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
-        return [self.decide(*group, advance) for group in groups]
-
-    def _run(self, asked: Asked, decisions: Decisions, advance: Advance) -> None:
+    def _running(self, asked: Asked, decisions: Decisions, advance: Advance) -> Steps[None]:
         """Decide about sentences as the graph reads them, into the arrays of the decisions."""
-        self._runner.run(_batches(asked, decisions, self._divide(*asked[0].shape)), advance)
+        return self._runner.running(_batches(asked, decisions, self._divide(*asked[0].shape)), advance)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
@@ -311,7 +317,7 @@ class MaskedLM(LanguageModel):
 
     task = Task.FILL_MASK
 
-    def decide_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> list[Decisions]:
+    def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
         taken = [_contiguous(*group) for group in groups]
         found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
         # batches of all groups run together: no core waits at the end of a group
@@ -319,7 +325,7 @@ class MaskedLM(LanguageModel):
         each = zip(taken, found, divided, strict=True)
         batches = [batch for asked, own, parts in each for batch in _batches(asked, own, parts)]
         batches.sort(key=lambda batch: -len(batch) * batch.length)  # the last ones are short: cores end together
-        self._runner.run(batches, advance)
+        yield from self._runner.running(batches, advance)
         for ids, _, _ in taken:
             tally.count(*ids.shape)
         return found

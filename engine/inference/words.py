@@ -15,12 +15,12 @@ from ..basics.choices import TargetMethod
 from ..basics.errors import InputError
 from ..text.token_ids import NOTHING, Bucket, EncodedSentences, TokenSequences
 from ..text.word_marks import Mark, WordClass, WordMarks
-from .batches import Advance, ignored
+from .batches import Advance, Steps, gathered, ignored
 from .exported import PRECISIONS, REFERENCE
 from .model import Decider, Ids, LanguageModel
 
 WORDS_AT_ONCE = 4096
-"""Words whose queries are in memory together; between them, progress is shown and an interrupt is noticed."""
+"""Words whose queries are one task; `batches` says how many tasks there are at the same time."""
 LOGITS_AT_ONCE = 2**25
 """Logits in memory together: 128 MB, and some times that while they are summed in double precision."""
 
@@ -189,12 +189,12 @@ def score_words(
     causal: bool = False,
     advance: Advance = ignored,
     at_once: int = WORDS_AT_ONCE,
-) -> WordScores:
+) -> Steps[WordScores]:
     """Score words by `left-to-right` or `all-masks`: from decisions alone, without logits over the vocabulary.
 
     Both are from Kauf and Ivanova (2023). The sentences have one mask each; `words` are those at the mask of each row,
-    from `MaskTokenizer.word_sequences`. At most `at_once` words have their queries in memory together, and `advance` is
-    called with numbers of queries.
+    from `MaskTokenizer.word_sequences`. At most `at_once` words have their queries in a task, and `advance` is called
+    with numbers of queries.
 
     Raises:
         InputError: The method is not defined for the model.
@@ -203,11 +203,12 @@ def score_words(
     if method is TargetMethod.WHOLE_WORD:
         raise ValueError("whole-word needs all logits: see score_whole_words")
     refuse_undefined(method, causal=causal)
-    scores = WordScores.empty(words)
-    for group in expand(buckets, words, causal=causal, at_most=at_once):
-        for token in range(group.words.widest):
-            chosen = np.flatnonzero(group.words.counts > token)
-            _decide(model, group, token, chosen, scores, advance, filled=method is TargetMethod.LEFT_TO_RIGHT)
+    scores, filled = WordScores.empty(words), method is TargetMethod.LEFT_TO_RIGHT
+    yield from gathered(
+        _deciding(model, group, token, np.flatnonzero(group.words.counts > token), scores, advance, filled=filled)
+        for group in expand(buckets, words, causal=causal, at_most=at_once)
+        for token in range(group.words.widest)
+    )
     return scores
 
 
@@ -219,28 +220,31 @@ def repeated_words(
     causal: bool = False,
     advance: Callable[[int, int], None] = lambda _words, _queries: None,
     at_once: int = WORDS_AT_ONCE,
-) -> WordScores:
+) -> Steps[WordScores]:
     """Score words by `left-to-right` as far as the model repeats them: nothing is asked after the first wrong token.
 
     So `top1` says which words are repeated, and only of these are all numbers known. `advance` is called with numbers
     of words whose first query is done, and of queries.
     """
     scores = WordScores.empty(words)
-    for group in expand(buckets, words, causal=causal, at_most=at_once):
+
+    def repeating(group: Expanded) -> Steps[None]:
         chosen = np.arange(len(group.rows))
         for token in range(group.words.widest):
 
             def told(n: int, words: int = int(token == 0)) -> None:
                 advance(words * n, n)
 
-            is_right = _decide(model, group, token, chosen, scores, told)
+            is_right = yield from _deciding(model, group, token, chosen, scores, told)
             chosen = chosen[is_right & (group.words.counts[chosen] > token + 1)]
             if not len(chosen):
-                break
+                return
+
+    yield from gathered(repeating(group) for group in expand(buckets, words, causal=causal, at_most=at_once))
     return scores
 
 
-def _decide(
+def _deciding(
     model: Decider,
     group: Expanded,
     token: int,
@@ -249,10 +253,10 @@ def _decide(
     advance: Advance,
     *,
     filled: bool = True,
-) -> NDArray[np.bool_]:
+) -> Steps[NDArray[np.bool_]]:
     """Put the decisions about one token of some words into their scores: is it the first choice?, bool [m]."""
     bucket, expected = group.queries(token, chosen, filled=filled)
-    found = model.decide(bucket.ids, bucket.mask_position, expected, advance)
+    found = yield from model.deciding(bucket.ids, bucket.mask_position, expected, advance)
     at = bucket.rows, token
     scores.token_logprobs[at] = found.expected_logprob
     scores.ranks[at] = found.expected_rank

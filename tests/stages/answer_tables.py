@@ -3,22 +3,23 @@
 from typing import Any
 
 import numpy as np
-from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.classifier import EncodedPairs, Labels, PairBucket
+from negengine.engine.inference.batches import Steps, ignored
+from negengine.engine.inference.classifier import Classifier, EncodedPairs, Labels, PairBucket
 from negengine.engine.inference.exported import PRECISIONS
 from negengine.engine.inference.mixed import Calibration
-from negengine.engine.inference.model import Asked, Decisions, main_token
+from negengine.engine.inference.model import Asked, Decider, Decisions, main_token
 from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
 
-class LogitsTable:
+class LogitsTable(Decider, Classifier):
     """Decides and classifies by a table of logits, whose row is the first token; `decided` are all rows so far."""
 
     def __init__(self, logits: Any, precision: str = "fp32") -> None:
         self.logits, self.precision = np.asarray(logits, np.float32), precision
         self.decided: list[int] = []
 
-    def decide(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Decisions:
+    def deciding(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Steps[Decisions]:
+        yield ()
         numbers = ids[:, 0]
         self.decided += numbers.tolist()
         logits, each = self.logits[numbers], np.arange(len(numbers))
@@ -31,10 +32,8 @@ class LogitsTable:
         advance(len(numbers))
         return found
 
-    def decide_each(self, groups: list[Asked], advance: Any = ignored) -> list[Decisions]:
-        return [self.decide(*group, advance) for group in groups]
-
-    def classify(self, pairs: EncodedPairs, advance: Any = ignored) -> Labels:
+    def classifying(self, pairs: EncodedPairs, advance: Any = ignored) -> Steps[Labels]:
+        yield ()
         numbers = np.empty(len(pairs), np.int64)
         for bucket in pairs.buckets:
             numbers[bucket.rows] = bucket.ids[:, 0]
@@ -43,14 +42,15 @@ class LogitsTable:
         return Labels(self.logits[numbers], np.full(len(pairs), PRECISIONS.index(self.precision), np.int8))
 
 
-class MarginDecider:
+class MarginDecider(Decider):
     """Decides by a table of margins, whatever is expected."""
 
     def __init__(self, margins: Any, precision: str = "fp32") -> None:
         self.margins, self.precision = np.asarray(margins, np.float32), precision
         self.decided: list[int] = []
 
-    def decide(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Decisions:
+    def deciding(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Steps[Decisions]:
+        yield ()
         margin = self.margins[ids[:, 0]]
         self.decided += ids[:, 0].tolist()
         decisions = Decisions.empty(len(ids), self.precision)

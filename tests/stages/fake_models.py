@@ -12,9 +12,9 @@ from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection
-from negengine.engine.inference.batches import ignored
+from negengine.engine.inference.batches import Steps, ignored
 from negengine.engine.inference.mixed import Calibration
-from negengine.engine.inference.model import Decisions
+from negengine.engine.inference.model import Decider, Decisions
 from negengine.engine.inference.precision import Models, Workload, choose_precisions
 from negengine.engine.runs.masked_stages import PatternDeciders
 from negengine.engine.text.lexicon import Lexicon
@@ -30,14 +30,15 @@ CALIBRATION = Calibration(
 )
 
 
-class HashDecider:
+class HashDecider(Decider):
     """Repeats a verb where a hash of the sentence says so: a third of them."""
 
     def __init__(self, *, low_precision: bool = False) -> None:
         self.low_precision = low_precision
         self.precision = "int8" if low_precision else "fp32"
 
-    def decide(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Decisions:
+    def deciding(self, ids: Any, mask_position: Any, expected: Any, advance: Any = ignored) -> Steps[Decisions]:
+        yield ()
         weights = np.arange(1, ids.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits = (ids.astype(np.uint64) * weights).sum(axis=1) >> np.uint64(20)
         repeats = self.repeats(bits)

@@ -19,9 +19,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...basics.printable import counted
+from ...inference.batches import Steps, finished, gathered
 from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
 from ...inference.mixed import FIRST_CHOICES, Method, take_audits
-from ...inference.model import Asked, Decisions, LanguageModel, ManyDecider
+from ...inference.model import Asked, Decider, Decisions, LanguageModel
 from ...inference.precision import Workload
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.record import model_metadata
@@ -54,7 +55,7 @@ class ComposedPattern:
 
 
 @dataclass(frozen=True, eq=False)
-class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
+class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
     """The contexts and targets of a run."""
 
     name: ClassVar[str] = "gh22"
@@ -162,7 +163,7 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
 
     def decide(
         self,
-        model: Deciders[LanguageModel, ManyDecider],
+        model: Deciders[LanguageModel, Decider],
         number: int,
         prepared: list[list[Bucket]] | None,
         advance: Advance,
@@ -177,12 +178,18 @@ class Repetitions(MixedStage[LanguageModel, ManyDecider, list[list[Bucket]]]):
         acts, frames = self.acts[part.start : part.stop], []
         tokens = {slot: acts[column].to_numpy() for slot, column in _TOKENS.items()}
         verbs = self.chosen.lexicon.mask_forms
-        for composed, buckets in zip(self.patterns, prepared or self.prepare(number), strict=True):
-            found = Decisions.empty(len(part))
+        asked = prepared or self.prepare(number)
+
+        def deciding(decider: Decider, buckets: list[Bucket]) -> Steps[list[Decisions]]:
             groups: list[Asked] = [(own.ids, own.mask_position, tokens[VERB][own.rows]) for own in buckets]
-            decider = model.deciders[composed.variant]
-            for bucket, decisions in zip(buckets, decider.decide_each(groups, lambda n: advance(n, n)), strict=True):
-                found.put(bucket.rows, decisions)
+            return decider.deciding_each(groups, lambda n: advance(n, n))
+
+        each = zip(self.patterns, asked, strict=True)
+        decided = finished(gathered(deciding(model.deciders[own.variant], buckets) for own, buckets in each))
+        for composed, buckets, decisions in zip(self.patterns, asked, decided, strict=True):
+            found = Decisions.empty(len(part))
+            for bucket, own in zip(buckets, decisions, strict=True):
+                found.put(bucket.rows, own)
             top1 = found.top1
             ids, where = np.unique(top1, return_inverse=True)
             texts = [self.exported.tokenizer.token_text(int(i)) for i in ids]

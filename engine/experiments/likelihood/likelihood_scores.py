@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
+from ...inference.batches import Steps, finished, gathered
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
 from ...text.token_ids import rows_by_length
@@ -209,10 +210,13 @@ def pseudo_logprobs(
     `advance` is called with the number of tokens that were scored; several threads may call it.
     """
     found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
-    for together in _together(_copies(encoder, sentences, method, longest)):
+
+    def scoring(together: Sequence[Queries]) -> Steps[None]:
         groups = [(asked.ids, asked.position, asked.expected) for asked in together]
-        for asked, decided in zip(together, model.decide_each(groups, advance), strict=True):
+        for asked, decided in zip(together, (yield from model.deciding_each(groups, advance)), strict=True):
             found[asked.slot] = decided.expected_logprob
+
+    finished(gathered(map(scoring, _together(_copies(encoder, sentences, method, longest)))))
     return found
 
 
@@ -240,10 +244,16 @@ def causal_logprobs(
 ) -> NDArray[np.float32]:
     """The log-probability of each scored token, given those before it; one run of a sentence gives all of them."""
     found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
-    for group in encoder.groups(sentences, longest):
-        for start in range(0, len(group.ids), size := model.batch_size(group.ids.shape[1])):
-            slot = group.slot[start : start + size, 1:]
-            wanted = slot >= 0
-            found[slot[wanted]] = model.token_logprobs(group.ids[start : start + size])[wanted]
-            advance(int(wanted.sum()))
+
+    def scoring(ids: Ids, slot: NDArray[np.int64]) -> Steps[None]:
+        wanted = slot >= 0
+        found[slot[wanted]] = (yield from model.scoring_tokens(ids))[wanted]
+        advance(int(wanted.sum()))
+
+    def scored(groups: Iterable[Group]) -> Iterator[Steps[None]]:
+        for group in sorted(groups, key=lambda group: -group.ids.shape[1]):  # short batches last: cores end together
+            for start in range(0, len(group.ids), size := model.batch_size(group.ids.shape[1])):
+                yield scoring(group.ids[start : start + size], group.slot[start : start + size, 1:])
+
+    finished(gathered(scored(encoder.groups(sentences, longest))))
     return found

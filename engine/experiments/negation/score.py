@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ...basics.choices import Precision, TargetMethod, VerbConvention
 from ...basics.errors import InputError
 from ...basics.printable import counted
+from ...inference.batches import finished, gathered
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
@@ -249,7 +250,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         pattern = self.patterns[""][0]
         rows = pattern.sample_rows(SAMPLE, self.seed)
         asked = pattern.compose(rows), pattern.expected(rows), TargetMethod.LEFT_TO_RIGHT
-        found = score_words(model.models.reference, *asked, causal=pattern.causal)
+        found = finished(score_words(model.models.reference, *asked, causal=pattern.causal))
         if other := disagreement(kept[rows], found, self.exported.tokenizer, NEAR_TIE):
             say(f"{pattern.decided_as}: {other} than the selection has kept, so all sentences are decided again")
             return {}
@@ -278,21 +279,27 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         rows, patterns = slice(part.start, part.stop), self.patterns[triplets.apart]
         counts: dict[str, int] = {}
         frames = []
-        for pattern, buckets in zip(patterns, prepared or self.prepare(number), strict=True):
+        asked = [
+            score_words(
+                model.deciders[pattern.decided_as],
+                buckets or pattern.compose(rows),
+                pattern.expected(rows),
+                TargetMethod.LEFT_TO_RIGHT,
+                causal=pattern.causal,
+                advance=lambda n: advance(n, n),
+            )
+            for pattern, buckets in zip(patterns, prepared or self.prepare(number), strict=True)
+            if pattern.decided_as not in model.taken
+        ]
+        scored = iter(finished(gathered(asked)))
+        for pattern in patterns:
             name, same_text = pattern.pattern.name, 0
             if taken := model.taken.get(pattern.decided_as):
                 answers = self._taken(triplets, taken, rows)
                 repeated = pl.Series([True], dtype=pl.Boolean).new_from_index(0, len(part))
                 advance(len(part), 0)
             else:
-                scores = score_words(
-                    model.deciders[pattern.decided_as],
-                    buckets or pattern.compose(rows),
-                    pattern.expected(rows),
-                    TargetMethod.LEFT_TO_RIGHT,
-                    causal=pattern.causal,
-                    advance=lambda n: advance(n, n),
-                )
+                scores = next(scored)
                 answers, repeated = answer_columns(scores, self.exported.tokenizer), pl.Series(scores.top1)
                 same_text = 0 if triplets.apart else self._same_text(scores)
             if not triplets.apart:

@@ -27,6 +27,7 @@ from ...basics.errors import InputError
 from ...basics.option import check_options
 from ...basics.printable import counted
 from ...inference.audit import audit_summary
+from ...inference.batches import finished
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.model import Decider
@@ -314,7 +315,7 @@ class Selection(DecidingStage[Sentences]):
         return PartResult(rows, {**counts, **audited.counts}, audited.bounds, audited.needed)
 
     def _decide_all(self, decider: Decider, verbs: Verbs, prepared: Sentences, advance: Advance) -> Found:
-        scores = repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance)
+        scores = finished(repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance))
         repeated = scores.top1.reshape(-1, verbs.grid.verbs)
         (own,) = np.nonzero(scores.top1)
         return Found(repeated, np.ones_like(repeated), own, scores.take(own), _counts(scores, repeating=len(own)))
@@ -326,7 +327,7 @@ class Selection(DecidingStage[Sentences]):
 
         def decide(pair: NDArray[np.int64], verb: NDArray[np.int64]) -> NDArray[np.bool_]:
             sentences, causal = self._sentences(verbs, name[pair], profession[pair], verb), self.exported.is_causal
-            scores = repeated_words(decider, *sentences, causal=causal, advance=lambda _, n: advance(0, n))
+            scores = finished(repeated_words(decider, *sentences, causal=causal, advance=lambda _, n: advance(0, n)))
             rounds.append((pair * verbs.grid.verbs + verb, scores))
             return scores.top1
 

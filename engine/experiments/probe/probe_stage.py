@@ -15,6 +15,7 @@ import polars as pl
 from ...basics.choices import TargetMethod
 from ...basics.errors import InputError
 from ...basics.printable import counted
+from ...inference.batches import finished
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
@@ -200,5 +201,5 @@ class OwnStimuli(TableStage[Encoded]):
         if self.method is TargetMethod.WHOLE_WORD:
             scores = score_whole_words(model, buckets, words, self.marks, causal=causal, advance=told)
         else:
-            scores = score_words(model, buckets, words, self.method, causal=causal, advance=told)
+            scores = finished(score_words(model, buckets, words, self.method, causal=causal, advance=told))
         answers.put_words(items, scores)

@@ -148,8 +148,10 @@ def test_groups_of_several_lengths_are_decided_as_one_by_one(mini):
 )
 def test_small_groups_make_large_batches(mini, monkeypatch, shapes, batches):
     model, seen = MaskedLM(mini, threads=1), []
-    run = model._runner.run
-    monkeypatch.setattr(model._runner, "run", lambda own, advance: (seen.extend(map(len, own)), run(own, advance)))
+    run = model._runner.running
+    monkeypatch.setattr(
+        model._runner, "running", lambda own, advance: (seen.extend(map(len, own)), run(own, advance))[1]
+    )
     model.decide_each(list(groups_of(mini, shapes)))
     assert sorted(seen) == sorted(batches)
     assert sum(seen) == sum(n for n, _ in shapes)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from negengine.engine.basics.choices import TargetMethod
 from negengine.engine.inference import words as words_module
+from negengine.engine.inference.batches import finished
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts
 from negengine.engine.inference.model import MaskedLM
@@ -96,7 +97,7 @@ def test_scores_of_a_masked_model_equal_pytorch(masked, method):
     if is_whole:
         scores = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks)
     else:
-        scores = score_words(masked.engine, masked.buckets, masked.words, method)
+        scores = finished(score_words(masked.engine, masked.buckets, masked.words, method))
     for row, word in enumerate(masked.sequences):
         total = 0.0
         for i, token in enumerate(word):
@@ -138,16 +139,18 @@ def test_any_accepted_form_of_a_word_of_one_token_is_a_repetition(masked):
     first = masked.engine.decide(bucket.ids, bucket.mask_position, np.zeros_like(bucket.mask_position)).top1
     other = np.where(first == 9, 8, 9).astype(np.int32)
     forms = TokenSequences.single(np.stack([other, first], axis=1))
-    assert repeated_words(masked.engine, [bucket], forms).top1.all()
-    alone = repeated_words(masked.engine, [bucket], TokenSequences.single(other))
+    assert finished(repeated_words(masked.engine, [bucket], forms)).top1.all()
+    alone = finished(repeated_words(masked.engine, [bucket], TokenSequences.single(other)))
     assert not alone.top1.any()
     assert (alone.choices == first[:, None]).all()
 
 
 def test_scores_are_the_same_however_many_words_are_in_memory(masked):
-    scores = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT)
+    scores = finished(score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT))
     for at_once in (1, 5):
-        divided = score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT, at_once=at_once)
+        divided = finished(
+            score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT, at_once=at_once)
+        )
         np.testing.assert_allclose(scores.token_logprobs, divided.token_logprobs, atol=1e-4)
         assert (scores.choices == divided.choices).all()
 
@@ -170,9 +173,9 @@ def test_the_greedy_fill_is_the_top1_and_nothing_is_asked_after_a_wrong_token(ma
     early[rows, 0] += 1
     for tokens, expected, queries in ((greedy, True, k), (late, False, k), (early, False, 1)):
         words = TokenSequences(tokens, np.full(len(ITEMS), k))
-        scores = score_words(model, contexts, words, TargetMethod.LEFT_TO_RIGHT)
+        scores = finished(score_words(model, contexts, words, TargetMethod.LEFT_TO_RIGHT))
         told = []
-        found = repeated_words(model, contexts, words, advance=lambda *n, told=told: told.append(n))
+        found = finished(repeated_words(model, contexts, words, advance=lambda *n, told=told: told.append(n)))
         assert (scores.top1[rows] == expected).all()
         assert (found.top1[rows] == expected).all()
         assert np.sum(told, axis=0).tolist() == [len(rows), found.queries] == [len(rows), queries * len(rows)]

@@ -13,7 +13,7 @@ from negengine.engine.basics.choices import Precision
 from negengine.engine.experiments.nli.nli import NliRun
 from negengine.engine.experiments.nli.nli_items import Labelled
 from negengine.engine.experiments.nli.nli_judgements import DECIDED_AS, Judgements
-from negengine.engine.inference.classifier import Labels
+from negengine.engine.inference.classifier import Classifier, Labels
 from negengine.engine.inference.exported import PRECISIONS
 from negengine.engine.inference.precision import Models
 from negengine.engine.library.again import Verdict
@@ -23,13 +23,14 @@ from negengine.engine.runs.masked_stages import Deciders
 from .conftest import execution, judgements
 
 
-class HashClassifier:
+class HashClassifier(Classifier):
     """Gives the label that a hash of the pair says."""
 
     def __init__(self, labels, precision="fp32"):
         self.labels, self.precision = labels, precision
 
-    def classify(self, pairs, advance=lambda _: None):
+    def classifying(self, pairs, advance=lambda _: None):
+        yield ()
         logits = np.zeros((len(pairs), self.labels), np.float32)
         for bucket in pairs.buckets:
             weights = np.arange(1, bucket.ids.shape[1] + 1) * 0x9E3779B97F4A7C
