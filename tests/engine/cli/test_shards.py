@@ -41,7 +41,9 @@ def test_several_devices_share_a_run_and_give_the_bytes_of_one(mini, small_lexic
     assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
 
 
-def test_an_array_its_status_and_its_merge_fit_together_by_default(task, command, select, selected_run, tmp_path):
+def test_an_engineer_runs_an_array_adds_the_missing_task_merges_verifies_and_scores(
+    task, command, select, selected_run, scored_run, tmp_path
+):
     assert task(array(1, 2), *select).status == 0
     half = command("merge", "--status", "runs/mini", "--json")
     assert half.status == 3
@@ -56,6 +58,9 @@ def test_an_array_its_status_and_its_merge_fit_together_by_default(task, command
     assert command("merge", "runs/mini").status == 0
     for name in ("triplets.parquet", "selection.json"):
         assert (tmp_path / "runs/mini" / name).read_bytes() == (selected_run / name).read_bytes()
+    assert command("verify", "runs/mini", "--sample", 20).status == 0
+    assert command("score", "runs/mini", "--precision", "fp32").status == 0
+    assert (tmp_path / "runs/mini/rates.parquet").read_bytes() == (scored_run / "rates.parquet").read_bytes()
 
 
 def test_the_output_of_a_task_gets_the_number_of_its_shard(task, select, tmp_path):

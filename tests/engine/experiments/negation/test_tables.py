@@ -45,17 +45,10 @@ def cells(table, column: int) -> list[str]:
     return [row[column].strip() for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("table", "page"),
-    [
-        (selection_table(DEMO, None), "docs/negation-test.md"),
-        (rates_table(RATES, PATTERNS, DEMO, None), "README.md"),
-    ],
-    ids=["selection", "rates"],
-)
-def test_the_layout_of_the_bundled_model_is_that_of_the_documents(table, page):
-    lines = [line.rstrip() for line in render([table], "table").splitlines()]
-    assert "\n".join(lines) in (ROOT / page).read_text("utf-8")
+def test_the_layout_of_the_bundled_model_is_that_of_the_documents():
+    for table in (selection_table(DEMO, None), rates_table(RATES, PATTERNS, DEMO, None)):
+        lines = [line.rstrip() for line in render([table], "table").splitlines()]
+        assert "\n".join(lines) in (ROOT / "docs" / "negation-test.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
