@@ -160,9 +160,9 @@ def _not_empty(lines: Iterator[Located], name: str) -> list[Located]:
     raise InputError(f"{name}:1: the file is empty")
 
 
-def read_text(path: Path, hint: str = "") -> str:
+def read_text(path: Path, hint: str, most: int) -> str:
     """A file as one text with line feeds, without a byte order mark. Raises InputError as `stream_lines`."""
-    return "".join(f"{text}\n" for text, _ in stream_lines(path, hint, MOST_LIST))
+    return "".join(f"{text}\n" for text, _ in stream_lines(path, hint, most))
 
 
 @dataclass(frozen=True)

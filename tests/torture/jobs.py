@@ -89,9 +89,10 @@ def _job(wanted: Wanted, world: World, job: int, share: Sequence[Case], base: Pa
     ]
     gc.freeze()  # so that a forked process does not copy what it only looks at
     found = Found()
-    if wanted.plants and job == 0 and prepared:
+    runs = [one for one in prepared if not one.case.exports]
+    if wanted.plants and job == 0 and runs:
         for plant in PLANTS:
-            if (was := finds(plant, place, prepared[0], wanted.until)) is not None:
+            if (was := finds(plant, place, runs[0], wanted.until)) is not None:
                 found.planted[plant.bug] = was
         say(f"{sum(found.planted.values())} of {len(found.planted)} planted bugs were found")
     place.random.shuffle(trials)

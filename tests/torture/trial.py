@@ -4,6 +4,7 @@ import hashlib
 import os
 import pickle
 import random
+import sys
 import threading
 import time
 import traceback
@@ -143,6 +144,7 @@ class Trial:
         if rows != RowDifference():
             parts.append(f"{rows.lost} rows lost, {rows.doubled} doubled, {rows.other} changed")
         self.row.findings.append(f"{what}: {'; '.join(filter(None, parts))}")
+        print(f"torture: {self.row.kind}, {self.case.name}: {self.row.findings[-1]}", file=sys.stderr, flush=True)
         return False
 
 

@@ -113,6 +113,7 @@ BAD_FILES = [
         f"{SELECTING}{'.'.join(['a'] * 5_000)} = 1",
         "8: more than 50 words with dots between them",
     ),
+    (SELECTING + "a.b.c.d = 1\n" * 50_000, "43688: the file has more than 524,288 bytes"),
     (f"{SELECTING}x = {'[' * 2_000}", " not valid TOML: nested too deeply"),
 ]
 
