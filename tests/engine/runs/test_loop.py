@@ -159,13 +159,17 @@ def test_parts_are_decided_again_with_the_margin_that_an_audit_asks_for(tmp_path
 
 
 @pytest.mark.parametrize("parts", [0, 1, 5, 6, 7, 11])
-def test_stopped_anywhere_a_run_that_widens_ends_with_the_same_bytes(tmp_path, parts):
+def test_stopped_anywhere_or_damaged_later_a_run_that_widens_ends_with_the_same_bytes(tmp_path, parts):
     """Six parts are decided, and all six again; each process that goes on must know what the first one found."""
-    whole = results(run(Margins(ASKS), tmp_path / "whole"))
+    whole, cut = results(run(Margins(ASKS), tmp_path / "whole")), tmp_path / "cut"
     with pytest.raises(KeyboardInterrupt):
-        run(Margins(ASKS), tmp_path / "cut", InterruptedAfter(parts))
-    run(Margins(ASKS), tmp_path / "cut")
-    assert results(tmp_path / "cut") == whole
+        run(Margins(ASKS), cut, InterruptedAfter(parts))
+    run(Margins(ASKS), cut)
+    assert results(cut) == whole
+    for path in [*sorted(cut.glob("parts/margins/*.parquet"))[: 1 + parts % 3], cut / "margins.parquet"]:
+        path.write_bytes(b"")
+    run(Margins(ASKS), cut)
+    assert results(cut) == whole
 
 
 def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal_says_how(tmp_path):

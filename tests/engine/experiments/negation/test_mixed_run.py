@@ -1,15 +1,11 @@
-"""A mixed run is one run: whole, interrupted, in several processes or in shards, it gives the same bytes.
+"""A mixed run is one run: whole, interrupted or in several processes, it gives the same bytes.
 
 The low-precision model errs rarely (see `fake_models`). Some parts' audits find it, others' do not; the wider margin
-that one audit asks for must reach every part, in whichever process and folder it was decided.
+that one audit asks for must reach every part, in whichever process it was decided. `runs/test_loop` has kills, damage
+and shards of a stage that asks for margins, `test_main_job` merges these stages.
 """
 
 import json
-import pickle
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -92,7 +88,6 @@ KINDS = ("select", "lazy", "score")
 WITH_AUDITS = [(kind, precision) for kind in KINDS for precision in (Precision.MIXED, Precision.AUTO)]
 # Each kind of work and each precision: the way that a run is cut does not depend on both together.
 DIAGONAL = [("select", Precision.MIXED), ("lazy", Precision.AUTO), ("score", Precision.MIXED)]
-CUT = [*DIAGONAL, ("lazy", Precision.FP32)]
 
 
 def each(which):
@@ -153,11 +148,10 @@ def test_tables_and_reports_say_what_the_audit_found_and_whose_numbers_are_shown
     assert (share in said) == bool(said) == is_mixed
 
 
-@each(CUT)
+@each(DIAGONAL)
 def test_interrupted_after_any_part_and_resumed(case, tmp_path):
     """Also between the parts that are decided again. The parts of `auto` are large: every third one is enough."""
-    passes = 1 if case.precision is Precision.FP32 else 2
-    for parts in range(0, passes * len(case.stage.parts), 3 if case.precision is Precision.AUTO else 1):
+    for parts in range(0, 2 * len(case.stage.parts), 3 if case.precision is Precision.AUTO else 1):
         folder = tmp_path / str(parts)
         with pytest.raises(KeyboardInterrupt):
             case.run(folder, executor=InterruptedAfter(parts))
@@ -165,72 +159,9 @@ def test_interrupted_after_any_part_and_resumed(case, tmp_path):
         assert results(folder) == results(case.whole), f"after {parts} parts"
 
 
-@each(DIAGONAL)
-def test_killed_while_parts_are_decided_again(case, tmp_path):
-    job, folder = tmp_path / "job", tmp_path / "run"
-    job.write_bytes(pickle.dumps((case.stage, folder, case.precision, case.earlier)))
-    program = Path(sys.modules["fake_models"].__file__).with_name("killed_run.py")
-    command = [sys.executable, str(program), str(job), str(len(case.stage.parts) + 1)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    bounds = {tuple(marker["bounds"].values()) for marker in replace(case, whole=folder).markers}
-    assert len(bounds) == 2, "some parts have the wider margin, others do not"
-    case.run(folder)
-    assert results(folder) == results(case.whole)
-
-
-@each(CUT)
+@each([*DIAGONAL, ("lazy", Precision.FP32)])
 def test_in_two_processes(case, tmp_path):
     assert results(case.run(tmp_path / "run", executor=Processes((CPU, CPU)))) == results(case.whole)
-
-
-@each(DIAGONAL)
-def test_with_a_damaged_part(case, tmp_path):
-    """It is decided as at first, and again with the wider margin."""
-    folder = case.run(tmp_path / "run")
-    for path in sorted((folder / "parts" / case.stage.name).glob("*.parquet"))[:2]:
-        path.write_bytes(b"")
-    for name in finished_stage(folder, case.stage.name).files:
-        (folder / name).unlink()
-    case.run(folder)
-    assert results(folder) == results(case.whole)
-
-
-@each(CUT)
-def test_in_shards_that_are_interrupted_resumed_and_merged_in_any_order(case, tmp_path):
-    folders = [tmp_path / str(index) for index in (1, 2, 3)]
-    for index, folder in enumerate(folders, 1):
-        with suppress(KeyboardInterrupt):  # a shard with one part ends before
-            case.run(folder, executor=InterruptedAfter(1), shard=Shard(index, 3))
-        case.run(folder, shard=Shard(index, 3))
-    for order in (folders[1:] + folders[:1], folders[::-1]):
-        output = tmp_path / "merged" / "".join(folder.name for folder in order)
-        try:
-            merge(order, output, PUBLISHERS)
-        except InputError as error:  # a shard's audit found nothing
-            if "must be decided again with a wider margin" not in str(error):
-                raise
-            case.run(output)
-        assert results(output) == results(case.whole)
-
-
-@each([("lazy", Precision.MIXED), ("score", Precision.MIXED)])
-def test_shards_that_found_nothing_are_decided_again_after_the_merge(case, tmp_path):
-    """Each part is a shard: some ask for a wider margin, others do not."""
-    count = len(case.stage.parts)
-    folders = [case.run(tmp_path / str(i), shard=Shard(i, count)) for i in range(1, count + 1)]
-    with pytest.raises(InputError, match=r"parts of shard .* must be decided again with a wider margin; to do it: run"):
-        merge(folders, tmp_path / "merged", PUBLISHERS)
-    case.run(tmp_path / "merged")
-    assert results(tmp_path / "merged") == results(case.whole)
-
-
-# ---------------------------------------------------------------- auto
-
-
-@each([(kind, Precision.AUTO) for kind in KINDS])
-def test_auto_chooses_mixed_precision_for_the_large_runs_here(case):
-    choices = read_run(case.whole).stages[case.stage.name].calibration.values()
-    assert {(choice["precision"], choice["speed_ratio"]) for choice in choices} == {("mixed", 3.0)}
 
 
 @each([("select", Precision.AUTO), ("score", Precision.AUTO)])
@@ -250,16 +181,6 @@ def test_shards_on_different_kinds_of_processors_are_merged_with_the_same_decisi
         of_second = scores["triplet"] // case.stage.triplets_per_part % 2 == 1
         assert set(scores.filter(of_second)["precision"]) == {"fp32"}
         assert scores.filter(~of_second).equals(whole.filter(~of_second))
-
-
-@each([("select", Precision.AUTO)])
-def test_a_resumed_run_goes_on_as_it_began(case, tmp_path, monkeypatch):
-    """Even on another kind of processor, which would choose fp32."""
-    with pytest.raises(KeyboardInterrupt):
-        case.run(tmp_path / "run", executor=InterruptedAfter(1))
-    monkeypatch.setattr(type(case.stage), "speed", 1.05)
-    case.run(tmp_path / "run")
-    assert results(tmp_path / "run") == results(case.whole)
 
 
 # ---------------------------------------------------------------- few parts, and the bundled model
