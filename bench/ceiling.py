@@ -31,8 +31,9 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from ..engine.inference.device import CPU, Device, cpu_threads
-from ..engine.inference.session import open_session
+from ..engine.basics.limits import cpu_threads
+from ..engine.inference.cpu import CPU
+from ..engine.inference.session import Device
 from ..export.quiet import quiet
 
 ROUNDS, _REPEATS = 5, 4
@@ -60,7 +61,7 @@ def product_rates(
     rates = {}
     with TemporaryDirectory() as folder, ThreadPoolExecutor(count) as cores:
         for operator in operators:
-            session = open_session(_chain(Path(folder), hidden, inner, kind, operator), device, threads=1)
+            session = device.session(_chain(Path(folder), hidden, inner, kind, operator))
 
             def run(n: int, session: ort.InferenceSession = session) -> float:
                 values = np.random.default_rng(0).normal(size=(1, 1, n, hidden))

@@ -25,7 +25,9 @@ import polars as pl
 
 from ..engine.basics.atomic import json_bytes, write_bytes
 from ..engine.basics.errors import InputError, shortened
-from ..engine.inference.device import CPU, Device, choose_device
+from ..engine.inference.cpu import CPU
+from ..engine.inference.device import choose_device
+from ..engine.inference.session import Device
 from ..engine.views import Column, Table
 from .rounds import Effort, Say
 from .shapes import cache_folder

@@ -21,23 +21,15 @@ import torch
 
 from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
+from ..engine.basics.limits import cpu_threads
 from ..engine.experiments.negation.select import Selection, Settings
-from ..engine.inference.cuda import attention_options
-from ..engine.inference.device import (
-    CPU,
-    Device,
-    cpu_threads,
-    cuda_bus_address,
-    cuda_devices,
-    cuda_memory,
-    cuda_name,
-    cuda_version,
-)
+from ..engine.inference.cpu import CPU
+from ..engine.inference.cuda import cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
 from ..engine.inference.exported import REFERENCE
 from ..engine.inference.machine import energy_used
 from ..engine.inference.model import Decider, Decisions, MaskedLM
 from ..engine.inference.precision import Models, open_models
-from ..engine.inference.session import open_session, placed
+from ..engine.inference.session import Device, placed
 from ..engine.runs.record import read_run
 from ..engine.text.token_ids import EncodedSentences
 from .baselines import AtMask, AuthorsSelection, Optimum
@@ -113,7 +105,7 @@ def _low_kind(setting: Setting) -> str:
 
 def _graphs(model: Measured, setting: Setting) -> dict[str, Path]:
     """Precision → graph, of those that the device takes: the reference, and the low-precision graph if there is one."""
-    low = model.exported.low_precision(setting.device.kind)
+    low = setting.device.low_precision(model.exported)
     return {REFERENCE: model.exported.graph} | ({} if low is None else {_low_kind(setting): low})
 
 
@@ -137,9 +129,8 @@ def placement(setting: Setting) -> Found:
 def _placed(model: Measured, setting: Setting) -> Found:
     found: Found = {}
     few = candidates(main_job(model.exported), 8).encoded
-    for precision, graph in _graphs(model, setting).items():
-        options = {} if setting.device == CPU else attention_options(half=precision == "fp16")
-        session = open_session(graph, setting.device, cuda_options=options)
+    for graph in _graphs(model, setting).values():
+        session = setting.device.session(graph)
         with _kernels() as kernels:
             decide_all(MaskedLM(model.exported, setting.device, graph=graph, batch_tokens=512), few)
         by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
@@ -236,7 +227,7 @@ def _selected(model: Measured, setting: Setting) -> Found:
 
 def _alone(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]:
     exported = model.exported
-    graph = exported.low_precision(setting.device.kind)
+    graph = setting.device.low_precision(exported)
     if graph is None:
         raise NotHere(f"{model.name} has no low-precision graph for {setting.device.kind}")
     job = main_job(exported)

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..engine.basics.limits import cpu_threads
 from ..engine.basics.versions import versions
-from ..engine.inference.device import Device, cpu_threads
 from ..engine.inference.machine import cpu_information, memory_gib
+from ..engine.inference.session import Device
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime", "torch", "transformers"),

@@ -117,7 +117,7 @@ class LowPrecision(_Own):
 
     def open(self, place: Place) -> None:
         exported = load_exported(place.exported)
-        graph = exported.low_precision(place.device.kind)
+        graph = place.device.low_precision(exported)
         self._decider = open_language_model(exported, place.device, graph=graph, threads=place.threads)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.inference.device import CPU
+from ..engine.inference.cpu import CPU
 from ..engine.inference.exported import load_exported
 from ..export.quiet import quiet
 from .main_job import Ids, Sentences, candidates, main_job

@@ -13,7 +13,7 @@ from ..engine.basics.choices import Precision, Task
 from ..engine.basics.option import Opening
 from ..engine.experiments.items import ITEMS_FILE
 from ..engine.inference.causal import open_language_model
-from ..engine.inference.device import CPU
+from ..engine.inference.cpu import CPU
 from ..engine.inference.exported import ExportedModel, load_exported
 from ..engine.runs.executors import ThisProcess
 from ..engine.runs.loop import Execution, run_stage

@@ -17,9 +17,10 @@ from typing import Any
 import polars as pl
 
 from ..engine.basics.choices import Precision
+from ..engine.basics.limits import cpu_threads
 from ..engine.basics.option import Opening
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
-from ..engine.inference.device import CPU, cpu_threads
+from ..engine.inference.cpu import CPU
 from ..engine.inference.exported import ExportedModel
 from ..engine.runs.executors import Advance, Executor, Finish, ThisProcess, Workers
 from ..engine.runs.loop import Execution, run_stage

@@ -12,9 +12,12 @@ import numpy as np
 
 from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
-from ..engine.inference.device import CPU, Device, choose_device, cpu_threads
+from ..engine.basics.limits import cpu_threads
+from ..engine.inference.cpu import CPU
+from ..engine.inference.device import choose_device
 from ..engine.inference.exported import ExportedModel
 from ..engine.inference.precision import Models, open_models
+from ..engine.inference.session import Device
 from ..export.checkpoint import locate
 from .baselines import AuthorsScoring, AuthorsSelection, baselines
 from .ceiling import ROUNDS, least_flops, product_rates
@@ -151,7 +154,7 @@ def _measure(
 
 def own_systems(measured: Measured, device: Device) -> list[System[Sentences]]:
     """Our systems of the main job; the close calls of random weights say nothing of mixed precision."""
-    if measured.exported.low_precision(device.kind) is None:
+    if device.low_precision(measured.exported) is None:
         return [Reference()]
     mixed = [] if measured.is_random else [MixedPrecision()]
     return [Reference(), LowPrecision(device.kind), *mixed]

@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from ..engine.basics.errors import InputError
+from ..engine.basics.limits import cpu_threads
 from ..engine.experiments.data_sets.sources import find
-from ..engine.inference.device import CPU, cpu_threads
+from ..engine.inference.cpu import CPU
 from ..engine.views import Column, Table
 from .machine import describe
 from .rounds import Effort, Say, Start, compare

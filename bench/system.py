@@ -19,8 +19,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
-from ..engine.inference.device import CPU, Device
+from ..engine.inference.cpu import CPU
 from ..engine.inference.exported import load_exported
+from ..engine.inference.session import Device
 
 LOOP, ROW, PAPER, OURS = "PyTorch, loop", "PyTorch, mask row", "the paper's program", "ours"
 """Names of systems that several kinds of work have."""

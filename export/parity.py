@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from transformers import PreTrainedModel
 
 from ..engine.basics.errors import InputError
-from ..engine.inference.device import cpu_threads
+from ..engine.basics.limits import cpu_threads
 from ..engine.inference.exported import HIDDEN
 from .observe import Feeds, open_session, told_in_one_line
 from .samples import Batch, Sample, batches

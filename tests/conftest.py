@@ -330,16 +330,16 @@ class Placed:
 
 @pytest.fixture(scope="session")
 def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
-    """Run a graph on CUDA without a GPU, in a process of its own: (graph, batch tokens, half or single, lengths)."""
+    """Run a graph on CUDA without a GPU, in a process of its own: (graph, batch tokens, lengths)."""
     scripts, folder = Path(__file__).parent / "stand_in", tmp_path_factory.mktemp("cuda")
     built = subprocess.run([sys.executable, scripts / "cuda.py", folder], capture_output=True, text=True, check=False)
     if built.returncode == 3:
         pytest.skip(f"no stand-in for CUDA: {built.stdout}")
     assert built.returncode == 0, built.stderr
 
-    def run(graph: Path, batch_tokens: int, precision: str, lengths: list[int]) -> Placed:
+    def run(graph: Path, batch_tokens: int, lengths: list[int]) -> Placed:
         own = {"LD_LIBRARY_PATH": str(folder), "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1"}
-        command = [sys.executable, scripts / "place.py", graph, batch_tokens, precision, *lengths]
+        command = [sys.executable, scripts / "place.py", graph, batch_tokens, *lengths]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=os.environ | own)
         assert done.returncode == 0, done.stderr[-2000:]
         *said, found = done.stdout.strip().splitlines()

@@ -28,6 +28,8 @@ OF_THE_MACHINE = frozenset(
 )
 """Errors of the operating system that say something about the machine, and nothing about this program."""
 
+RESUME = "finished parts are kept, run the same command again to resume"
+
 _LONGEST_WORD, _LONGEST_MESSAGE = 160, 600  # characters
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 

@@ -1,5 +1,6 @@
 """What the limits of containers and cluster jobs leave to this process (Linux control groups)."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -30,3 +31,9 @@ def cpu_quota() -> float:
         if int(quota) > 0:
             quotas.append(int(quota) / int(period))
     return min(quotas)
+
+
+def cpu_threads() -> int:
+    """Cores that this process may use: fewer than the machine has, inside a container or a batch job."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, int(min(cores, cpu_quota())))

@@ -132,7 +132,7 @@ class Opening:
     """
 
     device: Annotated[
-        str, Option("auto, cpu, cuda or cuda:INDEX; several share the work: cuda:0,cuda:1.", metavar="DEVICE")
+        str, Option("auto, cpu, cuda, cuda:INDEX or webgpu; several share the work: cuda:0,cuda:1.", metavar="DEVICE")
     ] = "auto"
     precision: Annotated[
         Precision,
@@ -159,7 +159,7 @@ class OpeningOptions(TypedDict, total=False):
     """The fields of `Opening` as keyword arguments of functions that find a model.
 
     Attributes:
-        device: `auto`, `cpu`, `cuda`, `cuda:1`; several devices, separated by commas, share the work.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`, `webgpu`; several devices, separated by commas, share the work.
         precision: `auto`, `fp32` or `mixed` (a low-precision model where that is safe).
         batch_tokens: Largest number of tokens in a batch.
         threads: CPU threads.

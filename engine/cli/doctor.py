@@ -6,15 +6,19 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import metadata, requires
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from packaging.requirements import Requirement
 
 from ..basics.errors import InputError, did_you_mean
+from ..basics.limits import cpu_threads
 from ..basics.versions import DECIDING, package_version, versions
 from . import options
 from .console import document, show
+
+if TYPE_CHECKING:
+    from ..inference.session import Device
 
 
 class State(StrEnum):
@@ -38,7 +42,7 @@ class Found:
 
 
 _ALWAYS = ("negengine", "onnxruntime")  # these must be ok for any command
-_RUNTIMES = {"cpu", "gpu", "cuda"}  # extras that install a build of ONNX Runtime; its row and that of CUDA tell more
+_RUNTIMES = {"cpu", "gpu", "cuda", "webgpu"}  # extras that install a build of ONNX Runtime; devices have own rows
 
 
 def doctor(
@@ -69,12 +73,8 @@ def doctor(
 
 def diagnose() -> dict[str, Found]:
     """Name → what was found, in the order in which it is shown."""
-    from ..inference.device import Device, choose_device, cpu_threads, cuda_devices, cuda_memory, missing_for_cuda
+    from ..inference.device import KINDS, choose_device
     from ..inference.exported import exported_names
-
-    def cuda_device(index: int) -> str:
-        memory = cuda_memory(index)
-        return str(Device("cuda", index)) + (f" with {memory / 2**30:.0f} GiB" if memory else "")
 
     found = {
         "python": Found(f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
@@ -89,13 +89,22 @@ def diagnose() -> dict[str, Found]:
         Found("off") if off else Found("on, as ORT_DISABLE_TELEMETRY is not 1", State.WRONG, "remove the variable")
     )
     found["cpu"] = Found(f"{cpu_threads()} cores for this process")
-    lacking = missing_for_cuda()
-    devices = Found(", ".join(map(cuda_device, range(cuda_devices()))))
-    found["cuda"] = devices if lacking is None else Found(lacking, State.MISSING)
+    for kind in (own for own in KINDS.values() if not own.uses_cores):
+        lacking = kind.missing()
+        devices = [] if lacking else [_told(kind(index)) for index in range(kind.count())]
+        found[kind.kind] = Found(lacking, State.MISSING) if lacking else Found("; ".join(devices))
     found["device auto"] = Found(str(choose_device("auto")))
     names = ", ".join(exported_names())
     found["models"] = Found(names) if names else Found("none", State.MISSING, "run `negengine export`")
     return found
+
+
+def _told(device: "Device") -> str:
+    """Such as `cuda:0 (NVIDIA H200, 139.8 GiB)`."""
+    known = device.hardware()
+    memory = f"{known['memory GiB']} GiB" if "memory GiB" in known else ""
+    told = ", ".join(filter(None, [known.get("hardware", ""), memory]))
+    return f"{device} ({told})" if told else str(device)
 
 
 def _installed(extra: str, ready: str) -> Found:

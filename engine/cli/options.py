@@ -56,7 +56,7 @@ RunFolder = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE)."),
 ]
-Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:INDEX.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda, cuda:INDEX or webgpu.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for all random choices.")]
 Lexicon = Annotated[
     str | None,

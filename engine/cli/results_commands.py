@@ -269,7 +269,9 @@ def reproduce(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the new run.")],
     model: options.MovedModel = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:INDEX (default: as recorded).")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu, cuda, cuda:INDEX or webgpu (default: as recorded).")
+    ] = None,
 ) -> "Shown":
     """Run the same again from what a run has recorded, and say what differs.
 

@@ -10,16 +10,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
-
-from .device import CPU
-from .session import open_session, run_options
 
 INPUTS = ("input_ids", "mask_position", "expected_id")
 OUTPUTS = ("decision_ids", "decision_logits")
@@ -124,10 +120,11 @@ def queue_of(name: str, count: int) -> Executor:
 
 
 class Runner(ABC):
-    """A session on a device, whose threads each run one batch or one job at a time: `Cores`, `Streams`."""
+    """A session on a device, whose threads each run one batch or one job at a time: `Cores`, `Filled`."""
 
     def __init__(self, session: ort.InferenceSession, count: int, name: str) -> None:
-        self._session, self._options = session, run_options()
+        self._session, self._options = session, ort.RunOptions()
+        self._options.only_execute_path_to_fetches = True  # `logits` is an output too, and its copy would cost time
         self._queue = queue_of(name, count)
 
     @abstractmethod
@@ -166,24 +163,3 @@ class Runner(ABC):
     def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
         """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
         return self._queue.map(lambda job: job(self._run_one), jobs)
-
-
-class Cores(Runner):
-    """On the CPU, a thread for each core that runs whole batches; a graph that does not load is an `InputError`.
-
-    ONNX Runtime could also divide each operator between the cores. But then they wait for each other after each of some
-    hundred operators, and the batch is too large for the cache of a core. On two cores, batches of 504 tokens with one
-    core each are 10 % faster than batches of 4,104 tokens with both cores.
-    """
-
-    def __init__(self, graph: Path, count: int) -> None:
-        super().__init__(open_session(graph, CPU, threads=1), count, "core")
-
-    def _run(self, batch: Batch, advance: Advance) -> None:
-        binding = self._session.io_binding()  # ONNX Runtime writes the decisions straight into their arrays
-        for name, array in zip(INPUTS, batch.inputs, strict=True):
-            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-        for name, array in zip(OUTPUTS, batch.outputs, strict=True):
-            binding.bind_output(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
-        self._session.run_with_iobinding(binding, self._options)
-        advance(len(batch))

@@ -21,13 +21,11 @@ from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
 from .batches import INPUTS, OUTPUTS, Advance, Feeds, Runner, Steps, finished, sentences_in
-from .device import CPU, Device
-from .exported import HIDDEN, REFERENCE, VOCABULARY, ExportedModel
+from .cpu import CPU
+from .exported import HIDDEN, REFERENCE, VOCABULARY, ExportedModel, graph_precision
 from .model import Asked, Decisions, Ids, LanguageModel, MaskedLM
+from .session import Device
 
-# Rows of the vocabulary projection at a time: 26 MB of logits on a core with a vocabulary of 50,000 tokens. Fewer rows
-# would make the product less efficient, as its matrix is read anew for each of these pieces.
-_ROWS = {"cpu": 128, "cuda": 2048}
 _WORTH_IT = 0.8  # share of the tokens that may be left to compute
 _FEWEST_TOKENS = 64  # of the rest of a group's sentences, on average: less would make products inefficient
 
@@ -75,7 +73,7 @@ class CausalLM(LanguageModel):
             InputError: An id is outside the vocabulary.
             ValueError: This is a low-precision model.
         """
-        if self.precision != REFERENCE:
+        if graph_precision(self.graph) != REFERENCE:
             raise ValueError(f"log-probabilities of all tokens need the {REFERENCE} graph, not {self.graph.name}")
         ids = np.ascontiguousarray(ids, np.int32)
         self._refuse_unknown(ids)
@@ -100,7 +98,7 @@ class CausalLM(LanguageModel):
 
     def _projecting(self, hidden: NDArray[np.float32], following: Ids) -> Steps[NDArray[np.float32]]:
         """The log-probability of one token for each row, float32 [rows]."""
-        size = _ROWS[self.device.kind]
+        size = self.device.rows
         pieces = [slice(start, start + size) for start in range(0, len(hidden), size)]
         feeds: list[Feeds] = [{HIDDEN: hidden[piece], "following_id": following[piece]} for piece in pieces]
         found = yield from self._vocabulary.fetching(["token_logprobs"], feeds)
@@ -139,7 +137,7 @@ class CausalLM(LanguageModel):
 
     @cached_property
     def _sharing(self) -> Runner | None:
-        graph = self.exported.sharing_prefixes(self.graph) if self.device == CPU else None
+        graph = self.exported.sharing_prefixes(self.graph) if self.device.uses_cores else None
         return None if graph is None else self._open(graph)
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:

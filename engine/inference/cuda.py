@@ -1,88 +1,163 @@
-"""Batches on a CUDA device: several runs at the same time on one session.
+"""CUDA devices: what NVIDIA's driver tells of them, their sessions, several runs at the same time on each.
 
 A forward pass launches about 130 kernels, and each launch takes about 5 µs. A batch of 10,000 tokens or more computes
 for longer than its launches take. ONNX Runtime gives each run its own stream and releases Python's lock, so that one
-batch is copied while another is computed. ONNX Runtime keeps memory for each shape that it has seen, so batches are
-filled up to a few sizes.
+batch is copied while another is computed.
+
+The devices are asked of the C library of the driver, not of NVML, which lists the devices of the whole machine: it
+ignores CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, counts a GPU that is divided into MIG instances as one, and is
+missing in containers that are given `compute` alone.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import ctypes
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, ClassVar
 
-import numpy as np
 import onnxruntime as ort
 
 from ..basics.errors import InputError
-from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner, sentences_in
-from .device import Device
-from .session import open_session
+from .batches import Runner
+from .exported import REFERENCE, graph_precision
+from .gpu import Filled
+from .session import Device, opened, refuse_elsewhere
 
-STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
-_FEWEST_SENTENCES = 8
-_OUT_OF_MEMORY = ("Failed to allocate memory", "out of memory")  # messages of ONNX Runtime, of CUDA
-
-
-def open_batches(graph: Path, device: Device, batch_tokens: int, *, half: bool) -> Runner:
-    """Open a graph of a finished export on a CUDA device; `half`: it computes in fp16.
-
-    Raises:
-        InputError: It does not load, or not wholly on CUDA.
-    """
-    return Streams(open_session(graph, device, cuda_options=attention_options(half=half)), device, batch_tokens)
+_STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
+_MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
+_PROVIDER = "CUDAExecutionProvider"
 
 
-def attention_options(*, half: bool) -> dict[str, str]:
-    """The option of ONNX Runtime's CUDA provider for the kernel that computes attention; `half`: the graph is in fp16.
+class Cuda(Device):
+    """A CUDA device, as the driver numbers those that this process may use."""
 
-    3 is flash attention, and the memory-efficient kernel for attention with a bias, which flash does not have. The
-    kernel of cuDNN, the default on new devices, takes hundreds of milliseconds to plan each new shape. 16 is unfused
-    attention, as on the CPU: fp32 is the reference.
-    """
-    return {"sdpa_kernel": "3" if half else "16"}
+    kind: ClassVar[str] = "cuda"
+    batch_tokens: ClassVar[int] = 16384  # it hides the time that launching the kernels takes
+    rows: ClassVar[int] = 2048
+
+    @classmethod
+    def missing(cls) -> str | None:
+        if _PROVIDER not in ort.get_available_providers():
+            return "this ONNX Runtime has no CUDA: pip uninstall onnxruntime, then pip install 'negengine[cuda]'"
+        if cls.count() == 0:
+            return "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
+        return None
+
+    @classmethod
+    def count(cls) -> int:
+        return cuda_devices()
+
+    def hardware(self) -> dict[str, Any]:
+        memory = cuda_memory(self.index)
+        found = {
+            "hardware": cuda_name(self.index),
+            "memory GiB": round(memory / 2**30, 1) if memory else None,
+            "driver": nvml(lambda nvml: nvml.nvmlSystemGetDriverVersion()),
+            "CUDA": cuda_version(),
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+    def session(self, graph: Path) -> ort.InferenceSession:
+        if hasattr(ort, "preload_dlls"):
+            ort.preload_dlls()
+        chosen = {
+            "device_id": str(self.index),
+            "use_tf32": "0",  # fp32 is the reference: ten bits of mantissa would not be
+            "arena_extend_strategy": "kSameAsRequested",
+            # Flash attention in fp16, and the memory-efficient kernel for attention with a bias, which flash does not
+            # have; in fp32 unfused attention, as on the CPU. The kernel of cuDNN, the default on new devices, takes
+            # hundreds of milliseconds to plan each new shape.
+            "sdpa_kernel": "16" if graph_precision(graph) == REFERENCE else "3",
+            **({"gpu_mem_limit": str(int(memory * _MEMORY_SHARE))} if (memory := cuda_memory(self.index)) else {}),
+        }
+        session = opened(graph, ort.SessionOptions(), providers=[(_PROVIDER, chosen)])
+        if session.get_providers()[0] != _PROVIDER:
+            raise InputError(
+                f"--device {self}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
+            )
+        refuse_elsewhere(session, graph, "CUDA")
+        return session
+
+    def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002
+        return Filled(self.session(graph), self, batch_tokens, _STREAMS)
+
+    def joules(self) -> float | None:
+        """Energy since the driver was loaded; None if the device does not count it."""
+        # CUDA and NVML number devices differently: what they share is the address on the bus.
+        if (address := cuda_bus_address(self.index)) is None:
+            return None
+        millijoules = nvml(
+            lambda nvml: nvml.nvmlDeviceGetTotalEnergyConsumption(nvml.nvmlDeviceGetHandleByPciBusId(address))
+        )
+        return None if millijoules is None else float(millijoules) / 1e3
 
 
-def rounded_up(n: int, full: int) -> int:
-    """The number of sentences that a batch of n is filled up to, at most a full batch.
+def nvml(ask: Callable[[Any], Any]) -> Any:
+    """What NVIDIA's library for monitoring answers; None if it is missing or does not know."""
+    import pynvml  # noqa: PLC0415 - takes long to import
 
-    It is 1 or 1½ times a power of two, and 8 or more: 15 sizes up to 1,024 sentences. So above 8 sentences at most a
-    third of the work is wasted.
-    """
-    n = max(n, _FEWEST_SENTENCES)
-    power = 1 << (n - 1).bit_length()
-    return min(full, power * 3 // 4 if n <= power * 3 // 4 else power)
+    try:
+        pynvml.nvmlInit()
+        return ask(pynvml)
+    except pynvml.NVMLError:
+        return None
 
 
-class Streams(Runner):
-    """Several runs at the same time on one session; batches are filled up with their first sentence."""
+_LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+_LONGEST_TEXT = 256  # bytes of a name or an address
 
-    def __init__(
-        self, session: ort.InferenceSession, device: Device, batch_tokens: int, streams: int = STREAMS
-    ) -> None:
-        super().__init__(session, streams, f"{device} streams")
-        self._device, self._batch_tokens = device, batch_tokens
 
-    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
-        with self._memory_explained():
-            return super()._run_one(outputs, feeds)
+def cuda_devices() -> int:
+    """Number of CUDA devices that this process may use; 0 without a driver."""
+    count = ctypes.c_int(0)
+    driver = _driver()
+    if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
 
-    def _run(self, batch: Batch, advance: Advance) -> None:
-        missing = rounded_up(len(batch), sentences_in(self._batch_tokens, batch.length)) - len(batch)
-        filled = [np.concatenate([array, array[:1].repeat(missing, axis=0)]) for array in batch.inputs]
-        for own, found in zip(
-            batch.outputs, self._run_one(OUTPUTS, dict(zip(INPUTS, filled, strict=True))), strict=True
-        ):
-            own[:] = found[: len(batch)]
-        advance(len(batch))
 
-    @contextmanager
-    def _memory_explained(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            if any(sign in str(error) for sign in _OUT_OF_MEMORY):
-                raise InputError(
-                    f"--device {self._device}: batches of {self._batch_tokens} tokens do not fit its memory: give "
-                    f"--batch-tokens {max(16, self._batch_tokens // 2)}"
-                ) from error
-            raise
+def cuda_memory(index: int) -> int | None:
+    """Bytes of a CUDA device's memory; None if the driver does not report it."""
+    total = ctypes.c_size_t(0)
+    return (total.value or None) if _told("cuDeviceTotalMem_v2", index, ctypes.byref(total)) else None
+
+
+def cuda_bus_address(index: int) -> str | None:
+    """Address of a CUDA device on the PCI bus, by which NVML finds it; None if the driver does not report it."""
+    return _text("cuDeviceGetPCIBusId", index)
+
+
+def cuda_name(index: int) -> str | None:
+    """Name of a CUDA device, such as `NVIDIA H200`; None if the driver does not report it."""
+    return _text("cuDeviceGetName", index)
+
+
+def cuda_version() -> str | None:
+    """The newest version of CUDA that the driver supports, such as `13.0`; None without a driver."""
+    driver, version = _driver(), ctypes.c_int(0)
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
+def _driver() -> Any:
+    """The driver's library, initialised; None if it is missing or does not start."""
+    try:
+        driver = ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return None
+    return driver if driver.cuInit(0) == 0 else None
+
+
+def _told(function: str, index: int, *result: Any) -> bool:
+    """Whether a function of the driver has written what it knows of a device."""
+    driver, device = _driver(), ctypes.c_int(0)
+    if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
+        return False
+    return bool(getattr(driver, function)(*result, device) == 0)
+
+
+def _text(function: str, index: int) -> str | None:
+    text = ctypes.create_string_buffer(_LONGEST_TEXT)
+    told = _told(function, index, text, _LONGEST_TEXT)
+    return (text.value.decode(errors="replace") or None) if told else None

@@ -34,8 +34,9 @@ FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when 
 MANIFEST, GRAPH, TOKENIZER = "export.json", "model.onnx", "tokenizer.json"
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
 REFERENCE = "fp32"  # the precision of the reference model
-PRECISIONS = (REFERENCE, "int8", "fp16")  # of a graph
 MERGED = "base"  # key of `made_from`: the model that the checkpoint, an adapter, was merged with
+ON_WEBGPU = "webgpu"  # the precision of the fp32 graph on a WebGPU device, which rounds otherwise
+PRECISIONS = (REFERENCE, "int8", "fp16", ON_WEBGPU)
 ADDED_BOS = "BOS token"  # key of `made_from`: the token stands before every text, though the tokenizer does not do that
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
@@ -177,6 +178,8 @@ class ExportedModel:
 
     def low_precision_sha256(self, precision: str) -> str:
         """The digest of the digests of the `int8` or `fp16` graph and its weights, as `sha256` is of the others."""
+        if precision == ON_WEBGPU:
+            return self.sha256
         stems = [_stem(name) for name in LOW_PRECISION.values() if graph_precision(Path(name)) == precision]
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
 

@@ -8,7 +8,7 @@ comes from the counters of the processor (RAPL) and of CUDA devices (NVML): what
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .device import CPU, Device, cpu_threads, cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
+from ..basics.limits import cpu_threads
+from .cuda import Cuda
 
 _PROC, _DMI = Path("/proc"), Path("/sys/class/dmi/id")
 
@@ -33,22 +34,6 @@ def machine() -> dict[str, Any]:
         "processor": cpu_model(),
         "cores": cpu_threads(),
         "memory GiB": memory_gib(),
-    }
-    return {key: value for key, value in found.items() if value is not None}
-
-
-@cache
-def hardware(device: Device) -> dict[str, Any]:
-    """What a device is: the processor of `cpu`; the name, memory in GiB and driver of a CUDA device."""
-    if device.kind == "cpu":
-        processor = machine().get("processor")
-        return {"hardware": processor} if processor else {}
-    memory = cuda_memory(device.index)
-    found = {
-        "hardware": cuda_name(device.index),
-        "memory GiB": round(memory / 2**30, 1) if memory else None,
-        "driver": _nvml(lambda nvml: nvml.nvmlSystemGetDriverVersion()),
-        "CUDA": cuda_version(),
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -89,17 +74,6 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _nvml(ask: Callable[[Any], Any]) -> Any:
-    """What NVIDIA's library for monitoring answers; None if it is missing or does not know."""
-    import pynvml  # noqa: PLC0415 - takes long to import
-
-    try:
-        pynvml.nvmlInit()
-        return ask(pynvml)
-    except pynvml.NVMLError:
-        return None
-
-
 _NUMPY_GROUPS = {  # NumPy's names for groups of instruction sets → those that count here, by their Linux names
     "x86_v3": ("avx2",),
     "x86_v4": ("avx2", "avx512f"),
@@ -129,13 +103,11 @@ def prefers_convolutions() -> bool:
     return "avx512f" in instruction_sets()
 
 
-def low_precision_speed(device: Device) -> float:
-    """How many times as fast the low-precision model is as fp32, as `auto` expects it.
+def int8_speed() -> float:
+    """How many times as fast the int8 model is as fp32, as `auto` expects it.
 
-    1 where nothing was measured, as on Arm: there `auto` takes fp32. A GPU moves half the bytes in fp16.
+    1 where nothing was measured, as on Arm: there `auto` takes fp32.
     """
-    if device != CPU:
-        return 2.0
     found = instruction_sets()
     if found & {"avx512_vnni", "avx_vnni"}:
         return 2.2
@@ -143,6 +115,7 @@ def low_precision_speed(device: Device) -> float:
 
 
 _POWERCAP = Path("/sys/class/powercap")
+PROCESSOR = "cpu"  # its name among the devices whose energy is read
 
 
 class EnergyMeter:
@@ -160,20 +133,22 @@ class EnergyMeter:
         """`cpu`, `cuda:0` … → joules; without the devices whose counters cannot be read, or were reset."""
         now = self._counters()
         for device, before in self._last.items():
-            ranges = _processor(self._folder, "max_energy_range_uj") if device == str(CPU) else {}
+            ranges = _processor(self._folder, "max_energy_range_uj") if device == PROCESSOR else {}
             more, used = _difference(before, now.get(device, {}), ranges), self._used[device]
             self._used[device] = None if more is None or used is None else used + more
         self._last = {device: now.get(device, {}) for device in self._last}
         return {device: used for device, used in self._used.items() if used is not None}
 
     def _counters(self) -> dict[str, dict[str, float]]:
-        devices = [Device("cuda", index) for index in range(cuda_devices())]
-        found = {str(CPU): _processor(self._folder), **{str(device): _cuda(device) for device in devices}}
+        found = {PROCESSOR: _processor(self._folder)}
+        for device in map(Cuda, range(Cuda.count())):
+            if (joules := device.joules()) is not None:
+                found[str(device)] = {str(device): joules}
         return {device: counters for device, counters in found.items() if counters}
 
 
 @contextmanager
-def energy_used(devices: Sequence[Device] = (CPU,), folder: Path = _POWERCAP) -> Iterator[list[float | None]]:
+def energy_used(devices: Sequence[object] = (PROCESSOR,), folder: Path = _POWERCAP) -> Iterator[list[float | None]]:
     """Joules of some devices together while the block ran, in the list at its end; None where they cannot be read."""
     used: list[float | None] = [None]
     meter = EnergyMeter(folder)
@@ -211,14 +186,3 @@ def _processor(folder: Path, value: str = "energy_uj") -> dict[str, float]:
     except (OSError, ValueError):
         return {}
     return found
-
-
-def _cuda(device: Device) -> dict[str, float]:
-    """Counter of a CUDA device, in joules, since its driver was loaded."""
-    # CUDA and NVML number devices differently: what they share is the address on the bus.
-    if (address := cuda_bus_address(device.index)) is None:
-        return {}
-    millijoules = _nvml(
-        lambda nvml: nvml.nvmlDeviceGetTotalEnergyConsumption(nvml.nvmlDeviceGetHandleByPciBusId(address))
-    )
-    return {} if millijoules is None else {str(device): millijoules / 1e3}

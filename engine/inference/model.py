@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from ..basics.choices import Task
 from ..basics.errors import InputError
-from . import cuda, tally
+from ..basics.limits import cpu_threads
+from . import tally
 from .batches import (
     INPUTS,
     OUTPUTS,
     WIDTHS,
     Advance,
     Batch,
-    Cores,
     Feeds,
     Result,
     Runner,
@@ -35,27 +35,21 @@ from .batches import (
     ignored,
     sentences_in,
 )
-from .device import CPU, Device, cpu_threads
-from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
-from .machine import prefers_convolutions
+from .cpu import CPU
+from .exported import PRECISIONS, REFERENCE, ExportedModel
+from .session import Device
 
 Ids = NDArray[np.int32]
 Asked = tuple[Ids, Ids, Ids]
 """Sentences of one length: their ids, the positions of their masks, the expected tokens."""
 Logits = NDArray[np.float32]
 
-# Tokens in a batch. On the CPU each core has a batch of its own: 512 tokens are enough rows for matrix products to be
-# efficient, and few enough for intermediate results to stay in the core's cache, with AVX-512 and with AVX2 alone. On a
-# GPU a batch is large enough to hide the time that launching its kernels takes (about 130 kernels a batch in a model of
-# 12 layers).
-BATCH_TOKENS = {"cpu": 512, "cuda": 16384}
-
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
-# are divided into the same batches for any number of threads: into a multiple of 8 of the same size, so that 1, 2, 4 or
-# 8 cores have equal work, unless the batches would be too small to be efficient. A token of a batch of 128 takes 1 to
-# 3 % longer than one of a batch of 512 (bert-base's shape, one core of an AMD EPYC), one of 54 takes 7 to 10 % longer,
-# one of 27 a quarter. So padding, to join sentences of several lengths, would not make larger batches faster.
-CORES = 8
+# are divided into the same batches for any number of threads: into a multiple of 8 (`Device.together`) of the same
+# size, so that 1, 2, 4 or 8 cores have equal work, unless the batches would be too small to be efficient. A token of a
+# batch of 128 takes 1 to 3 % longer than one of a batch of 512 (bert-base's shape, one core of an AMD EPYC), one of 54
+# takes 7 to 10 % longer, one of 27 a quarter. So padding, to join sentences of several lengths, would not make larger
+# batches faster.
 FEWEST_TOKENS = 128
 
 
@@ -85,12 +79,11 @@ class OpenedModel:
             raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
         self.exported = exported
         self.device = device
-        self.batch_tokens = batch_tokens or BATCH_TOKENS[device.kind]
-        convolved = exported.convolved if device == CPU and prefers_convolutions() else None
-        self.graph = graph or convolved or exported.graph
-        self.precision = graph_precision(self.graph)
+        self.batch_tokens = batch_tokens or device.batch_tokens
+        self.graph = graph or device.graph(exported)
+        self.precision = device.precision(self.graph)
         exported.verify_files(self.graph)
-        self.at_a_time = (threads or cpu_threads()) if device == CPU else 1  # batches that run at the same time
+        self.at_a_time = (threads or cpu_threads()) if device.uses_cores else 1  # batches that run at the same time
         self._runner: Runner = self._open(self.graph)
 
     def batch_size(self, length: int) -> int:
@@ -98,8 +91,7 @@ class OpenedModel:
 
         It does not depend on the number of threads, so that callers make the same batches on any machine.
         """
-        at_a_time = CORES if self.device == CPU else 1
-        return at_a_time * sentences_in(self.batch_tokens, length)
+        return self.device.together * sentences_in(self.batch_tokens, length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
         """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones.
@@ -107,9 +99,8 @@ class OpenedModel:
         As there are batches of other groups, a group is not divided for the cores' sake: small groups make batches that
         are as large as possible.
         """
-        tokens = self.batch_tokens
-        if self.device == CPU:
-            tokens = min(tokens, max(FEWEST_TOKENS, sum(n * length for n, length in shapes) // CORES))
+        share = sum(n * length for n, length in shapes) // self.device.together
+        tokens = min(self.batch_tokens, max(FEWEST_TOKENS, share))
         sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
         return [
             [slice(start, start + size) for start in range(0, n, size)]
@@ -117,9 +108,7 @@ class OpenedModel:
         ]
 
     def _open(self, graph: Path) -> Runner:
-        if self.device == CPU:
-            return Cores(graph, self.at_a_time)
-        return cuda.open_batches(graph, self.device, self.batch_tokens, half=self.precision == "fp16")
+        return self.device.runner(graph, self.batch_tokens, self.at_a_time)
 
 
 @dataclass(frozen=True)
@@ -282,12 +271,9 @@ class LanguageModel(OpenedModel, Decider):
         return ids, mask_position
 
     def _divide(self, n: int, length: int) -> list[slice]:
-        size = sentences_in(self.batch_tokens, length)
-        if self.device == CPU:
-            count = math.ceil(n / size)
-            at_most = n * length // FEWEST_TOKENS
-            count = max(count, min(CORES * math.ceil(count / CORES), at_most))
-            size = math.ceil(n / max(count, 1)) or 1
+        count, together = math.ceil(n / sentences_in(self.batch_tokens, length)), self.device.together
+        count = max(count, min(together * math.ceil(count / together), n * length // FEWEST_TOKENS))
+        size = math.ceil(n / max(count, 1)) or 1
         return [slice(start, start + size) for start in range(0, n, size)]
 
 

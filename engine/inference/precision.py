@@ -1,8 +1,8 @@
 """How each pattern of a run is decided: with mixed precision (`mixed`), or by the reference model alone.
 
 The choice is a function of the run's inputs, so all shards and all later processes make the same one: of the number of
-sentences of the whole run, of the calibration on a sample that all shards draw alike, and of the kind of processor
-(`machine.low_precision_speed`).
+sentences of the whole run, of the calibration on a sample that all shards draw alike, and of the kind of device
+(`Device.low_precision_speed`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +14,10 @@ from ..basics.choices import Precision
 from ..basics.errors import InputError
 from .audit import audit_share, disagreement_bound
 from .causal import open_language_model
-from .device import Device
 from .exported import LOW_PRECISION, REFERENCE, ExportedModel
-from .machine import low_precision_speed
 from .mixed import CALIBRATION_SENTENCES, SENTENCES, Calibration, Method, Mixed, NotFiniteError, calibrate
 from .model import LanguageModel, OpenedModel
+from .session import Device
 
 _SHARE = 20  # between fewest and most, a calibration has one of so many sentences of the run
 _TIMES = 10  # a run that is shorter than so many times the fewest would spend too much on its calibration and audit
@@ -36,6 +35,11 @@ class ModelPair(Generic[Opened]):
 
     reference: Opened
     open_low_precision: Callable[[], Opened] | None = None
+    on: Device | None = None  # where the low-precision model runs, if not where the reference model does
+
+    @property
+    def device(self) -> Device:
+        return self.on or self.reference.device
 
     @cached_property
     def low_precision(self) -> Opened | None:
@@ -52,18 +56,19 @@ def open_pair(
     """Open the reference model by `opening`; the low-precision model is opened when a pattern needs it.
 
     `session` are `batch_tokens` and `threads`. If `mixed` is asked for and the export has no low-precision model for
-    the device, that is an `InputError`.
+    the device, that is an `InputError`. If the reference model runs elsewhere, it has the usual batches there.
     """
-    graph = exported.low_precision(device.kind)
+    graph = None if precision is Precision.FP32 else device.low_precision(exported)
     if precision is Precision.MIXED and graph is None:
         raise InputError(
             f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
             "give --precision fp32"
         )
-    open_graph = partial(opening, exported, device, **session)
-    if precision is Precision.FP32 or graph is None:
-        return ModelPair(open_graph())
-    return ModelPair(open_graph(), partial(open_graph, graph=graph))
+    elsewhere = {} if device.reference == device else {"batch_tokens": None}
+    reference = opening(exported, device.reference, **session | elsewhere)
+    if graph is None:
+        return ModelPair(reference)
+    return ModelPair(reference, partial(opening, exported, device, graph=graph, **session), device)
 
 
 open_models = partial(open_pair, open_language_model)
@@ -128,7 +133,7 @@ def choose_precisions(
     """
     if models.open_low_precision is None:
         return {own.pattern: _fp32("the reference model alone is open") for own in workloads}
-    ratio = low_precision_speed(models.reference.device) if speed_ratio is None else speed_ratio
+    ratio = models.device.low_precision_speed() if speed_ratio is None else speed_ratio
     fewest = method.sizes[0]
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []

@@ -1,27 +1,26 @@
-"""Open an ONNX Runtime session that runs on the chosen device only.
+"""A device as the engine sees it, and ONNX Runtime sessions that run wholly on it.
 
-ONNX Runtime lists its CUDA provider on machines without a GPU, and falls back to the CPU without an error: as a whole,
-or operator by operator. This module does not allow that. A session for CUDA runs on CUDA, except for arithmetic with
-shapes. If that is not possible, the session is not opened, and the error says why.
+`cpu.py`, `cuda.py` and `webgpu.py` have one kind of device each; what uses a model asks the `Device` and does not know
+its kind. ONNX Runtime lists providers on machines without their devices, and falls back to the CPU without an error: as
+a whole, or operator by operator. This module does not allow that. A session for a GPU runs there, except for arithmetic
+with shapes. If that is not possible, the session is not opened, and the error says why.
 """
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import onnxruntime as ort
 
 from ..basics.errors import InputError, first_line
-from .device import Device, cpu_threads, cuda_memory
+from .batches import Runner
+from .exported import ExportedModel, graph_precision
 
-_MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
-# Fusions whose CPU kernels take longer than the operators that they replace: on 2,040 × 384 values
-# SkipLayerNormalization took 3.1 ms, the sums and the LayerNormalization 1.2; BiasGelu 5.5 ms against 3.1 (2 cores).
-_SLOWER_ON_CPU = ("SkipLayerNormFusion", "BiasGeluFusion")
-# What may stay on the CPU in a session on CUDA: counting with a few numbers. The option of ONNX Runtime that forbids
+# What may stay on the CPU in a session on a GPU: counting with a few numbers. The option of ONNX Runtime that forbids
 # the CPU altogether forbids most of these as well.
 _SHAPE_ARITHMETIC = frozenset(
     [
@@ -31,66 +30,98 @@ _SHAPE_ARITHMETIC = frozenset(
 )
 
 
-def open_session(
-    graph: Path, device: Device, threads: int | None = None, cuda_options: Mapping[str, str] | None = None
-) -> ort.InferenceSession:
-    """Open a session that runs on this device only; `threads` are inside an operator, on the CPU one for each core.
+@dataclass(frozen=True)
+class Device(ABC):
+    """One device of its kind, by its index."""
 
-    Raises:
-        InputError: The graph does not load, or not wholly on CUDA.
-    """
-    options = ort.SessionOptions()
+    index: int = 0
+
+    kind: ClassVar[str]
+    batch_tokens: ClassVar[int]  # usual number of tokens in a batch
+    rows: ClassVar[int]  # of a causal model's vocabulary projection, at a time
+    together: ClassVar[int] = 1  # how many batches callers make at once
+    uses_cores: ClassVar[bool] = False  # whether its threads compute: such devices share the cores
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.index}"
+
+    @classmethod
+    @abstractmethod
+    def missing(cls) -> str | None:
+        """What is missing for devices of this kind, and what to do about it, in one clause; None if nothing is."""
+
+    @classmethod
+    @abstractmethod
+    def count(cls) -> int:
+        """The number of devices of this kind that this process may use."""
+
+    @property
+    def is_software(self) -> bool:
+        """Whether it only computes as a GPU would: such a device is used only where it is named."""
+        return False
+
+    @abstractmethod
+    def hardware(self) -> dict[str, Any]:
+        """What it is, for the run's record: `hardware` is its name; what is not known is missing."""
+
+    @abstractmethod
+    def session(self, graph: Path) -> ort.InferenceSession:
+        """Open a session that runs on this device only.
+
+        Raises:
+            InputError: The graph does not load, or not wholly here.
+        """
+
+    @abstractmethod
+    def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:
+        """Open a graph for batches, of which so many run at the same time; errors as for `session`."""
+
+    def graph(self, exported: ExportedModel) -> Path:
+        """The fastest fp32 graph."""
+        return exported.graph
+
+    @property
+    def reference(self) -> "Device":
+        """Where the reference model runs, which makes the decisions that are not certain here."""
+        return self
+
+    def low_precision(self, exported: ExportedModel) -> Path | None:
+        """The graph of the low-precision model, if the export holds one for this device."""
+        return exported.low_precision(self.kind)
+
+    def precision(self, graph: Path) -> str:
+        """What the column `precision` says about numbers of this graph, one of `PRECISIONS`."""
+        return graph_precision(graph)
+
+    def low_precision_speed(self) -> float:
+        """How many times as fast the low-precision model is as the reference, as `auto` expects it."""
+        return 2.0  # a GPU moves half the bytes in fp16
+
+
+def opened(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.InferenceSession:
+    """A session that does not fall back; a graph that does not load is an `InputError`."""
     options.log_severity_level = 4  # its errors are raised too; it would write them with colours of its own
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    if device.kind == "cpu":
-        options.intra_op_num_threads = threads or cpu_threads()
-        session = _open(graph, options, ["CPUExecutionProvider"], _SLOWER_ON_CPU)
-        give_back_freed_memory()
-        return session
-    if hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()
-    chosen = {
-        "device_id": str(device.index),
-        "use_tf32": "0",  # fp32 is the reference: ten bits of mantissa would not be
-        "arena_extend_strategy": "kSameAsRequested",
-        **({"gpu_mem_limit": str(int(memory * _MEMORY_SHARE))} if (memory := cuda_memory(device.index)) else {}),
-        **(cuda_options or {}),
-    }
-    session = _open(graph, options, [("CUDAExecutionProvider", chosen)])
+    try:
+        session = ort.InferenceSession(str(graph), options, enable_fallback=0, **given)
+    except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
+        raise InputError(f"{graph}: ONNX Runtime cannot open it: {first_line(error)}") from None
     session.disable_fallback()
-    if session.get_providers()[0] != "CUDAExecutionProvider":
-        raise InputError(
-            f"--device {device}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
-        )
-    if refused := set(placed(session).get("CPUExecutionProvider", {})) - _SHAPE_ARITHMETIC:
-        raise InputError(f"{graph}: CUDA cannot run {', '.join(sorted(refused))} of this model: use --device cpu")
     return session
 
 
+def refuse_elsewhere(session: ort.InferenceSession, graph: Path, name: str) -> None:
+    """Refuse a session on a GPU that leaves more than arithmetic with shapes to the CPU; `name` is for the message."""
+    if refused := set(placed(session).get("CPUExecutionProvider", {})) - _SHAPE_ARITHMETIC:
+        raise InputError(f"{graph}: {name} cannot run {', '.join(sorted(refused))} of this model: use --device cpu")
+
+
 def placed(session: ort.InferenceSession) -> dict[str, Counter[str]]:
-    """Provider → how many nodes of each operator it runs, of a session from `open_session`."""
+    """Provider → how many nodes of each operator it runs, of the session of a `Device`."""
     found: dict[str, Counter[str]] = {}
     for group in session.get_provider_graph_assignment_info():
         found.setdefault(group.ep_name, Counter()).update(node.op_type for node in group.get_nodes())
     return found
-
-
-def run_options() -> ort.RunOptions:
-    """Options for runs that compute only what is asked for: `logits` is an output too, and its copy would cost time."""
-    options = ort.RunOptions()
-    options.only_execute_path_to_fetches = True
-    return options
-
-
-def _open(
-    graph: Path, options: ort.SessionOptions, providers: list[object], without: Sequence[str] = ()
-) -> ort.InferenceSession:
-    try:
-        return ort.InferenceSession(
-            str(graph), options, providers=providers, disabled_optimizers=list(without), enable_fallback=0
-        )
-    except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
-        raise InputError(f"{graph}: ONNX Runtime cannot open it: {first_line(error)}") from None
 
 
 def give_back_freed_memory() -> None:

@@ -1,6 +1,7 @@
-"""How many sentences and tokens the models of this process have run, for the run's record."""
+"""How many sentences and tokens the models of this process have run, for the run's record, and what they say."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -33,3 +34,17 @@ def take() -> Tally:
     with _LOCK:
         taken, _counted = _counted, NOTHING
     return taken
+
+
+_listeners: list[Callable[[str], None]] = []
+
+
+def listen(listener: Callable[[str], None]) -> None:
+    """Hand on what models say while they run, from now on."""
+    _listeners[:] = [listener]
+
+
+def say(line: str) -> None:
+    """Tell the user something, such as why the first batch takes long; several threads may."""
+    for listener in _listeners:
+        listener(line)

@@ -15,9 +15,10 @@ from ..basics.errors import InputError
 from ..basics.option import Opening, OpeningOptions
 from ..basics.reading import is_file
 from ..inference.causal import open_language_model
-from ..inference.device import Device, choose_devices
+from ..inference.device import choose_devices
 from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported
 from ..inference.model import LanguageModel
+from ..inference.session import Device
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
+from ..basics.limits import cpu_threads
 from ..basics.option import Opening
 from ..inference import tally
-from ..inference.device import CPU, Device, cpu_threads
-from ..inference.machine import hardware
+from ..inference.device import choose_device
+from ..inference.session import Device
 from ..inference.tally import Tally
 from .part import EncodedPart
 from .stage import Choices, PartResult, Stage
@@ -29,7 +30,6 @@ from .stage import Choices, PartResult, Stage
 Finish = Callable[[int, EncodedPart], None]
 Advance = Callable[[int, int], None]
 Say = Callable[[str], None]
-RESUME = "finished parts are kept, run the same command again to resume"
 
 
 class Workers(Protocol):
@@ -64,11 +64,12 @@ class ThisProcess:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
-        model = stage.open(replace(options, device=str(self.device)))
+        options = replace(options, device=str(self.device))
+        model = stage.open(options)
         description = stage.describe(model)
         say(opened(description))
         tally.take()  # what ran before in this process does not belong to this stage
-        yield _Here(stage, model, [{**description, **worker(self.device, options.threads)}])
+        yield _Here(stage, model, [{**description, **worker(options)}])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +90,10 @@ class _Here:
         overlap(numbers, self.stage.prepare, decide, lambda number, result: finish(number, EncodedPart.of(*result)))
 
 
-def worker(device: Device, threads: int | None) -> dict[str, Any]:
+def worker(options: Opening) -> dict[str, Any]:
     """What the run's record says about a process that decides parts, whatever the stage: its hardware and threads."""
-    return {**hardware(device), **({"threads": threads or cpu_threads()} if device == CPU else {})}
+    device = choose_device(options.device)
+    return {**device.hardware(), **({"threads": options.threads or cpu_threads()} if device.uses_cores else {})}
 
 
 def opened(description: Mapping[str, Any]) -> str:

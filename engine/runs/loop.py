@@ -19,6 +19,7 @@ from ..basics.choices import Precision
 from ..basics.errors import InputError
 from ..basics.option import Opening
 from ..basics.printable import counted
+from ..inference import tally
 from ..inference.precision import widened
 from ..inference.session import give_back_freed_memory
 from .executors import Executor
@@ -77,6 +78,7 @@ def run_stage(
 def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> None:
     """Decide the missing parts. Until the first sentence runs, the meter shows what is being prepared."""
     reporter, sizes = execution.reporter, stage.sizes
+    tally.listen(reporter.say)
     own, todo = (sum(sizes[number] for number in which) for which in (run.parts, run.missing_parts))
     with ExitStack() as stack:
         meter = stack.enter_context(reporter.meter(stage.name, own, own - todo, unit=stage.unit))

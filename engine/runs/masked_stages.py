@@ -85,7 +85,7 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         return Deciders(models, options.precision)
 
     def describe(self, model: Deciders[Opened, Deciding]) -> Mapping[str, Any]:
-        return description(self.exported, model.models.reference)
+        return description(self.exported, model.models.reference) | {"device": str(model.models.device)}
 
     def calibrate(self, model: Deciders[Opened, Deciding], say: Callable[[str], None]) -> dict[str, Any]:
         known = self.known(model, say)

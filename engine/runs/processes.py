@@ -23,12 +23,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, TextIO, cast
 
-from ..basics.errors import InputError
+from ..basics.errors import RESUME, InputError
 from ..basics.option import Opening
 from ..inference import tally
-from ..inference.device import Device, threads_each
+from ..inference.device import threads_each
+from ..inference.session import Device
 from ..inference.tally import Tally
-from .executors import RESUME, Advance, Finish, Say, Workers, opened, overlap, worker
+from .executors import Advance, Finish, Say, Workers, opened, overlap, worker
 from .part import EncodedPart
 from .stage import Choices, PartResult, Stage
 from .stderr import Stderr
@@ -50,11 +51,11 @@ class Processes:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
-        threads = threads_each(self.devices, options.threads)
-        orders = [
-            pickle.dumps((stage, replace(options, device=str(device), threads=own)))
-            for device, own in zip(self.devices, threads, strict=True)
+        own = [
+            replace(options, device=str(device), threads=count)
+            for device, count in zip(self.devices, threads_each(self.devices, options.threads), strict=True)
         ]
+        orders = [pickle.dumps((stage, one)) for one in own]
         inbox: _Inbox = queue.SimpleQueue()
         children: list[_Child] = []
         try:
@@ -69,7 +70,7 @@ class Processes:
                 index, message = _next_message(children, inbox)
                 (description,) = children[index].content(message)
                 say(f"{children[index].name}: {opened(description)}")
-                descriptions[index] = {**description, **worker(self.devices[index], threads[index])}
+                descriptions[index] = {**description, **worker(own[index])}
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))])
         finally:
             _stop(children)
@@ -250,6 +251,7 @@ def worker_main() -> None:
 
 def _work(commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Callable[..., None]) -> None:
     stage, options = pickle.loads(commands.get()[1])  # noqa: S301
+    tally.listen(lambda line: answer("say", line))
     model = stage.open(options)
     answer("opened", dict(stage.describe(model)))
     while True:

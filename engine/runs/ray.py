@@ -29,16 +29,17 @@ import platformdirs
 from filelock import FileLock
 
 from ..basics.atomic import make_folder, sha256, write_bytes
-from ..basics.errors import InputError, check_number, first_line, needs_extra
+from ..basics.errors import RESUME, InputError, check_number, first_line, needs_extra
+from ..basics.limits import cpu_threads
 from ..basics.option import Opening
 from ..basics.printable import counted
 from ..basics.reading import files_below, is_file
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
-from ..inference.device import CPU, Device, cpu_threads
+from ..inference.device import KINDS
 from ..inference.exported import VerifiedFiles
 from ..inference.machine import machine
-from .executors import RESUME, Advance, Finish, Say, Workers, opened, worker
+from .executors import Advance, Finish, Say, Workers, opened, worker
 from .part import EncodedPart
 from .record import differences
 from .stage import Choices, Stage
@@ -64,7 +65,7 @@ class Ray:
     cpus_per_worker: float | None = None
     # GPUs of an actor, also a fraction; 0 for the CPU. By default 1 where there are GPUs
     gpus_per_worker: float | None = None
-    device: str = "auto"  # `auto`, `cpu` or `cuda`
+    device: str = "auto"  # `auto` (CUDA where there are GPUs), `cpu`, `cuda` or `webgpu`
 
     def __post_init__(self) -> None:
         if not _ADDRESS.fullmatch(self.address):
@@ -74,8 +75,8 @@ class Ray:
             check_number(f"--{option}-per-worker", value, least, 1_024)
             if value is not None and value > 1 and value != int(value):
                 raise InputError(f"--{option}-per-worker {value}: above 1, Ray takes whole numbers")
-        if self.device not in {"auto", "cpu", "cuda"}:
-            raise InputError(f"--device {self.device}: with --ray give auto, cpu or cuda")
+        if self.device not in {"auto", *KINDS}:
+            raise InputError(f"--device {self.device}: with --ray give auto, {', '.join(KINDS)}")
         if (self.device == "cpu" and self.gpus_per_worker) or (self.device == "cuda" and self.gpus_per_worker == 0):
             raise InputError(f"--device {self.device}: this contradicts --gpus-per-worker {self.gpus_per_worker:g}")
 
@@ -87,7 +88,8 @@ class Ray:
             say(f"Ray: {counted(len(found), 'node')}, {counted(plan[0], 'worker')}")
             pool = _Pool(ray, stage, say)
             try:
-                pool.begin(options, *plan)
+                kind = self.device if self.device == "webgpu" else "cuda" if plan[2] else "cpu"
+                pool.begin(replace(options, device=kind), *plan)
                 yield pool
             finally:
                 pool.end()
@@ -226,10 +228,10 @@ class Worker:
                 if other := differences(_installed(), installed, "here"):
                     raise InputError(f"installed there: {other}; install the same versions there")
                 sys.path.extend(path for path in paths if path not in sys.path)
-                stage, files, options, device, more = self._ray.cloudpickle.loads(content)
+                stage, files, options, more = self._ray.cloudpickle.loads(content)
                 stage = stage.with_files({n: placed(self._ray.get, sent and sent[n], *own) for n, own in files.items()})
                 model = stage.open(options)
-                described = {**stage.describe(model), **worker(device, options.threads), "machine": machine(), **more}
+                described = {**stage.describe(model), **worker(options), "machine": machine(), **more}
                 self._opened = stage, model, described
                 tally.take()
             return self._opened
@@ -254,10 +256,9 @@ class _Pool:
 
     def begin(self, options: Opening, workers: int, cpus: float, gpus: float) -> None:
         """Start the workers; wait for the first one, and some seconds for the others, which may join later."""
-        ray, device = self._ray, Device("cuda") if gpus else CPU
-        options = replace(options, device=str(device), threads=max(1, int(cpus)))
+        ray, options = self._ray, replace(options, threads=max(1, int(cpus)))
         # cloudpickle takes a stage of a script or a notebook along with its code.
-        content = ray.cloudpickle.dumps((self._stage, self._files, options, device, {"GPUs": gpus} if gpus else {}))
+        content = ray.cloudpickle.dumps((self._stage, self._files, options, {"GPUs": gpus} if gpus else {}))
         self._order = ray.put((_installed(), [path for path in sys.path if path], content))
         settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT + 1}
         actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
@@ -345,6 +346,5 @@ class _Pool:
             raise RuntimeError(f"a Ray worker: {error}") from None
         except self._ray.exceptions.RayError as error:
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
-            reason = (found[1] if found else first_line(error))[:160].rstrip(".:")
-            told = f"its process ended {_TRIES} times ({reason}; is the memory full?)"
-            raise InputError(f"Ray: a worker: {told}; {RESUME}") from None
+            reason = (found[1] if found else first_line(error))[:160].rstrip(".:") + "; is the memory full?"
+            raise InputError(f"Ray: a worker's process ended {_TRIES} times ({reason}); {RESUME}") from None

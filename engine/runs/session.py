@@ -15,8 +15,7 @@ import msgspec
 from ..basics.errors import InputError, first_line, shortened
 from ..basics.paths import without_home_inside
 from ..basics.versions import deciding_versions, own_version, source_commit
-from ..inference.device import CPU
-from ..inference.machine import EnergyMeter, machine
+from ..inference.machine import PROCESSOR, EnergyMeter, machine
 from .stage import Choices
 
 PYTHON = "python"
@@ -76,7 +75,7 @@ class Clock:
 
     def read(self, session: Session) -> None:
         session.seconds = round(time.monotonic() - self._started, 3)
-        used = {str(CPU), *(str(worker.get("device")) for worker in session.workers)}
+        used = {PROCESSOR, *(str(worker.get("device")) for worker in session.workers)}
         joules = self._energy.joules()  # of all devices of the machine, also of those that others use
         if any("machine" in worker for worker in session.workers):
             joules = {}  # the workers are on other machines, whose energy this process cannot read

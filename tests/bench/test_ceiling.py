@@ -5,7 +5,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from negengine.bench.ceiling import _chain, least_flops, product_rates
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from onnx import numpy_helper
 
 

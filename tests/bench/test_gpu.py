@@ -8,7 +8,7 @@ import pytest
 from measured_systems import here
 from negengine.bench.gpu import EXPORT, REHEARSAL, STEPS, NotHere, Setting, Step, failed, measure, table
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 
 MINI, RANDOM = "mini", "bert-base-shape"
 

@@ -10,7 +10,7 @@ from negengine.bench.main_job import LowPrecision, MixedPrecision, Reference, ca
 from negengine.bench.openvino import OpenVino
 from negengine.bench.system import Place
 from negengine.bench.torch_models import MaskRow
-from negengine.engine.inference.device import Device
+from negengine.engine.inference.cuda import Cuda
 from negengine.engine.inference.exported import load_exported
 from transformers import (
     AlbertConfig,
@@ -87,7 +87,7 @@ def test_names_differ_and_a_baseline_that_does_not_run_on_a_device_says_so(tiny_
     names = [system.name for system in baselines()]
     assert len(set(names)) == len(names)
     assert names[:2] == ["authors, selection", "authors, scoring"]
-    cuda = Place(tiny_place.checkpoint, tiny_place.exported, Device("cuda"), 1, tiny_place.cache)
+    cuda = Place(tiny_place.checkpoint, tiny_place.exported, Cuda(), 1, tiny_place.cache)
     assert OpenVino("fp32").missing(cuda) == "OpenVINO is measured on the CPU"
     assert AtMask("fp16").missing(tiny_place) == "PyTorch in fp16 is for CUDA"
     assert AtMask("fp16").missing(cuda) is None

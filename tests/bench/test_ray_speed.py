@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 from negengine.bench.ray_speed import BUSY, run_clocked
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs.executors import ThisProcess
 from small_stages import Squares
 

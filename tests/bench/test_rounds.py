@@ -7,7 +7,7 @@ from measured_systems import Adding, Making
 from negengine.bench.rounds import Effort, compare
 from negengine.bench.system import Items, Place
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 
 
 @pytest.fixture

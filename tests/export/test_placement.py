@@ -39,7 +39,7 @@ def test_every_node_runs_on_cuda_and_attention_in_fp16_is_flash_attention(
     shape, layers, precision, request, place_on_cuda
 ):
     exported = request.getfixturevalue(shape)
-    streams = place_on_cuda(exported.folder / GRAPHS[precision], TOKENS, precision, LENGTHS)
+    streams = place_on_cuda(exported.folder / GRAPHS[precision], TOKENS, LENGTHS)
     assert set(streams.operators) == {CUDA}
     kinds = streams.operators[CUDA]
     assert (kinds["MultiHeadAttention"], kinds["TopK"]) == (layers, 1)
@@ -54,7 +54,7 @@ def test_every_node_runs_on_cuda_and_attention_in_fp16_is_flash_attention(
 @pytest.mark.parametrize("precision", GRAPHS)
 @pytest.mark.parametrize("family", few(["mpnet", "deberta-v3", "modernbert"], "modernbert"))
 def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, precision, exported, place_on_cuda):
-    placed = place_on_cuda(exported(family) / GRAPHS[precision], TOKENS, precision, [18])
+    placed = place_on_cuda(exported(family) / GRAPHS[precision], TOKENS, [18])
     on_cpu = set(placed.operators.get("CPUExecutionProvider", {}))
     assert not on_cpu & {"MatMul", "Gemm", "MultiHeadAttention", "Softmax", "LayerNormalization", "Gelu", "TopK"}
     assert placed.operators[CUDA]["MatMul"] > 10
@@ -63,7 +63,7 @@ def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, p
 @pytest.mark.parametrize("precision", GRAPHS)
 @pytest.mark.parametrize("family", few(["gpt_neox", "llama"], "llama"))
 def test_rotary_models_rotate_and_attend_on_cuda(family, precision, causal, place_on_cuda):
-    placed = place_on_cuda(causal(family).folder / GRAPHS[precision], TOKENS, precision, [18])
+    placed = place_on_cuda(causal(family).folder / GRAPHS[precision], TOKENS, [18])
     assert set(placed.operators.get("CPUExecutionProvider", {})) <= {"Concat"}  # of the mask's shape
     # Queries and keys of three layers; the fp32 graph has the last layer for all rows, too (its output `hidden`).
     last_again = precision == "single"

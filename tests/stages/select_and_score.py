@@ -11,7 +11,7 @@ from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage

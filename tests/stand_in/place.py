@@ -1,6 +1,6 @@
 """Run a graph as the engine would on CUDA, on the stand-in libraries, and tell in JSON where it runs.
 
-`python place.py GRAPH BATCH_TOKENS half|single LENGTH...`, started with LD_LIBRARY_PATH on the stand-ins. The last line
+`python place.py GRAPH BATCH_TOKENS LENGTH...`, started with LD_LIBRARY_PATH on the stand-ins. The last line
 of stdout is a JSON document: the (provider, operator) counts as ONNX Runtime placed them, and what it says about its
 attention kernels is on stdout before it.
 """
@@ -16,11 +16,10 @@ import onnxruntime
 onnxruntime.preload_dlls = lambda *_, **__: None  # a real CUDA, where there is one, is not to be mixed with stand-ins
 
 from negengine.engine.inference.batches import Batch  # noqa: E402
-from negengine.engine.inference.cuda import open_batches  # noqa: E402
 from negengine.engine.inference.device import choose_device  # noqa: E402
 
-path, batch_tokens, precision, *lengths = sys.argv[1:]
-batches = open_batches(Path(path), choose_device("cuda:1"), int(batch_tokens), half=precision == "half")
+path, batch_tokens, *lengths = sys.argv[1:]
+batches = choose_device("cuda:1").runner(Path(path), int(batch_tokens), 1)
 for length in map(int, lengths):
     ids, few = np.full((5, length), 7, np.int32), np.ones(5, np.int32)
     for _ in range(2):

@@ -16,8 +16,9 @@ from tokenizers import Encoding, Tokenizer
 from ...basics.errors import InputError
 from ...inference.batches import Advance, ignored
 from ...inference.classifier import TokenClassifier
-from ...inference.device import CPU, Device
+from ...inference.cpu import CPU
 from ...inference.exported import ExportedModel
+from ...inference.session import Device
 from ...text.tokenizer import load_tokenizer
 from .cue_words import LABELS, OUTSIDE, MarkedCue, cues_of
 

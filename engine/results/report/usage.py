@@ -63,7 +63,7 @@ def _seconds(session: Session) -> float:
 
 
 def _is_gpu(worker: dict[str, Any]) -> bool:
-    return str(worker.get("device", "cpu")).startswith("cuda")
+    return str(worker.get("device", "cpu")) != "cpu"
 
 
 def _gpus(worker: dict[str, Any]) -> float:

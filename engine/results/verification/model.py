@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from ...basics.choices import LANGUAGE_MODELS, Task
 from ...basics.errors import InputError
+from ...basics.limits import cpu_threads
 from ...basics.printable import counted
 from ...basics.reading import file_sha256
 from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
 from ...inference.causal import CausalLM
-from ...inference.device import CPU, cpu_threads
+from ...inference.cpu import CPU
 from ...inference.exported import CONVOLVED, LOW_PRECISION, MANIFEST, MERGED, VOCABULARY, ExportedModel, load_exported
 from ...inference.free_text import log_softmax
-from ...inference.session import open_session
 from ...library.again import NEAR_TIE, ROUNDING, Logits, Reference
 from ...text.lexicon import load_lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
@@ -271,7 +271,7 @@ class Computed:
 
 def compute(graph: Path, asked: Sequence[Sentence]) -> list[Computed]:
     """Run a graph on sentences, one by one; a graph that does not load is an `InputError`."""
-    session = open_session(graph, CPU, threads=1)
+    session = CPU.session(graph)
 
     def one(sentence: Sentence) -> Computed:
         arrays = (sentence.ids[None], np.array([sentence.mask], np.int32), np.array([sentence.expected], np.int32))
@@ -284,7 +284,7 @@ def compute(graph: Path, asked: Sequence[Sentence]) -> list[Computed]:
 def check_form(exported: ExportedModel, graph: Path) -> Check:
     """Whether a graph has the inputs and outputs that the engine uses, of the size that export.json says."""
     check = Check(graph.name, "inputs and outputs are those of export.json", 1, "graphs")
-    session = open_session(graph, CPU, threads=1)
+    session = CPU.session(graph)
     inputs = {value.name: value.type for value in session.get_inputs()}
     outputs = {value.name: value.shape[-1] for value in session.get_outputs()}
     masked = exported.task in LANGUAGE_MODELS

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...basics.errors import InputError, needs_extra
+from ...basics.limits import cpu_threads
 from ...basics.reading import file_sha256
 from ...inference.classifier import SEGMENTS, encode_pairs
-from ...inference.device import CPU, cpu_threads
+from ...inference.cpu import CPU
 from ...inference.exported import ExportedModel
-from ...inference.session import open_session
 from ...library.again import Logits, Reference
 
 Item = TypeVar("Item")
@@ -36,7 +36,7 @@ class ExportedReference:
         if not graph:
             _refuse_damaged(exported)
         self._exported = exported
-        self._session = open_session(exported.folder / graph if graph else exported.graph, CPU, threads=1)
+        self._session = CPU.session(exported.folder / graph if graph else exported.graph)
         self._inputs = {value.name for value in self._session.get_inputs()}
         self._tokenizer = exported.tokenizer if exported.mask_token else None
 

@@ -1,6 +1,6 @@
 import pytest
 from negengine.engine.basics import limits
-from negengine.engine.inference.device import cpu_threads
+from negengine.engine.basics.limits import cpu_threads
 
 
 @pytest.mark.parametrize(

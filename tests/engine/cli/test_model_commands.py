@@ -9,7 +9,7 @@ from fake_exports import write_fake_export
 from negengine.engine.basics import versions
 from negengine.engine.cli.doctor import diagnose
 from negengine.engine.experiments.data_sets.sources import source
-from negengine.engine.inference import device
+from negengine.engine.inference import cuda, webgpu
 from negengine.engine.text.bundled import PATTERNS
 
 
@@ -24,9 +24,11 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     absent = {"onnxruntime", "torch", "onnx"}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(versions, "version", version)
-    monkeypatch.setattr(device, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(webgpu, "find_spec", lambda _: None)
+    webgpu._adapter.cache_clear()
     found = diagnose()
-    assert {*metadata("negengine").get_all("Provides-Extra")} - {"cpu", "gpu", "cuda"} <= {*found}
+    assert {*metadata("negengine").get_all("Provides-Extra")} - {"cpu", "gpu"} <= {*found}
     assert (found["export"].state, str(found["export"])) == (
         "missing",
         "torch, onnx missing: pip install 'negengine[export]'",
@@ -36,6 +38,7 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     assert found["device auto"].said == "cpu"
     assert found["cuda"].state == "missing"
     assert "CUDA" in found["cuda"].said
+    assert str(found["webgpu"]) == "the plugin for WebGPU is not installed: pip install 'negengine[webgpu]'"
     assert command("doctor").status == command("doctor", "docs", "cpu").status == 0
     done = command("doctor", "docs", "export", "--json")
     assert (done.status, json.loads(done.out)["export"]["state"]) == (1, "missing")
@@ -44,13 +47,15 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     )
     absent.clear()
     installed |= {"onnxruntime": "1.31.1", "polars": "1.0"}  # both builds of ONNX Runtime; a version that is too old
-    monkeypatch.setattr(device, "cuda_devices", lambda: 2)
-    monkeypatch.setattr(device, "missing_for_cuda", lambda: None)
-    monkeypatch.setattr(device, "cuda_memory", {0: 140 << 30, 1: None}.get)
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(cuda, "cuda_memory", {0: 140 << 30, 1: None}.get)
+    monkeypatch.setattr(cuda, "cuda_name", {0: "NVIDIA H200", 1: None}.get)
+    monkeypatch.setattr(cuda, "nvml", lambda _: None)
     found = diagnose()
     assert "uninstall both" in found["onnxruntime"].repair
     assert found["negengine"].said == "polars<3,>=1.34 missing"
-    assert found["cuda"].said == "cuda:0 with 140 GiB, cuda:1"
+    assert found["cuda"].said == "cuda:0 (NVIDIA H200, 140.0 GiB); cuda:1"
     assert (found["device auto"].said, found["export"].said) == ("cuda:0", "ready")
     assert command("doctor").status == 1
 

@@ -13,7 +13,7 @@ from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.experiments.probe.probe_stage import OwnStimuli
 from negengine.engine.experiments.vocabulary import Ranked
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage

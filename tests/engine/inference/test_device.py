@@ -8,30 +8,22 @@ from types import SimpleNamespace
 
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.inference import cuda
 from negengine.engine.inference import device as devices
-from negengine.engine.inference.cuda import rounded_up
-from negengine.engine.inference.device import (
-    CPU,
-    Device,
-    choose_devices,
-    cuda_bus_address,
-    cuda_devices,
-    cuda_memory,
-    cuda_name,
-    cuda_version,
-    threads_each,
-)
-from negengine.engine.inference.session import open_session
+from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.cuda import Cuda, cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
+from negengine.engine.inference.device import choose_devices, threads_each
+from negengine.engine.inference.gpu import rounded_up
 
 
 @pytest.fixture
 def two_gpus(monkeypatch):
-    monkeypatch.setattr(devices, "missing_for_cuda", lambda: None)
-    monkeypatch.setattr(devices, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: 2)
 
 
 def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):
-    monkeypatch.setattr(devices, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
     assert choose_devices("auto") == (CPU,)
     with pytest.raises(InputError, match=r"--device cuda:1: .*CUDA"):
         choose_devices("cuda:1")
@@ -41,17 +33,17 @@ def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):
 def test_devices_by_their_names():
     for words, found in {
         "cpu": [CPU],
-        "auto": [Device("cuda", 0)],
+        "auto": [Cuda(0)],
         "cpu,cpu": [CPU, CPU],
-        "cuda:1, cuda:0,cpu": [Device("cuda", 1), Device("cuda", 0), CPU],
+        "cuda:1, cuda:0,cpu": [Cuda(1), Cuda(0), CPU],
     }.items():
         assert choose_devices(words) == tuple(found)
     unknown = ["gpu", "cuda:", "cuda:x", "CPU", "", "cuda:-1", "cpu:0", "cpu,"]
     for words, reason in {
-        **dict.fromkeys(unknown, "give auto, cpu, cuda or cuda:"),
+        **dict.fromkeys(unknown, "give auto, cpu, cuda, cuda:INDEX, webgpu or webgpu:INDEX"),
         "cpu,auto": "auto stands for one device",
         "cuda,cpu,cuda:0": "cuda:0 is given 2 times",
-        "cuda:0,cuda:2": "--device cuda:2: no such device; the driver lists 2, up to cuda:1",
+        "cuda:0,cuda:2": "--device cuda:2: no such device; there are 2, up to cuda:1",
         "cpu," * 64 + "cpu": "65 devices; give at most 64",
     }.items():
         with pytest.raises(InputError, match=reason):
@@ -62,7 +54,7 @@ def test_several_cpus_share_the_cores_unless_the_user_says_how_many_threads(monk
     """Each used to take all of them."""
     monkeypatch.setattr(devices, "cpu_threads", lambda: 5)
     assert threads_each([CPU]) == (5,)
-    assert threads_each([CPU, Device("cuda"), CPU]) == (3, None, 2)
+    assert threads_each([CPU, Cuda(), CPU]) == (3, None, 2)
     assert threads_each([CPU] * 7) == (1,) * 7
     assert threads_each([CPU, CPU], 4) == (4, 4)
 
@@ -87,7 +79,7 @@ def driver_with(known):
 
 def test_devices_are_those_of_the_driver(monkeypatch):
     known = [(140 << 30, "0000:C1:00.0"), (80 << 30, "0000:01:00.0")]
-    monkeypatch.setattr(devices.ctypes, "CDLL", lambda _: driver_with(known))
+    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver_with(known))
     assert (cuda_devices(), cuda_version()) == (2, "13.1")
     assert [(cuda_memory(index), cuda_bus_address(index)) for index in (0, 1)] == known
     assert cuda_name(1) == "NVIDIA H200"
@@ -103,7 +95,7 @@ def test_without_a_driver_or_with_hidden_devices_there_are_none(known, monkeypat
             raise OSError("libcuda.so.1: cannot open shared object file")
         return driver_with(known)
 
-    monkeypatch.setattr(devices.ctypes, "CDLL", load)
+    monkeypatch.setattr(cuda.ctypes, "CDLL", load)
     assert cuda_devices() == 0
     assert [ask(0) for ask in (cuda_memory, cuda_bus_address, cuda_name)] == [None] * 3
     assert cuda_version() is None
@@ -121,7 +113,7 @@ def test_batches_on_cuda_have_15_sizes_up_to_1024_and_waste_at_most_a_third():
 def test_a_damaged_graph_is_one_line(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(InputError, match=r"^[^\n]*model\.onnx: ONNX Runtime cannot open it[^\n]*$"):
-        open_session(tmp_path / "model.onnx", CPU)
+        CPU.session(tmp_path / "model.onnx")
 
 
 def test_nothing_else_is_printed_where_weights_are_not_where_the_graph_says(tmp_path, mini, capfd):
@@ -134,5 +126,5 @@ def test_nothing_else_is_printed_where_weights_are_not_where_the_graph_says(tmp_
     next(entry for entry in first.external_data if entry.key == "offset").value = "-1"
     (tmp_path / "model.onnx").write_bytes(graph.SerializeToString())
     with pytest.raises(InputError, match=r"^[^\n\x1b]*model\.onnx: ONNX Runtime cannot open it[^\n\x1b]*$"):
-        open_session(tmp_path / "model.onnx", CPU)
+        CPU.session(tmp_path / "model.onnx")
     assert capfd.readouterr() == ("", "")

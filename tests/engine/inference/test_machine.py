@@ -3,19 +3,20 @@
 import numpy as np
 import pynvml
 import pytest
+from negengine.engine.inference import cuda
 from negengine.engine.inference import machine as own
-from negengine.engine.inference.device import CPU, Device
+from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.cuda import Cuda
 from negengine.engine.inference.machine import (
     EnergyMeter,
     cpu_information,
     energy_used,
     host_kind,
-    low_precision_speed,
     memory_gib,
     prefers_convolutions,
 )
 
-GPU = Device("cuda", 0)
+GPU = Cuda(0)
 
 
 def test_what_linux_tells_and_where_it_tells_nothing(tmp_path):
@@ -33,16 +34,15 @@ def test_the_hardware_of_a_gpu_is_what_its_libraries_tell(monkeypatch):
     def refuse():
         raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
 
-    monkeypatch.setattr(own, "cuda_name", lambda index: f"NVIDIA {index}")
-    monkeypatch.setattr(own, "cuda_memory", lambda index: 140 << 30 if index else None)
-    monkeypatch.setattr(own, "cuda_version", lambda: "13.0")
+    monkeypatch.setattr(cuda, "cuda_name", lambda index: f"NVIDIA {index}")
+    monkeypatch.setattr(cuda, "cuda_memory", lambda index: 140 << 30 if index else None)
+    monkeypatch.setattr(cuda, "cuda_version", lambda: "13.0")
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
     monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
-    hardware = own.hardware.__wrapped__
     known = {"hardware": "NVIDIA 1", "memory GiB": 140.0, "driver": "580.95.05", "CUDA": "13.0"}
-    assert hardware(Device("cuda", 1)) == known
+    assert Cuda(1).hardware() == known
     monkeypatch.setattr(pynvml, "nvmlInit", refuse)
-    assert hardware(GPU) == {"hardware": "NVIDIA 0", "CUDA": "13.0"}
+    assert GPU.hardware() == {"hardware": "NVIDIA 0", "CUDA": "13.0"}
 
 
 # The line of instruction sets in /proc/cpuinfo, what NumPy says → convolutions in place of products, int8 over fp32
@@ -66,8 +66,8 @@ def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(monkeypatch, 
     monkeypatch.setattr(own, "instruction_sets", own.instruction_sets.__wrapped__)
     monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": extensions} if extensions else {})
     assert prefers_convolutions() == convolutions
-    assert low_precision_speed(CPU) == speed
-    assert low_precision_speed(GPU) == 2.0
+    assert CPU.low_precision_speed() == speed
+    assert GPU.low_precision_speed() == 2.0
 
 
 # ---------------------------------------------------------------- energy
@@ -76,7 +76,7 @@ def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(monkeypatch, 
 @pytest.fixture
 def zone(tmp_path, monkeypatch):
     """Sets a counter of the processor, in microjoules, on a machine without a GPU."""
-    monkeypatch.setattr(own, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
 
     def write(name, what, microjoules, largest=262_143_328_850):
         (tmp_path / name).mkdir(exist_ok=True)
@@ -117,8 +117,8 @@ def test_a_counter_that_cannot_be_read_gives_nothing(zone, tmp_path):
 def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_path):
     """CUDA calls it 0, and NVML knows it by its address; of a second one the driver knows no address."""
     counter = iter([1_000, 4_000, 5_000, 6_000])
-    monkeypatch.setattr(own, "cuda_devices", lambda: 2)
-    monkeypatch.setattr(own, "cuda_bus_address", lambda index: None if index else "0000:C1:00.0")
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(cuda, "cuda_bus_address", lambda index: None if index else "0000:C1:00.0")
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByPciBusId", {"0000:C1:00.0": "handle"}.__getitem__)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: next(counter))
@@ -129,7 +129,7 @@ def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_p
         return joules
 
     assert used(GPU) == [3]
-    assert used(Device("cuda", 1)) == [None]
+    assert used(Cuda(1)) == [None]
 
     def refuse(_):
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)

@@ -6,9 +6,7 @@ import threading
 import numpy as np
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import cuda, tally
-from negengine.engine.inference import model as opened
-from negengine.engine.inference.device import Device
+from negengine.engine.inference import cpu, tally
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
 
@@ -72,22 +70,13 @@ def test_what_is_reduced_are_the_logits_of_each_batch_in_its_order(mini, engine)
 def test_the_graph_is_the_one_that_suits_the_processor(mini, engine, monkeypatch):
     decided = []
     for wide_vectors, graph in ((True, "model.cpu.onnx"), (False, "model.onnx")):
-        monkeypatch.setattr(opened, "prefers_convolutions", lambda found=wide_vectors: found)
+        monkeypatch.setattr(cpu, "prefers_convolutions", lambda found=wide_vectors: found)
         model = MaskedLM(mini)
         assert model.graph == mini.folder / graph
         decided.append(model.decide(*random_batch(50, 13)))
     assert (decided[0].top1 == decided[1].top1).all()
     np.testing.assert_allclose(decided[0].logits, decided[1].logits, atol=1e-4)
     assert MaskedLM(mini, graph=mini.low_precision("cpu")).graph == mini.folder / "model.int8.onnx"
-
-
-def test_on_cuda_only_the_half_graph_gets_the_fused_attention_of_fp16(mini, monkeypatch):
-    opened = {}
-    monkeypatch.setattr(cuda, "open_batches", lambda graph, *_, half: opened.update({graph.name: half}))
-    for graph in (None, mini.graph, mini.low_precision("cuda")):
-        MaskedLM(mini, Device("cuda"), graph=graph)
-        opened[str(graph and graph.name)] = opened.pop((graph or mini.graph).name)
-    assert opened == {"None": False, "model.onnx": False, "model.fp16.onnx": True}
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.cpu.onnx"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import precision as choosing
+from negengine.engine.inference import cpu
 from negengine.engine.inference.audit import (
     AIM,
     MOST,
@@ -19,7 +19,7 @@ from negengine.engine.inference.audit import (
     audit_summary,
     disagreement_bound,
 )
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.precision import (
     SHORT_RUN,
     Models,
@@ -133,13 +133,12 @@ def test_a_lazy_run_audits_enough_for_the_sentences_that_it_surely_has():
 
 
 def test_without_a_given_speed_the_kind_of_processor_counts(monkeypatch):
-    asked, models = [], pair()
+    models = pair()
     models.reference.device = CPU
     for speed, precision in ((2.2, "mixed"), (1.0, "fp32")):
-        monkeypatch.setattr(choosing, "low_precision_speed", lambda device, own=speed: asked.append(device) or own)
+        monkeypatch.setattr(cpu, "int8_speed", lambda own=speed: own)
         choice = choose_precisions(models, AUTO, [workload(30_000)], seed=7)["CpTp"]
         assert (choice["precision"], choice["speed_ratio"]) == (precision, speed)
-    assert asked == [CPU, CPU]
 
 
 # ---------------------------------------------------------------- opening

@@ -8,7 +8,7 @@ import threading
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs.executors import ThisProcess, opened, overlap
 from negengine.engine.runs.stage import Choices
 from small_stages import Squares

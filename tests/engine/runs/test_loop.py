@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, import_ahead, run_stage
 from negengine.engine.runs.merge import merge

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.inference.device import CPU, threads_each
+from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.device import threads_each
 from negengine.engine.runs import processes
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
@@ -111,7 +112,7 @@ RUN = """
 import sys
 sys.path[:0] = sys.argv[1:2]
 from pathlib import Path
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs import processes
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.limits import cpu_threads
 from negengine.engine.basics.versions import DECIDING, source_commit, versions
 from negengine.engine.inference import tally
-from negengine.engine.inference.device import CPU, cpu_threads
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs import session as own
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.merge import merge

@@ -6,7 +6,7 @@ from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution
 from negengine.engine.runs.progress import Reporter

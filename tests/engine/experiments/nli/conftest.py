@@ -9,7 +9,7 @@ from negengine.engine.experiments.nli.nli import NliRun
 from negengine.engine.experiments.nli.nli_judgements import Judgements
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY, map_head, read_sets
 from negengine.engine.inference.classifier import labels as label_names
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage

@@ -6,7 +6,7 @@ from fake_models import LEXICON, FakeScoring, FakeSelection
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.select import Settings
-from negengine.engine.inference.device import CPU
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter

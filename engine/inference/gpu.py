@@ -1,0 +1,89 @@
+"""Batches on a GPU, of any kind: few sizes, and as many tokens as its memory takes.
+
+The shaders of WebGPU are compiled for each new size, and ONNX Runtime keeps memory for each shape that it has seen. So
+batches are filled up to a few sizes. Token ids go up once a batch; what comes back are the outputs that are asked for.
+"""
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import onnxruntime as ort
+
+from ..basics.errors import RESUME, InputError, first_line
+from . import tally
+from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner, sentences_in
+from .session import Device
+
+_FEWEST_SENTENCES = 8
+_FEWEST_TOKENS = 16  # of a batch that is halved, as of `--batch-tokens`
+_OUT_OF_MEMORY = ("allocate", "out of memory", "exceeds the max buffer size")  # of ONNX Runtime, CUDA, WebGPU
+_LOST = ("lost", "removed", "hung", "wait for the operation", "map")  # of WebGPU; the same words of its drivers
+
+
+def rounded_up(n: int, full: int) -> int:
+    """The number of sentences that a batch of n is filled up to, at most a full batch.
+
+    It is 1 or 1½ times a power of two, and 8 or more: 15 sizes up to 1,024 sentences. So above 8 sentences at most a
+    third of the work is wasted.
+    """
+    n = max(n, _FEWEST_SENTENCES)
+    power = 1 << (n - 1).bit_length()
+    return min(full, power * 3 // 4 if n <= power * 3 // 4 else power)
+
+
+class Filled(Runner):
+    """Batches are filled up with their first sentence, and halved once they do not fit the device's memory."""
+
+    def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int, at_a_time: int) -> None:
+        super().__init__(session, at_a_time, str(device))
+        self._device, self._tokens, self._lock = device, batch_tokens, threading.Lock()
+
+    def _run(self, batch: Batch, advance: Advance) -> None:
+        found = self._run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
+        for own, array in zip(batch.outputs, found, strict=True):
+            own[:] = array
+        advance(len(batch))
+
+    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+        while True:
+            tokens, first = self._tokens, next(iter(feeds.values()))
+            # rows of hidden states, which have no length, come in pieces of a fixed size
+            full = sentences_in(tokens, first.shape[1]) if first.dtype == np.int32 else self._device.rows
+            try:
+                parts = [
+                    self._filled(outputs, {name: array[start : start + full] for name, array in feeds.items()}, full)
+                    for start in range(0, len(first), full)
+                ]
+            except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
+                self._with_less(tokens, full, error)
+            else:
+                return parts[0] if len(parts) == 1 else [np.concatenate(own) for own in zip(*parts, strict=True)]
+
+    def _filled(self, outputs: Sequence[str], feeds: Feeds, full: int) -> list[Array]:
+        binding, n = self._session.io_binding(), len(next(iter(feeds.values())))
+        missing = rounded_up(n, full) - n
+        for name, array in feeds.items():
+            binding.bind_cpu_input(name, np.concatenate([array, array[:1].repeat(missing, axis=0)]))
+        for name in outputs:
+            binding.bind_output(name)  # to the CPU; others stay where they are
+        self._session.run_with_iobinding(binding, self._options)
+        return [array[:n] for array in binding.copy_outputs_to_cpu()]
+
+    def _with_less(self, tokens: int, full: int, error: Exception) -> None:
+        """Halve the batches if they did not fit the memory; else raise the error, in one line if it can be told so."""
+        said = first_line(error)
+        if any(sign in str(error) for sign in _OUT_OF_MEMORY):
+            if full == 1 or tokens <= _FEWEST_TOKENS:
+                raise InputError(f"--device {self._device}: one sentence does not fit its memory: {said}")
+            with self._lock:
+                if tokens == self._tokens:  # else another thread was faster
+                    self._tokens //= 2
+                    tally.say(
+                        f"{self._device}: batches of {tokens} tokens do not fit its memory, so it goes on with "
+                        f"{self._tokens}; --batch-tokens {self._tokens} begins with them"
+                    )
+            return
+        if any(sign in str(error).lower() for sign in _LOST):
+            raise InputError(f"--device {self._device}: the device was lost ({said}); {RESUME}") from error
+        raise error

@@ -1,0 +1,189 @@
+"""WebGPU devices: the GPU of most laptops, through Metal, D3D12 or Vulkan.
+
+ONNX Runtime reaches them by a plugin, which chooses the GPU itself: the fastest one, before version 0.5. It can list a
+GPU that has no driver, and it opens a graph in fp16 where there is no fp16. So a graph of one addition is run first.
+With ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 it also uses a Vulkan driver without a GPU; that is for tests.
+
+Fast mathematics of shaders rounds otherwise than the CPU. So the reference model runs on the CPU, and the graph on the
+device is a low-precision model, whether it computes in fp16 or in fp32.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import onnxruntime as ort
+
+from ..basics.errors import InputError, first_line
+from . import tally
+from .batches import Array, Feeds, Runner
+from .cpu import CPU
+from .exported import ON_WEBGPU, REFERENCE, ExportedModel, graph_precision
+from .gpu import Filled
+from .session import Device, opened, refuse_elsewhere
+
+_CHOOSES_FROM = (0, 5)  # the first version of the plugin that takes the number of a GPU
+# y = x + x with one number each, as ONNX; the types of x and y are at the two places of %c
+_ADDITION = (
+    b'\x08\x08:5\n\x0e\n\x01x\n\x01x\x12\x01y"\x03Add\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08%c\x12\x04\n\x02\x08\x01'
+    b"b\x0f\n\x01y\x12\n\n\x08\x08%c\x12\x04\n\x02\x08\x01B\x04\n\x00\x10\x11"
+)
+_TYPES = {np.float32: 1, np.float16: 10}  # NumPy's → ONNX's
+
+
+class WebGpu(Device):
+    """A GPU that the plugin of ONNX Runtime reaches."""
+
+    kind: ClassVar[str] = "webgpu"
+    batch_tokens: ClassVar[int] = 4096  # a laptop's GPU shares the memory of the processor
+    rows: ClassVar[int] = 512
+
+    @classmethod
+    def missing(cls) -> str | None:
+        found = _adapter(0)
+        return found if isinstance(found, str) else None
+
+    @classmethod
+    def count(cls) -> int:
+        return len(_devices()) if _version() >= _CHOOSES_FROM else 1
+
+    @property
+    def is_software(self) -> bool:
+        return self._adapter.is_software
+
+    def hardware(self) -> dict[str, Any]:
+        return {"hardware": self._adapter.name}
+
+    @property
+    def reference(self) -> Device:
+        return CPU
+
+    def low_precision(self, exported: ExportedModel) -> Path | None:
+        if self._adapter.has_fp16 and (half := exported.low_precision("cuda")):
+            return half
+        tally.say(f"{self}: {'the export' if self._adapter.has_fp16 else 'the device'} has no fp16, so it takes fp32")
+        return exported.graph
+
+    def precision(self, graph: Path) -> str:
+        own = graph_precision(graph)
+        return ON_WEBGPU if own == REFERENCE else own
+
+    def session(self, graph: Path) -> ort.InferenceSession:
+        if graph_precision(graph) != REFERENCE and not self._adapter.has_fp16:
+            raise InputError(f"{graph}: {self} ({self._adapter.name}) does not compute in fp16: use the graph in fp32")
+        session = opened(graph, _options(self.index))
+        refuse_elsewhere(session, graph, "WebGPU")
+        return session
+
+    def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002
+        return _Shaders(self.session(graph), self, batch_tokens, 1)  # one queue: more threads would wait for it
+
+    @property
+    def _adapter(self) -> "_Adapter":
+        found = _adapter(self.index)
+        if isinstance(found, str):
+            raise InputError(f"--device {self}: {found}")
+        return found
+
+
+class _Shaders(Filled):
+    """A session whose first batch compiles shaders."""
+
+    _is_compiled = False
+
+    def _filled(self, outputs: Any, feeds: Feeds, full: int) -> list[Array]:
+        if not self._is_compiled:
+            tally.say(f"{self._device}: compiling shaders, which can take a minute; later batches are faster")
+            self._is_compiled = True
+        return super()._filled(outputs, feeds, full)
+
+
+@dataclass(frozen=True)
+class _Adapter:
+    """What is known of a GPU."""
+
+    name: str
+    is_software: bool
+    has_fp16: bool
+
+
+@cache
+def _adapter(index: int) -> _Adapter | str:
+    """A GPU that computes; else what is missing, in one clause."""
+    if find_spec("onnxruntime_ep_webgpu") is None:
+        return "the plugin for WebGPU is not installed: pip install 'negengine[webgpu]'"
+    with _quiet():
+        try:
+            device = next(iter(_devices()), None)
+        except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
+            return f"ONNX Runtime does not load the plugin for WebGPU ({first_line(error)}): install both anew"
+        if device is None:
+            return "no GPU on this machine: use --device cpu"
+        try:
+            _add(index, np.float32)
+        except Exception as error:  # noqa: BLE001
+            said = re.search(r"Failed to get a WebGPU (?:adapter|device)[^\n]*", str(error))
+            return (
+                f"no driver that WebGPU can use ({said[0] if said else first_line(error)}): install the newest driver "
+                "of the GPU (on Linux for Vulkan), or use --device cpu"
+            )
+        has_fp16 = False
+        with suppress(Exception):
+            _add(index, np.float16)
+            has_fp16 = True
+    is_software = device.device.type == ort.OrtHardwareDeviceType.CPU
+    name = device.device.metadata.get("Description") or f"GPU of {device.device.vendor or 'an unknown maker'}"
+    return _Adapter("software" if is_software else name, is_software, has_fp16)
+
+
+def _add(index: int, kind: type[np.floating[Any]]) -> None:
+    """Run an addition on the device, in numbers of this type; raises an exception of ONNX Runtime where it cannot."""
+    options = _options(index)
+    options.log_severity_level = 4
+    graph = _ADDITION % (_TYPES[kind], _TYPES[kind])
+    session = ort.InferenceSession(graph, options, enable_fallback=0)
+    session.disable_fallback()
+    session.run(None, {"x": np.ones(1, kind)})
+
+
+def _options(index: int) -> ort.SessionOptions:
+    options, devices = ort.SessionOptions(), _devices()
+    number = {"adapterIndex": str(index)} if index else {}
+    options.add_provider_for_devices([devices[min(index, len(devices) - 1)]], number)
+    return options
+
+
+@cache
+def _devices() -> list[Any]:
+    """What the plugin lists, once it is registered."""
+    import onnxruntime_ep_webgpu as plugin  # noqa: PLC0415 - an extra
+
+    ort.register_execution_provider_library("webgpu", plugin.get_library_path())
+    return [own for own in ort.get_ep_devices() if own.ep_name == plugin.get_ep_name()]
+
+
+def _version() -> tuple[int, ...]:
+    """The first two numbers of the plugin's version."""
+    return tuple(int(own) for own in re.findall(r"[0-9]+", _devices()[0].ep_metadata.get("version", "0.0"))[:2])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep from stderr what the plugin writes there where there is no driver; the message has it, in one line."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
