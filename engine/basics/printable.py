@@ -5,6 +5,7 @@ or reverse the reading order.
 """
 
 import re
+from collections.abc import Sequence
 
 # C0 and C1 control characters and DEL; line and paragraph separators; marks that reverse the reading order; lone
 # surrogates, which stand for bytes of a file name that are not UTF-8 and which no encoding can write.
@@ -30,6 +31,12 @@ def json_safe(document: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return _SHORT.get(match[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def some(words: Sequence[str], most: int = 5) -> str:
+    """The first words, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return f"{', '.join(words[:most])}{more}"
 
 
 def counted(n: float, one: str, several: str = "") -> str:

@@ -27,6 +27,7 @@ class Stdout(io.TextIOBase):
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream  # None if stdout was closed before the program began
+        self.has_written = False
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # io's own is an annotation only
@@ -57,6 +58,7 @@ class Stdout(io.TextIOBase):
             return 0
         if self._stream is None:
             raise InputError("cannot write the results: stdout is closed; send them to a terminal or a file")
+        self.has_written = True
         try:
             self._stream.write(text.encode(self.encoding, self.errors).decode(self.encoding))
             self._stream.flush()
@@ -114,6 +116,13 @@ def document(value: Any) -> None:
     _stdout().write(json_safe(json.dumps(value, ensure_ascii=plain, indent=2)) + "\n")
 
 
+def error_document(said: str) -> None:
+    """The error alone as a JSON document, if nothing was printed before, and stdout can be written."""
+    if not _stdout().has_written:
+        with suppress(InputError):
+            document({"error": said})
+
+
 def open_standard_streams() -> None:
     """Prepare the standard streams: an empty file for each that is missing, and `Stdout` for what libraries print.
 
@@ -127,6 +136,7 @@ def open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
             os.set_inheritable(descriptor, True)
     sys.stdout = cast("Any", _stdout())
+    _stdout().has_written = False
 
 
 def _stdout() -> Stdout:

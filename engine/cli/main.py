@@ -11,7 +11,7 @@ import typer
 
 from ..basics.errors import OF_THE_MACHINE, InputError, shortened
 from ..library.registry import experiment, experiments, load, summary
-from .console import open_standard_streams, say, show
+from .console import error_document, open_standard_streams, say, show
 from .program import Commands, CommandsByName, Program, as_command, with_subcommands
 from .run_command import resuming_command
 
@@ -79,22 +79,25 @@ app = Program(
 def run() -> int:
     """Run the command of this process's arguments; returns the exit status."""
     open_standard_streams()
+    said = ""
     try:
         return app(standalone_mode=False, prog_name="negengine") or 0  # Typer turns an interrupt into status 130
     except InputError as error:
-        say(f"negengine: {error}")
+        said = str(error)
     except typer.TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # Typer does not export it
             show(error.format_message())
             return 0
         context = getattr(error, "ctx", None)
         where = f"{context.command_path if context else 'negengine'} --help"
-        say(f"negengine: {shortened(_message(error))} (see `{where}`)")
+        said = f"{shortened(_message(error))} (see `{where}`)"
     except OSError as error:
         if error.errno not in OF_THE_MACHINE:
             raise
-        said = f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed"
-        say(f"negengine: {shortened(said)}")
+        said = shortened(f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed")
+    say(f"negengine: {said}")
+    if "--json" in sys.argv:
+        error_document(said)
     return 2
 
 

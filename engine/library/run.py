@@ -137,8 +137,9 @@ class Run(Shown):
 
     def closing(self) -> str:
         """The result files, and the next command."""
-        files = " and ".join(filter(None, [", ".join([*self.record.files][:-1]), *[*self.record.files][-1:]]))
-        return f"{self.folder}: {files} are written; next, `{self.next_command} {shlex.quote(str(self.folder))}`"
+        *others, last = self.record.files
+        files = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+        return f"{self.folder}: {files} written; next, `{self.next_command} {shlex.quote(str(self.folder))}`"
 
     def sentence_rows(self) -> pl.LazyFrame:
         """What `sentences` collects: rows that can be filtered and written before any text is built.

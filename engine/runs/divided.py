@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..basics.errors import InputError
-from ..basics.printable import counted
+from ..basics.printable import counted, some
 from ..basics.reading import exists, is_folder, paths_in
 from .lock import holder
 from .part import PartFiles
@@ -28,7 +28,6 @@ from .session import INTERRUPTED, Session
 from .shard import Shard
 
 _NAME = re.compile(r"(.+)-([0-9]{1,9})-of-([0-9]{1,9})", re.DOTALL)
-_MOST_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,7 @@ def _only(path: Path, found: Sequence[Division]) -> list[Path]:
     if len(found) == 1:
         return list(found[0].folders.values())
     patterns = [f"{own.whole}-*-of-{own.count}" for own in found]
-    more = f" and {len(patterns) - _MOST_TOLD} more" if len(patterns) > _MOST_TOLD else ""
-    raise InputError(f"{path}: there are shards of several runs: give one of {', '.join(patterns[:_MOST_TOLD])}{more}")
+    raise InputError(f"{path}: there are shards of several runs: give one of {some(patterns)}")
 
 
 class State(StrEnum):

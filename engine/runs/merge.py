@@ -151,7 +151,7 @@ def _refuse_incomplete(found: Sequence[_ShardFolder]) -> None:
             raise InputError(f"shard {shard.shard} is given twice: {seen[shard.shard.index]} and {shard.folder}")
         seen[shard.shard.index] = shard.folder
     if missing := [str(Shard(index, count)) for index in range(1, count + 1) if index not in seen]:
-        raise InputError(f"shard {', '.join(missing)} is missing; merge needs all {count}")
+        raise InputError(f"merge needs all {count} shards; missing: {', '.join(missing)}")
     for shard in found:
         if undone := shard.undone:
             raise InputError(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
 
+from ..basics.printable import some
 from ..basics.reading import paths_in
 from .agreement import Elision, VerbEndings, before
 from .pattern import MASK, PROFESSION, PRONOUN, SLOT, VERB, WORD_SLOTS, Pattern, Role
@@ -18,7 +19,6 @@ from .pattern_files import Language
 from .text_lines import read_entries
 
 _TWO_WORDS = re.compile(r"(?<![\w'’])(\w+) (?=(\w+))")
-_MOST_NAMED = 5
 
 
 class Kind(StrEnum):
@@ -135,16 +135,16 @@ class Rules:
             fitting, others = ([word for word in words if (word in following) is own] for own in (True, False))
             if last == form.lower() and form.endswith(_APOSTROPHES) and others:
                 if slot == MASK:
-                    verbs = f"{len(others)} of {len(words)} verbs cannot: {_some(others)}"
+                    verbs = f"{len(others)} of {len(words)} verbs cannot: {some(others)}"
                     yield _note(where, f"{form!r} stands before the mask: {verbs}")
                 else:
-                    said = f"{form!r} before {{{slot}}} does not suit {_some(others)}; write '{rule.word} {{{slot}}}'"
+                    said = f"{form!r} before {{{slot}}} does not suit {some(others)}; write '{rule.word} {{{slot}}}'"
                     yield _problem(where, said)
             if slot == MASK and re.search(rf"(?i)(?<!\w){re.escape(rule.word)} \Z", piece) and fitting:
                 yield _note(
                     where,
                     f"{rule.word!r} stands before the mask, and is {form!r} before {len(fitting)} of {len(words)} "
-                    f"verbs, which a model cannot answer well: {_some(fitting)}",
+                    f"verbs, which a model cannot answer well: {some(fitting)}",
                 )
 
     def _fillers(self, slot: str) -> Sequence[str]:
@@ -164,7 +164,7 @@ class Rules:
             if both := [word for word in words if word in verbs]:
                 yield _problem(
                     self._of_slot(slot),
-                    f"{_some(both)} of {{{slot}}} are verbs of {self.language.file.verbs}, too: a sentence can have "
+                    f"{some(both)} of {{{slot}}} are verbs of {self.language.file.verbs}, too: a sentence can have "
                     "one twice; remove them from one of the two",
                 )
 
@@ -254,8 +254,3 @@ def _not_elided(text: str, rules: Sequence[Elision]) -> Iterator[str]:
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(map(repr, words))
-
-
-def _some(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
-    return f"{', '.join(words[:_MOST_NAMED])}{more}"

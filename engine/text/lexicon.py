@@ -7,7 +7,7 @@ words of any language: articles, pronouns, genders and rules of agreement are re
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -91,7 +91,7 @@ class Lexicon:
 def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon:
     """Read a lexicon folder, or the bundled English lexicon; `docs/languages.md` says which files it may hold.
 
-    Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken.
+    Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken, with its rules for articles.
 
     Raises:
         InputError: A file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file only),
@@ -110,6 +110,9 @@ def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon
         professions = next(iter(professions.values()))
     if (pairs := sum(map(len, names.values())) * len(professions)) > _MOST_PAIRS:
         raise InputError(f"{folder}: {pairs:,} [NAME, PROF] pairs; give lists that make at most {_MOST_PAIRS:,}")
+    agreement = read_agreement(folder, tuple(labels))
+    if not agreement.articles and not exists(folder / "articles.txt"):
+        agreement = replace(agreement, articles=read_agreement(BUNDLED_LEXICON, tuple(labels)).articles)
     return Lexicon(
         names=tuple(entry.text for entries in names.values() for entry in entries),
         genders=tuple(gender for gender, entries in names.items() for _ in entries),
@@ -120,7 +123,7 @@ def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon
         lists=lists,
         at_mask={verb: accepted for verb, accepted in verb_forms.items() if accepted != (verb,)},
         labels=labels,
-        agreement=read_agreement(folder, tuple(labels)),
+        agreement=agreement,
     )
 
 

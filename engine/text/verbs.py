@@ -41,7 +41,10 @@ def mask_fillers(
     index = np.flatnonzero(found[:, 0] != NOT_ONE_TOKEN)
     if not len(index):
         masked = before + tokenizer.mask_token + after
-        raise InputError(f"none of {len(verbs)} verbs is one token ({convention}) in place of the mask in {masked!r}")
+        raise InputError(
+            f"none of {len(verbs)} verbs is one token ({convention}) in place of the mask in {masked!r}: give a model "
+            "that knows the language of the words"
+        )
     usable = found[index]
     return index, usable[:, 0] if (usable == usable[:, :1]).all() else usable
 

@@ -3,7 +3,7 @@
 Nothing is run and nothing is written: of a model only the tokenizer is read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,12 @@ import polars as pl
 
 from ...basics.choices import Coreference
 from ...basics.errors import InputError, check_number
-from ...basics.printable import counted
+from ...basics.printable import counted, some
 from ...inference.exported import ExportedModel, load_exported
 from ...library.shown import Shown
 from ...text.agreement_check import Finding, Kind, Rules, differences
 from ...text.composition import composer
 from ...text.keys import checked_seed
-from ...text.lexicon import FORMS_SEPARATOR
 from ...text.pattern import PROFESSION, VERB, WORD_SLOTS, Pattern
 from ...text.pattern_files import Language, load_language
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
@@ -57,7 +56,7 @@ class Tokens:
 
     def notes(self) -> list[str]:
         lost = {"verbs that drop out": self.dropped, "further forms that drop out": self.dropped_forms}
-        return [*self.composed, *(f"{what}: {_some(words)}" for what, words in lost.items() if words)]
+        return [*self.composed, *(f"{what}: {some(words, _MOST_SHOWN)}" for what, words in lost.items() if words)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +218,8 @@ def _tokens(
     for pattern in patterns.all:
         where, usable = rules.of_pattern(pattern), _one_token(tokenizer, pattern, words, main)
         if lost := [form for form in first if form not in usable]:
-            problem(where, f"{pattern.name}: {_some(lost)} are one token in {patterns.selecting.name}, but not here")
+            here = some(lost, _MOST_SHOWN)
+            problem(where, f"{pattern.name}: {here} are one token in {patterns.selecting.name}, but not here")
         made = composer(tokenizer, pattern, words, seed)
         lines.append(composed(pattern.name, made))
         longest = max(longest, own := made.longest())
@@ -228,7 +228,7 @@ def _tokens(
             problem(where, f"{told} {exported.max_length}")
     for slot in dict.fromkeys((*WORD_SLOTS, *patterns.slots)):
         if unknown := tokenizer.unknown(list(words[slot])):
-            said = f"words of {{{slot}}} with letters that the model does not know: {_some(unknown)}"
+            said = f"words of {{{slot}}} with letters that the model does not know: {some(unknown, _MOST_SHOWN)}"
             found.append(Finding(Kind.NOTE, str(language.folder), said))
     further = [form for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
     one = _one_token(tokenizer, patterns.selecting, words, further)
@@ -253,8 +253,3 @@ def _one_token(
     spelled = [pattern.mask.spell(form) for form in forms]
     tokens = tokenizer.word_tokens([(before, after)] * len(forms), spelled)
     return dict.fromkeys(form for form, token in zip(forms, tokens, strict=True) if token != NOT_ONE_TOKEN)
-
-
-def _some(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _MOST_SHOWN:,} more" if len(words) > _MOST_SHOWN else ""
-    return f"{FORMS_SEPARATOR.join(words[:_MOST_SHOWN])}{more}"

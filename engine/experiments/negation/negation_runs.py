@@ -169,7 +169,7 @@ class ScoresRun(Run):
             top1_logprob (natural logarithms), precision (fp32, int8 or fp16: which graph gave the row's numbers;
             `repeated` is exact in each).
         rates: The content of rates.parquet; see `negengine.engine.experiments.negation.rates.rates`.
-        selection: The selection that was scored.
+        selection: The selection that was scored, with its triplets.
         several: The triplets of verbs of several tokens; None without `--verbs whole-words`.
         several_items: Their scores, with a column tokens; see `answers.answer_columns`.
         token_rates: Their rates: of all of them, and by number of tokens.
@@ -191,6 +191,10 @@ class ScoresRun(Run):
     @cached_property
     def selection(self) -> SelectionRun:
         return read_selected(self.folder)
+
+    @property
+    def triplets(self) -> pl.DataFrame:
+        return self.selection.triplets
 
     @property
     def several(self) -> pl.DataFrame | None:

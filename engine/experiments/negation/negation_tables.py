@@ -13,6 +13,7 @@ import polars as pl
 
 from ...basics.choices import Coreference
 from ...basics.errors import InputError
+from ...basics.printable import counted
 from ...inference.audit import audit_sentences
 from ...library.run import Contrast
 from ...runs.record import differences
@@ -219,7 +220,7 @@ def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mappi
 def _rates_notes(frame: pl.DataFrame) -> list[str]:
     """What the rates count, how far triplets depend on each other, and what the run can find."""
     n, pairs, verbs = frame.filter(pl.col("n") == pl.col("n").max()).select("n", "pairs", "verbs").row(0)
-    notes = [f"rate: repetition rate of {n:,} triplets ({pairs:,} pairs, {verbs:,} verbs)"]
+    notes = [f"rate: repetition rate of {counted(n, 'triplet')} ({counted(pairs, 'pair')}, {counted(verbs, 'verb')})"]
     effects = [_range(frame[name]) for name in ("design_effect", "design_effect_two_way")]
     if all(effects):
         notes.append(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ...basics.choices import Coreference, VerbConvention
 from ...basics.errors import InputError
 from ...basics.option import check_options
-from ...basics.printable import counted
+from ...basics.printable import counted, some
 from ...inference.audit import audit_summary
 from ...inference.batches import finished
 from ...inference.exported import ExportedModel, refuse_too_long
@@ -247,6 +247,17 @@ class Selection(DecidingStage[Sentences]):
     def composer(self) -> Composer:
         words = _words(self.lexicon, self.fillers)
         return composer(self.exported.tokenizer, self.patterns.selecting, words, self.settings.seed)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """The verbs that drop out, as they are not one token for the model."""
+        taken = {int(number) for kind in self.verbs for number in kind.index}
+        dropped = [repr(verb) for number, verb in enumerate(self.lexicon.verbs) if number not in taken]
+        if not dropped:
+            return ()
+        of = f"{counted(len(dropped), 'verb')} of {len(self.lexicon.verbs):,}"
+        also = "" if len(self.verbs) > 1 else "; --verbs whole-words takes verbs of several tokens"
+        return (f"select: {of} cannot be asked for as one token, so they drop out: {some(dropped)}{also}",)
 
     def check(self, say: Callable[[str], None]) -> None:
         pattern = self.patterns.selecting.name

@@ -320,9 +320,9 @@ def _check(
 ) -> None:
     for key, value in given.items():
         if key not in fields:
-            near = did_you_mean(key, fields)
-            listed = ", ".join(fields) or "none"
-            raise InputError(f"{where(key)}: {what} has no setting {key!r}; {near}Its settings are {listed}")
+            near, listed = did_you_mean(key, fields), ", ".join(fields) or "none"
+            its = f"{near}Its" if near else "its"
+            raise InputError(f"{where(key)}: {what} has no setting {key!r}; {its} settings are {listed}")
         if wrong := _fault(fields[key], value):
             raise InputError(f"{where(key)}: {key} is {wrong}")
     for key, field in fields.items():

@@ -26,8 +26,6 @@ _SCHEMA = {
     "near_ties": pl.Int64,
     "bound": pl.Float64,
 }
-MOST_NAMED = 3
-"""How many names a message gives, of files, rows or items."""
 
 
 class Outcome(StrEnum):
@@ -145,12 +143,6 @@ class Verification(Shown):
             check, more = self.damage[0], len(self.damage) - 1
             also = f" (and {more} more, see above)" if more else ""
             raise InputError(f"{self.folder}: {check.of}: {check.what}: {check.detail}{also}; {check.repair}")
-
-
-def named(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    shown = ", ".join(names[:MOST_NAMED])
-    return f"{shown} and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else shown
 
 
 def one_line(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...basics.choices import LANGUAGE_MODELS, Task
 from ...basics.errors import InputError
 from ...basics.limits import cpu_threads
-from ...basics.printable import counted
+from ...basics.printable import counted, some
 from ...basics.reading import file_sha256
 from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
@@ -31,7 +31,7 @@ from ...text.lexicon import load_lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from ...text.pattern_files import load_patterns
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer, load_tokenizer
-from .checks import Check, Verification, named
+from .checks import Check, Verification
 from .reference import ExportedReference, each, torch_reference
 
 _PAIR_LENGTH = 128
@@ -96,7 +96,7 @@ def _manifest(exported: ExportedModel) -> Iterator[Check]:
         wrong.append(f"vocab_size is {exported.vocab_size:,}, but a token has the id {largest:,}")
     if masked and tokenizer.token_to_id(exported.mask_token) is None:
         wrong.append(f"mask_token is {exported.mask_token!r}, which the tokenizer does not have")
-    yield _concluded(exported, Check(MANIFEST, "agrees with tokenizer.json", 2, "fields"), named(wrong))
+    yield _concluded(exported, Check(MANIFEST, "agrees with tokenizer.json", 2, "fields"), some(wrong))
     path = exported.folder / "config.json"
     try:
         config = json.loads(path.read_bytes())
@@ -109,7 +109,7 @@ def _manifest(exported: ExportedModel) -> Iterator[Check]:
     wrong = [
         f"{name} is {found!r}, config.json says {right!r}" for name, (found, right) in facts.items() if found != right
     ]
-    yield _concluded(exported, Check(MANIFEST, "agrees with config.json", len(facts), "fields"), named(wrong))
+    yield _concluded(exported, Check(MANIFEST, "agrees with config.json", len(facts), "fields"), some(wrong))
 
 
 def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:

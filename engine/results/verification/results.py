@@ -17,7 +17,7 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.frames import scan_frame
-from ...basics.printable import counted
+from ...basics.printable import counted, some
 from ...basics.reading import file_sha256
 from ...library.registry import run_class, stages
 from ...library.run import Run
@@ -27,7 +27,7 @@ from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord,
 from ...runs.results import command_here, put_together, result_sha256, unlike
 from ...runs.shard import Shard
 from ...runs.stage import FinishedParts, Result, Stage
-from .checks import Check, Outcome, named, one_line
+from .checks import Check, Outcome, one_line
 
 _AS_WRITTEN = "final files are as they were written"
 _PARTS_WHOLE = "parts are as they were written"
@@ -163,7 +163,7 @@ def _final_files(stored: StoredStage) -> Check | None:
     if stored.unlike:
         missing = [name for name in stored.unlike if not (stored.folder / name).is_file()]
         changed = [name for name in stored.unlike if name not in missing]
-        said = [f"{named(missing)} missing"] * bool(missing) + [f"{named(changed)} changed"] * bool(changed)
+        said = [f"{some(missing)} missing"] * bool(missing) + [f"{some(changed)} changed"] * bool(changed)
         return check.damaged(", ".join(said), stored.resume)
     return check
 
@@ -175,7 +175,7 @@ def _parts(stored: StoredStage) -> Check:
     is_needed = not stored.is_whole
     if parts.damaged:
         numbers = [stored.part(number).rows.name for number in parts.damaged]
-        return check.damaged(f"{named(numbers)} damaged", stored.resume if is_needed else stored.publish_again)
+        return check.damaged(f"{some(numbers)} damaged", stored.resume if is_needed else stored.publish_again)
     if missing and stored.record.finished and is_needed:
         return check.damaged(f"{missing:,} of {parts.expected:,} are missing", stored.resume)
     if missing and stored.record.finished:
@@ -193,7 +193,7 @@ def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
     check = replace(check, n=int(together.counts.get("rows", 0)), unit="rows")
     if together.counts != stored.record.counts:
         keys = [key for key in together.counts if together.counts[key] != stored.record.counts.get(key)]
-        detail = f"{stored.marker.name} has other counts than the parts ({named(keys) or 'more counts'})"
+        detail = f"{stored.marker.name} has other counts than the parts ({some(keys) or 'more counts'})"
         return check.damaged(detail, stored.publish_again)
     return _published(check, stored, stage, together)
 
@@ -209,7 +209,7 @@ def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
         rows = stage.rows_of({own: scan_frame(stored.folder / own) for own in names})
         n = int(rows.select(pl.len()).collect().item())
     except _UNREADABLE as error:
-        detail = f"{named(names)} cannot be read ({one_line(error)})"
+        detail = f"{some(names)} cannot be read ({one_line(error)})"
         return check.damaged(detail, stored.publish_again)
     parts = FinishedParts(stored.folder, rows, stored.record.counts, stored.record.metadata)
     return _published(replace(check, n=n, unit="rows"), stored, stage, parts)
@@ -221,7 +221,7 @@ def _published(check: Check, stored: StoredStage, stage: type[Stage[Any, Any]], 
     except Exception as error:  # noqa: BLE001 - rows that are wrong can make any error
         return check.damaged(f"the tables cannot be made ({one_line(error)})", stored.publish_again)
     if set(files) != set(stored.record.files):
-        detail = f"{stored.marker.name} lists {named(sorted(stored.record.files))}; {named(sorted(files))} are right"
+        detail = f"{stored.marker.name} lists {some(sorted(stored.record.files))}; {some(sorted(files))} are right"
         return check.damaged(detail, stored.publish_again)
     for name, content in files.items():
         if said := difference(stored.folder / name, content):

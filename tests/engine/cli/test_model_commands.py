@@ -127,3 +127,13 @@ def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_o
     done = command("patterns", "check", "own.toml")
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("negengine: own.toml:8: unknown slot 'PRO'")
+
+
+def test_a_program_that_asks_for_json_gets_one_document_also_of_an_error(command, tmp_path):
+    for words in (("verify", "nothing"), ("select", "mini", "--pears", "3")):
+        done = command(*words, "--json")
+        assert (done.status, done.said) == (2, f"negengine: {json.loads(done.out)['error']}")
+        assert command(*words).out == ""
+    (tmp_path / "own.toml").write_text(BROKEN)  # the findings are printed before the error
+    done = command("patterns", "check", "own.toml", "--json")
+    assert (done.status, "findings" in json.loads(done.out)) == (2, True)

@@ -50,7 +50,7 @@ def test_an_engineer_runs_an_array_adds_the_missing_task_merges_verifies_and_sco
     assert [one["state"] for one in json.loads(half.out)["shards"]] == ["missing", "finished"]
     told = command("merge", "--status", "runs/mini")
     assert "--shard 1/2 --output runs/mini-1-of-2" in told.out
-    assert command("merge", "runs/mini").said == "negengine: shard 1/2 is missing; merge needs all 2"
+    assert command("merge", "runs/mini").said == "negengine: merge needs all 2 shards; missing: 1/2"
 
     assert task(array(0, 2), *select).status == 0
     whole = command("merge", "--status", "runs")

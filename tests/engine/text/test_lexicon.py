@@ -1,9 +1,11 @@
 """Lexicons: what is read, what their digest is of, and errors with file, line and value."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.text.agreement import Agreement
 from negengine.engine.text.lexicon import load_lexicon
 
 
@@ -38,6 +40,12 @@ def test_a_lexicon_is_its_entries_in_the_order_of_their_files(folder):
         assert load_lexicon(folder) == before
     write(folder, {"professions.txt": "a C# developer\n"})
     assert load_lexicon(folder).professions == ("a C# developer",)
+
+
+def test_without_articles_of_its_own_a_lexicon_has_the_english_rules_for_them(folder):
+    assert load_lexicon(folder).agreement == replace(Agreement(), articles=load_lexicon().agreement.articles)
+    write(folder, {"articles.txt": "a\nan\n"})
+    assert load_lexicon(folder).agreement == Agreement()
 
 
 SAME = [

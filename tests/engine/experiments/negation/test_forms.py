@@ -32,7 +32,7 @@ def scores(mini, folder, tmp_path_factory):
 
 
 def test_any_accepted_form_as_the_first_choice_is_a_repetition_but_not_the_form_in_the_context(scores):
-    triplets = scores.selection.triplets.select("triplet", "verb", "verb_at_mask")
+    triplets = scores.triplets.select("triplet", "verb", "verb_at_mask")
     forms = dict(triplets.select("verb", "verb_at_mask").iter_rows())
     assert forms == {verb: VERBS.get(verb, verb) for verb in forms}
     assert {"cook", "agree"} <= set(forms)

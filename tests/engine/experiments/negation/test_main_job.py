@@ -4,6 +4,7 @@ Verbs of one and of several tokens go the same way, so most runs have both.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -234,6 +235,19 @@ def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_pat
     monkeypatch.setitem(selected.record.metadata, "model folder", str(tmp_path / "gone"))
     with pytest.raises(InputError, match="give --model"):
         selected.exported()
+
+
+def test_verbs_that_drop_out_are_named(mini):
+    lexicon = replace(LEXICON, verbs=(*LEXICON.verbs[:1], "to dance", "oversleep"))
+    plan = Selection.plan(mini, lexicon, load_patterns())
+    (note,) = plan.notes
+    assert note == (
+        "select: 2 verbs of 3 cannot be asked for as one token, so they drop out: 'to dance', 'oversleep'; "
+        "--verbs whole-words takes verbs of several tokens"
+    )
+    assert Selection.plan(mini, replace(lexicon, verbs=lexicon.verbs[:1]), load_patterns()).notes == ()
+    whole = Settings(verbs=VerbConvention.WHOLE_WORDS)
+    assert Selection.plan(mini, lexicon, load_patterns(), whole).notes == ()
 
 
 def test_a_pattern_longer_than_the_model_takes_is_refused_before_a_model_is_opened(mini, tmp_path):
