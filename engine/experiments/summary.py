@@ -21,16 +21,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..basics.printable import counted
 from ..statistics.clusters import (
     ClusteredMean,
     bounded_interval,
     cluster_sums,
     clustered_mean,
+    crossed_mean,
     proportion_interval,
     student_interval,
 )
 from ..statistics.differences import PairedDifference, paired_difference
-from ..statistics.intervals import mean, proportion
+from ..statistics.intervals import CONFIDENCE, mean, proportion
 from ..statistics.p_values import holm
 from .items import ALL, RANGES, by_split
 
@@ -285,12 +287,56 @@ def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
     return [f"true differences from {points} points on are found with a power of 80 %"]
 
 
-def estimated(values: pl.Series, clusters: pl.Series, metric: str = "") -> Estimated:
+def differences_in(summary: pl.DataFrame) -> pl.DataFrame:
+    """The differences of a summary with a test: dataset, condition, split, of, value, low, high, p, p_holm."""
+    kind, keys = pl.col("metric").str.splitn(":", 2).struct, ("dataset", "condition", "split", "of")
+    long = summary.with_columns(metric=kind[0], of=kind[1])
+    found = long.filter(metric=DIFFERENCE).select(*keys, "value", "low", "high")
+    for name in (P_VALUE, HOLM):
+        found = found.join(long.filter(metric=name).select(*keys, pl.col("value").alias(name)), on=keys)
+    return found
+
+
+def disagreements(found: pl.DataFrame) -> list[str]:
+    """Why intervals and tests of the same differences disagree, as lines below a table; none where they agree.
+
+    The columns low, high, p and p_holm of `found` count.
+    """
+    excludes = (pl.col("low") > 0) | (pl.col("high") < 0)
+    small, smaller = (pl.col(name) < 1 - CONFIDENCE for name in (P_VALUE, HOLM))
+    why = {
+        "an interval without 0, but p is 0.05 or more: the interval is an approximation, and where few clusters "
+        "differ p cannot be small; p decides": excludes & ~small,
+        "an interval with 0, but p is below 0.05: p asks only whether there is a difference, and is exact where the "
+        "interval is rather too wide; p decides": ~excludes & small,
+        "an interval without 0, but p (Holm) is 0.05 or more: an interval is about its row alone, p (Holm) about all "
+        "tests": excludes & small & ~smaller,
+    }
+    known = found.drop_nulls(["low", "high", P_VALUE])
+    return [
+        f"{counted(n, 'row has', 'rows have')} {text}" for text, which in why.items() if (n := len(known.filter(which)))
+    ]
+
+
+def estimated(
+    values: pl.Series,
+    clusters: pl.Series,
+    metric: str = "",
+    crossed: pl.Series | None = None,
+    *,
+    of_group: bool = False,
+) -> Estimated:
     """The mean of outcomes, without nulls, with its 95 % interval; clusters are null where items are independent draws.
 
-    The fields are value, low, high, n, clusters and design effect, the last two only where there are several clusters.
+    `crossed` are clusters of a second kind, such as verbs beside pairs. The mean of a group of items, such as those of
+    one verb, is about its one cluster alone where it has no other one. The fields are value, low, high, n, clusters and
+    design effect, the last two only where there are several clusters.
     """
     own = Outcomes.of(values)
+    if crossed is not None and (not of_group or min(clusters.n_unique(), crossed.n_unique()) > 1):
+        both = crossed_mean(own.values, numbered(clusters), numbered(crossed))
+        ends = proportion_interval(both) if own.yes_or_no else student_interval(both)
+        return both.value, *ends, both.n, clusters.n_unique(), both.design_effect if own.yes_or_no else None
     come_in_clusters = not clusters.null_count() and 1 < clusters.n_unique() < len(clusters)
     numbers = numbered(clusters) if come_in_clusters else np.full(len(values), UNKNOWN)
     return _estimated(own.values, numbers, yes_or_no=own.yes_or_no, range_=RANGES.get(metric))

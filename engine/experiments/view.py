@@ -27,7 +27,7 @@ from ..views import Column, Figure, Table
 from ..views.charts import Points
 from .items import ALL, ORIGINAL
 from .published import CELL, Paper
-from .summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note
+from .summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note, differences_in, disagreements
 
 EVERY = pl.lit(value=True)
 PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%", "wrap": False}
@@ -264,4 +264,5 @@ def _told(rows: pl.DataFrame, test: str) -> list[str]:
     adjusted = rows.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
     if not test or adjusted.is_empty():
         return []
-    return [correction_note(adjusted.row(0, named=True), test), *detectable_note(rows.iter_rows(named=True))]
+    finds = detectable_note(rows.iter_rows(named=True))
+    return [correction_note(adjusted.row(0, named=True), test), *finds, *disagreements(differences_in(rows))]

@@ -48,7 +48,7 @@ def runs(mini, small_lexicon, scored_run, once, tmp_path_factory):
         "lama": run(ng.lama, model, data=folder / "GoogleRE.jsonl"),
         "diagnostics": run(ng.diagnostics, model, data=folder / "NEG-136-SIMP.tsv", dataset="NEG-136-SIMP"),
         "cues": run(ng.cues, detector, folder / "text.txt"),
-        "probe": run(ng.probe, model, OWN, skip_bad=True),
+        "probe": run(ng.probe, model, OWN, skip_bad=True, unwanted="group=a"),
         "likelihood": run(ng.likelihood, model, folder / "set", **tokens),
     }
 

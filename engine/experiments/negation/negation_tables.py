@@ -160,8 +160,7 @@ def rates_table(
             Column("pattern", "pattern"),
             _RATE,
             Column("drop", "drop", **_DROP),
-            Column("95 % interval", low="drop_low", high="drop_high", **_DROP, wrap=False),
-            Column("and by verb", low="drop_low_two_way", high="drop_high_two_way", **_DROP, wrap=False),
+            Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", **_DROP, wrap=False),
             *([Column("paper", "published", **_DROP)] if column else []),
             Column("role", "role"),
         ],
@@ -224,7 +223,7 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
     effects = [_range(frame[name]) for name in ("design_effect", "design_effect_two_way")]
     if all(effects):
         notes.append(
-            f"95 % interval: pairs are clusters (design effect {effects[0]}); and by verb: verbs too ({effects[1]})"
+            f"95 % interval: pairs and verbs are clusters (design effect {effects[1]}; of pairs alone {effects[0]})"
         )
     if largest := max(frame["detectable"].drop_nulls().to_list(), default=None):
         notes.append(

@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from ...basics.frames import scan_frame
 from ...inference.exported import REFERENCE
-from ...statistics.clusters import clustered_mean, proportion_interval
-from ...statistics.intervals import proportion
 from ...statistics.p_values import holm
 from ...text.pattern import Role
 from ...views import Column, Figure, Section, Table, charts
+from ..summary import estimated
 from .negation_runs import ScoresRun, SelectionRun
 from .negation_tables import POINTS, published, rates_table, selection_table
 from .rates import PAIR, SCORES_FILE, differences
@@ -38,7 +36,7 @@ def selected(run: SelectionRun) -> list[Section]:
 def scored(run: ScoresRun) -> list[Section]:
     """The sections of a scored run, from the answer to the single sentences."""
     scores, patterns = scan_frame(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
-    between = differences(scores, run.selection.triplets.lazy(), patterns)
+    between = differences(scores, run.selection.triplets.lazy(), patterns, run.selection.patterns.selecting.name)
     precision = _precision_note(scores)
     return [
         _verdict(run, between),
@@ -170,6 +168,7 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
         notes=[
             "both, only first, only second, neither: in how many triplets the verb is repeated",
             "in square brackets: 95 % interval, for which pairs and verbs are clusters",
+            "first − second is the drop of the second, if the first is the selecting pattern",
         ],
     )
     largest = once.sort(pl.col("difference").abs(), maintain_order=True).row(-1, named=True)
@@ -324,13 +323,9 @@ def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
     selecting = run.selection.patterns.selecting.name
     counts = scores.select("triplet", "pattern", "repeated").join(words, on="triplet")
     counts = counts.filter(pl.col("pattern") != selecting).with_columns(pl.col("gender").replace(_GENDERS))
-    sums = (pl.col("repeated").sum().cast(pl.Int64).alias("repetitions"), pl.len().cast(pl.Int64).alias("n"))
-    clusters = counts.group_by("pattern", *PAIR, "gender").agg(*sums).collect().sort("pattern", *PAIR)
-    # A verb occurs once at most in each pair, so its triplets are independent of each other.
-    by_verb = counts.group_by("pattern", "verb").agg(*sums).collect().sort("pattern", "verb")
     overall = run.rates.filter(pl.col("pattern") != selecting)
     kinds = ("gender", "verb", "profession", "name")
-    figures = [_driver_figure(what, by_verb if what == "verb" else clusters, overall) for what in kinds]
+    figures = [_driver_figure(what, counts, overall) for what in kinds]
     shown = (
         f"Shown are the {_MOST} words that move the rates most: the number of a word's triplets times the distance of "
         "its rate from the pattern's, added up over the patterns."
@@ -339,11 +334,13 @@ def _drivers(run: ScoresRun, scores: pl.LazyFrame) -> Section:
     return Section("Which words drive the result?", said, figures=figures, notes=[shown])
 
 
-def _driver_figure(what: str, counts: pl.DataFrame, rates: pl.DataFrame) -> Figure:
-    """Rates of the words that move the result most; `counts` has pattern, word, repetitions, n: a row per cluster."""
+def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figure:
+    """Rates of the words that move the result most; `scores` has a row for each triplet and pattern, with its words."""
     overall = dict(rates.select("pattern", pl.col("repetition_rate") / 100).iter_rows())
-    sums = counts.group_by("pattern", what, maintain_order=True).agg(pl.col("repetitions", "n").sum())
-    moved = sums.with_columns(overall=pl.col("pattern").replace_strict(overall, return_dtype=pl.Float64)).with_columns(
+    sums = (pl.col("repeated").sum().cast(pl.Int64).alias("repetitions"), pl.len().cast(pl.Int64).alias("n"))
+    counts = scores.group_by("pattern", what).agg(*sums).collect().sort("pattern", what)
+    known = pl.col("pattern").replace_strict(overall, return_dtype=pl.Float64)
+    moved = counts.with_columns(overall=known).with_columns(
         rate=pl.col("repetitions") / pl.col("n"),
         contribution=(pl.col("repetitions") - pl.col("n") * pl.col("overall")) / pl.col("n").sum().over("pattern"),
     )
@@ -355,8 +352,13 @@ def _driver_figure(what: str, counts: pl.DataFrame, rates: pl.DataFrame) -> Figu
         .sort(_in_order("pattern", [*overall]), _in_order(what, in_order))
         .select("pattern", what, "n", "repetitions", "rate", "overall", "contribution")
     )
-    groups = counts.partition_by("pattern", what, as_dict=True)
-    ends = [_interval(groups[key], what) for key in rows.select("pattern", what).iter_rows()]
+    kinds = {"pair": pl.struct(*PAIR).rank("dense"), "crossed": pl.col("verb").rank("dense")}
+    shown = scores.filter(pl.col(what).is_in(strongest)).select("pattern", what, "repeated", **kinds).collect()
+    groups = shown.partition_by("pattern", what, as_dict=True)
+    ends = [
+        estimated(own["repeated"], own["pair"], crossed=own["crossed"], of_group=True)[1:3]
+        for own in (groups[key] for key in rows.select("pattern", what).iter_rows())
+    ]
     frame = rows.hstack(pl.DataFrame(ends, schema={"low": pl.Float64, "high": pl.Float64}, orient="row"))
     table = Table(
         f"Repetition rate by {what}",
@@ -397,14 +399,3 @@ def _driver(frame: pl.DataFrame, what: str) -> str:
         f"{abs(100 * row['contribution']):.2f} percentage points ({row['n']:,} triplets, "
         f"{100 * row['rate']:.1f} % repeated)."
     )
-
-
-def _interval(rows: pl.DataFrame, what: str) -> tuple[float | None, float | None]:
-    """Of the rate of a word: pairs are clusters, and each triplet of a verb is of another pair."""
-    if what == "verb":
-        _, low, high = proportion(int(rows["repetitions"].sum()), int(rows["n"].sum()))
-        return low, high
-    if len(rows) < 2:  # a single pair shows no variation between pairs
-        return None, None
-    repetitions, n = (rows[name].to_numpy().astype(np.int64) for name in ("repetitions", "n"))
-    return proportion_interval(clustered_mean(repetitions, n))

@@ -149,15 +149,21 @@ _DIFFERENCES = {
 }
 
 
-def differences(scores: pl.LazyFrame, triplets: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
+def differences(
+    scores: pl.LazyFrame, triplets: pl.LazyFrame, names: Sequence[str], selecting: str | None = None
+) -> pl.DataFrame:
     """One row for each ordered pair of patterns of scores.parquet: the difference of their repetition rates.
 
     Columns: first, second, n (triplets), difference (first - second), low, high (its 95 % interval; pairs and verbs are
     clusters) in percentage points, p (that allows for both kinds), and in how many triplets the verb is repeated in
-    both, only_first, only_second, neither.
+    both, only_first, only_second, neither. The rate of the selecting pattern has no error, so a difference from it has
+    the interval of the other pattern's drop, and no p.
     """
     scored = _scored(scores, triplets, names)
-    rows = [(first, second, *_difference(scored[first], scored[second])) for first, second in combinations(names, 2)]
+    rows = [
+        (first, second, *_difference(scored[first], scored[second], known=first == selecting))
+        for first, second in combinations(names, 2)
+    ]
     one_way = pl.DataFrame(rows, schema=_DIFFERENCES, orient="row")
     other_way = one_way.select(
         first="second",
@@ -177,11 +183,15 @@ def differences(scores: pl.LazyFrame, triplets: pl.LazyFrame, names: Sequence[st
     return pl.concat([one_way, other_way]).sort(order)
 
 
-def _difference(first: pl.DataFrame, second: pl.DataFrame) -> tuple[int | float | None, ...]:
-    """Of two patterns that have the same triplets."""
+def _difference(first: pl.DataFrame, second: pl.DataFrame, *, known: bool) -> tuple[int | float | None, ...]:
+    """Of two patterns that have the same triplets; the rate of the first one may be known without error."""
     one, pair, verb = (first[name].to_numpy() for name in ("repeated", "pair", "verb"))
     other = second["repeated"].to_numpy()
-    found = paired_difference(one, other, pair, verb)
     counts = [int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)]
+    difference = 100 * (counts[1] - counts[2]) / len(one)
+    if known:
+        drop = _interval(crossed_mean(other, pair, verb), "")
+        return len(one), difference, drop["drop_low"], drop["drop_high"], None, *counts
+    found = paired_difference(one, other, pair, verb)
     low, high = (None if end is None else 100 * end for end in (found.low, found.high))
-    return (len(one), 100 * (counts[1] - counts[2]) / len(one), low, high, found.p, *counts)
+    return len(one), difference, low, high, found.p, *counts

@@ -9,7 +9,7 @@ from ...library.sentences import CORRECT
 from ...views import Column, Section, Table
 from ..labels import MOST_GROUPS
 from ..own_table import ROW
-from ..summary import DIFFERENCE, HOLM, VERSUS, correction_note
+from ..summary import DIFFERENCE, HOLM, VERSUS, correction_note, differences_in, disagreements
 from ..view import PERCENT, POINTS, Chart, P, Values, View
 from .probe_items import IS_TOP1, LOGPROB, PREFERRED
 
@@ -162,7 +162,10 @@ def _tested(run: "ProbeRun", where: pl.Expr) -> list[str]:
     """What the tests of a table are, where it has any."""
     adjusted = run.summary.filter(where & pl.col("metric").str.starts_with(f"{HOLM}:"))
     test = "sign flips of clusters, or of rows without a cluster"
-    return [] if adjusted.is_empty() else [correction_note(adjusted.row(0, named=True), test)]
+    if adjusted.is_empty():
+        return []
+    found = differences_in(run.summary.filter(where))
+    return [correction_note(adjusted.row(0, named=True), test), *disagreements(found)]
 
 
 def _difference(run: "ProbeRun", metric: str, where: pl.Expr) -> list[Values]:

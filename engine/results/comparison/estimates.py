@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from ...basics.errors import InputError
 from ...experiments.items import ALL
 from ...experiments.summary import estimated
 from ...library.run import Run
-from ...statistics.clusters import crossed_mean, proportion_interval, student_interval
 from ...views import Column, Table
 
 GROUP = ("dataset", "condition", "split", "metric")
@@ -75,7 +73,11 @@ def estimates(
     yes_or_no: dict[Any, bool] = {}
     for _, key, part in parts:
         yes_or_no[key] = yes_or_no.get(key, True) and bool(part["value"].is_in([0.0, 1.0]).all())
-    rows = [(name, *key, *_figures(part, _metric(by, key), yes_or_no=yes_or_no[key])) for name, key, part in parts]
+    grouped = not set(by) <= set(GROUP)
+    rows = [
+        (name, *key, *_figures(part, _metric(by, key), yes_or_no=yes_or_no[key], grouped=grouped))
+        for name, key, part in parts
+    ]
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
     if drop_of is None or not {"dataset", "metric"} <= set(by):
         return frame
@@ -88,17 +90,14 @@ def _metric(by: Sequence[str], key: Sequence[Any]) -> str:
     return str(dict(zip(by, key, strict=True)).get("metric", ""))
 
 
-def _figures(part: pl.DataFrame, metric: str, *, yes_or_no: bool) -> tuple[int | float | str | None, ...]:
+def _figures(
+    part: pl.DataFrame, metric: str, *, yes_or_no: bool, grouped: bool
+) -> tuple[int | float | str | None, ...]:
     values = part["value"].cast(pl.Boolean) if yes_or_no else part["value"]
     scale, unit = (100, PERCENT) if yes_or_no else (1, "")
     kinds = [part[name] for name in ("cluster", "crossed")]
-    if kinds[1].null_count() == 0 and min(kind.n_unique() for kind in kinds) > 1:
-        numbers = [kind.rank("dense").to_numpy().astype(np.int64) - 1 for kind in kinds]
-        found = crossed_mean(values.to_numpy(), *numbers)
-        low, high = (proportion_interval if yes_or_no else student_interval)(found)
-        value = found.value
-    else:
-        value, low, high, *_ = estimated(values, kinds[0], metric)
+    crossed = None if kinds[1].null_count() else kinds[1]
+    value, low, high, *_ = estimated(values, kinds[0], metric, crossed, of_group=grouped)
     scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
     return len(part), kinds[0].n_unique(), *scaled, unit
 

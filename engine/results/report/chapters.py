@@ -339,5 +339,5 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
     axis = f"{first} − {second} (percentage points)"
     plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
     alt = f"A point for each difference of {first} and {second}, with its interval."
-    caption = "Paired differences with 95 % intervals. Where an interval does not hold zero, the models differ."
+    caption = "Paired differences with 95 % intervals. The table has the tests."
     return [Figure(f"differences-{number}", plot, table, alt, caption)]

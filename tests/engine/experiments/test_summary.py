@@ -6,6 +6,7 @@ from negengine.engine.basics.reading import file_sha256
 from negengine.engine.experiments.finished_run import SummaryRun
 from negengine.engine.experiments.items import ALL, ITEMS_FILE, ORIGINAL
 from negengine.engine.experiments.summary import (
+    DIFFERENCE,
     SCHEMA,
     UNKNOWN,
     Contrast,
@@ -15,6 +16,8 @@ from negengine.engine.experiments.summary import (
     contrasts,
     correction_note,
     detectable_note,
+    differences_in,
+    disagreements,
     estimated,
     frame,
     means,
@@ -146,6 +149,24 @@ ITEMS = pl.DataFrame(
         "right": [True, None, False, True],
     }
 )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "holm", "said"),
+    [
+        (0.9, 52.0, 0.12, 0.24, "1 row has an interval without 0, but p is 0.05 or more: the interval is an approx"),
+        (-0.1, 3.0, 0.04, 0.04, "1 row has an interval with 0, but p is below 0.05: p asks only"),
+        (-3.0, -0.1, 0.04, 0.08, "1 row has an interval without 0, but p (Holm) is 0.05 or more: an interval is about"),
+        (0.1, 3.0, 0.01, 0.02, ""),
+        (-0.1, 3.0, 0.2, 0.4, ""),
+        (None, None, 1.0, 1.0, ""),
+    ],
+)
+def test_where_interval_and_p_disagree_a_line_says_why(low, high, p, holm, said):
+    rows = [("D", "a", "b", f"{DIFFERENCE}:right", 1.0, low, high, 9)]
+    rows += [("D", "a", "b", f"{kind}:right", value, None, None, 9) for kind, value in (("p", p), ("p_holm", holm))]
+    found = disagreements(differences_in(frame(rows)))
+    assert [line[: len(said)] for line in found] == ([said] if said else [])
 
 
 def test_splits_have_the_order_of_the_first_items_and_clusters_that_of_their_names():

@@ -9,6 +9,8 @@ from negengine.engine.experiments.negation.negation_runs import ScoresRun
 from negengine.engine.experiments.negation.rates import differences
 from pages import drawn_figures
 
+ENDS = ("drop_low_two_way", "drop_high_two_way")
+
 
 @pytest.fixture(scope="module")
 def run(scored_run):
@@ -36,6 +38,27 @@ def test_differences_are_those_of_compare_and_have_the_other_sign_the_other_way_
         (-high, -low, *(both, second, first))
         for low, high, both, first, second in own.select("low", "high", *counts[:3]).iter_rows()
     ]
+
+
+def test_a_figure_has_one_interval_wherever_it_stands(run, frames):
+    """In the table of rates, the report's figures, and `compare`; the selecting pattern has no error."""
+    rates = run.rates.filter(pl.col("pattern") != "CpTp").select("pattern", *ENDS)
+    drops = frames["drops"].filter(pl.col("pattern") != "CpTp").select("pattern", *ENDS)
+    first = frames["differences"].filter(first="CpTp").select("second", "low", "high")
+    compared = ng.by_group(run, by="dataset").frame.select("split", "drop_low", "drop_high")
+    for found in (drops, first, compared):
+        assert sorted(row[0] for row in found.rows()) == sorted(row[0] for row in rates.rows())
+        wanted = {row[0]: pytest.approx(row[1:]) for row in rates.rows()}
+        assert {row[0]: row[1:] for row in found.rows()} == wanted
+    [interval] = [column for column in run.tables()[1].columns if column.low]
+    assert (interval.low, interval.high) == ENDS
+    for word in ("gender", "verb", "profession", "name"):
+        named = pl.col(word).replace(negation_views._GENDERS)
+        shown = frames[f"by-{word}"].select("pattern", word, pl.col("low", "high") * 100)
+        wanted = ng.by_group(run, by=word).frame.select(named, "low", "high", pattern="split")
+        both = shown.join(wanted, on=["pattern", word])
+        assert len(both) == len(shown)
+        assert both.select("low", "high").rows() == [pytest.approx(row) for row in both[:, -2:].rows()]
 
 
 def test_ranks_quantiles_and_replacements_are_those_of_the_scores(run, frames):
