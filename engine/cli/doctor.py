@@ -73,9 +73,6 @@ def doctor(
 
 def diagnose() -> dict[str, Found]:
     """Name → what was found, in the order in which it is shown."""
-    from ..inference.device import KINDS, choose_device
-    from ..inference.exported import exported_names
-
     found = {
         "python": Found(f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         "negengine": _installed("", package_version("negengine") or ""),
@@ -88,6 +85,11 @@ def diagnose() -> dict[str, Found]:
     found["telemetry"] = (
         Found("off") if off else Found("on, as ORT_DISABLE_TELEMETRY is not 1", State.WRONG, "remove the variable")
     )
+    if found["onnxruntime"].state is State.MISSING:  # what follows imports it
+        return found
+    from ..inference.device import KINDS, choose_device
+    from ..inference.exported import exported_names
+
     found["cpu"] = Found(f"{cpu_threads()} cores for this process")
     for kind in (own for own in KINDS.values() if not own.uses_cores):
         lacking = kind.missing()
@@ -132,4 +134,4 @@ def _runtime() -> Found:
     said = ", ".join(f"{name} {version}" for name, version in builds.items())
     if len(builds) > 1:
         return Found(said, State.WRONG, "the two share one folder: uninstall both, then install one")
-    return Found(said)
+    return Found(said) if said else Found("missing", State.MISSING, "pip install 'negengine[cpu]', or 'negengine[gpu]'")

@@ -18,7 +18,7 @@ def test_a_module_of_the_program_that_is_missing_is_a_bug():
         raise ModuleNotFoundError("No module named 'negengine.export.training'", name="negengine.export.training")
 
 
-@pytest.mark.parametrize("command", [["doctor"], ["predict", "mini", "She is happy to [MASK]."], ["show", "runs/mini"]])
+@pytest.mark.parametrize("command", [["predict", "mini", "She is happy to [MASK]."], ["show", "runs/mini"]])
 def test_without_onnx_runtime_a_command_names_both_builds(command):
     program = (
         "import sys; sys.modules['onnxruntime'] = None; import negengine.engine.cli.main as own; sys.exit(own.run())"

@@ -45,6 +45,10 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     assert command("doctor", "exprot").said == "negengine: exprot: did you mean 'export'? `negengine doctor` knows " + (
         ", ".join(found)
     )
+    absent.add("onnxruntime-gpu")  # no build at all: what imports it is not looked for
+    done = command("doctor", "--json")
+    assert (done.status, json.loads(done.out)["onnxruntime"]["state"]) == (1, "missing")
+    assert "models" not in json.loads(done.out)
     absent.clear()
     installed |= {"onnxruntime": "1.31.1", "polars": "1.0"}  # both builds of ONNX Runtime; a version that is too old
     monkeypatch.setattr(cuda, "cuda_devices", lambda: 2)
