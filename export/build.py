@@ -56,7 +56,7 @@ from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
 from .samples import USUAL, Sample, batches
 from .tasks import Task, begin_with_bos, task_named, task_of
-from .trace import Optimum, exporter_of
+from .trace import Exporter, exporter_of, takes_segments
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime"),
@@ -208,7 +208,7 @@ def _save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
 
 
 def _trace(
-    checkpoint: Checkpoint, task: Task, exporter: Optimum, workspace: Path, *, allow_pickle: bool, say: Say
+    checkpoint: Checkpoint, task: Task, exporter: Exporter, workspace: Path, *, allow_pickle: bool, say: Say
 ) -> _Traced:
     """Everything that needs PyTorch: its model can be released after this."""
     name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, staged_in(workspace)
@@ -217,7 +217,7 @@ def _trace(
     tokenizer.backend_tokenizer.no_padding()
     _save_tokenizer(tokenizer, staged)
     model.config.save_pretrained(staged)
-    segments = task.head.takes_pairs and exporter.takes_segments(model.config, tokenizer.model_input_names)
+    segments = task.head.takes_pairs and takes_segments(exporter, model, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)

@@ -20,6 +20,7 @@ class Family:
     """The special properties of a family."""
 
     standard_attention: bool = False
+    by_torch: bool = False  # by PyTorch's exporter, also where Optimum lists the family: it fails there
     first_position: int | str = 0
     padding_id: int | None = None  # where the model takes a fixed one whatever its configuration says
     intermediate_size: str = "intermediate_size"
@@ -61,9 +62,11 @@ FAMILIES = {
     "data2vec-text": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "distilbert": Family(standard_attention=True, intermediate_size="hidden_dim"),
     "electra": Family(standard_attention=True),
+    "ernie": Family(standard_attention=True),
     "esm": Family(first_position=_AFTER_PADDING),
     "gpt2": Family(standard_attention=True, intermediate_size="n_inner"),
     "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "luke": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "longformer": Family(refused=_always("its windows of attention are traced for inputs of one length only")),
     "megatron-bert": Family(standard_attention=True),
     "mpnet": Family(standard_attention=True, first_position=2, padding_id=1),
@@ -72,12 +75,15 @@ FAMILIES = {
     "perceiver": Family(refused=_always("it reads bytes through latents: no row of it belongs to a mask alone")),
     "rembert": Family(standard_attention=True),
     "roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "roberta-prelayernorm": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xlnet": Family(
         intermediate_size="d_inner",
         settings={"use_mems_eval": False, "use_mems_train": False},  # a graph has no memory of earlier texts
         most_tokens=lambda _: 512,  # its positions have no limit; it was trained with so many tokens
     ),
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "xlm-roberta-xl": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "xmod": Family(standard_attention=True, first_position=_AFTER_PADDING),
 }
 
 

@@ -18,6 +18,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass, RemoveUnusedN
 
 _SMALLEST_APART = 1024  # bytes; what is smaller stays in the graph
 _STANDS_FOR = "stands for"
+AXES_ARE_INPUTS = 18  # operator set, for reductions other than sums
 _PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory as it is
 
 Array = NDArray[np.generic]
@@ -62,6 +63,10 @@ class Graph:
     def nodes(self) -> list[ir.Node]:
         """All nodes, in topological order after `prune`."""
         return list(self.model.graph)
+
+    @property
+    def opset(self) -> int:
+        return self.model.graph.opset_imports[""]
 
     @property
     def inputs(self) -> dict[str, ir.Value]:
@@ -111,6 +116,12 @@ class Graph:
         node = ir.node(operator, inputs, attributes, domain=domain, outputs=outputs, name=f"node_{outputs[0].name}")
         self.model.graph.append(node)
         return node.outputs
+
+    def largest(self, value: ir.Value, stem: str) -> ir.Value:
+        """Append the maximum along the last axis, which stays."""
+        if self.opset < AXES_ARE_INPUTS:
+            return self.add("ReduceMax", [value], stem, axes=[-1], keepdims=1)
+        return self.add("ReduceMax", [value, self.numbers(-1)], stem, keepdims=1)
 
     def constant(self, values: Array, stem: str) -> ir.Value:
         return self.register(self._kept(values, self.fresh(stem)))

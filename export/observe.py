@@ -11,16 +11,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnx import ModelProto, helper
+from onnx import ModelProto, helper, numpy_helper
 
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import HIDDEN
-from .graph import Array, Graph, dims, reads
+from .graph import AXES_ARE_INPUTS, Array, Graph, dims, reads
 
 Feeds = Mapping[str, NDArray[np.int32]]
 
@@ -111,13 +112,16 @@ def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> 
     if not ranks:
         return {}
     proto = graph.proto()
+    axes: dict[str, Any] = {"axes": [0]} if graph.opset < AXES_ARE_INPUTS else {}
+    axes_input = [] if axes else ["axes of peaks"]
+    proto.graph.initializer.extend(numpy_helper.from_array(np.array([0]), name) for name in axes_input)
     for name, rank in ranks.items():
         size, rows, peak, total = (f"{name}/{what}" for what in ("size", "rows", "peak", "total"))
         proto.graph.node.extend(
             [
                 helper.make_node("Abs", [name], [size]),
                 helper.make_node("Flatten", [size], [rows], axis=min(rank, 1) * -1),
-                helper.make_node("ReduceMax", [rows], [peak], axes=[0], keepdims=0),
+                helper.make_node("ReduceMax", [rows, *axes_input], [peak], keepdims=0, **axes),
                 # The sum tells what is not finite: a kernel's maximum may pass over it.
                 helper.make_node("ReduceSum", [size], [total], keepdims=0),
             ]

@@ -131,8 +131,8 @@ def _heads(graph: Graph, value: ir.Value | None, heads: int = 0) -> _Heads | Non
         found = _divided(graph, node.inputs[0], heads)
     elif node is not None and node.op_type == "RotaryEmbedding":
         found = _rotated(graph, node)
-    elif node is not None and node.op_type == "Slice":
-        found = _side_by_side(graph, node)
+    elif node is not None and value is not None and node.op_type in {"Slice", "Split"}:
+        found = _side_by_side(graph, node, value)
     elif (shared := repeated_heads(value)) is not None and (found := _heads(graph, shared[0])) is not None:
         rows = repeated(graph, found.value, found.heads, shared[1])
         found = _Heads(rows, found.heads * shared[1], found.scale)
@@ -169,13 +169,23 @@ def _rotated(graph: Graph, node: ir.Node) -> _Heads | None:
     return _Heads(rotated, before.heads, before.scale)
 
 
-def _side_by_side(graph: Graph, part: ir.Node) -> _Heads | None:
+def _side_by_side(graph: Graph, node: ir.Node, part: ir.Value) -> _Heads | None:
     """The rows of heads that are a part of wider ones, by constant bounds along their last axis."""
-    transpose, bounds = written_by(part.inputs[0], "Transpose"), part.inputs[1:]
-    if transpose is None or _order(transpose) != _HEADS_FIRST or len(bounds) < 3 or not all(map(is_constant, bounds)):
+    transpose = written_by(node.inputs[0], "Transpose")
+    reshape = written_by(transpose.inputs[0], "Reshape") if transpose is not None else None
+    heads = _heads_of(reshape)
+    if transpose is None or reshape is None or _order(transpose) != _HEADS_FIRST or not heads:
         return None
-    heads = _heads_of(written_by(transpose.inputs[0], "Reshape"))
-    if not heads or array(bounds[2]).tolist() not in ([-1], [3]):
+    bounds = node.inputs[1:]
+    if node.op_type == "Split":
+        number, parts = node.outputs.index(part), len(node.outputs)
+        sizes = (
+            numbers_in(node.inputs[1]) if len(node.inputs) > 1 else [numbers_in(reshape.inputs[1])[-1] // parts] * parts
+        )
+        if sizes is None or attribute(node, "axis", 0) not in {-1, 3}:
+            return None
+        bounds = [graph.numbers(one) for one in (sum(sizes[:number]), sum(sizes[: number + 1]), -1)]
+    elif len(bounds) < 3 or not all(map(is_constant, bounds)) or array(bounds[2]).tolist() not in ([-1], [3]):
         return None
     return _Heads(_rows(graph, graph.add("Slice", [transpose.inputs[0], *bounds], "part")), heads, 1.0)
 

@@ -191,7 +191,7 @@ def cut_vocabulary(graph: Graph, _: Context) -> None:
     last = graph.numbers(-1)
     wide = graph.add("Cast", [following], "following", to=int(ir.DataType.INT64))
     own = _own(graph, logits, wide, last, "following")
-    best = graph.add("ReduceMax", [logits], "best", axes=[-1], keepdims=1)
+    best = graph.largest(logits, "best")
     total = _log_total(graph, logits, best, last)
     logprobs = graph.add("Sub", [graph.add("Sub", [own, best], "own_shifted"), total], "logprobs")
     logprobs = graph.add("Squeeze", [logprobs, last], "logprobs")

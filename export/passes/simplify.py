@@ -103,6 +103,7 @@ def fix_reshapes(graph: Graph, context: Context) -> None:
         target = _constant_target(before, after)
         if target is not None:
             node.replace_input_with(1, graph.numbers(*target, stem="target"))
+            node.attributes.pop("allowzero", None)
 
 
 def _constant_target(before: Sequence[tuple[int, ...]], after: Sequence[tuple[int, ...]]) -> list[int] | None:
@@ -165,8 +166,10 @@ def _reshape(graph: Graph, node: ir.Node, known: Mapping[ir.Value, Layout], apar
     if known[before].shape == shape:  # `ids.view(-1, length)` of ids that have this shape already
         graph.replace(after, before)
         return
-    if known[before].shape == (*PROBE, *shape[-1:]) and shape == (_FLAT, *shape[-1:]) and before.producer() is not None:
-        apart[after] = before
+    is_flat = shape == (_FLAT, *shape[-1:]) and known[before].shape[:2] == PROBE
+    if is_flat and len(known[before].shape) > 2 and before.producer() is not None:
+        heads = len(known[before].shape) > 3  # which are joined in the same step
+        apart[after] = graph.add("Reshape", [before, graph.numbers(0, 0, shape[-1])], "rows") if heads else before
     elif before in apart and shape == (*PROBE, *known[before].shape[-1:]):
         graph.replace(after, apart[before])
 

@@ -22,7 +22,7 @@ from negengine.export.graph import Graph
 from negengine.export.observe import observe
 from negengine.export.passes.context import Context
 from negengine.export.quiet import quiet
-from negengine.export.trace import OPSET
+from negengine.export.optimum_trace import OPSET
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.parser import parse_model

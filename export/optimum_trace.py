@@ -1,0 +1,91 @@
+"""Optimum's exporter: its configuration of the family, and PyTorch's tracer, for transformers 4.
+
+PyTorch would write a graph with its weights inside, for which it holds them in memory four times. Here it writes the
+graph alone, in which every weight is an input that `write_weights` takes out of it.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import onnx_ir as ir
+import torch
+from optimum.exporters.onnx import OnnxConfig
+from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - fills the table of families
+from optimum.exporters.tasks import TasksManager
+from optimum.utils import DEFAULT_DUMMY_SHAPES
+from transformers import PretrainedConfig, PreTrainedModel
+
+from .graph import Graph
+from .observe import told_in_one_line
+from .trace_weights import write_weights
+
+OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
+
+_FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
+
+
+class Optimum:
+    """The exporter of the families and tasks that Optimum describes."""
+
+    title = "Optimum"
+
+    def __init__(self, description: Callable[..., OnnxConfig], task: str) -> None:
+        self._description, self._task = description, task
+
+    @classmethod
+    def of(cls, config: PretrainedConfig, task: str) -> "Optimum | None":
+        """The exporter, if Optimum knows the family and the task."""
+        try:
+            description = TasksManager.get_exporter_config_constructor(
+                "onnx", model_type=config.model_type, task=task, library_name="transformers"
+            )
+        except (KeyError, ValueError):
+            return None
+        return cls(description, task)
+
+    def inputs(self, model: PreTrainedModel) -> Sequence[str]:
+        """The names of the inputs that a model's graph can have."""
+        return list(self._description(model.config, task=self._task).inputs)
+
+    def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, workspace: Path, name: str) -> Graph:
+        """See `trace.Exporter`."""
+        config = self._description(model.config, task=self._task)
+        axes = {text: {0: "batch", 1: "length"} for text in inputs}
+        config.__class__ = type("FewInputs", (type(config),), {"inputs": property(lambda _: axes)})
+        path = workspace / "traced.onnx"
+        TasksManager.standardize_model_attributes(model)
+        for key, value in (config.values_override or {}).items():
+            setattr(model.config, key, value)
+        fixed = {key: value for key, value in _FIXED.items() if key in inspect.signature(model.forward).parameters}
+        with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, fixed):
+            example = config.generate_dummy_inputs(framework="pt", **DEFAULT_DUMMY_SHAPES)
+            torch.onnx.export(
+                model,
+                (config.rename_ambiguous_inputs(example),),
+                f=str(path),
+                input_names=list(config.ordered_inputs(model)),
+                output_names=list(config.outputs),
+                dynamic_axes={**axes, **config.outputs},
+                do_constant_folding=False,  # would hold a second copy of the weights; `write_weights` folds what matters
+                export_params=False,
+                opset_version=OPSET,
+                dynamo=False,
+            )
+        graph = Graph(ir.load(path), weights, name)
+        _take_weights(graph, model, inputs)
+        return graph
+
+
+def _take_weights(graph: Graph, model: PreTrainedModel, inputs: Sequence[str]) -> None:
+    """Turn every input that is a weight into an initializer in the file of weights; a shared weight is one input."""
+    tensors = {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+    found = [value for value in graph.model.graph.inputs if str(value.name) not in inputs]
+    for value in found:
+        graph.model.graph.inputs.remove(value)
+    read = [value for value in found if value.uses() or value.is_graph_output()]  # else the trace of a fixed argument
+    write_weights(graph, {value: tensors[str(value.name)].detach().numpy for value in read})
+    graph.prune()
