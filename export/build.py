@@ -38,7 +38,7 @@ from ..engine.inference.exported import (
 from . import needs
 from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, load_model, locate
 from .checkpoint_files import licence_of, training_of
-from .families import family_of
+from .families import family_of, has_plain_positions
 from .folder import publish, staged_in, workspace_beside
 from .graph import Graph
 from .observe import channel_peaks, count_flops
@@ -60,7 +60,7 @@ from .trace import Exporter, exporter_of, takes_segments
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime"),
-    *("optimum-onnx", "transformers", "torch", "onnx", "onnx-ir"),
+    *("optimum-onnx", "transformers", "torch", "onnxscript", "onnx", "onnx-ir"),
 )
 _WEIGHTS = "_data"
 
@@ -149,7 +149,7 @@ def _write(
         longest=checkpoint.longest,
         layers=int(config.num_hidden_layers),
         outputs=task.outputs(checkpoint),
-        standard_attention=family_of(config).standard_attention,
+        standard_attention=family_of(config).standard_attention and has_plain_positions(config),
         family=checkpoint.family,
     )
     say("simplifying the graph")
@@ -187,6 +187,7 @@ def _write(
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
+        "exporter": exporter.title,
         "licence": licence_of(source),
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},

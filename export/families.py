@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transformers import PretrainedConfig
+from transformers import __version__ as transformers_version
 
 LONGEST_COMPARED = 8192  # tokens of the longest input on which an export is compared with PyTorch
 
@@ -26,7 +27,7 @@ class Family:
     intermediate_size: str = "intermediate_size"
     settings: Mapping[str, Any] = field(default_factory=dict)
     most_tokens: Callable[[PretrainedConfig], int] | None = None  # where its positions do not tell the longest input
-    # Why a configuration of the family cannot be exported, although Optimum lists the family; None if it can.
+    # Why a configuration of the family cannot be exported; None if it can.
     refused: Callable[[PretrainedConfig], str | None] = lambda _: None
 
 
@@ -42,6 +43,12 @@ def _nystrom(config: PretrainedConfig) -> str | None:
         f"with num_landmarks {config.num_landmarks} and segment_means_seq_len {config.segment_means_seq_len}, it takes "
         "inputs of one length only"
     )
+
+
+def _experts(_: PretrainedConfig) -> str | None:
+    if transformers_version.startswith("4."):
+        return "transformers 4 computes its experts in a loop that cannot be traced; pip install 'negengine[export5]'"
+    return None
 
 
 def _always(reason: str) -> Callable[[PretrainedConfig], str | None]:
@@ -69,6 +76,7 @@ FAMILIES = {
     "luke": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "longformer": Family(refused=_always("its windows of attention are traced for inputs of one length only")),
     "megatron-bert": Family(standard_attention=True),
+    "mpt": Family(by_torch=True, intermediate_size=""),
     "mpnet": Family(standard_attention=True, first_position=2, padding_id=1),
     "nystromformer": Family(refused=_nystrom),  # positions count from 2, in a table that has two more
     "opt": Family(standard_attention=True, intermediate_size="ffn_dim"),
@@ -87,9 +95,19 @@ FAMILIES = {
 }
 
 
+FAMILIES |= dict.fromkeys(
+    ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "olmoe"), Family(by_torch=True, refused=_experts)
+)
+
+
 def family_of(config: PretrainedConfig) -> Family:
     """The special properties of the family of a configuration."""
     return FAMILIES.get(config.model_type, Family())
+
+
+def has_plain_positions(config: PretrainedConfig) -> bool:
+    """Whether positions enter a model with its embeddings alone, and not with the scores of its attention too."""
+    return getattr(config, "position_embedding_type", None) in {None, "absolute"}
 
 
 def padding_id(config: PretrainedConfig) -> int | None:

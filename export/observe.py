@@ -73,14 +73,14 @@ def layouts(graph: Graph, shape: tuple[int, int] = PROBE) -> dict[ir.Value, Layo
     names = [str(value.name) for value in written]
     _set_outputs(proto, names)
     for name in names:
-        proto.graph.node.append(helper.make_node("Shape", [name], [f"{name}/shape"]))
-        proto.graph.output.append(helper.make_empty_tensor_value_info(f"{name}/shape"))
+        proto.graph.node.append(helper.make_node("Shape", [name], [f"{name} layout"]))
+        proto.graph.output.append(helper.make_empty_tensor_value_info(f"{name} layout"))
     session = _session(graph, proto)
     kinds = {output.name: output.type for output in session.get_outputs()}
     ids = np.ones(shape, np.int32)
     feeds = {name: ids if name in {"input_ids", "token_type_ids"} else ids[:, 0] for name in graph.inputs}
     feeds["mask_position"] = np.zeros(shape[0], np.int32)
-    (found,) = _run(graph, session, [feeds], [f"{name}/shape" for name in names])
+    (found,) = _run(graph, session, [feeds], [f"{name} layout" for name in names])
     known = {
         value: Layout(tuple(sizes.tolist()), kinds[name])
         for value, name, sizes in zip(written, names, found, strict=True)

@@ -67,7 +67,7 @@ class Optimum:
                 input_names=list(config.ordered_inputs(model)),
                 output_names=list(config.outputs),
                 dynamic_axes={**axes, **config.outputs},
-                do_constant_folding=False,  # would hold a second copy of the weights; `write_weights` folds what matters
+                do_constant_folding=False,  # would hold a second copy of the weights
                 export_params=False,
                 opset_version=OPSET,
                 dynamo=False,

@@ -5,14 +5,16 @@ exported by `torch.onnx.export`, with any version of transformers.
 """
 
 import inspect
-from collections.abc import Sequence
-from contextlib import redirect_stderr
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+from torch._dynamo.exc import UserError
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from transformers import PretrainedConfig, PreTrainedModel
 
 from ..engine.basics.errors import InputError
@@ -53,11 +55,11 @@ class Torch:
     def inputs(self, model: PreTrainedModel) -> Sequence[str]:
         return list(inspect.signature(model.forward).parameters)
 
-    def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, workspace: Path, name: str) -> Graph:
+    def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, _: Path, name: str) -> Graph:
         fixed = {"use_cache": False} if "use_cache" in self.inputs(model) else {}
         example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in inputs)
         axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-        with told_in_one_line(name, "tracing it"), torch.no_grad(), redirect_stderr(StringIO()):
+        with told_in_one_line(name, "tracing it"), _told_plainly(name), torch.no_grad(), redirect_stderr(StringIO()):
             given = {"dynamic_shapes": (tuple(axes for _ in inputs),), "strict": False}
             traced = torch.export.export(_Logits(model, inputs, fixed), example, **given)
             written = torch.onnx.export(
@@ -78,7 +80,21 @@ class Torch:
         return graph
 
 
-class _Logits(torch.nn.Module):
+@contextmanager
+def _told_plainly(name: str) -> Iterator[None]:
+    """Say in the user's words what PyTorch's exporter says of its own work."""
+    try:
+        yield
+    except GuardOnDataDependentSymNode as error:
+        raise InputError(
+            f"{name} cannot be exported: which operations it computes depends on the tokens of a text, and a graph has "
+            "the same operations for all texts"
+        ) from error
+    except UserError as error:  # an axis that has one size only, above all
+        raise InputError(f"{name} cannot be exported: PyTorch can trace it for texts of one length only") from error
+
+
+class _Logits(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not checked
     """A model as a function of the named inputs alone."""
 
     def __init__(self, model: PreTrainedModel, inputs: Sequence[str], fixed: dict[str, Any]) -> None:

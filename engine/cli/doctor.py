@@ -42,6 +42,7 @@ class Found:
 
 
 _ALWAYS = ("negengine", "onnxruntime")  # these must be ok for any command
+_EXPORTS, _EXPORTERS = {"export", "export5"}, ("optimum-onnx", "torch", "transformers")
 _RUNTIMES = {"cpu", "gpu", "cuda", "webgpu"}  # extras that install a build of ONNX Runtime; devices have own rows
 
 
@@ -80,7 +81,8 @@ def diagnose() -> dict[str, Found]:
     }
     found |= {name: Found(own) for name, own in versions(DECIDING).items() if not name.startswith("onnxruntime")}
     extras = [extra for extra in metadata("negengine").get_all("Provides-Extra", []) if extra not in _RUNTIMES]
-    found |= {extra: _installed(extra, "ready") for extra in extras}
+    exporters = ", ".join(f"{name} {version}" for name, version in versions(_EXPORTERS).items())
+    found |= {extra: _installed(extra, exporters if extra in _EXPORTS else "ready") for extra in extras}
     off = os.environ["ORT_DISABLE_TELEMETRY"] == "1"
     found["telemetry"] = (
         Found("off") if off else Found("on, as ORT_DISABLE_TELEMETRY is not 1", State.WRONG, "remove the variable")

@@ -20,9 +20,9 @@ from huggingface_hub.utils import _http, reset_sessions
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
+from negengine.export.optimum_trace import OPSET
 from negengine.export.passes.context import Context
 from negengine.export.quiet import quiet
-from negengine.export.optimum_trace import OPSET
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.parser import parse_model

@@ -1,4 +1,4 @@
-"""A row for each family that Optimum exports: a tiny model with random weights, and its real kind of tokenizer.
+"""A row for each family that is exported: a tiny model with random weights, and its real kind of tokenizer.
 
 `docs/families.md` has the same rows, which a test compares with what the exports say.
 """
@@ -16,6 +16,7 @@ from . import tokenizer_files as kinds
 SIZES = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128}
 SMALLER = SIZES | {"num_hidden_layers": 2}
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+KEYS = {"position_embedding_type": "relative_key_query"}
 NARROW = {"embedding_size": 32}
 XLM = {"emb_dim": 64, "n_layers": 2, "n_heads": 4}
 DEBERTA_V2 = SMALLER | RELATIVE | {"position_buckets": 32, "norm_rel_ebd": "layer_norm", "share_att_key": True}
@@ -53,6 +54,7 @@ REMBERT = SMALLER | {"input_embedding_size": 32, "output_embedding_size": 48}
 ROWS = {
     "albert": Row("albert", SIZES | NARROW, kinds.unigram),
     "bert": Row("bert", SIZES, kinds.wordpiece),
+    "bert (relative)": Row("bert", SMALLER | KEYS, kinds.wordpiece, 0, "learned, relative"),
     "big_bird": Row("big_bird", BIG_BIRD, kinds.unigram, 2),
     "camembert": Row("camembert", SIZES, kinds.unigram),
     "convbert": Row("convbert", SMALLER | NARROW | {"conv_kernel_size": 3}, kinds.wordpiece, 0),
@@ -62,6 +64,7 @@ ROWS = {
     "deberta-v3": Row("deberta-v2", DEBERTA_V3, kinds.unigram, 0, "relative"),
     "distilbert": Row("distilbert", {"dim": 64, "n_layers": 3, "n_heads": 4, "hidden_dim": 128}, kinds.wordpiece),
     "electra": Row("electra", SIZES | NARROW, kinds.wordpiece),
+    "ernie": Row("ernie", SMALLER | {"use_task_id": True}, kinds.tokenizer_json, 2),
     "esm": Row("esm", ESM, kinds.tokenizer_json, 0),
     "flaubert": Row("flaubert", XLM, kinds.tokenizer_json, 0),
     "ibert": Row("ibert", SMALLER, kinds.byte_level, 2),
@@ -70,13 +73,16 @@ ROWS = {
     # Its layers are not normalised: with larger weights, values of 7,000 leave the logits two digits, in PyTorch too.
     "mobilebert": Row("mobilebert", MOBILE, kinds.wordpiece, 2, weights=0.1),
     "modernbert": Row("modernbert", MODERN, kinds.tokenizer_json_of_bytes, 0, "rotary"),
+    "luke": Row("luke", SMALLER | {"entity_vocab_size": 9, "entity_emb_size": 8}, kinds.tokenizer_json_of_bytes, 2),
     "mpnet": Row("mpnet", SIZES, kinds.wordpiece, positions="learned, relative"),
     "nystromformer": Row("nystromformer", SMALLER, kinds.unigram, 0),
     "rembert": Row("rembert", REMBERT, kinds.unigram, 2),
     "roberta": Row("roberta", SIZES, kinds.byte_level),
+    "roberta-prelayernorm": Row("roberta-prelayernorm", SMALLER, kinds.tokenizer_json_of_bytes, 2),
     "roformer": Row("roformer", SMALLER | NARROW, kinds.tokenizer_json, 0, "rotary"),
     "squeezebert": Row("squeezebert", SMALLER | {"embedding_size": 64}, kinds.wordpiece, 0),
     "xlm": Row("xlm", XLM, kinds.tokenizer_json, 0),
+    "xlm-roberta-xl": Row("xlm-roberta-xl", SMALLER, kinds.tokenizer_json_of_bytes, 2),
     "xlm-roberta": Row("xlm-roberta", SIZES, kinds.unigram),
     "xlm-roberta (BPE)": Row("xlm-roberta", SMALLER, kinds.sentencepiece_bpe, 2),
 }

@@ -16,6 +16,9 @@ from transformers import (
     GPTNeoXConfig,
     LlamaConfig,
     MistralConfig,
+    ModernBertDecoderConfig,
+    MptConfig,
+    Olmo3Config,
     OPTConfig,
     Phi3Config,
     PreTrainedModel,
@@ -112,6 +115,21 @@ FAMILIES = {
         | {"rope_scaling": {"type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}},
         fused=3,
     ),
+    # Half of its layers see the last 40 tokens only.
+    "olmo3": Family(
+        Olmo3Config,
+        byte_level,
+        _COMMON | {"sliding_window": 40, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
+        fused=3,
+    ),
+    # Ettin. The first layer sees all tokens, the others those before, up to 64.
+    "modernbert-decoder": Family(
+        ModernBertDecoderConfig,
+        byte_level,
+        _COMMON | {"local_attention": 128, "cls_token_id": 0, "sep_token_id": 0},
+        fused=3,
+    ),
+    "mpt": Family(MptConfig, byte_level, {"d_model": 48, "n_layers": 3, "n_heads": 4, "max_seq_len": 130}),
     # A bias on the scores grows with the distance of two tokens.
     "bloom": Family(BloomConfig, byte_level, {"hidden_size": 48, "n_layer": 3, "n_head": 4, "seq_length": 130}),
 }

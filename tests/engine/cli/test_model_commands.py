@@ -1,6 +1,7 @@
 """`doctor`, `data`, `patterns check`: what they show, and what they say to do."""
 
 import json
+import re
 import shutil
 from importlib.metadata import PackageNotFoundError, metadata
 
@@ -60,7 +61,8 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     assert "uninstall both" in found["onnxruntime"].repair
     assert found["negengine"].said == "polars<3,>=1.34 missing"
     assert found["cuda"].said == "cuda:0 (NVIDIA H200, 140.0 GiB); cuda:1"
-    assert (found["device auto"].said, found["export"].said) == ("cuda:0", "ready")
+    assert found["device auto"].said == "cuda:0"
+    assert re.fullmatch(r"optimum-onnx [\d.]+, torch [^ ]+, transformers [\d.]+", found["export"].said)
     assert command("doctor").status == 1
 
 
