@@ -53,6 +53,7 @@ class Experiment(ABC):
 
     name: ClassVar[str]  # as a command, as a function, and in a run folder
     title: ClassVar[str] = ""  # what a report calls it; its name by default
+    asks: ClassVar[str] = ""  # its question, as a report asks it
     references: ClassVar[str] = ""  # the papers to cite, as `package:file.toml`
     task: ClassVar[Task | None] = None  # what a model must be exported for; None for either kind of language model
     example: ClassVar[str] = ""  # of the command, for its help

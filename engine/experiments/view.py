@@ -220,7 +220,7 @@ class Chart:
         wide = self.panel is not None and points[self.panel].n_unique() > 1
         small = f"A small chart for each {self.panel} with a point" if self.panel else "A point"
         alt = f"{small} for each of {points['place'].n_unique()} categories: {self.title}."
-        caption = self.caption or f"{self.title[:1].upper()}{self.title[1:]} by condition, with 95 % intervals."
+        caption = self.caption or f"{self.title[:1].upper()}{self.title[1:]} by condition."
         return Figure(self.name, plot, table or self._table(run), alt, caption, wide=wide, joint=self.joint)
 
     def _table(self, run: Summarised) -> Table:

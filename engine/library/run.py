@@ -167,6 +167,11 @@ class Run(Shown):
         rows = self.sentence_rows()
         return (rows if sample is None else drawn(rows, sample, seed)).collect(engine="streaming")
 
+    @property
+    def minimal_pairs(self) -> tuple[str, Sequence[str]]:
+        """Of `sentence_rows`: the column that the sentences of a minimal pair share, and those that tell them apart."""
+        return "item", ("dataset", "condition")
+
     def tidy_rows(self) -> pl.LazyFrame:
         """The columns of `sentence_rows` without the texts, truth values as 1 and 0, for models in R or Python."""
         rows = self.sentence_rows()

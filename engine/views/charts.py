@@ -1,7 +1,8 @@
 """The kinds of charts of a report, drawn by Altair: points with intervals, lines, bars in panels, a matrix.
 
-Every chart has a frame with one row for each mark. It is drawn at the size of a paper's column, about 320 pixels for
-77 mm, so that its text has about 7 points in print. Missing values are not drawn. Orders are those of the frame's rows.
+Every chart has a frame with one row for each mark. It is drawn as wide as its `Layout`: in a paper's column, about 320
+pixels for 77 mm, its text has about 7 points in print. Each mark says its value, which a page shows on hover. Missing
+values are not drawn. Orders are those of the frame's rows.
 """
 
 from collections.abc import Sequence
@@ -16,9 +17,22 @@ if TYPE_CHECKING:  # Altair takes half a second to import, and is needed only wh
     import altair as alt
     from altair.typing import ChartType
 
-COLUMN = 215
-"""Width of the plotting area of a chart that fits a column, in pixels."""
 
+@dataclass(frozen=True)
+class Layout:
+    """How much room a chart has; lengths are pixels of plotting areas."""
+
+    plot: int
+    small: int  # of each of several small charts
+    columns: int = 2  # how many of these stand beside each other
+    height: int = 130  # of a chart whose values go from bottom to top
+
+
+PAPER, PAGE, PHONE = Layout(215, 180), Layout(540, 265, height=200), Layout(215, 215, columns=1)
+TOLD = "value as read"
+"""The column of a drawn frame that says what a mark shows."""
+
+_INTERVALS = "95 % intervals"
 _ROW = 17
 _LABELS = 150  # pixels; a longer label is cut, and stands in full in the table
 _SYMBOL = 46
@@ -32,8 +46,12 @@ class Plot(Protocol):
     def data(self) -> pl.DataFrame:
         """One row for each mark."""
 
-    def chart(self) -> "ChartType":
+    def chart(self, layout: Layout) -> "ChartType":
         """The chart."""
+
+    @property
+    def promise(self) -> str:
+        """What the chart's lines or bands are, where it draws any: a caption ends with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +68,9 @@ class Points:
     panel: str | None = None
     domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
+    ends: str = _INTERVALS  # what low and high are
 
-    def chart(self) -> "ChartType":
+    def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
         scale = _scale(self.domain, zero=self.zero)
@@ -67,15 +86,20 @@ class Points:
         if self.series:
             encoding |= _told_apart(self.series, names, points=False)
             encoding["yOffset"] = alt.YOffset(f"{_name(self.series)}:N", sort=names)
-        base = alt.Chart().encode(**encoding)
-        marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1)
+        base = alt.Chart().encode(**encoding, description=f"{TOLD}:N")
+        marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True)
         layers = [marks.encode(**_told_apart(self.series, names, points=True)) if self.series else marks]
         if self.low and self.high:
             ends = (alt.X(f"{_name(self.low)}:Q", title=self.title, scale=scale), alt.X2(f"{_name(self.high)}:Q"))
-            spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5)
+            spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5, aria=True)
             layers.insert(0, spans.encode(*ends))
-        drawn: Any = alt.layer(*layers, data=self.data).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
-        return _panels(drawn, self.data, self.panel, own_rows=self._panels_differ())
+        named = _told(self.data, (self.y, self.series), self.x, self.low, self.high)
+        drawn: Any = alt.layer(*layers, data=named).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
+        return _panels(drawn, self.data, self.panel, layout, own_rows=self._panels_differ())
+
+    @property
+    def promise(self) -> str:
+        return _promise(self.data, self.low, self.high, self.ends)
 
     def _panels_differ(self) -> bool:
         if self.panel is None:
@@ -99,7 +123,7 @@ class Lines:
     panel: str | None = None
     domain: tuple[float, float] | None = None
 
-    def chart(self) -> "ChartType":
+    def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
         scale = _scale(self.domain, zero=True)
@@ -114,16 +138,21 @@ class Lines:
         base = alt.Chart().encode(steps, value, **_told_apart(self.series, names, points=False))
         layers = [
             base.mark_line(strokeWidth=1.5),
-            base.mark_point(filled=True, size=_SYMBOL, opacity=1).encode(
-                **_told_apart(self.series, names, points=True)
+            base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True).encode(
+                **_told_apart(self.series, names, points=True), description=f"{TOLD}:N"
             ),
         ]
         if self.low and self.high:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, scale=scale), alt.Y2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule()
             layers.insert(0, spans.encode(*ends))
-        drawn: Any = alt.layer(*layers, data=self.data).properties(height=130)
-        return _panels(drawn, self.data, self.panel)
+        named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
+        drawn: Any = alt.layer(*layers, data=named).properties(height=layout.height)
+        return _panels(drawn, self.data, self.panel, layout)
+
+    @property
+    def promise(self) -> str:
+        return _promise(self.data, self.low, self.high, _INTERVALS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +172,7 @@ class Curves:
     high: str
     panel: str | None = None
 
-    def chart(self) -> "ChartType":
+    def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
         scale, ticks = self._steps()
@@ -154,11 +183,17 @@ class Curves:
         base = alt.Chart().encode(steps, **_told_apart(self.series, names, points=False))
         ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title), alt.Y2(f"{_name(self.high)}:Q"))
         band = base.transform_filter(_both_known(self.low, self.high)).mark_area(opacity=0.2).encode(*ends)
-        marks = base.mark_point(filled=True, size=_SYMBOL // 2, opacity=1)
+        marks = base.mark_point(filled=True, size=_SYMBOL // 2, opacity=1, aria=True)
         line = base.mark_line(strokeWidth=1.5)
         layers = [band, line.encode(value), marks.encode(value, **_told_apart(self.series, names, points=True))]
-        drawn: Any = alt.layer(*layers, data=self.data).properties(height=130)
-        return _panels(drawn, self.data, self.panel, own_values=True)
+        layers[-1] = layers[-1].encode(description=f"{TOLD}:N")
+        named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
+        drawn: Any = alt.layer(*layers, data=named).properties(height=layout.height)
+        return _panels(drawn, self.data, self.panel, layout, own_values=True)
+
+    @property
+    def promise(self) -> str:
+        return _promise(self.data, self.low, self.high, _INTERVALS, "Bands")
 
     def _steps(self) -> "tuple[alt.Scale, dict[str, Any]]":
         """The scale of the steps, and where its marks are: at powers of ten where it is logarithmic."""
@@ -185,21 +220,24 @@ class Bars:
     title: str
     text: str
 
-    def chart(self) -> "ChartType":
+    def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
         scale = alt.Scale(domain=[0, 1.3 * _largest(self.data[self.x])], nice=False)
         charts = []
-        for (name,), own in self.data.group_by(self.panel, maintain_order=True):
+        named = _told(self.data, (self.y,), self.x, None, None)
+        for (name,), own in named.group_by(self.panel, maintain_order=True):
             words = alt.Axis(labelLimit=_LABELS, grid=False)
             base = alt.Chart(own, title=str(name)).encode(
                 alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=3)),
                 alt.Y(f"{_name(self.y)}:N", sort=own[self.y].to_list(), title=None, axis=words),
             )
-            bars = base.mark_bar(color=SERIES[0], opacity=0.75)
+            bars = base.mark_bar(color=SERIES[0], opacity=0.75, aria=True).encode(description=f"{TOLD}:N")
             texts = base.mark_text(align="left", dx=3, color=INK).encode(text=f"{_name(self.text)}:N")
-            charts.append(alt.layer(bars, texts).properties(width=COLUMN - 65, height=alt.Step(14)))
-        return alt.concat(*charts, columns=2, spacing=24)
+            charts.append(alt.layer(bars, texts).properties(width=layout.small - 30, height=alt.Step(14)))
+        return alt.concat(*charts, columns=layout.columns, spacing=24)
+
+    promise = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,14 +253,17 @@ class Matrix:
     row_title: str | None = None
     column_title: str | None = None
 
-    def chart(self) -> "ChartType":
+    def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
         largest = _largest(self.data[self.value].abs())
         shown = self.data.with_columns(
-            strength=(pl.col(self.value).abs() / largest).fill_null(0), below=pl.col(self.value) < 0
+            strength=(pl.col(self.value).abs() / largest).fill_null(0),
+            below=pl.col(self.value) < 0,
+            **{TOLD: pl.format("{}, {}: {}", self.row, self.column, self.text)},
         )
-        above = alt.Axis(orient="top", labelAngle=0, labelLimit=self.size)
+        size = max(self.size, min(layout.plot // max(1, self.data[self.column].n_unique()), 2 * self.size))
+        above = alt.Axis(orient="top", labelAngle=0, labelLimit=size)
         base = alt.Chart(shown).encode(
             alt.Y(f"{_name(self.row)}:N", sort=_distinct(self.data, self.row), title=self.row_title),
             alt.X(
@@ -231,9 +272,11 @@ class Matrix:
         )
         strength = alt.Opacity("strength:Q", scale=alt.Scale(domain=[0, 1], range=[0, 0.4]), legend=None)
         colour = alt.condition("datum.below", alt.value(SERIES[1]), alt.value(SERIES[0]))
-        cells = base.mark_rect().encode(color=colour, opacity=strength)
+        cells = base.mark_rect(aria=True).encode(color=colour, opacity=strength, description=f"{TOLD}:N")
         words = base.mark_text(color=INK).encode(text=f"{_name(self.text)}:N")
-        return alt.layer(cells, words).properties(width=alt.Step(self.size), height=alt.Step(28))
+        return alt.layer(cells, words).properties(width=alt.Step(size), height=alt.Step(28))
+
+    promise = ""
 
 
 def _told_apart(series: str, names: Sequence[str], *, points: bool) -> dict[str, Any]:
@@ -256,20 +299,49 @@ def _legend(names: Sequence[str]) -> "alt.Legend | None":
 
 
 def _panels(
-    chart: "alt.LayerChart", data: pl.DataFrame, panel: str | None, own_rows: bool = False, own_values: bool = False
+    chart: "alt.LayerChart",
+    data: pl.DataFrame,
+    panel: str | None,
+    layout: Layout,
+    own_rows: bool = False,
+    own_values: bool = False,
 ) -> "ChartType":
     """One small chart for each value of a column; axes are their own where categories differ, or values differ much."""
     import altair as alt
 
     if panel is None:
-        return chart.properties(width=COLUMN)
+        return chart.properties(width=layout.plot)
     header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)
     facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
-    small: Any = chart.properties(width=COLUMN - 35).facet(facet=facet, columns=2, spacing=18)
+    small: Any = chart.properties(width=layout.small).facet(facet=facet, columns=layout.columns, spacing=18)
     if own_rows or own_values:
         small = small.resolve_scale(y="independent")
-    drawn: ChartType = small.resolve_axis(x="independent") if own_rows else small
+    drawn: ChartType = small.resolve_axis(x="independent")  # with an odd number, one chart has none below it
     return drawn
+
+
+def _told(
+    data: pl.DataFrame, names: Sequence[str | None], value: str, low: str | None, high: str | None
+) -> pl.DataFrame:
+    """The frame with what each mark shows: its names, its value and the ends of its interval."""
+
+    def number(column: str) -> pl.Expr:
+        return pl.col(column).cast(pl.Float64).round(2).cast(pl.String).str.replace("-", "−")
+
+    named = pl.concat_str([pl.col(name).cast(pl.String) for name in names if name], separator=", ", ignore_nulls=True)
+    interval = pl.format(" [{} to {}]", number(low), number(high)).fill_null("") if low and high else pl.lit("")
+    return data.with_columns(pl.concat_str(named, pl.lit(": "), number(value), interval).alias(TOLD))
+
+
+def _promise(data: pl.DataFrame, low: str | None, high: str | None, ends: str, what: str = "Lines") -> str:
+    """What the drawn intervals are, and how many values lack one; empty where none is drawn."""
+    if not (low and high and ends):
+        return ""
+    drawn = data.filter(pl.col(low).is_not_null() & pl.col(high).is_not_null())
+    if drawn.is_empty():
+        return ""
+    few = f"; {len(drawn)} of {len(data)} values have one" if len(drawn) < len(data) else ""
+    return f"{what} are {ends}{few}."
 
 
 def _scale(domain: Sequence[float] | None, *, zero: bool) -> "alt.Scale":

@@ -26,6 +26,11 @@ class Figure:
     joint: bool = False  # the figures of several runs can be one, with a series for each run
 
     @property
+    def legend(self) -> str:
+        """The caption, and what the drawn intervals are."""
+        return f"{self.caption} {self.plot.promise}".rstrip()
+
+    @property
     def data(self) -> pl.DataFrame:
         """The values in full, without nested columns, as CSV has them."""
         return flat(self.table.figures)
@@ -41,3 +46,5 @@ class Section:
     tables: Sequence[Table] = ()
     listing: Table | None = None  # a long table that a reader can filter, such as sentences with the model's answers
     notes: Sequence[str] = ()
+    folded: bool = False  # the tables repeat what the figures show, and are shown on demand
+    is_answer: bool = False  # the first sentence is the answer to the question of the run

@@ -1,60 +1,111 @@
 """Tables as plain HTML, for notebooks and reports; every text is escaped."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from ..basics.printable import printable
 from .cells import cells, is_text, section_ends, with_unit
+from .to_csv import flat
 
 if TYPE_CHECKING:
     from .table import Table
 
 _LONG = 40  # characters; a cell with more gets a class, so that a page can give it room
+_MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
+
+
+class Codes:
+    """Short names with a meaning, such as `CpTn`: a page shows the meaning wherever the name stands."""
+
+    def __init__(self, meanings: Mapping[str, str]) -> None:
+        self.meanings = meanings
+        longest_first = sorted(map(re.escape, meanings), key=len, reverse=True)
+        self._words = re.compile(rf"(?<![\w@-])(?:{'|'.join(longest_first)})(?![\w@-])") if meanings else None
+
+    def meaning(self, text: str) -> str:
+        """What the names in a text stand for; empty if it has none."""
+        found = dict.fromkeys(self._words.findall(text)) if self._words else {}
+        return "; ".join(f"{name}: {self.meanings[name]}" for name in found)
+
+    def html(self, text: str) -> str:
+        """A text, escaped, with the meaning of each name in it on hover."""
+        if self._words is None:
+            return escape(printable(text))
+        parts, last = [], 0
+        for match in self._words.finditer(text):
+            said = escape(printable(self.meanings[match[0]]))
+            parts += [escape(printable(text[last : match.start()])), f'<abbr title="{said}">{escape(match[0])}</abbr>']
+            last = match.end()
+        return "".join([*parts, escape(printable(text[last:]))])
+
+
+PLAIN = Codes({})
 
 
 def to_html(tables: Sequence["Table"]) -> str:
     """The tables one after the other for a notebook: the only style is the alignment of each column."""
-    return "\n".join(_table(table, styled=True) for table in tables)
+    return "\n".join("\n".join([_table(table, styled=True), *_notes(table, PLAIN)]) for table in tables)
 
 
-def table_html(table: "Table") -> str:
-    """One table for a page that has styles: in a box that scrolls, figures and long texts marked by classes."""
-    box = f'<div class="table" tabindex="0" role="region" aria-label="{_escaped(table.title)}">'
-    return f"{box}\n{_table(table, styled=False)}\n</div>"
+def table_html(table: "Table", codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
+    """One table for a page that has styles: in a box that scrolls, with a link that saves every figure in full as CSV.
+
+    A cell of words that is a key of `links` leads there. On a phone, a table of long texts is a list of its rows.
+    """
+    kind = "table"
+    if any(len(text) > _LONG for row in cells(table) for text in row):
+        kind += " stacks"
+    box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{_escaped(table.title)}">'
+    name = re.sub(r"\W+", "-", table.title).strip("-")[:60] or "table"
+    data = f"data:text/csv;charset=utf-8,{quote(flat(table.figures).write_csv())}"
+    taken = f'<a class="save" download="{escape(name)}.csv" href="{data}">Save as CSV</a>'
+    return "\n".join(
+        [box, _table(table, styled=False, codes=codes, links=links), "</div>", *_notes(table, codes), taken]
+    )
 
 
-def _table(table: "Table", *, styled: bool) -> str:
-    """A `<table>` with its title as caption; sections are bodies of their own (`<tbody>`); notes follow."""
+def _notes(table: "Table", codes: Codes) -> list[str]:
+    return [f'<p class="note">{codes.html(note)}</p>' for note in table.notes]
+
+
+def _table(table: "Table", *, styled: bool, codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
+    """A `<table>` with its title as caption; sections are bodies of their own (`<tbody>`)."""
     words = [is_text(column, table) for column in table.columns]
+    headings = [with_unit(column) for column in table.columns]
     # Headings say which column or row they are for. The first column heads its row if it holds words.
-    columns = ['scope="col"'] * len(words)
-    rows = ['scope="row"' if words[:1] == [True] and not i else "" for i in range(len(words))]
-    lines = ["<table>", f"<caption>{_escaped(table.title)}</caption>", "<thead>"]
-    lines += [_row([with_unit(column) for column in table.columns], words, columns, styled=styled)]
-    lines += ["</thead>", "<tbody>"]
+    heads = "".join(
+        _cell(codes.html(text), 'scope="col"', word, styled=styled) for text, word in zip(headings, words, strict=True)
+    )
+    lines = [
+        "<table>",
+        f"<caption><span>{codes.html(table.title)}</span></caption>",
+        f"<thead>\n<tr>{heads}</tr>\n</thead>",
+        "<tbody>",
+    ]
     for row, ends in zip(cells(table), section_ends(table), strict=True):
-        lines.append(_row(row, words, rows, styled=styled))
-        lines += ["</tbody>", "<tbody>"] if ends else []
-    lines += ["</tbody>", "</table>", *(f'<p class="note">{_escaped(note)}</p>' for note in table.notes)]
-    return "\n".join(lines)
+        shown = []
+        for i, (text, word) in enumerate(zip(row, words, strict=True)):
+            content = codes.html(text) if word else escape(_MINUS.sub("−", text))
+            if word and links and text in links:
+                content = f'<a href="{escape(links[text])}">{content}</a>'
+            scope = 'scope="row"' if words[:1] == [True] and not i else ""
+            shown.append(_cell(content, scope, word, styled=styled, heading=headings[i], is_long=len(text) > _LONG))
+        lines += [f"<tr>{''.join(shown)}</tr>", *(["</tbody>", "<tbody>"] if ends else [])]
+    return "\n".join([*lines, "</tbody>", "</table>"])
 
 
-def _row(texts: Sequence[str], words: Sequence[bool], scopes: Sequence[str], *, styled: bool) -> str:
-    cells_ = (_cell(*cell, styled=styled) for cell in zip(texts, words, scopes, strict=True))
-    return f"<tr>{''.join(cells_)}</tr>"
-
-
-def _cell(text: str, is_word: bool, scope: str, *, styled: bool) -> str:
+def _cell(content: str, scope: str, is_word: bool, *, styled: bool, heading: str = "", is_long: bool = False) -> str:
     element = "th" if scope else "td"
     if styled:
         look = f'style="text-align: {"left" if is_word else "right"}"'
-    elif is_word:
-        look = 'class="long"' if len(text) > _LONG else ""
     else:
-        look = 'class="figure"'
-    opening = " ".join(filter(None, (element, scope, look)))
-    return f"<{opening}>{escape(text)}</{element}>"
+        look = ('class="long"' if is_long else "") if is_word else 'class="figure"'
+        look += f' data-heading="{escape(heading)}"' if heading else ""
+    opening = " ".join(filter(None, (element, scope, look.strip())))
+    return f"<{opening}>{content}</{element}>"
 
 
 def _escaped(text: str) -> str:

@@ -34,8 +34,22 @@ SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down"
 """One more than hues, so that thirty series differ."""
 
 PAGE = {
-    "light": {"paper": "#ffffff", "ink": "#1a1a1a", "muted": "#595959", "line": "#c8c8c8", "link": "#005a8c"},
-    "dark": {"paper": "#16181c", "ink": "#eceff1", "muted": "#a9b0b6", "line": "#474c52", "link": "#7cc4f0"},
+    "light": {
+        "paper": "#ffffff",
+        "ink": "#1a1a1a",
+        "muted": "#595959",
+        "line": "#c8c8c8",
+        "link": "#005a8c",
+        "shadow": "#00000040",
+    },
+    "dark": {
+        "paper": "#16181c",
+        "ink": "#eceff1",
+        "muted": "#a9b0b6",
+        "line": "#474c52",
+        "link": "#7cc4f0",
+        "shadow": "#ffffff50",
+    },
 }
 """The colours of a page, by the reader's preference."""
 

@@ -1,8 +1,9 @@
 """A figure as SVG: for a page, where its colours follow the page, and for a file.
 
 `vl-convert` runs Vega-Lite and writes the SVG; the same chart gives the same text, up to the numbers of clip paths,
-which are numbered again here. What carries no picture (empty paths, roles for scripts) is removed. Only elements that
-draw are kept: texts of a user never become elements, and nothing can load a file.
+which are numbered again here. What carries no picture (empty paths, roles for scripts) is removed. What a mark says of
+itself becomes its title, which browsers show on hover. Only elements that draw are kept: texts of a user never become
+elements, and nothing can load a file.
 """
 
 import re
@@ -12,7 +13,9 @@ from xml.etree import ElementTree as ET
 
 from ..basics.errors import InputError
 from ..basics.printable import printable, printable_lines
+from .charts import PAPER, Layout
 from .figure import Figure
+from .html import Codes
 from .palette import INK, on_page
 
 MILLIMETRES = {False: 77, True: 160}
@@ -21,11 +24,12 @@ MILLIMETRES = {False: 77, True: 160}
 _MILLIMETRES_PER_PIXEL = MILLIMETRES[False] / 320
 _POINTS_PER_MILLIMETRE = 72 / 25.4
 _PIXELS_PER_INCH = 300
-_PAGE_SCALE = 1.3
+_PAGE_SCALE = 1.5
 _FONT = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
 _SVG = "http://www.w3.org/2000/svg"
 _DRAWING = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "circle"}
 _NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
+_GUIDES = {"axis", "legend", "title"}
 _COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a PDF's dictionary, in a random order
@@ -57,10 +61,13 @@ _CONFIG = {
 ET.register_namespace("", _SVG)
 
 
-def for_page(figure: Figure, identifier: str) -> str:
+def for_page(figure: Figure, identifier: str, layout: Layout = PAPER, codes: Codes | None = None) -> str:
     """A part of a page, described for screen readers; its ids begin with `identifier`, which is unique on the page."""
-    root = _drawn(figure, identifier, on_page)
-    # One scale for all figures of a page, so that their texts have one size; a narrow screen shrinks them.
+    root = _drawn(figure, identifier, on_page, layout)
+    for text in root.iter(f"{{{_SVG}}}text"):
+        if codes and (meaning := codes.meaning("".join(text.itertext()))):
+            _title(text, meaning)
+    # As wide as the page, but texts are never much larger than those around them.
     root.set("style", f"max-width:{float(root.get('width', '0')) * _PAGE_SCALE:.0f}px")
     root.set("role", "img")
     root.set("aria-labelledby", f"{identifier}-title {identifier}-desc")
@@ -71,7 +78,7 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     """`svg` and `pdf` (transparent) and `png` (white, 300 pixels an inch), at most as wide as a column or a page."""
     import vl_convert
 
-    root = _drawn(figure, figure.name, str)
+    root = _drawn(figure, figure.name, str, PAPER)
     pixels = float(root.get("width", "1")), float(root.get("height", "1"))
     millimetres = min(MILLIMETRES[figure.wide], pixels[0] * _MILLIMETRES_PER_PIXEL)
     scale = millimetres / pixels[0]
@@ -98,11 +105,11 @@ def _sized(root: ET.Element, pixels: tuple[float, float], scale: float, unit: st
     return _text(root)
 
 
-def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str]) -> ET.Element:
+def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str], layout: Layout) -> ET.Element:
     """The picture as a tree, with the figure's caption and description as its title and description."""
     import vl_convert
 
-    specification = _shown(figure.plot.chart().to_dict(validate=False))  # Vega-Lite itself refuses what is wrong
+    specification = _shown(figure.plot.chart(layout).to_dict(validate=False))  # Vega-Lite itself refuses what is wrong
     version = specification["$schema"].rpartition("/v")[2].removesuffix(".json")
     specification["config"] = _CONFIG
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
@@ -125,7 +132,16 @@ def _shown(value: Any) -> Any:
     return printable_lines(value) if isinstance(value, str) else value
 
 
+def _title(element: ET.Element, text: str) -> None:
+    """What a browser shows on hover."""
+    own = ET.Element(f"{{{_SVG}}}title")
+    own.text = printable(text)
+    element.insert(0, own)
+
+
 def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
+    is_mark = element.get("role") == "graphics-symbol" and element.get("aria-roledescription") not in _GUIDES
+    said = element.get("aria-label") if is_mark else None
     for name in [name for name in element.attrib if _NOISE.fullmatch(name)]:
         del element.attrib[name]
     for name in ("fill", "stroke"):
@@ -143,6 +159,8 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
         unseen = kind == "path" and not {"fill", "stroke"} & set(child.attrib)
         if empty or unseen or child.get("display") == "none":
             element.remove(child)
+    if said:
+        _title(element, said)
 
 
 def _rounded(numbers: str) -> str:

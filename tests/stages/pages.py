@@ -12,8 +12,16 @@ class Element:
     name: str
     attributes: dict[str, str]
     parents: tuple[str, ...]
-    text: str = ""
-    children: list["Element"] = field(default_factory=list)
+    content: list["str | Element"] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """Its own text, without that of its children."""
+        return "".join(part for part in self.content if isinstance(part, str))
+
+    @property
+    def children(self) -> list["Element"]:
+        return [part for part in self.content if isinstance(part, Element)]
 
     def everything(self) -> list["Element"]:
         """The elements inside this one, in the order of the page."""
@@ -25,7 +33,7 @@ class Element:
     @property
     def words(self) -> str:
         """Its text, and that of its children."""
-        return self.text + "".join(child.words for child in self.children)
+        return "".join(part if isinstance(part, str) else part.words for part in self.content)
 
 
 class Reader(HTMLParser):
@@ -41,7 +49,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         element = Element(tag, {key: value or "" for key, value in attrs}, tuple(own.name for own in self.open[1:]))
-        self.open[-1].children.append(element)
+        self.open[-1].content.append(element)
         if tag not in VOID:
             self.open.append(element)
 
@@ -54,7 +62,7 @@ class Reader(HTMLParser):
         assert self.open.pop().name == tag
 
     def handle_data(self, data):
-        self.open[-1].text += data
+        self.open[-1].content.append(data)
 
 
 def read(page: str) -> Element:

@@ -233,6 +233,7 @@ class Cues(Experiment):
 
     name = "cues"
     title = "Negation cues in texts"
+    asks = "Which sentences of the texts hold a negation cue?"
     references = "negengine.engine.experiments.cues:references.toml"
     task = Task.TOKEN_CLASSIFICATION
     example = "negengine cues corpus.txt --detector detector"

@@ -230,6 +230,10 @@ class Diagnostics(Asked[Item]):
 
     name = "diagnostics"
     title = "Diagnostics of Ettinger (2020)"
+    asks = (
+        "Sentences of experiments with people end with a missing word. Does the model prefer the word that "
+        "fits, also after a negation?"
+    )
     references = "negengine.engine.experiments.diagnostics:references.toml"
     example = "negengine diagnostics mini --dataset ROLE-88"
     results = DiagnosticsRun

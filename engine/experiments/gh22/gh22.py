@@ -103,6 +103,10 @@ class Gh22Run(SummaryRun):
             verb="act",
         )
 
+    @property
+    def minimal_pairs(self) -> tuple[str, Sequence[str]]:
+        return "item", ("condition", "pattern")
+
     def sentence_rows(self) -> pl.LazyFrame:
         return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
 
@@ -127,6 +131,10 @@ class Gh22(Experiment):
 
     name = "gh22"
     title = "Gubelmann and Handschuh (2022), replicated"
+    asks = (
+        "The model fills a sentence with words of its own, and is asked for them again. Does it repeat them "
+        "less often once a sentence is negated?"
+    )
     references = "negengine.engine.experiments.gh22:references.toml"
     example = "negengine gh22 mini --pairs 100"
     results = Gh22Run

@@ -97,7 +97,7 @@ def sections(run: "Gh22Run") -> list[Section]:
     return [
         Section(
             "Does a negation lower the repetition?",
-            [asked, f"{said} (p < 0.05, adjusted with Holm's method)."],
+            [f"{said} (p < 0.05, adjusted with Holm's method).", asked],
             lowered,
         ),
         Section("How often is the ACT repeated?", [acts] if acts else [], repeated, notes=[note]),
@@ -109,8 +109,7 @@ def _drops(run: "Gh22Run", variant: Variant, table: Table) -> Figure:
         f"drops-{variant}",
         "drop",
         "drop (percentage points)",
-        f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation, with 95 % "
-        "intervals.",
+        f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
         where=pl.col("condition") == str(variant),
         also=_BY_RANK,
         label=pl.format("{}P − {}N, rank {}", "pattern", "pattern", "rank"),
@@ -139,5 +138,5 @@ def _rates(run: "Gh22Run", variant: Variant, table: Table) -> Figure:
         panel="number", x_title="rank of the ACT", y_title="repetition (%)", domain=(0, 100),
     )  # fmt: skip
     alt = f"{variant}: lines of the repetition rate by the rank of the ACT, for affirmative and negated sentences."
-    caption = f"Patterns “{variant}”: repetition rate by the rank of the ACT, with 95 % intervals."
+    caption = f"Patterns “{variant}”: repetition rate by the rank of the ACT."
     return Figure(f"rates-{variant}", lines, table, alt, caption, wide=True)

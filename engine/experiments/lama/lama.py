@@ -97,14 +97,14 @@ PRECISION = View(
 )
 _ALIKE: Any = {"where": _FACTS, "label": pl.format("{}, {}", "dataset", "split"), "panel": None,
                "keys": ("dataset", "split"), "notes": ["means over facts"]}  # fmt: skip
-_SAME = "of the predictions for a query and for its negation, with 95 % intervals."
+_SAME = "of the predictions for a query and for its negation."
 CORRELATION = Chart("correlation", "spearman", "rank correlation (× 100)", f"Correlation {_SAME}", **_ALIKE)
 OVERLAP = Chart("overlap", "overlap@1", "same first token (%)", f"Overlap {_SAME}", **_ALIKE)
 PRIMED = Chart(
     "precision",
     "precision@1",
     "precision@1 (%)",
-    "Share of the queries whose gold answer is the first token, with 95 % intervals.",
+    "Share of the queries whose gold answer is the first token.",
     where=pl.col("split") == ALL,
     label=pl.col("condition"),
 )
@@ -186,6 +186,10 @@ class Lama(Asked[Fact]):
 
     name = "lama"
     title = "Negated and misprimed LAMA"
+    asks = (
+        "Facts are asked for with a missing word, then with a negation, then after a misleading word. Does "
+        "the answer change?"
+    )
     references = "negengine.engine.experiments.lama:references.toml"
     example = "negengine lama mini --corpus GoogleRE"
     results = LamaRun
@@ -288,6 +292,7 @@ class Lama(Asked[Fact]):
                 ["Where correlation and overlap are high, the model ignores the negation.", *said],
                 figures=[CORRELATION.figure(run), OVERLAP.figure(run)],
                 tables=[negations],
+                folded=True,
             ),
             Section(
                 "Do misleading words change the prediction?",

@@ -142,7 +142,7 @@ _RIGHT = Chart(
     "likelihood",
     _ACCURACY,
     "accuracy (%)",
-    "Accuracy in each group, with 95 % intervals.",
+    "Accuracy in each group.",
     where=pl.col("split") != ALL,
     label=pl.col("split"),
     panel=None,
@@ -152,7 +152,7 @@ _PROBABLE = replace(
     _RIGHT,
     metric=_MEAN,
     title="log-probability per token (natural logarithm)",
-    caption="Log-probability per token in each group, with 95 % intervals.",
+    caption="Log-probability per token in each group.",
     zero=False,
     scale=1,
 )
@@ -216,6 +216,7 @@ class Likelihood(TableExperiment):
 
     name = "likelihood"
     title = "Likelihoods of sentences"
+    asks = "How probable is each sentence? Of a minimal pair, is the good sentence more probable than the bad one?"
     references = "negengine.engine.experiments.likelihood:references.toml"
     example = "negengine likelihood mini sentences.csv --per-word"
     results = LikelihoodRun

@@ -41,6 +41,7 @@ class Select(Settings, Experiment):
 
     name = "select"
     title = TITLE
+    asks = "Which verbs does the model repeat where nothing is negated?"
     references = REFERENCES
     example = "negengine select mini --pairs 60"
     results = SelectionRun
@@ -78,6 +79,10 @@ class Score(Experiment):
 
     name = "score"
     title = TITLE
+    asks = (
+        "The first sentence says what somebody likes to do, the second one what the same person is happy to "
+        "do. Does the model know that a negation in one of them rules out the same verb?"
+    )
     references = REFERENCES
     example = "negengine score runs/mini"
     goes_on_from = "select"

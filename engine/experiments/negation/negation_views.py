@@ -39,8 +39,8 @@ def scored(run: ScoresRun) -> list[Section]:
     between = differences(scores, run.selection.triplets.lazy(), patterns, run.selection.patterns.selecting.name)
     precision = _precision_note(scores)
     return [
-        _verdict(run, between),
-        _drops(run),
+        _verdict(run),
+        _drops(run, between),
         Section(
             "What changes between two patterns of a minimal pair?",
             ["Two patterns of a minimal pair differ in one negation only. All patterns have the same triplets."],
@@ -66,7 +66,7 @@ def _in_order(column: str, values: Sequence[str]) -> pl.Expr:
     return pl.col(column).replace_strict({value: i for i, value in enumerate(values)}, return_dtype=pl.Int64)
 
 
-def _verdict(run: ScoresRun, between: pl.DataFrame) -> Section:
+def _verdict(run: ScoresRun) -> Section:
     n = int(run.rates["n"].max() or 0)  # type: ignore[arg-type]
     about = (
         f"{run.model_name} was asked for the verb in {n:,} triplets of a name, a profession and a verb, in each of "
@@ -77,11 +77,9 @@ def _verdict(run: ScoresRun, between: pl.DataFrame) -> Section:
         "drop in every control. In a forbidden pattern the negation rules out that the verb is repeated; in a control "
         "the verb stays natural."
     )
-    selection = selection_table(run.selection.summary, published(run.model_name, run.selection.patterns))
     return Section(
         "Does the model pass the test?",
         [run.reading, about, *([run.same_text] if run.same_text else [])],
-        tables=[_gaps(run, between), selection],
         notes=[how],
     )
 
@@ -116,7 +114,7 @@ def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
     )
 
 
-def _drops(run: ScoresRun) -> Section:
+def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
     selection = run.selection
     paper = published(selection.summary["model"], selection.patterns)
     table = rates_table(run.rates, selection.patterns, selection.summary, paper)
@@ -132,7 +130,7 @@ def _drops(run: ScoresRun) -> Section:
         f"{name} {drop:.1f}" for name, drop in scored_patterns.drop_nulls("drop")["pattern", "drop"].iter_rows()
     )
     plot = charts.Points(shown, x="drop", y="pattern", low="low", high="high", series=series, title=f"drop ({POINTS})")
-    caption = "Drop of the repetition rate in each pattern, with 95 % intervals for which pairs and verbs are clusters."
+    caption = "Drop of the repetition rate in each pattern. Pairs and verbs are clusters."
     figure = Figure(
         "drops",
         plot,
@@ -145,6 +143,7 @@ def _drops(run: ScoresRun) -> Section:
         "How much does each pattern lower the repetition of the verb?",
         ["The drop is 100 − repetition rate: the share of the triplets in which another word is the first choice."],
         figures=[figure],
+        tables=[_gaps(run, between), selection_table(selection.summary, paper)],
     )
 
 
@@ -152,7 +151,7 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
     """The difference of every two patterns."""
     cells = pl.DataFrame(list(product(patterns, patterns)), schema=["first", "second"], orient="row")
     cells = cells.join(between, on=["first", "second"], how="left", maintain_order="left").with_columns(
-        text=pl.col("difference").map_elements("{:+.1f}".format, pl.String).fill_null("")
+        text=pl.col("difference").map_elements("{:+.1f}".format, pl.String).str.replace("-", "−").fill_null("")
     )
     once = between.filter(_in_order("first", patterns) < _in_order("second", patterns)).drop("n", "p")
     counts = ("both", "only_first", "only_second", "neither")
@@ -223,7 +222,7 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
     )
     labelled = top.with_columns(text=pl.col("n").map_elements("{:,}".format, pl.String))
     plot = charts.Bars(labelled, x="n", y="top1", panel="pattern", title="triplets", text="text")
-    caption = f"The {_TOP} most frequent first choices that are not the verb, with the number of triplets."
+    caption = f"The most frequent first choices that are not the verb, at most {_TOP}, with the number of triplets."
     figure = Figure("replacements", plot, table, " ".join(said), caption, wide=True)
     return Section(title, said, figures=[figure], notes=notes)
 
@@ -275,7 +274,7 @@ def _logprob_figure(quantiles: pl.DataFrame) -> Figure:
     )
     return Figure(
         "log-probabilities",
-        charts.Points(quantiles, x="q50", y="pattern", low="q25", high="q75", title=title, zero=False),
+        charts.Points(quantiles, x="q50", y="pattern", low="q25", high="q75", title=title, zero=False, ends=""),
         table,
         "A point for the median log-probability of the verb in each pattern, with a line for the middle half.",
         "Median of the verb's log-probability; the line holds the middle half of the triplets. "
@@ -384,7 +383,7 @@ def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figu
         domain=(0, 100),
     )
     alt = f"A small chart for each pattern with a point for the repetition rate of each {what}, with its interval."
-    caption = f"Repetition rate by {what}, with 95 % intervals."
+    caption = f"Repetition rate by {what}."
     caption += "" if what == "gender" else " In brackets: the number of triplets."
     return Figure(f"by-{what}", plot, table, alt, caption, wide=True, joint=what == "gender")
 

@@ -27,6 +27,7 @@ Row = Mapping[str, Any]
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
 STRONG = 50.0
 """Percentage points; a strong drop is above this."""
+_WHERE = "Kletz et al. 2023, section 3.5"
 _DECIDE = "The 95 % intervals with pairs and verbs as clusters decide."
 _ENDS = ("drop_low_two_way", "drop_high_two_way")
 _TARGET = {
@@ -47,7 +48,9 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
     if coreference not in SAME_PERSON:
         return _other_person(forbidden, coreference)
     if not forbidden or not controls:
-        return "No verdict: the test (§3.5) compares forbidden patterns with controls, and this run does not have both."
+        return (
+            f"No verdict: the test ({_WHERE}) compares forbidden patterns with controls; this run does not have both."
+        )
     papers = patterns.sha256 == load_patterns().sha256
     judged = [(row, *_judge(row, controls, strong=papers)) for row in forbidden]
     met = [row for row, meets, _ in judged if meets]
@@ -55,14 +58,14 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
     found = [*([_above(met, controls, strong=papers)] if met else []), *failed, *undecided]
     said = f"{'; '.join(found)}. {_DECIDE}"
     if not papers:
-        return f"No verdict: the test (§3.5) is defined for the paper's patterns. {said[0].upper()}{said[1:]}"
+        return f"No verdict: the test ({_WHERE}) is defined for the paper's patterns. {said[0].upper()}{said[1:]}"
     if failed:
-        return f"{'Passes the test in part' if met else 'Does not pass the test'} (§3.5): {said}"
+        return f"{'Passes the test in part' if met else 'Does not pass the test'} ({_WHERE}): {said}"
     if undecided:
         alone = [_at_its_drop(row) for row in controls]
         passes = all(_judge(_at_its_drop(row), alone, strong=True)[0] for row in forbidden)
-        return f"Not decided (§3.5): {said} By the drops alone the model {'passes' if passes else 'does not pass'}."
-    return f"Passes the test (§3.5): {said}"
+        return f"Not decided ({_WHERE}): {said} By the drops alone the model {'passes' if passes else 'does not pass'}."
+    return f"Passes the test ({_WHERE}): {said}"
 
 
 def _judge(row: Row, controls: Sequence[Row], *, strong: bool) -> tuple[bool | None, str]:

@@ -83,7 +83,7 @@ ACCURACIES = Chart(
     "accuracy",
     "accuracy",
     "accuracy (%)",
-    "Accuracy by kind of pair, with 95 % intervals. The majority baseline always gives the most frequent label.",
+    "Accuracy by kind of pair. The majority baseline always gives the most frequent label.",
     rows=_ROWS,
     label=pl.col("kind"),
     others={"majority": "majority baseline"},
@@ -232,6 +232,7 @@ class Nli(Experiment):
 
     name = "nli"
     title = "Natural language inference with negation"
+    asks = "Does the hypothesis follow from the premise, where one of them has a negation?"
     references = "negengine.engine.experiments.nli:references.toml"
     task = Task.TEXT_CLASSIFICATION
     example = "negengine nli textattack/bert-base-uncased-RTE --source RTE"

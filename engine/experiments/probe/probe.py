@@ -171,6 +171,16 @@ class ProbeRun(TableRun):
         }
         return items.select(**told, **{f"table_{name}" if name in told else name: pl.col(name) for name in others})
 
+    @property
+    def minimal_pairs(self) -> tuple[str, Sequence[str]]:
+        names = self.sentence_rows().collect_schema().names()
+
+        def named(column: str) -> str:
+            return f"table_{column}" if f"table_{column}" in names else column
+
+        item = named(self.columns.item) if self.columns.item else "item"
+        return item, ("condition", *map(named, self.columns.groups))
+
     def recounts(self) -> Iterator[Recount]:
         items, behind = self.items, pl.col(LOGPROB) - pl.col("top1_logprob")
         yield item_once(items, _ITEM)
@@ -277,6 +287,7 @@ class OwnSentences(TableExperiment):
 
     name = "probe"
     title = "Own stimuli"
+    asks = "How probable are the target words at the mask, and does this differ between the groups?"
     references = "negengine.engine.experiments.probe:references.toml"
     example = "negengine probe mini sentences.csv --group condition"
     results = ProbeRun

@@ -48,7 +48,7 @@ def sections(run: "ProbeRun") -> list[Section]:
             name,
             metric,
             title,
-            f"{what.capitalize()} in each group, with 95 % intervals.",
+            f"{what.capitalize()} in each group.",
             where=~_OF_GROUPS & ~_OF_TARGETS,
             label=pl.col("split"),
             panel="condition" if len(run.columns.targets) > 1 else None,

@@ -19,7 +19,6 @@ from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
 from ...library.registry import experiment
 from ...library.run import Run
-from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED
 from ...runs.record import read_run
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Lines, Points
@@ -27,27 +26,8 @@ from ..comparison.compare import compare, differences_table
 from ..comparison.estimates import GROUP, MODEL, PRINTED, models_in_rows
 from ..comparison.runs import labels
 from .page import Chapter
+from .single_sentences import asked, codes, examples
 
-SAMPLE, WORST = 100, 100
-"""How many sentences of each kind a report has."""
-
-_TITLE = "What do single sentences look like?"
-_KEYS = ("item", "condition")
-_HEADINGS = {
-    "why": "shown as",
-    "condition": "condition",
-    "sentence": "sentence",
-    "premise": "premise",
-    "hypothesis": "hypothesis",
-    "expected": "expected",
-    "answer": "answer",
-    REPEATED: "repeated",
-    FIRST: "first choice",
-    CORRECT: "correct",
-    FAILED: "fails",
-    "rank": "rank",
-    "logprob": "log-probability",
-}
 _COLUMNS = {
     "stage": pl.String,
     "pattern": pl.String,
@@ -67,69 +47,9 @@ def chapter(run: Run, title: str) -> Chapter:
     """Everything about a run, from the answer to what made it."""
     own = experiment(run.stage)
     sections = list(own.sections(run)) if own else [Section("Results", run.remarks(), tables=run.tables())]
-    return Chapter(title, [*sections, *examples(run), *precision(run), provenance(run)])
-
-
-def examples(run: Run) -> list[Section]:
-    """The section. Where sentences cannot be built, it says why."""
-    try:
-        rows = run.sentence_rows()
-        shown = pl.concat(
-            [
-                _worst(rows).select(pl.lit("worst failure").alias("why"), pl.all()),
-                run.sentences(sample=SAMPLE).select(pl.lit("random sample").alias("why"), pl.all()),
-            ]
-        )
-    except InputError as error:
-        return [Section(_TITLE, [f"There are no sentences: {error}."])]
-    headings = {**_HEADINGS, "expected": "target" if FIRST in shown.columns else "expected"}
-    columns = [
-        Column(heading, name, decimals=2 if name == "logprob" else None)
-        for name, heading in headings.items()
-        if name in shown.columns and shown[name].null_count() < len(shown)
-    ]
-    listing = Table("Sentences and the model's answers", shown, columns)
-    n = int((shown["why"] == "worst failure").sum())
-    said = f"{n:,} of the worst failures and {len(shown) - n:,} sentences that were" if n else "sentences that were"
-    return [Section(_TITLE, [f"Below are {said} drawn at random."], listing=listing, notes=_note(run, shown))]
-
-
-def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
-    """The failures that are furthest from right, as many of each condition; they are found without building text."""
-    names = rows.collect_schema().names()
-    # A word that is said although it should not be is the worse, the more probable it is.
-    said = [name for name in (REPEATED, FIRST) if name in names]
-    failures = rows.filter(pl.col(FAILED)).select(*_KEYS, "rank", "logprob", *said).collect()
-    towards = pl.when(*said).then(-1).otherwise(1) if said else pl.lit(1)
-    badness = [
-        towards * pl.col("logprob").cast(pl.Float64),
-        -towards * pl.col("rank").cast(pl.Int64),
-        *map(pl.col, _KEYS),
-    ]
-    kinds = ["condition", *said]
-    each = max(1, WORST // max(1, failures.n_unique(kinds)))
-    by_condition = failures.sort(*badness, nulls_last=True).group_by(kinds, maintain_order=True)
-    chosen = by_condition.head(each).select(_KEYS)
-    found = rows.filter(pl.col("item").is_in(chosen["item"].unique().implode())).collect()
-    once = found.unique(_KEYS, keep="first", maintain_order=True)
-    return chosen.join(once, on=_KEYS, maintain_order="left").select(names)
-
-
-def _note(run: Run, shown: pl.DataFrame) -> list[str]:
-    if shown[FAILED].null_count() == len(shown):
-        return [f"No answer is called right or wrong{f': to change that, {run.verdict}' if run.verdict else ''}."]
-    said = "The worst failures are those whose expected answer has the lowest probability or rank."
-    if FIRST in shown.columns:
-        said = (
-            "A sentence fails if its target is wanted and is not the first choice, or is unwanted and is. The worst "
-            "failures are the least probable wanted targets and the most probable unwanted ones."
-        )
-    if REPEATED in shown.columns:
-        said = (
-            "A sentence fails if the verb is repeated where the negation forbids it, or is not repeated where it stays "
-            "natural. The worst repetitions are the most probable ones; the worst misses are the least probable ones."
-        )
-    return [said]
+    sections[0] = replace(sections[0], is_answer=True)
+    parts = [*asked(run), *sections, *examples(run), *precision(run), provenance(run)]
+    return Chapter(title, parts, codes=codes(run))
 
 
 def precision(run: Run) -> list[Section]:
@@ -240,9 +160,9 @@ def _together(runs: Sequence[Run], names: Sequence[str], single: Sequence[Chapte
             figures.append(_joined(present))
             tables += _printed(present)
         if figures:
-            sections.append(Section(section.title, figures=figures, tables=tables))
+            sections.append(Section(section.title, figures=figures, tables=tables, folded=True))
     sections += _differences(runs, names)
-    return Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."])
+    return Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."], single[0].codes)
 
 
 def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
@@ -339,5 +259,5 @@ def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: st
     axis = f"{first} − {second} (percentage points)"
     plot = Points(named, x="difference", y="what", low="low", high="high", title=axis)
     alt = f"A point for each difference of {first} and {second}, with its interval."
-    caption = "Paired differences with 95 % intervals. The table has the tests."
+    caption = "Paired differences. The table has the tests."
     return [Figure(f"differences-{number}", plot, table, alt, caption)]

@@ -6,7 +6,8 @@ forbids itself, by a content security policy, to load anything and to run any sc
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,8 +17,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...basics.printable import printable
-from ...views import Section
-from ...views.html import table_html
+from ...views import Figure, Section
+from ...views.charts import PAGE, PHONE
+from ...views.html import Codes, table_html
 from ...views.palette import variables
 from ...views.svg import for_page
 
@@ -35,18 +37,26 @@ class Chapter:
     title: str
     sections: Sequence[Section]
     summary: Sequence[str] = field(default=())
+    codes: Mapping[str, str] = field(default_factory=dict)  # short names, such as `CpTn` → what they stand for
+    about: Sequence[str] = ()  # further texts that, in a table, lead to this chapter as its title does
 
 
 def page(title: str, chapters: Sequence[Chapter]) -> str:
     """The whole file as HTML, the same text for the same chapters."""
-    script = (_FOLDER / "filter.js").read_text("utf-8")
+    script = (_FOLDER / "page.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    links = {
+        name: f"#c{number}" for number, own in enumerate(chapters[1:], 2) for name in (own.title, *own.about)
+    }  # fmt: skip
     content: str = _template().render(
         title=title,
+        links=links,
+        colours=json.dumps(variables("light")),
         chapters=[
             {
                 "id": f"c{number}",
                 "chapter": chapter,
+                "codes": Codes(chapter.codes),
                 "sections": [{"id": f"s{number}-{i}", "section": own} for i, own in enumerate(chapter.sections, 1)],
             }
             for number, chapter in enumerate(chapters, 1)
@@ -71,12 +81,20 @@ def _template() -> Any:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "table": lambda table: Markup(table_html(table)),  # noqa: S704 - every text in it is escaped
+        "table": lambda table, *page: Markup(table_html(table, *page)),  # noqa: S704 - every text in it is escaped
+        "told": lambda text, codes: Markup(codes.html(text)),  # noqa: S704 - every text in it is escaped
         "is_long": lambda table: len(table.frame) > _SHORT,
-        "picture": lambda figure, name: Markup(for_page(figure, name)),  # noqa: S704 - checked: drawing elements alone
+        "pictures": _pictures,
         "printable": printable,
     }
     return environment.get_template("page.html")
+
+
+def _pictures(figure: Figure, name: str, codes: Codes) -> Markup:
+    """A figure as a wide screen shows it, and as a phone does."""
+    drawn = {"broad": for_page(figure, name, PAGE, codes), "narrow": for_page(figure, f"{name}-n", PHONE, codes)}
+    shown = (f'<div class="picture {kind}">\n{svg}\n</div>' for kind, svg in drawn.items())
+    return Markup("\n".join(shown))  # noqa: S704 - checked: drawing elements alone
 
 
 def _style() -> str:

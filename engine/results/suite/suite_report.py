@@ -20,6 +20,7 @@ from ..report.chapters import chapter
 from ..report.chapters import chapters as chapters_of
 from ..report.page import Chapter, page
 from ..report.report import plain, refuse_foreign, write_figures, write_page
+from ..report.single_sentences import codes
 from .suite_members import FinishedMember, model_tables
 
 REPORT, FIGURES = "report.html", "figures"
@@ -40,23 +41,30 @@ def write_report(
     refuse_foreign(path)
     told = [f"{who} failed: {why}" for who, why in failures.items()]
     told += [f"{one.member.name}: {one.run.dead_end}." for one in finished if one.run.dead_end]
-    chapters = [Chapter("All runs", [Section("Which runs are there?", told, tables=[overview])])]
+    chapters: list[Chapter] = []
     named: dict[str, Figure] = {}
-    for probe in dict.fromkeys(one.member.probe.label for one in finished):
-        own = [one for one in finished if one.member.probe.label == probe]
-        own = [one for one in own if not one.run.dead_end] or own  # a selection without triplets is not scored
+    ready = [one for one in finished if not one.run.dead_end]  # a selection without triplets is not scored
+    for probe in dict.fromkeys(one.member.probe.label for one in ready):
+        own = [one for one in ready if one.member.probe.label == probe]
         made, figures = _chapters(probe, own, found.filter(pl.col("probe") == probe))
         chapters += made
         named |= figures
-    content = page(name, chapters)
-    write_page(path, content)
+    listed = overview.frame.with_columns(name=pl.format("{} of {}", "probe", "model"))
+    without = [one for one in listed["name"] if one not in {name for own in chapters for name in own.about}]
+    rows = listed.sort(pl.col("name").is_in(without), maintain_order=True)
+    columns = [Column("run", "name"), *(one for one in overview.columns if one.value not in {"run", "probe", "model"})]
+    first = Chapter(
+        "All runs", [Section("Which runs are there?", tables=[replace(overview, frame=rows, columns=columns)])]
+    )
+    last = [Chapter("Runs without a result", [Section("Why is there no result?", told)], about=without)] if told else []
+    write_page(path, page(name, [first, *chapters, *last]))
     return path, tuple(write_figures(named, folder / FIGURES))
 
 
 def _chapters(
     probe: str, own: Sequence[FinishedMember], found: pl.DataFrame
 ) -> tuple[list[Chapter], dict[str, Figure]]:
-    runs = [one.run for one in own]
+    runs, names = [one.run for one in own], [one.member.name for one in own]
     sections, drawn = [], []
     if not found.is_empty():  # some runs, such as selections, have no items to compare
         sections.append(Section("How do the models compare?", tables=model_tables(found, own, fitting=False)))
@@ -66,7 +74,8 @@ def _chapters(
     named = {figure.name: figure for figure in drawn}
     if len(runs) > _MOST_RUNS:
         note = "`negengine report RUN` writes the report of one run, and `negengine compare RUN RUN` compares runs."
-        return [Chapter(f"{probe}: {len(runs)} models", [*sections, Section("Each run", [note])])], named
+        every = [*sections, Section("Each run", [note])]
+        return [Chapter(f"{probe}: {len(runs)} models", every, codes=codes(runs[0]), about=names)], named
     try:
         open_runs(runs)
         together, *single = chapters_of(runs) if len(runs) > 1 else [Chapter("", []), chapter(runs[0], runs[0].label)]
@@ -75,8 +84,9 @@ def _chapters(
         single = [chapter(run, run.label) for run in runs]
     joint = [figure for section in together.sections for figure in section.figures]
     named |= {f"{plain(probe)}-{figure.name}": figure for figure in joint}
-    first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary)
-    return [first, *(replace(one, title=f"{probe}: {one.title}") for one in single)], named
+    first = Chapter(f"{probe}: side by side", [*sections, *together.sections], together.summary, single[0].codes)
+    titled = zip(single, names, strict=True)
+    return [first, *(replace(one, title=f"{probe}: {one.title}", about=[name]) for one, name in titled)], named
 
 
 def curves(found: pl.DataFrame, probe: str, stem: str) -> list[Figure]:
@@ -118,7 +128,7 @@ def _figure(block: Block, probe: str, name: str) -> Figure:
         y_title=what if panels == 1 else value if block.falls or not block.is_rate else "%",
         panel="category" if panels > 1 else None,
     )  # fmt: skip
-    caption = f"{probe}: {what} against the step of training. Bands are 95 % intervals."
+    caption = f"{probe}: {what} against the step of training."
     return Figure(name, plot, table, alt, caption, wide=panels > 1)
 
 

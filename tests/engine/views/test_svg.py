@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views import Column, Figure, Table
-from negengine.engine.views.charts import Bars, Curves, Lines, Matrix, Points
+from negengine.engine.views.charts import PAGE, Bars, Curves, Lines, Matrix, Points
 from negengine.engine.views.svg import as_files, for_page
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -24,7 +24,9 @@ class Clipped:
 
     data = FRAME
 
-    def chart(self):
+    promise = ""
+
+    def chart(self, layout):
         words = alt.Chart(FRAME).transform_calculate(word="datum['word: x.y']")
         return words.mark_point(clip=True).encode(alt.X("value:Q"), alt.Y("word:N"))
 
@@ -62,6 +64,12 @@ def test_a_text_is_never_an_element_and_the_same_figure_gives_the_same_text(name
 def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
     root = XML(for_page(figure(PLOTS["points"]), "f1"))
     title, description = list(root)[:2]
+    told = [own.text for own in root.iter(f"{SVG}title")]
+    assert {"<script>alert(1)</script>: 1.0 [0.5 to 2.0]", "a.b[c]:d: −2.0"} <= set(told)
+    assert PLOTS["points"].promise == "Lines are 95 % intervals; 2 of 4 values have one."
+    assert PLOTS["points with series"].promise == ""
+    wide = XML(for_page(figure(PLOTS["points"]), "f1", PAGE))
+    assert float(wide.get("width")) > 300 + float(root.get("width"))
     assert (title.text, description.text) == ("<b>Title</b>", "What is shown.")
     assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
     assert len([own for own in root.iter(f"{SVG}path") if own.get("fill") == "var(--blue)"]) == 3

@@ -28,7 +28,8 @@ def paper_rates(model: str) -> pl.DataFrame:
 
 
 def read(drops: pl.DataFrame, patterns: PatternSet = PATTERNS, coreference: str = "pronoun") -> str:
-    return reading(drops, patterns, coreference)
+    """With a short form for where the paper says it."""
+    return reading(drops, patterns, coreference).replace("(Kletz et al. 2023, section 3.5)", "(§3.5)")
 
 
 def pattern_set(**roles: Role) -> PatternSet:

@@ -87,9 +87,9 @@ def test_rates_by_word_are_those_of_the_scores(run, frames):
 
 
 def test_the_verdict_says_what_it_asks_for_and_which_test_its_table_has(run):
-    verdict = negation_views.scored(run)[0]
+    verdict, drops, *_ = negation_views.scored(run)
     assert "is strong, which is above 50, and above its drop in every control" in verdict.notes[0]
-    assert "Student's test for both; the largest one" in verdict.tables[0].notes[1]
+    assert "Student's test for both; the largest one" in drops.tables[0].notes[1]
 
 
 def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):

@@ -64,6 +64,10 @@ def test_a_report_is_silent_asks_for_nothing_and_its_filters_count_the_rows(brow
     shown = [[cell.words for cell in row.children] for body in table.all("tbody") for row in body.all("tr")]
     rates = scores.rates.select("pattern", "repetition_rate", "drop").iter_rows()
     assert [row[:3] for row in shown] == [[pattern, f"{rate:.1f}", f"{drop:.1f}"] for pattern, rate, drop in rates]
+    assert {own.words for own in document.all("button")} >= {"pattern", "drop (percentage points)", "Save as SVG"}
+    assert not [own for own in document.all("title") if "id" not in own.attributes and "svg" in own.parents]
+    said = [own.attributes["data-said"] for own in document.all("path") if "data-said" in own.attributes]
+    assert any(text.startswith("CpTn, forbidden: ") for text in said)
     # An error and a request would be seen.
     path = tmp_path / "page.html"
     body = "<script>nothing()</script><img src='http://example.org/picture.png' alt=''>"

@@ -13,6 +13,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments import finished_run
 from negengine.engine.experiments.negation import negation
 from negengine.engine.results.suite.suite_run import plan_suite
+from pages import read
 
 
 def states(found):
@@ -66,6 +67,12 @@ def test_three_checkpoints_make_a_table_a_report_and_a_curve(place):
     assert told == [(20_000, pytest.approx(rate))]
     page = (place / "runs/suite/report.html").read_text("utf-8")
     assert all(text in page for text in ("score over training", "<svg", "lab/tiny@step1000"))
+    table, *_ = read(page).all("table")
+    chapters = {own.attributes["id"]: own.words for own in read(page).all("h2")}
+    links = {link.words: chapters[link.attributes["href"][1:]] for link in table.all("a")}
+    ready = {f"score of {model}": f"score: {model}" for model in scored}
+    assert links == {**ready, "score of lab/tiny@step0": "Runs without a result"}
+    assert list(chapters.values())[-1] == "Runs without a result"
     assert {f"curve-score.{end}" for end in ("pdf", "svg", "png", "csv")} <= {path.name for path in found.figures}
     curve = pl.read_csv("runs/suite/figures/curve-score.csv")
     assert set(curve["step"]) == set(frame["step"])

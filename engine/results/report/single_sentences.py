@@ -1,0 +1,182 @@
+"""What a report shows of single sentences: a minimal pair with what a model that understands says; worst failures.
+
+All of it follows from the columns of `Run.sentence_rows`, whatever the experiment. Where a hit is a failure, a model
+that understands says another word than the expected one.
+"""
+
+import re
+from functools import lru_cache
+
+import polars as pl
+
+from ...basics.errors import InputError
+from ...library.registry import experiment
+from ...library.run import Run
+from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS
+from ...views import Column, Section, Table
+
+SAMPLE, WORST = 100, 100
+"""How many sentences of each kind a report has."""
+
+_TITLE = "What do single sentences look like?"
+_KEYS = ("item", "condition")
+_HEADINGS = {
+    "why": "shown as",
+    "condition": "condition",
+    "sentence": "sentence",
+    "premise": "premise",
+    "hypothesis": "hypothesis",
+    "expected": "expected",
+    "answer": "answer",
+    REPEATED: "repeated",
+    FIRST: "first choice",
+    CORRECT: "correct",
+    FAILED: "fails",
+    "rank": "rank",
+    "logprob": "log-probability",
+}
+_TERMS = {
+    "ACT": "the verb, or another word for what somebody does, that a model may repeat",
+    "NAME": "a first name, such as Mary",
+    "PROF": "a profession, such as a nurse",
+    "Holm": "p after Holm's correction for all tests of this run",
+}
+_MOST_PAIRS = 12
+_CODE = re.compile(r"(?=.*[A-Z0-9])\w{1,12}")
+_QUESTION = "What is asked, and what does the model answer?"
+
+
+@lru_cache(maxsize=1)  # asked for twice, one run after the other
+def minimal_pairs(run: Run) -> pl.DataFrame:
+    """A sentence of each condition, those of one typical item where it has them all; empty if no answer is judged.
+
+    `wanted` is what a model that understands says, `share` in how many percent of the condition's `n` sentences the
+    model does so.
+    """
+    try:
+        rows = run.sentence_rows()
+    except InputError:
+        return pl.DataFrame()
+    names = rows.collect_schema().names()
+    hit = next((name for name in (REPEATED, FIRST, CORRECT) if name in names), None)
+    item, places = run.minimal_pairs[0], [name for name in run.minimal_pairs[1] if name in names]
+    if hit is None:
+        return pl.DataFrame()
+    judged = rows.select(item, *places, hit, FAILED).collect(engine="streaming")
+    judged = judged.with_columns(
+        pl.len().over(places).alias("n"),
+        share=100 * (1 - pl.col(FAILED).mean()).over(places),
+        typical=pl.col(hit) == (pl.col(hit).mean().over(places) > 0.5),
+    )
+    each = judged.select(places).unique(maintain_order=True)
+    if len(each) > _MOST_PAIRS:  # such as those of several data sets: the first one has examples
+        each = each.filter(pl.col(places[0]) == pl.col(places[0]).first()).head(_MOST_PAIRS)
+    usual = judged.sort(pl.col("typical").sum().over(item), descending=True, maintain_order=True)
+    usual = usual.unique(places, keep="first", maintain_order=True).select(item, *places, "n", "share")
+    texts = rows.filter(pl.col(item).is_in(usual[item].implode())).collect().unique([item, *places], keep="first")
+    found = each.join(usual, on=places, how="left", maintain_order="left", nulls_equal=True)
+    found = found.join(texts, on=[item, *places], how="left", maintain_order="left", nulls_equal=True)
+    again = " again" if hit == REPEATED else ""
+    return found.with_columns(
+        wanted=pl.when(pl.col(hit) != pl.col(FAILED)).then(pl.format(f"“{{}}”{again}", "expected"))
+        .when(pl.col(hit) == pl.col(FAILED)).then(pl.format("a word other than “{}”", "expected")),
+        right=~pl.col(FAILED),
+    )  # fmt: skip
+
+
+def asked(run: Run) -> list[Section]:
+    """The question of the experiment with an example, which begins the chapter of a run."""
+    own, pairs = experiment(run.stage), minimal_pairs(run)
+    if pairs.is_empty() or own is None:
+        return []
+    places = [name for name in run.minimal_pairs[1] if name in pairs.columns and pairs[name].n_unique() > 1]
+    columns = [
+        *(Column(name, name) for name in places),
+        *(Column(_HEADINGS[name], name) for name in TEXTS if name in pairs.columns),
+        Column("target" if FIRST in pairs.columns else "asked for", "expected"),
+        Column("a model that understands says", "wanted"),
+        Column(f"{run.model_name} says", "answer"),
+        *([Column("log-probability", "logprob", decimals=2)] if pairs["answer"].null_count() == len(pairs) else []),
+        Column("right", "right"),
+        Column("right in all", "share", decimals=1, unit="%"),
+        Column("of", "n"),
+    ]
+    judged = pairs["share"].null_count() < len(pairs)
+    unasked = {"expected"} if judged else {"n"}  # what a model that understands says names the expected word
+    known = [one for one in columns if one.value not in unasked and pairs[one.value or ""].null_count() < len(pairs)]
+    notes = ["right in all, of: the share of all sentences of this kind, and how many these are"] if judged else []
+    table = Table("An example of each condition", pairs, known, notes=notes)
+    return [Section(_QUESTION, [own.asks] if own.asks else [], tables=[table])]
+
+
+def codes(run: Run) -> dict[str, str]:
+    """Short names with what they stand for: terms, and conditions that are no words, such as CpTn."""
+    found = dict(_TERMS)
+    for row in minimal_pairs(run).iter_rows(named=True):
+        text = " ".join(str(row[name]) for name in TEXTS if name in row)
+        wanted = f" A model that understands says {row['wanted']}." if row["wanted"] else ""
+        names = (str(row[place]) for place in run.minimal_pairs[1] if place in row)
+        found |= {name: text + wanted for name in names if _CODE.fullmatch(name)}
+    return found
+
+
+def examples(run: Run) -> list[Section]:
+    """The section. Where sentences cannot be built, it says why."""
+    try:
+        rows = run.sentence_rows()
+        shown = pl.concat(
+            [
+                _worst(rows).select(pl.lit("worst failure").alias("why"), pl.all()),
+                run.sentences(sample=SAMPLE).select(pl.lit("random sample").alias("why"), pl.all()),
+            ]
+        )
+    except InputError as error:
+        return [Section(_TITLE, [f"There are no sentences: {error}."])]
+    headings = {**_HEADINGS, "expected": "target" if FIRST in shown.columns else "expected"}
+    columns = [
+        Column(heading, name, decimals=2 if name == "logprob" else None)
+        for name, heading in headings.items()
+        if name in shown.columns and shown[name].null_count() < len(shown)
+    ]
+    listing = Table("Sentences and the model's answers", shown, columns)
+    n = int((shown["why"] == "worst failure").sum())
+    said = f"{n:,} of the worst failures and {len(shown) - n:,} sentences that were" if n else "sentences that were"
+    return [Section(_TITLE, [f"Below are {said} drawn at random."], listing=listing, notes=_note(run, shown))]
+
+
+def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
+    """The failures that are furthest from right, as many of each condition; they are found without building text."""
+    names = rows.collect_schema().names()
+    # A word that is said although it should not be is the worse, the more probable it is.
+    said = [name for name in (REPEATED, FIRST) if name in names]
+    failures = rows.filter(pl.col(FAILED)).select(*_KEYS, "rank", "logprob", *said).collect()
+    towards = pl.when(*said).then(-1).otherwise(1) if said else pl.lit(1)
+    badness = [
+        towards * pl.col("logprob").cast(pl.Float64),
+        -towards * pl.col("rank").cast(pl.Int64),
+        *map(pl.col, _KEYS),
+    ]
+    kinds = ["condition", *said]
+    each = max(1, WORST // max(1, failures.n_unique(kinds)))
+    by_condition = failures.sort(*badness, nulls_last=True).group_by(kinds, maintain_order=True)
+    chosen = by_condition.head(each).select(_KEYS)
+    found = rows.filter(pl.col("item").is_in(chosen["item"].unique().implode())).collect()
+    once = found.unique(_KEYS, keep="first", maintain_order=True)
+    return chosen.join(once, on=_KEYS, maintain_order="left").select(names)
+
+
+def _note(run: Run, shown: pl.DataFrame) -> list[str]:
+    if shown[FAILED].null_count() == len(shown):
+        return [f"No answer is called right or wrong{f': to change that, {run.verdict}' if run.verdict else ''}."]
+    said = "The worst failures are those whose expected answer has the lowest probability or rank."
+    if FIRST in shown.columns:
+        said = (
+            "A sentence fails if its target is wanted and is not the first choice, or is unwanted and is. The worst "
+            "failures are the least probable wanted targets and the most probable unwanted ones."
+        )
+    if REPEATED in shown.columns:
+        said = (
+            "A sentence fails if the verb is repeated where the negation forbids it, or is not repeated where it stays "
+            "natural. The worst repetitions are the most probable ones; the worst misses are the least probable ones."
+        )
+    return [said]
