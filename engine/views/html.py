@@ -79,9 +79,10 @@ def _table(table: "Table", *, styled: bool, codes: Codes = PLAIN, links: Mapping
     heads = "".join(
         _cell(codes.html(text), 'scope="col"', word, styled=styled) for text, word in zip(headings, words, strict=True)
     )
+    title = codes.html(table.title)
     lines = [
         "<table>",
-        f"<caption><span>{codes.html(table.title)}</span></caption>",
+        f"<caption>{title if styled else f'<span>{title}</span>'}</caption>",
         f"<thead>\n<tr>{heads}</tr>\n</thead>",
         "<tbody>",
     ]
