@@ -1,7 +1,6 @@
 """One process at a time in a folder, told with its name; the lock does not outlive its process."""
 
 import errno
-import fcntl
 import os
 import signal
 import socket
@@ -14,6 +13,8 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import lock
 from negengine.engine.runs.lock import LOCK_FILE, locked, refuse_held
+
+fcntl = pytest.importorskip("fcntl", reason="locks of another kind on this system")
 
 HOLDER = """
 import sys

@@ -127,7 +127,7 @@ def command(folder: Path, fifo: Path | str = "") -> list[str]:
     return [sys.executable, "-c", RUN, STAGES, str(folder), str(fifo)]
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGINT"])
 def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
     """The pipe is held by the process that decides: it ends for its reader when that process does."""
     fifo = tmp_path / "fifo"
@@ -135,9 +135,9 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
     running = subprocess.Popen(command(tmp_path / "run", fifo), stderr=subprocess.DEVNULL)
     with running as first, fifo.open("rb", buffering=0) as pipe:
         assert int(pipe.read(100)) != first.pid
-        first.send_signal(end)
+        first.send_signal(signal.Signals[end])
         assert pipe.read() == b""
-        assert first.wait() == -end
+        assert first.wait() == -signal.Signals[end]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

@@ -194,11 +194,11 @@ run(Squares(parts=int(sys.argv[3])), Path(sys.argv[2]), Ray(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGINT"])
 def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
-    words = [sys.executable, "-c", DRIVER, cluster.address, str(tmp_path), str(PARTS), str(int(end))]
+    words = [sys.executable, "-c", DRIVER, cluster.address, str(tmp_path), str(PARTS), str(int(signal.Signals[end]))]
     driver = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
-    assert driver.returncode == -end, driver.stderr
+    assert driver.returncode == -signal.Signals[end], driver.stderr
     assert results(run(Squares(parts=PARTS), tmp_path, Ray())) == whole
     first, second = record(tmp_path, Squares).sessions
     assert first.parts >= 3
