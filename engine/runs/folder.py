@@ -23,9 +23,9 @@ import msgspec
 
 from ..basics.atomic import make_folder, remove_file, remove_leftovers, write_bytes
 from ..basics.errors import InputError
-from ..basics.reading import paths_in, refuse_few_open_files
+from ..basics.reading import refuse_few_open_files
 from ..basics.versions import own_version
-from .lock import Held, locked
+from .lock import Held, locked, refuse_links
 from .part import EncodedPart, Marker, PartFiles
 from .record import (
     PARTS_FOLDER,
@@ -292,10 +292,7 @@ def _whole_marker(folder: Path, stage: str) -> Done | None:
 
 def _refuse_unlike(folder: Path, stage: str, new: StageRecord) -> RunRecord | None:
     run = read_entries(folder)
-    for own in (folder / PARTS_FOLDER, folder / SESSIONS_FOLDER):
-        # A run can come from elsewhere: behind a link, files of the user would be written and removed.
-        if links := [path for path in (own, *paths_in(own)) if path.is_symlink()]:
-            raise InputError(f"{links[0]}: a link, not a folder, so nothing is written there; choose another --output")
+    refuse_links(folder / PARTS_FOLDER, folder / SESSIONS_FOLDER)
     if run is not None and stage in run.stages:
         refuse_other_identity(folder, stage, run.stages[stage], new)
     return run

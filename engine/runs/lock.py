@@ -19,7 +19,7 @@ from filelock import lock_descriptor
 
 from ..basics.atomic import unwritable
 from ..basics.errors import InputError
-from ..basics.reading import unreadable
+from ..basics.reading import paths_in, unreadable
 
 LOCK_FILE = ".lock"
 _TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte
@@ -91,6 +91,15 @@ def locked(folder: Path) -> Iterator[Held]:
             raise
     finally:
         os.close(descriptor)
+
+
+def refuse_links(*folders: Path) -> None:
+    """Raise InputError if one of the folders is a link, or holds one.
+
+    A run can come from elsewhere: behind a link, files of the user would be written and removed.
+    """
+    if links := [path for own in folders for path in (own, *paths_in(own)) if path.is_symlink()]:
+        raise InputError(f"{links[0]}: a link, not a folder, so nothing is written there; choose another --output")
 
 
 def refuse_held(folder: Path) -> None:

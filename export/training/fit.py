@@ -109,7 +109,7 @@ def train(
             return model
 
         save_steps = options.save_steps or SAVE_STEPS
-        model, result = _fit(opened, base.name, job, settings, place, held.checkpoints, save_steps, reporter, kind)
+        model, result = _fit(opened, base.name, job, settings, place, held, save_steps, reporter, kind)
 
         def save(staged: Path) -> None:
             model.save_pretrained(staged)
@@ -120,11 +120,12 @@ def train(
 
 
 def _fit(
-    opened: Callable[[], PreTrainedModel], name: str, job: Job, settings: Settings, place: Place, folder: Path,
+    opened: Callable[[], PreTrainedModel], name: str, job: Job, settings: Settings, place: Place, held: TrainingFolder,
     save_steps: int, reporter: Reporter, what: str,
 ) -> tuple[PreTrainedModel, dict[str, Any]]:  # fmt: skip
     """The trained model and its record: steps, epochs, the best score, and the dev set's scores after each epoch."""
     torch.set_num_threads(place.threads)
+    folder = held.checkpoints
     for remains in incomplete(folder):
         shutil.rmtree(remains)
     checkpoint, state = _resumed(folder, settings)
@@ -137,7 +138,7 @@ def _fit(
                 f"{name}: {total:,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs on "
                 f"{place.device}"
             )
-            trainer = _trainer(job, model, settings, place, folder, save_steps)
+            trainer = _trainer(job, model, settings, place, held, save_steps)
             if checkpoint:
                 reporter.say(f"{what}: going on after step {done:,} of {total:,}")
             with reporter.meter(what, total, done, unit="steps") as meter:
@@ -153,14 +154,14 @@ def _fit(
 
 
 def _trainer(
-    job: Job, model: PreTrainedModel, settings: Settings, place: Place, folder: Path, save_steps: int
+    job: Job, model: PreTrainedModel, settings: Settings, place: Place, held: TrainingFolder, save_steps: int
 ) -> Trainer:
     def scores(prediction: EvalPrediction) -> dict[str, float]:
         logits = prediction.predictions[0] if isinstance(prediction.predictions, tuple) else prediction.predictions
         return dict(job.score(logits, prediction.label_ids))
 
     arguments = TrainingArguments(
-        output_dir=str(folder.absolute()),
+        output_dir=str(held.checkpoints.absolute()),
         num_train_epochs=settings.epochs,
         per_device_train_batch_size=settings.batch_size,
         per_device_eval_batch_size=_SCORES_AT_ONCE * settings.batch_size,
@@ -197,7 +198,7 @@ def _trainer(
         train_dataset=job.train,
         eval_dataset=job.dev,
         compute_metrics=scores,
-        callbacks=[_Saves(save_steps, _steps(job, settings) // settings.epochs)],
+        callbacks=[_Saves(save_steps, _steps(job, settings) // settings.epochs, held.refuse_taken)],
     )
     trainer.remove_callback(PrinterCallback)
     if settings.patience is not None:
@@ -208,8 +209,8 @@ def _trainer(
 class _Saves(TrainerCallback):  # type: ignore[misc]  # transformers has no types
     """Checkpoints within an epoch, and the mark of a complete checkpoint."""
 
-    def __init__(self, steps: int, steps_per_epoch: int) -> None:
-        self._steps, self._steps_per_epoch = steps, steps_per_epoch
+    def __init__(self, steps: int, steps_per_epoch: int, refuse_taken: Callable[[], None]) -> None:
+        self._steps, self._steps_per_epoch, self._refuse_taken = steps, steps_per_epoch, refuse_taken
 
     def on_step_end(self, _: Any, state: Any, control: Any, **__: Any) -> None:
         # An epoch's last step is saved after the evaluation alone: a training that goes on from it begins a new epoch.
@@ -217,6 +218,7 @@ class _Saves(TrainerCallback):  # type: ignore[misc]  # transformers has no type
             control.should_save = True
 
     def on_save(self, args: Any, state: Any, _: Any, **__: Any) -> None:
+        self._refuse_taken()  # the checkpoints of the process that has taken the folder stay as they are
         seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
 

@@ -27,7 +27,7 @@ from ...engine.basics.reading import MissingFileError, file_sha256, paths_in
 from ...engine.basics.sealed import read_sealed, write_sealed
 from ...engine.basics.versions import source_commit, versions
 from ...engine.inference.machine import machine
-from ...engine.runs.lock import LOCK_FILE, locked
+from ...engine.runs.lock import LOCK_FILE, Held, locked, refuse_links
 from ...engine.runs.record import as_json, differences
 from ...engine.runs.results import unlike
 from ..checkpoint_files import FORMAT, RECORD, TrainingRecord
@@ -42,9 +42,9 @@ _PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
 class TrainingFolder:
     """A folder that this process holds; made by `hold`."""
 
-    def __init__(self, folder: Path, record: TrainingRecord) -> None:
-        self.folder = folder
-        self.record = record
+    def __init__(self, folder: Path, record: TrainingRecord, lock: Held) -> None:
+        self.folder, self.record = folder, record
+        self.refuse_taken = lock.refuse_taken
 
     @classmethod
     @contextmanager
@@ -68,11 +68,12 @@ class TrainingFolder:
         )
         _refuse_other(folder, _read(folder), new)  # before anything is written
         make_folder(folder)
-        with locked(folder):
+        with locked(folder) as lock:
             known = _read(folder)
             _refuse_other(folder, known, new)
+            refuse_links(folder / CHECKPOINTS, folder / _STAGED)
             remove_leftovers(folder)
-            held = cls(folder, known or new)
+            held = cls(folder, known or new, lock)
             held._remove(_STAGED)
             if held.is_finished:
                 held._remove(CHECKPOINTS)
@@ -94,6 +95,7 @@ class TrainingFolder:
     def publish(self, save: Callable[[Path], None], result: Mapping[str, Any]) -> None:
         """Write the result and then the record, remove checkpoints. Raises InputError if a file cannot be written."""
         staged = self.folder / _STAGED
+        self.refuse_taken()
         try:
             self._remove(_STAGED)
             staged.mkdir()

@@ -117,3 +117,26 @@ def test_a_checkpoint_is_complete_with_all_its_files_and_can_be_sealed_again(tmp
     assert is_complete(tmp_path)
     weights.unlink()
     assert not is_complete(tmp_path)
+
+
+def test_a_folder_that_another_process_has_taken_gets_no_result(tmp_path):
+    """As on a file system whose locks do not reach other machines."""
+    with held(tmp_path) as training:
+        training.begin()
+        (tmp_path / ".lock").write_text(" process 7 on other\nabc")
+        with pytest.raises(InputError, match="process 7 on other has begun to work here"):
+            training.publish(lambda _: pytest.fail("written"), RESULT)
+    assert not read_training(tmp_path).finished
+
+
+@pytest.mark.parametrize("name", [CHECKPOINTS, f"{CHECKPOINTS}/checkpoint-5"])
+def test_nothing_is_written_or_removed_behind_a_link(name, tmp_path):
+    mine, folder = tmp_path / "mine" / "checkpoint-1", tmp_path / "out"
+    mine.mkdir(parents=True)
+    with held(folder) as training:
+        training.begin()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).symlink_to(mine.parent)
+    with pytest.raises(InputError, match="a link, not a folder, so nothing is written there"), held(folder):
+        pass
+    assert mine.is_dir()
