@@ -193,7 +193,7 @@ class ExportedModel:
         """
         known = VerifiedFiles(self.folder)
         for name, wanted in self.info["files"].items():
-            if graph is not None and _is_low_precision(name) and not name.startswith(_stem(graph.name)):
+            if graph is not None and is_low_precision(name) and not name.startswith(_stem(graph.name)):
                 continue
             path = self.folder / name
             if not is_file(path):
@@ -212,7 +212,8 @@ def _together(digests: dict[str, str]) -> str:
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
 
 
-def _is_low_precision(name: str) -> bool:
+def is_low_precision(name: str) -> bool:
+    """Whether a file of an export belongs to the int8 or the fp16 graph."""
     return name.startswith(tuple(_stem(graph) for graph in LOW_PRECISION.values()))
 
 
@@ -277,7 +278,7 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
         folder=folder,
         name=manifest.name,
         revision=manifest.made_from["revision"],
-        sha256=_together({name: own for name, own in manifest.files.items() if not _is_low_precision(name)}),
+        sha256=_together({name: own for name, own in manifest.files.items() if not is_low_precision(name)}),
         task=manifest.task,
         family=manifest.family,
         mask_token=manifest.mask_token,

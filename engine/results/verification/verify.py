@@ -10,8 +10,9 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.paths import with_home
+from ...basics.reading import file_sha256
 from ...inference.audit import disagreement_bound
-from ...inference.exported import ExportedModel
+from ...inference.exported import ExportedModel, is_low_precision
 from ...library.again import Compared, Draw, Reference, Sample, Verdict
 from ...library.registry import run_class
 from ...library.run import Run
@@ -92,19 +93,20 @@ def _verify_run(folder: Path, asked: _Asked) -> Verification:
     stored = [StoredStage(folder, name, record) for name, record in before.items()]
     checks = [Check(RUN_FILE, "the file is as it was written", 1, "files")]  # it was read
     checks += [check for stage in stored for check in check_results(stage)]
+    notes: list[str] = []
     if asked.sample != 0:
-        checks += _decided_again(stored, checks, asked)
+        checks += _decided_again(stored, checks, asked, notes)
     refuse_held(folder)
     if read_run(folder).stages != before:
         raise InputError(f"{folder}: another process has changed it in the meantime; verify it again")
     foreign = foreign_files(stored)
-    notes = [f"{folder}: not written by this run: {', '.join(foreign)}"] if foreign else []
+    notes += [f"{folder}: not written by this run: {', '.join(foreign)}"] if foreign else []
     name = str(stored[0].record.identity.get("model", ""))
     return Verification(folder, "run", name, checks, notes)
 
 
-def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked) -> Iterator[Check]:
-    """The samples of all stages whose results can be read."""
+def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked, notes: list[str]) -> Iterator[Check]:
+    """The samples of all stages whose results can be read; files of the model that the run did not use are noted."""
     runs = {stage: run_class(stage.name) for stage in stored if stage.is_whole and not stage.unlike}
     readable = {stage: run for stage, run in runs.items() if run is not None}
     if not readable:
@@ -117,6 +119,7 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
         detail = f"{error}; if the model has moved, give --model"
         yield from (Check(stage.name, "items decided again").skipped(detail) for stage in readable)
         return
+    notes += _unused_damage(exported, in_low_precision=any(stage.record.counts.get("decided") for stage in stored))
     references: list[Reference] = [ExportedReference(exported)]
     if asked.torch is not None:
         references.append(torch_reference(asked.torch, exported))
@@ -132,6 +135,19 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
             except (pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
                 if stage.name not in unreadable:  # damage that was found before can make any error here
                     raise
+
+
+def _unused_damage(exported: ExportedModel, *, in_low_precision: bool) -> Iterator[str]:
+    """The damaged files of a model that a run did not use; one that it used is an `InputError`.
+
+    Each file is read as a whole; unlike `verify_files`, this writes nothing.
+    """
+    for name, digest in exported.info["files"].items():
+        if file_sha256(path := exported.folder / name) != digest:
+            said = f"{path} is damaged (its sha256 is not that in export.json)"
+            if in_low_precision or not is_low_precision(name):
+                raise InputError(f"{said}: export it again with --force")
+            yield f"{said}; this run did not use it, but others may: export the model again with --force"
 
 
 def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path | None) -> ExportedModel:

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from lies import changed, lie, remove_parts
 from negengine.engine.experiments.negation.rates import rates
-from negengine.engine.inference.exported import read_manifest, write_manifest
+from negengine.engine.inference.exported import load_exported, read_manifest, write_manifest
 from negengine.engine.library.again import Compared, Draw, Verdict
 from negengine.engine.results.verification.reference import ExportedReference
-from negengine.engine.results.verification.verify import are_too_many
+from negengine.engine.results.verification.verify import _unused_damage, are_too_many
 from negengine.engine.text.lexicon import BUNDLED_LEXICON
 
 from .conftest import check, damage
@@ -206,5 +206,14 @@ def test_a_run_is_not_verified_by_a_model_that_lost_a_bit_since(name, scored, ex
         stream.seek(10_000_000)
         stream.write(bytes([byte ^ 1]))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if "int8" not in name:
+        with pytest.raises(ng.InputError, match=rf"{name} is damaged"):
+            ng.verify(scored, model=exported, sample=1)
+        return
+    found = ng.verify(scored, model=exported, sample=1)  # in fp32
+    assert not found.damage
+    assert (
+        "int8.onnx_data is damaged (its sha256 is not that in export.json); this run did not use it" in found.notes[0]
+    )
     with pytest.raises(ng.InputError, match=rf"{name} is damaged"):
-        ng.verify(scored, model=exported, sample=1)
+        list(_unused_damage(load_exported(exported), in_low_precision=True))
