@@ -36,6 +36,13 @@ def compare(
             "(default: differences).",
         ),
     ] = None,
+    sentences: Annotated[
+        str | None,
+        typer.Option(
+            metavar="both|first|second|neither|all",
+            help="Of two runs: sentences with both answers, by which model is right (default: differences).",
+        ),
+    ] = None,
     items: Annotated[
         Path | None,
         typer.Option(
@@ -51,11 +58,17 @@ def compare(
     from ..results.comparison.compare import compare as run_compare
     from ..results.comparison.groups import by_group
     from ..results.comparison.runs import item_rows
+    from ..results.comparison.side_by_side import side_by_side
     from ..results.report.chosen_sentences import check_name, write
 
     if items is not None:
         check_name(items, "--items")
-    found = run_compare(*runs) if by is None else by_group(*runs, by=by)
+    if sentences is not None and (by is not None or len(runs) != 2):
+        raise InputError(f"--sentences {sentences}: give two runs, without --by")
+    if sentences is not None:
+        found: Shown = side_by_side(runs[0], runs[1], sentences)
+    else:
+        found = run_compare(*runs) if by is None else by_group(*runs, by=by)
     if items is not None:
         n = write(item_rows(*runs), items, "--items")
         say(f"{items}: {counted(n, 'row')}, one for each item and model; docs/r.md has a model for R")

@@ -45,6 +45,8 @@ class Run(Shown):
         next_command: What a user does with such a run next.
         may_differ: The `conditions` in which runs that are shown side by side may differ; their names then tell it.
         verdict: How a user lets such a run say which answers are right, where it need not say it.
+        sentence_keys: The columns of `sentence_rows` that name a sentence in every run with the same data, where it has
+            them.
         drop_of: The data set and metric whose rates are told as a drop from 100 %; None if there is none.
         folder: The run folder.
         record: The stage's entry in run.json: identity, metadata, sessions, counts.
@@ -58,6 +60,7 @@ class Run(Shown):
     may_differ: ClassVar[Sequence[str]] = ()
     verdict: ClassVar[str] = ""
     drop_of: ClassVar[tuple[str, str] | None] = None
+    sentence_keys: ClassVar[Sequence[str]] = ("dataset", "condition", "item")
 
     folder: Path
     record: StageRecord = field(repr=False)
@@ -124,6 +127,11 @@ class Run(Shown):
             InputError: Runs of this kind cannot be compared, or not these.
         """
         return None
+
+    @property
+    def score(self) -> str:
+        """What the outcomes are decided by, where runs of one kind may differ in it."""
+        return ""
 
     @property
     def dead_end(self) -> str:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.results.comparison.compare import Comparison, compare
     from .engine.results.comparison.groups import Groups, by_group
     from .engine.results.comparison.runs import items
+    from .engine.results.comparison.side_by_side import SideBySide, side_by_side
     from .engine.results.report.citation import Citation, cite
     from .engine.results.report.report import figures, report
     from .engine.results.report.reproduction import Reproduction, reproduce

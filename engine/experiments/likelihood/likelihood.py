@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
@@ -50,6 +50,19 @@ class LikelihoodRun(TableRun):
     @cached_property
     def columns(self) -> Columns:
         return Columns.from_json(self.record.metadata[COLUMNS])
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Accuracies on the same pairs can be compared, whatever the scores are; scores only with the same ones."""
+        own = super().conditions
+        return {"data sha256": own["data sha256"]} if self.columns.has_pairs else own
+
+    @property
+    def score(self) -> str:
+        """What decides which sentence of a pair is the more probable one."""
+        if not self.columns.has_pairs:
+            return ""
+        return str(self.record.identity["scores"]) + ("" if self.method is None else f" ({self.method})")
 
     @property
     def is_causal(self) -> bool:

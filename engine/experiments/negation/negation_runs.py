@@ -179,6 +179,7 @@ class ScoresRun(Run):
     clusters: ClassVar[str] = "[NAME, PROF] pairs"
     may_differ: ClassVar[Sequence[str]] = ("coreference",)
     drop_of: ClassVar[tuple[str, str] | None] = (DATASET, "repetition_rate")
+    sentence_keys: ClassVar[Sequence[str]] = ("condition", *PAIR, "verb")
 
     @cached_property
     def items(self) -> pl.DataFrame:

@@ -40,6 +40,7 @@ _FIGURES = {
     "unit": pl.String,
     "detectable": pl.Float64,
     "p": pl.Float64,
+    **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
 }
 
 
@@ -52,6 +53,7 @@ class Comparison(Shown):
         table: The same as a person reads it.
         rates: For runs of several models: the columns of `estimates`; else those of `Contrast.rates`.
         fitting: The tables of `before` for a terminal of 80 columns, where they differ.
+        after: For runs of two models: on how many items both have an outcome, such as a right answer, one or neither.
     """
 
     frame: pl.DataFrame
@@ -59,13 +61,14 @@ class Comparison(Shown):
     rates: pl.DataFrame | None = None
     before: Sequence[Table] = field(default=())
     fitting: Sequence[Table] | None = None
+    after: Sequence[Table] = ()
 
     def tables(self) -> list[Table]:
         """The tests; for several runs, the rates or drops before them."""
-        return [*self.before, self.table]
+        return [*self.before, self.table, *self.after]
 
     def main_tables(self) -> list[Table]:
-        return [*(self.before if self.fitting is None else self.fitting), self.table]
+        return [*(self.before if self.fitting is None else self.fitting), self.table, *self.after]
 
     def document(self) -> Any:
         """The tests of one run's patterns; for several runs, `rates` and `tests`."""
@@ -125,7 +128,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
         raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
     items = {name: main_items(own, runs[0].by_construction) for name, own in outcomes.items()}
     found = estimates(items, GROUP, runs[0].drop_of)
-    tables = [estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING)]
+    before, fitting = (estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING))
     if len(runs) == 2:
         table = differences_table(f"{names[0]} − {names[1]}, on the items of both runs", frame, GROUP, runs[0].clusters)
     else:
@@ -134,7 +137,12 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     if without:
         pairs = "; ".join(f"{first} and {second}" for first, second in sorted(without))
         table = replace(table, notes=[*table.notes, f"without an item in common: {pairs}"])
-    return Comparison(frame, table, found, *tables)
+    if scores := {name: run.score for name, run in zip(names, runs, strict=True) if run.score}:
+        said = ", ".join(f"{name} by {score}" for name, score in scores.items())
+        notes = [f"which sentence is the more probable one: {said}"] if len(set(scores.values())) > 1 else []
+        table = replace(table, notes=[*table.notes, *notes])
+    after = [agreement_table(names, frame)] if len(runs) == 2 and frame["both"].count() else []
+    return Comparison(frame, table, found, before, fitting, after)
 
 
 def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
@@ -143,6 +151,7 @@ def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
     Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many
     clusters of a second kind interval and p allow for, too; null where there is one kind), unit (percentage points
     where all outcomes are 0 or 1), detectable (the smallest true difference that is found with a power of 80 %), p,
+    both, only_first, only_second, neither (how many items are 1 in which of the two sides; null for other numbers),
     p_holm, tests (the number of tests that p_holm is corrected for).
     """
     rows = []
@@ -161,15 +170,18 @@ def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
 def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
     """One row. Rates are in percentage points, other numbers in their own unit."""
     values = [both["value"], both["other"]]
+    counts: list[int] | list[None] = [None] * 4
     yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in values)
     if yes_or_no:
         values = [value.cast(pl.Boolean) for value in values]
+        one, other = values
+        counts = [int(which.sum()) for which in (one & other, one & ~other, ~one & other, ~one & ~other)]
     crossed = both["crossed"] if both["crossed"].null_count() == 0 else None
     found = paired(values[0], values[1], both["cluster"], crossed)
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
     figures = (found.value, found.low, found.high, found.detectable)
     value, low, high, finds = (None if figure is None else scale * figure for figure in figures)
-    return found.n, found.clusters, value, low, high, found.crossed, unit, finds, found.p
+    return found.n, found.clusters, value, low, high, found.crossed, unit, finds, found.p, *counts
 
 
 def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
@@ -190,6 +202,24 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
             Column("p (Holm)", "p_holm", significant=2, wrap=False),
         ],
         notes=_notes(frame, [key for key in keys if key not in varying], clusters),
+    )
+
+
+def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
+    """On how many items two models have the same outcome."""
+    shown = frame.drop_nulls("both")
+    varying = [key for key in GROUP if shown[key].n_unique() > 1] or [GROUP[-1]]
+    headings = {"both": "both", "only_first": f"only {names[0]}", "only_second": f"only {names[1]}"}
+    return Table(
+        "On how many items the outcome is true",
+        shown,
+        [
+            *(Column(key, key) for key in varying),
+            Column("n", "n", wrap=False),
+            *(Column(heading, name) for name, heading in headings.items()),
+            Column("neither", "neither"),
+        ],
+        notes=["--sentences lists them with both answers: both, first, second or neither"],
     )
 
 

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
+import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
@@ -35,6 +36,9 @@ BLIMP = [
     {"sentence_good": good, "sentence_bad": bad, "field": "syntax", "linguistics_term": term, "UID": uid, "pair_id": i}
     for i, (good, bad, term, uid) in enumerate(PAIRS)
 ]
+
+
+OUTCOMES = [(True, True), (True, False), (False, True), (False, False)]
 
 
 def lines(path, rows):
@@ -302,6 +306,37 @@ def test_a_causal_model_has_exact_log_likelihoods_and_words_and_takes_no_method(
     assert verify(run.folder, sample=30).damage == ()
     with pytest.raises(InputError, match="is a causal model, whose log-likelihoods are exact; leave --method out"):
         run_on(causal_model, {"sentence": ["a"]}, tmp_path / "other", method="original")
+
+
+def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(pairs, causal_model, tmp_path):
+    other = run_on(causal_model, lines(tmp_path / "blimp.jsonl", BLIMP), tmp_path / "run")
+    found = compare(pairs, other)
+    right = [dict(run.items.filter(side="good").select("row", "correct").iter_rows()) for run in (pairs, other)]
+    counts = [sum((right[0][row], right[1][row]) == which for row in right[0]) for which in OUTCOMES]
+    (row,) = found.frame.filter(metric="accuracy", split="all").to_dicts()
+    assert [row[name] for name in ("both", "only_first", "only_second", "neither")] == counts
+    assert row["difference"] == pytest.approx(100 * (counts[1] - counts[2]) / len(PAIRS))
+    assert row["low"] <= row["difference"] <= row["high"]
+    said = "which sentence is the more probable one: mini by pseudo-log-likelihood (original), "
+    assert any(note.startswith(said) and note.endswith("by log-likelihood") for note in found.table.notes)
+    assert found.tables()[-1].title == "On how many items the outcome is true"
+    assert ng.report([pairs, other], tmp_path / "report.html").stat().st_size > 10_000
+    listed = [len(ng.side_by_side(pairs, other, which).frame) for which in ("both", "first", "second", "neither")]
+    assert listed == counts
+    every = ng.side_by_side(pairs, other)
+    assert every.frame["right"].value_counts().height == len([n for n in counts if n])
+    assert every.tables()[0].title.startswith("mini and ")
+    assert f"both right: {counts[0]}, only mini: {counts[1]}" in every.remarks()[0]
+    with pytest.raises(InputError, match=r"--sentences other: .*[Gg]ive both, first, second, neither, all"):
+        ng.side_by_side(pairs, other, "other")
+
+
+def test_scores_of_masked_and_causal_models_are_not_compared(run, causal_model, table, tmp_path):
+    other = run_on(causal_model, table, tmp_path / "run", group="kind")
+    with pytest.raises(InputError, match="scores pseudo-log-likelihood, there log-likelihood"):
+        compare(run, other)
+    with pytest.raises(InputError, match="have no sentence in common that is called right or wrong"):
+        ng.side_by_side(run, run_on(run.model, table, tmp_path / "again", group="kind"))
 
 
 @pytest.mark.parametrize("name", ["run", "pairs"])
