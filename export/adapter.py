@@ -1,16 +1,15 @@
 """LoRA adapters as peft writes them, merged into the weights of the model that they were trained on.
 
-    weight += scale · B · A        scale: lora_alpha / rank, or lora_alpha / √rank (rsLoRA)
+    weight += lora_alpha / rank · B · A        rsLoRA: lora_alpha / √rank
 
 Layers that were trained as a whole, such as a new head, replace those of the base. Every tensor of the file must have
 its place: an adapter of another kind, or of another model, is refused.
 """
 
-import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
-import torch
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
@@ -21,27 +20,19 @@ from ..engine.basics.reading import is_file, parse_json, read_regular
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
 """What the names of an adapter's tensors begin with; the model's own names follow."""
-_MOST_CONFIG = 2**20  # bytes
-_FACTOR = re.compile(r"(?P<layer>.+)\.(?P<kind>lora_|lora_embedding_)(?P<side>[AB])(?:\.weight)?")
 BY_HAND = "merge it with peft (`merge_and_unload`), and export what `save_pretrained` writes then"
+_A, _B = ".lora_A.weight", ".lora_B.weight"
+_MOST_CONFIG = 2**20  # bytes
 
 
 class Adapter(msgspec.Struct):
     """What is read of adapter_config.json."""
 
-    peft_type: str = ""
+    peft_type: str
     base_model_name_or_path: str | None = None
     lora_alpha: float = 8
     use_rslora: bool = False
-    alpha_pattern: dict[str, float] = {}  # pattern of a layer's name → its own lora_alpha
-
-    @property
-    def base(self) -> str:
-        return self.base_model_name_or_path or "MODEL"
-
-    def scale(self, layer: str, rank: int) -> float:
-        own = (alpha for name, alpha in self.alpha_pattern.items() if re.fullmatch(rf"(.*\.)?({name})", layer))
-        return next(own, self.lora_alpha) / (rank**0.5 if self.use_rslora else rank)
+    alpha_pattern: dict[str, Any] = {}
 
 
 def read_adapter(folder: Path) -> Adapter | None:
@@ -60,31 +51,24 @@ def merge(model: PreTrainedModel, folder: Path) -> set[str]:
 
     Raises InputError if a tensor has no place in the base, or one that two layers share.
     """
-    adapter, weights = read_adapter(folder) or Adapter(), dict(model.named_parameters(remove_duplicate=False))
-    factors: dict[tuple[str, str], dict[str, torch.Tensor]] = {}
-    new: dict[str, torch.Tensor] = {}
-    for key, tensor in load_file(folder / WEIGHTS).items():
-        name = key.removeprefix(PREFIX).replace(".base_layer.", ".")
-        if match := _FACTOR.fullmatch(name):
-            factors.setdefault((match["layer"], match["kind"]), {})[match["side"]] = tensor.float()
-        else:
-            new[name] = tensor.float()
-    whole = set(new)
-    for (layer, kind), pair in factors.items():
-        name = f"{layer}.weight"
-        if len(pair) < 2 or name not in weights or pair["A"].ndim != 2 or pair["A"].shape[0] != pair["B"].shape[-1]:
-            raise InputError(f"{folder}: its LoRA of {layer} does not fit the base; {BY_HAND}")
-        product = adapter.scale(layer, len(pair["A"])) * pair["B"] @ pair["A"]
-        is_turned = kind == "lora_embedding_" or isinstance(model.get_submodule(layer), Conv1D)
-        product = product.T if is_turned else product
-        new[name] = product + new.get(name, weights[name].data) if product.shape == weights[name].shape else product
-    for name, tensor in new.items():
+    adapter, weights = read_adapter(folder) or Adapter(""), dict(model.named_parameters(remove_duplicate=False))
+    loaded = load_file(folder / WEIGHTS).items()
+    tensors = {key.removeprefix(PREFIX).replace(".base_layer.", "."): own for key, own in loaded}
+    whole = {name for name in tensors if not name.endswith((_A, _B))}
+    for layer in [name.removesuffix(_A) for name in tensors if name.endswith(_A)]:
+        a, b, name = tensors.pop(layer + _A), tensors.pop(layer + _B, None), f"{layer}.weight"
+        fits = b is not None and name in weights and a.ndim == b.ndim == 2 and len(a) == b.shape[1]
+        if not fits or adapter.alpha_pattern:
+            raise InputError(f"{folder}: its LoRA of {layer} is not a plain one of the base; {BY_HAND}")
+        product = b.float() @ a.float() * (adapter.lora_alpha / len(a) ** (0.5 if adapter.use_rslora else 1))
+        product = product.T if isinstance(model.get_submodule(layer), Conv1D) else product
+        tensors[name] = weights[name].data + product if product.shape == weights[name].shape else product
+    for name, tensor in tensors.items():
         if name not in weights or weights[name].shape != tensor.shape:
             size = " × ".join(map(str, tensor.shape))
-            raise InputError(
-                f"{folder}: the base has no weight {name} of {size} numbers; give its own base, or {BY_HAND}"
-            )
+            said = f"the base has no weight {name} of {size} numbers; give its own base, or {BY_HAND}"
+            raise InputError(f"{folder}: {said}")
         if shared := [own for own, other in weights.items() if other is weights[name] and own != name]:
             raise InputError(f"{folder}: changes {name}, which the base shares with {shared[0]}; {BY_HAND}")
-        weights[name].data = tensor
+        weights[name].data = tensor.float()
     return whole

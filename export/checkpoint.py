@@ -172,7 +172,8 @@ def _no_checkpoint(folder: Path) -> str:
     if (found := adapter.read_adapter(folder)) is not None:
         if found.peft_type != "LORA":
             return f"{folder} is a {found.peft_type} adapter, not a model: {adapter.BY_HAND}"
-        return f"{folder} is a LoRA adapter of {found.base}, not a model: give --base {found.base} to merge the two"
+        base = found.base_model_name_or_path or "MODEL"
+        return f"{folder} is a LoRA adapter of {base}, not a model: give --base {base} to merge the two"
     inside = [path.parent for up in (".", "checkpoints") for path in folder.glob(f"{up}/checkpoint-*/config.json")]
     if inside:
         last = max(inside, key=lambda path: (len(path.name), path.name))

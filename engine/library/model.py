@@ -1,9 +1,7 @@
 """A model and how it is opened: `ng.load` returns it, exported on first use, and every run function takes it."""
 
 import sys
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ..basics.choices import LANGUAGE_MODELS
-from ..basics.errors import InputError
+from ..basics.errors import InputError, needs_extra
 from ..basics.option import Opening, OpeningOptions
 from ..basics.reading import is_file
 from ..inference.causal import open_language_model
@@ -182,7 +180,7 @@ def export(
     say = Reporter(silent=not progress).say
     if "torch" not in sys.modules and find_spec("torch"):
         say("loading PyTorch and transformers, which takes some seconds")
-    with _needs_packages(reference):
+    with needs_extra("export", f"{reference} is not exported, and export"):
         from ...export.build import build
     folder = None if output is None else Path(output)
     given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
@@ -202,23 +200,10 @@ def check_export(
 
     Raises InputError if packages that an export needs are missing, or there is no such checkpoint.
     """
-    with _needs_packages(reference):
+    with needs_extra("export", f"{reference} is not exported, and export"):
         from ...export.check import check
     folder = None if output is None else Path(output)
     return check(reference, folder, task=task, base=base, revision=revision, allow_pickle=allow_pickle)
-
-
-@contextmanager
-def _needs_packages(reference: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("negengine"):
-            raise
-        raise InputError(
-            f"{reference} is not exported, and export needs {error.name}: run `pip install 'negengine[export]'`, then "
-            f"`negengine export {reference}`"
-        ) from None
 
 
 @dataclass(frozen=True)
