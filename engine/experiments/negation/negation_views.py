@@ -353,7 +353,7 @@ def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figu
     )
     kinds = {"pair": pl.struct(*PAIR).rank("dense"), "crossed": pl.col("verb").rank("dense")}
     shown = scores.filter(pl.col(what).is_in(strongest)).select("pattern", what, "repeated", **kinds).collect()
-    groups = shown.partition_by("pattern", what, as_dict=True)
+    groups = shown.sort("pair", "crossed").partition_by("pattern", what, as_dict=True)  # one order: the same digits
     ends = [
         estimated(own["repeated"], own["pair"], crossed=own["crossed"], of_group=True)[1:3]
         for own in (groups[key] for key in rows.select("pattern", what).iter_rows())
