@@ -1,8 +1,9 @@
-"""Pages that MkDocs makes while it builds: one for each command, one for the library, and the documents of the root.
+"""Pages that MkDocs makes while it builds: for each command, the library, each notebook, the documents of the root.
 
-They are made from the program itself, so they cannot be out of date.
+They are made from the program and the files themselves, so they cannot be out of date.
 """
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -32,9 +33,25 @@ def on_files(files: Any, config: Any) -> Any:
     generated = {path: command_pages.page(name) for name, path in command_pages.paths().items()}
     generated[LIBRARY_PAGE] = library_page.page()
     generated |= {name: (ROOT / name).read_text("utf-8") for name in OF_THE_ROOT}
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        generated[f"notebooks/{path.stem}.md"] = notebook_page(path)
     for path, content in generated.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def notebook_page(path: Path) -> str:
+    """The cells of a notebook as a page, with those results that it holds."""
+    parts = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            html, text = ("".join(data.get(kind, "")) for kind in ("text/html", "text/plain"))
+            table = f"<div>\n{html}\n</div>"
+            parts.append(table if html else f"```text\n{text.rstrip()}\n```")
+    return "\n\n".join([*parts, f"[This page as a notebook]({path.name})"]) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -42,4 +59,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri in OF_THE_ROOT:
         markdown = re.sub(r"\]\(docs/", "](", markdown)
     markdown = re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, OF_THE_ROOT))})", r"](\1", markdown)
+    if "/" not in page.file.src_uri:  # a notebook has a page; its own page leads to the file
+        markdown = re.sub(r"\]\((notebooks/\w+)\.ipynb\)", r"](\1.md)", markdown)
     return markdown.replace(COMMAND_LIST, command_pages.overview())

@@ -65,6 +65,15 @@ def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(sit
     assert not [name for name in ng.__all__ if f">ng.{name}<" not in site["names.html"]]
 
 
+def test_a_notebook_is_a_page_with_its_results_and_the_search_needs_no_server(site, pages):
+    page = site["notebooks/main_job.html"]
+    assert "Which verbs does the model repeat?" in page
+    assert "<caption>Drop of ACT repetition: mini</caption>" in page
+    assert "main_job.ipynb" in pages["notebooks/main_job.html"].links
+    assert "notebooks/main_job.html" in pages["library.html"].links
+    assert {path.rpartition("/")[2] for path in pages["index.html"].loaded} >= {"iframe-worker.js"}
+
+
 def test_nothing_is_loaded_from_elsewhere_and_links_and_pictures_are_well_formed(pages):
     for path, page in pages.items():
         assert not [address for address in page.loaded if urlparse(address).netloc], path
