@@ -6,6 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import polars.selectors as cs
+
 from ..basics.printable import printable
 from .cells import cells, is_text, section_ends, with_unit
 from .to_csv import flat
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from .table import Table
 
 _LONG = 40  # characters; a cell with more gets a class, so that a page can give it room
+_DIGITS = 6  # of a figure in a CSV file; the files of a run have all
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
@@ -51,7 +54,7 @@ def to_html(tables: Sequence["Table"]) -> str:
 
 
 def table_html(table: "Table", codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
-    """One table for a page that has styles: in a box that scrolls, with a link that saves every figure in full as CSV.
+    """One table for a page that has styles: in a box that scrolls, with a link that saves it as CSV.
 
     A cell of words that is a key of `links` leads there. On a phone, a table of long texts is a list of its rows.
     """
@@ -60,7 +63,9 @@ def table_html(table: "Table", codes: Codes = PLAIN, links: Mapping[str, str] | 
         kind += " stacks"
     box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{_escaped(table.title)}">'
     name = re.sub(r"\W+", "-", table.title).strip("-")[:60] or "table"
-    data = f"data:text/csv;charset=utf-8,{quote(flat(table.figures).write_csv())}"
+    # Sums in another order differ in their last digits, and the same run has the same page.
+    figures = flat(table.figures).with_columns(cs.float().round(12).round_sig_figs(_DIGITS))
+    data = f"data:text/csv;charset=utf-8,{quote(figures.write_csv())}"
     taken = f'<a class="save" download="{escape(name)}.csv" href="{data}">Save as CSV</a>'
     return "\n".join(
         [box, _table(table, styled=False, codes=codes, links=links), "</div>", *_notes(table, codes), taken]
