@@ -16,13 +16,11 @@ import torch
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
-    HfHubHTTPError,
     HFValidationError,
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from requests import RequestException
 from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
@@ -247,7 +245,7 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
         ) from None
     except RepositoryNotFoundError:
         raise InputError(f"{wanted} is neither a folder here nor a model on the hub (or it is private)") from None
-    except (HfHubHTTPError, RequestException, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - the library of its connections, and so their errors, depend on the version
         raise InputError(f"{wanted}: the hub did not answer: {reason_of(error)}") from None
 
 
@@ -375,7 +373,8 @@ def read_weights(
             **_revision(source),
         )
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        line = first_line(error)
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        line = " ".join(said[:2]) if said and said[0].endswith(":") else first_line(error)
         if not allow_pickle and "safetensors" in line and "no file named" in line:
             raise InputError(f"{source.name} {ONLY_PICKLED}") from None
         raise InputError(f"{source.name}: the weights could not be read: {line}") from None

@@ -18,6 +18,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass, RemoveUnusedN
 
 _SMALLEST_APART = 1024  # bytes; what is smaller stays in the graph
 _STANDS_FOR = "stands for"
+_ELEMENTWISE = {"Add", "Sub", "Mul", "Div"}
 AXES_ARE_INPUTS = 18  # operator set, for reductions other than sums
 _PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory as it is
 
@@ -192,11 +193,12 @@ class Graph:
     # ------------------------------------------------------------ files
 
     def proto(self, *, vectors_inside: bool = False) -> ModelProto:
-        """The model as protobuf, without its weights."""
+        """The model as protobuf, without its weights; on demand with its vectors and what is added or multiplied."""
         proto: ModelProto = ir.to_proto(self.model)
         for tensor in proto.graph.initializer if vectors_inside else []:
             value = self.model.graph.initializers[tensor.name]
-            if isinstance(value.const_value, ir.ExternalTensor) and len(dims(value)) < 2:
+            is_inside = len(dims(value)) < 2 or {node.op_type for node in value.consumers()} <= _ELEMENTWISE
+            if isinstance(value.const_value, ir.ExternalTensor) and is_inside:
                 tensor.CopyFrom(ir.to_proto(ir.tensor(array(value), name=tensor.name)))
         return proto
 

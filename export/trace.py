@@ -5,6 +5,7 @@ exported by `torch.onnx.export`, with any version of transformers.
 """
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
@@ -15,9 +16,11 @@ import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from torch._dynamo.exc import UserError
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.onnx import OnnxExporterError
 from transformers import PretrainedConfig, PreTrainedModel
 
 from ..engine.basics.errors import InputError
+from .experts import use_all_experts
 from .families import family_of
 from .graph import Graph
 from .observe import told_in_one_line
@@ -56,6 +59,7 @@ class Torch:
         return list(inspect.signature(model.forward).parameters)
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, _: Path, name: str) -> Graph:
+        use_all_experts(model)
         fixed = {"use_cache": False} if "use_cache" in self.inputs(model) else {}
         example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in inputs)
         axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
@@ -90,6 +94,12 @@ def _told_plainly(name: str) -> Iterator[None]:
             f"{name} cannot be exported: which operations it computes depends on the tokens of a text, and a graph has "
             "the same operations for all texts"
         ) from error
+    except OnnxExporterError as error:
+        lacking = re.search(r"No ONNX function found for <OpOverload\(op='([\w.:]+)'", f"{error} {error.__cause__}")
+        what = (
+            f"ONNX has no operator for {lacking[1]}, which it computes" if lacking else "PyTorch cannot write its graph"
+        )
+        raise InputError(f"{name} cannot be exported: {what}") from error
     except UserError as error:  # an axis that has one size only, above all
         raise InputError(f"{name} cannot be exported: PyTorch can trace it for texts of one length only") from error
 

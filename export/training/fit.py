@@ -42,6 +42,8 @@ from .settings import Place, Settings, check_needs, estimate
 SAVE_STEPS = 500
 """Steps between two checkpoints within an epoch; each epoch ends with one."""
 
+# A part of all steps: transformers 5 takes it as their number, below 1.
+_WARMUP = "warmup_ratio" if "warmup_ratio" in TrainingArguments.__dataclass_fields__ else "warmup_steps"
 _KEPT = 2  # checkpoints on the disk: an older one stays until the newer one is complete
 _STATE = "trainer_state.json"
 _TIMES = ("_runtime", "_per_second")  # what the log has beside scores
@@ -167,7 +169,7 @@ def _trainer(
         per_device_eval_batch_size=_SCORES_AT_ONCE * settings.batch_size,
         learning_rate=settings.learning_rate,
         weight_decay=settings.weight_decay,
-        warmup_ratio=settings.warmup,
+        **{_WARMUP: settings.warmup},
         lr_scheduler_type="linear",
         adam_epsilon=1e-8,
         max_grad_norm=1.0,

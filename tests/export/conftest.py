@@ -20,7 +20,6 @@ from huggingface_hub.utils import _http, reset_sessions
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
-from negengine.export.optimum_trace import OPSET
 from negengine.export.passes.context import Context
 from negengine.export.quiet import quiet
 from numpy.typing import NDArray
@@ -71,7 +70,7 @@ def traced(compute: Callable[[torch.Tensor], torch.Tensor]) -> Graph:
             output_names=["logits"],
             dynamic_axes={"input_ids": axes, "logits": axes},
             do_constant_folding=False,
-            opset_version=OPSET,
+            opset_version=17,
             dynamo=False,
         )
     return Graph(ir.from_proto(onnx.load_from_string(stream.getvalue())))

@@ -1,0 +1,100 @@
+"""With transformers 5, where Optimum cannot be: families of both kinds decide as PyTorch, none runs code of its own.
+
+`make test-5` makes the environment and runs these tests; no other target does.
+"""
+
+import numpy as np
+import pytest
+import torch
+import trainings
+import transformers
+from few import few
+from negengine.engine.basics.errors import InputError
+from negengine.engine.inference.causal import CausalLM
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.model import MaskedLM
+from negengine.export.build import build
+from random_checkpoints import random_model, save
+from tiny_encoder import save_encoder
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM
+from word_tokenizer import word_tokenizer
+
+WORDS = "Jessica John is was a an dancer architect who likes to smoke dance she he happy not ."
+SIZES = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+SIZES |= {"max_position_embeddings": 130}
+SHARED = SIZES | {"num_key_value_heads": 2, "head_dim": 16}
+WINDOWS = {"sliding_window": 40, "layer_types": ["sliding_attention", "full_attention"]}
+EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+MASKED = {
+    "bert": SIZES,
+    "deberta-v2": SIZES | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "legacy": False},
+    "eurobert": SHARED,
+    "modernbert": SIZES
+    | {"local_attention": 16, "global_attn_every_n_layers": 2, "cls_token_id": 0, "sep_token_id": 2},
+    "nomic_bert": SIZES,
+    "roberta": SIZES,
+}
+CAUSAL = {
+    "gemma3_text": SHARED | WINDOWS | {"query_pre_attn_scalar": 16},
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 130},
+    "gpt_oss": SHARED | WINDOWS | EXPERTS,
+    "llama": SHARED,
+    "mixtral": SHARED | EXPERTS,
+    "modernbert-decoder": SIZES | {"local_attention": 80, "cls_token_id": 0, "sep_token_id": 0},
+    "olmo3": SHARED | WINDOWS,
+    "qwen3_moe": SHARED | EXPERTS,
+}
+
+
+def checkpoint(folder, family, sizes, loader):
+    tokenizer = word_tokenizer(WORDS.split())
+    special = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("bos", "eos", "pad")}
+    special = {role: number for role, number in special.items() if number is not None}
+    config = CONFIG_MAPPING[family](vocab_size=len(tokenizer) + 40, **special | sizes)
+    return save(folder / family, random_model(loader, config), tokenizer)
+
+
+def logits_of(loader, folder, ids):
+    model = loader.from_pretrained(folder, dtype=torch.float32).eval()
+    with torch.inference_mode():
+        return model(input_ids=torch.from_numpy(ids.astype(np.int64))).logits.numpy()
+
+
+@pytest.mark.parametrize("architecture", few([*MASKED, *CAUSAL], "eurobert", "gpt2", "qwen3_moe"))
+def test_a_family_decides_as_pytorch(architecture, tmp_path):
+    is_causal = architecture in CAUSAL
+    loader = AutoModelForCausalLM if is_causal else AutoModelForMaskedLM
+    source = checkpoint(tmp_path, architecture, (MASKED | CAUSAL)[architecture], loader)
+    exported = load_exported(build(str(source), tmp_path / "out"))
+    assert exported.info["exporter"] == "PyTorch"
+    assert exported.info["made_from"]["transformers"] == transformers.__version__
+    engine = (CausalLM if is_causal else MaskedLM)(exported)
+    for length in (2, 9, exported.max_length):
+        ids = np.random.default_rng(length).integers(10, 30, (3, length)).astype(np.int32)
+        position = (
+            np.array([0, length // 2, length - 1], np.int32) if not is_causal else np.full(3, length - 1, np.int32)
+        )
+        wanted = logits_of(loader, source, ids)[range(3), position - is_causal]
+        np.testing.assert_allclose(engine.logits(ids, position), wanted, atol=2e-5 * np.abs(wanted).max())
+
+
+def test_a_state_space_model_is_refused_in_plain_words(tmp_path):
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 4}
+    source = checkpoint(tmp_path, "mamba", sizes, AutoModelForCausalLM)
+    with pytest.raises(
+        InputError, match=r"^mamba cannot be exported: PyTorch can trace it for texts of one length only$"
+    ):
+        build(str(source), tmp_path / "out")
+
+
+def test_a_training_that_was_interrupted_is_finished_and_its_classifier_is_exported(tmp_path):
+    (tmp_path / "encoder").mkdir()
+    encoder = save_encoder(tmp_path / "encoder")
+    with pytest.raises(KeyboardInterrupt):
+        trainings.run(encoder, tmp_path / "trained", at=(14, trainings.interrupt))
+    record = trainings.run(encoder, tmp_path / "trained")
+    again = trainings.run(encoder, tmp_path / "undisturbed")
+    assert record.result == again.result
+    assert record.files == again.files
+    exported = load_exported(build(str(tmp_path / "trained"), tmp_path / "out"), task="text-classification")
+    assert exported.info["parity"]["top1_agreement"] == 1
