@@ -28,7 +28,7 @@ def export(
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model that a LoRA adapter, MODEL, was trained on: merge the two."),
+        typer.Option(metavar="MODEL", help="Merge a LoRA adapter with this model (default: there is no adapter)."),
     ] = None,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
     check: Annotated[
