@@ -15,6 +15,7 @@ import torch
 from transformers import AutoModelForMaskedLM, pipeline
 
 from ..export.quiet import quiet
+from .machine import has_bf16
 from .main_job import Ids, Sentences
 from .openvino import OpenVino
 from .system import Answers, Choice, Place, System
@@ -86,6 +87,8 @@ class AtMask(System[Sentences]):
     def missing(self, place: Place) -> str | None:
         if self.arithmetic == "fp16" and place.device.kind == "cpu":
             return "PyTorch in fp16 is for CUDA"
+        if self.arithmetic == "bf16" and place.device.kind == "cpu" and not has_bf16():
+            return "this processor has no products in bf16"
         return super().missing(place)
 
     def choices(self, place: Place) -> Sequence[Choice]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..engine.basics.limits import cpu_threads
 from ..engine.basics.versions import versions
-from ..engine.inference.machine import cpu_information, memory_gib
+from ..engine.inference.machine import cpu_information, instruction_sets, memory_gib
 from ..engine.inference.session import Device
 
 _PACKAGES = (
@@ -39,6 +39,11 @@ def describe(device: Device) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": versions(_PACKAGES),
     }
+
+
+def has_bf16() -> bool:
+    """Whether the processor has products in bf16; in software they are many times slower than fp32."""
+    return bool(instruction_sets() & {"avx512_bf16", "amx_bf16", "bf16"})  # the last one is Arm's
 
 
 def use_threads(count: int) -> None:

@@ -16,7 +16,8 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     expected = result[_EXPECTED]
     rows = [*result["systems"], *([] if expected is None else [{**expected, "system": _EXPECTED}])]
     lazy = [_lazy(result["lazy"])] if result["lazy"] else []
-    return [_speeds(result, rows), _systems(result, rows), _parts(result), *lazy]
+    parts = [_parts(result)] if "model share" in result else []  # not after an interrupt
+    return [_speeds(result, rows), _systems(result, rows), *parts, *lazy]
 
 
 def _speeds(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
@@ -62,7 +63,11 @@ def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
     notes = [
         "sel., sc.: times as fast as the authors' selection and scoring; hours: for 10.9 million sentences",
         "top-1: the same as the first system's, in %; MB: peak memory of the process",
-        f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}",
+        *(
+            [f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}"]
+            if rates
+            else []
+        ),
     ]
     if result[_EXPECTED]:
         close = 100 * result[_EXPECTED]["close calls"]

@@ -4,16 +4,23 @@
 batch, on a few items; the fastest are kept. Then the rounds: one system after the other does all the work, in an order
 that is turned round each time, and one process works at a time. Rates are medians of the rounds. Since nothing else
 lives in the process of a system, its peak memory is its own.
+
+A system's speed is said when it is known: on few items once it is open, then in each round. An interrupt ends the
+rounds, and what was measured counts. With a limit of time, our systems and the references are opened first; then each
+baseline gets its share of the time that is left, for as many settings as it can try.
 """
 
+import math
 import multiprocessing
 import pickle
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import psutil
@@ -24,13 +31,24 @@ from .child import Took
 from .system import Answers, Choice, Place, System, Unavailable, W
 
 Say = Callable[[str], None]
+Keep = Callable[[dict[str, Any]], None]
+"""Is given the JSON document of a benchmark whenever more is known."""
+INTERRUPTED = "interrupted"
+"""The key of a document that says whether it is only what was measured before an interrupt."""
 _ENDING = 10  # seconds that a process gets to end
 _BESIDE_WEIGHTS = 1e9  # bytes of libraries and activations
 _COPIES = 2  # of the weights: as they are read, and as a library packs them
+_OPENING = 0.6  # share of the limit in which all systems are opened
+_NOT_YET, _TOO_LONG = "interrupted before it was measured", "no time is left for it with --quick"
+
+
+_now = time.monotonic
 
 
 class Served(Protocol):
     """Whatever serves a system."""
+
+    until: float  # of `_now`: a call that lasts longer fails
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Call a method of `child.Service`. Raises Unavailable if the system cannot run here or fails."""
@@ -49,6 +67,11 @@ class Effort:
     tried: int = 64  # items for finding the fastest settings; an eighth of them is run before a setting is timed
     fewest: int = 64  # fewest items of a round
     most: int = 20_000  # most items of a round
+    limit: float = math.inf  # seconds after which no system is opened and no round begins
+
+    def quick(self) -> Self:
+        """Less of everything: with what comes after the rounds, five minutes."""
+        return replace(self, rounds=3, seconds=2.0, limit=210.0)
 
 
 @dataclass(eq=False)
@@ -59,9 +82,9 @@ class Outcome:
     served: Served
     opened: Took
     choice: Choice  # its fastest settings
-    tried: float  # items a second of these settings, on few items
-    items: int = 0  # how many there were
-    runs: list[Took] = field(default_factory=list)  # one for each round
+    items: int  # how many there were
+    runs: list[Took]  # of these settings: on few items; then one for each round
+    rounds: int = 0
     found: Mapping[str, Any] = field(default_factory=dict)  # see `System.found`
 
     @property
@@ -90,13 +113,14 @@ class Outcome:
         }
 
     def take(self, work: Any) -> None:
-        own = _share(self.system, work)
-        self.items = len(own)
-        self.served.ask("settle", own)
-        self.served.ask("take", own)
+        self.work = _share(self.system, work)
+        self.served.ask("settle", self.work)
+        self.served.ask("take", self.work)
 
     def time(self) -> None:
-        self.runs.append(self.served.ask("run", self.choice))
+        run = self.served.ask("run", self.choice)
+        self.runs, self.items = [*(self.runs if self.rounds else ()), run], len(self.work)
+        self.rounds += 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +129,7 @@ class Compared:
 
     outcomes: tuple[Outcome, ...]  # of the systems that ran, in their order
     missing: Mapping[str, str]  # name of a system → why it did not run, in a line
+    interrupted: bool = False
 
     @property
     def by_name(self) -> dict[str, Outcome]:
@@ -118,13 +143,16 @@ def compare(
     effort: Effort,
     say: Say,
     start: Start | None = None,
+    known: Callable[[Compared], None] | None = None,
 ) -> Compared:
-    """Time systems in turn; `make` gives so many items, or fewer.
+    """Time systems in turn; `make` gives so many items, or fewer. `known` is told what is known, again and again.
 
     Raises:
         InputError: one of our systems, or a reference, cannot run or fails.
+        KeyboardInterrupt: nothing was measured yet.
     """
-    few, missing = make(effort.tried), dict[str, str]()
+    few, missing, began = make(effort.tried), dict[str, str](), _now()
+    until = began + _OPENING * effort.limit
     ready: list[Outcome] = []
 
     @contextmanager
@@ -132,56 +160,97 @@ def compare(
         try:
             yield
         except Unavailable as why:
-            if system.ours or system.reference:
+            if _is_needed(system):
                 raise InputError(f"{system.name} cannot be measured: {why}") from why
             say(f"{system.name}: not measured: {why}")
             missing[system.name] = str(why)
             ready[:] = [one for one in ready if one.system is not system]
 
+    def found(*, interrupted: bool = False) -> Compared:
+        """All systems in their order; once a round has begun, those that have run in one."""
+        rounds = [one for one in ready if one.rounds] or ready
+        lost = {one.system.name: _NOT_YET for one in ready if one not in rounds}
+        return Compared(tuple(sorted(rounds, key=lambda one: systems.index(one.system))), missing | lost, interrupted)
+
+    def tell(one: Outcome, when: str) -> None:
+        say(f"{one.system.name}: {one.items / one.runs[-1].seconds:,.1f} a second, {when}")
+        if known:
+            known(found())
+
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="negengine.bench.")))
-        for number, system in enumerate(systems):
-            say(f"{system.name}: opening")
-            with missing_if_it_fails(system):
-                log = folder / f"{number}.log"
-                ready.append(_prepared(system, place, few, log, stack, start or in_a_process))
-        slowest = min(one.tried * one.system.fewer for one in ready if not one.system.ours)
-        items = make(int(min(max(slowest * effort.seconds, effort.fewest), effort.most)))
-        for one in ready:
-            with missing_if_it_fails(one.system):
-                one.take(items)
-        for number in range(effort.rounds):
-            say(f"round {number + 1} of {effort.rounds}")
-            for one in list(ready if number % 2 == 0 else reversed(ready)):
+        try:
+            for number, system in enumerate(sorted(systems, key=lambda own: not _is_needed(own))):
+                say(f"{system.name}: opening")
+                ends = math.inf if _is_needed(system) else until
+                share = _now() + (ends - _now()) / (len(systems) - number)
+                with missing_if_it_fails(system):
+                    log = folder / f"{number}.log"
+                    starting = partial(start or in_a_process, system, place, log)
+                    ready.append(_prepared(system, place, few, stack, starting, share, ends))
+                    tell(ready[-1], f"with {len(few):,} items")
+            slowest = min(one.rate * one.system.fewer for one in ready if not one.system.ours)
+            items = make(int(min(max(slowest * effort.seconds, effort.fewest), effort.most)))
+            ready.sort(key=lambda one: systems.index(one.system))
+            for one in [*ready]:
                 with missing_if_it_fails(one.system):
-                    one.time()
-        for one in ready:
-            one.found = one.served.ask("found")
-    return Compared(tuple(ready), missing)
+                    one.take(items)
+            for number in range(effort.rounds):
+                if number and _now() > began + effort.limit:
+                    break
+                for one in list(ready if number % 2 == 0 else reversed(ready)):
+                    with missing_if_it_fails(one.system):
+                        one.time()
+                        tell(one, f"round {number + 1} of {effort.rounds}")
+            for one in ready:
+                one.found = one.served.ask("found")
+        except KeyboardInterrupt:
+            if not ready:
+                raise
+            say("interrupted: what was measured follows")
+            return found(interrupted=True)
+        return found()
 
 
-def _prepared(system: System[Any], place: Place, few: Any, log: Path, stack: ExitStack, start: Start) -> Outcome:
+def _is_needed(system: System[Any]) -> bool:
+    return system.ours or system.reference
+
+
+def _prepared(
+    system: System[Any],
+    place: Place,
+    few: Any,
+    stack: ExitStack,
+    start: Callable[[], AbstractContextManager[Served]],
+    share: float,
+    until: float,
+) -> Outcome:
     """Start a system's process, open it, and find its fastest settings."""
-    if why := system.missing(place) or _no_room(place):
+    if why := system.missing(place) or _no_room(place) or (_TOO_LONG if _now() > until else None):
         raise Unavailable(why)
     if type(system).make is not System.make:
-        with start(system, place, log) as maker:
+        with start() as maker:
+            maker.until = until
             maker.ask("make")
-    process = stack.enter_context(start(system, place, log))
+    process = stack.enter_context(start())
+    process.until = until
     opened: Took = process.ask("open")
     choices = system.choices(place)
     own = few if len(choices) > 1 else _share(system, few)  # too few items do not tell large batches apart
     process.ask("settle", own)
-    seconds = []
+    tried: list[Took] = []
     for choice in choices:
+        if tried and _now() > share:
+            break
         process.ask("take", own.head(max(1, len(few) // 8)))
         process.ask("run", choice)  # libraries compile, allocate, and start their threads
         process.ask("take", own)
-        seconds.append(process.ask("run", choice).seconds)
-    best = int(np.argmin(seconds))
-    if len(choices) > 1:
+        tried.append(process.ask("run", choice))
+    best = int(np.argmin([run.seconds for run in tried]))
+    process.until = math.inf
+    if len(tried) > 1:
         process.ask("run", choices[best])  # what belongs to other settings is out of memory again
-    return Outcome(system, process, opened, choices[best], len(own) / seconds[best])
+    return Outcome(system, process, opened, choices[best], len(own), [tried[best]])
 
 
 def _share(system: System[Any], work: Any) -> Any:
@@ -198,12 +267,17 @@ def _no_room(place: Place) -> str | None:
 class _Child:
     """The process of a system, seen from the parent."""
 
+    until = math.inf
+
     def __init__(self, process: Any, connection: Any, log: Path) -> None:
         self._process, self._connection, self._log = process, connection, log
 
     def ask(self, name: str, *arguments: Any) -> Any:
         try:
             self._connection.send((name, arguments))
+            if self.until < math.inf and not self._connection.poll(max(0.0, self.until - _now())):
+                self._process.kill()
+                raise Unavailable(_TOO_LONG)
             kind, value = self._connection.recv()
         except (EOFError, OSError):
             self._process.join(_ENDING)

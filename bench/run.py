@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ..engine.inference.session import Device
 from ..export.checkpoint import locate
 from .baselines import AuthorsScoring, AuthorsSelection, baselines
 from .ceiling import ROUNDS, least_flops, product_rates
-from .machine import describe
+from .machine import describe, has_bf16
 from .main_job import (
     AUDIT_SHARE,
     EXACT,
@@ -36,7 +36,7 @@ from .main_job import (
     main_job,
 )
 from .parts import PAIRS, lazy_beside_exhaustive, take_apart
-from .rounds import Compared, Effort, Say, Start, compare
+from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
 from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
 from .system import Place, System
 
@@ -57,6 +57,9 @@ class OfMainJob(Effort):
     lazy_pairs: int = 8  # pairs of the lazy selection
     pairs: int = PAIRS  # pairs that are run from end to end for the model's share of the time
 
+    def quick(self) -> Self:
+        return replace(super().quick(), ceiling_rounds=2, calibrated=500, lazy_pairs=4, pairs=1)
+
 
 def bench(
     names: Sequence[str],
@@ -68,8 +71,12 @@ def bench(
     only: Sequence[str] = (),
     start: Start | None = None,
     say: Say,
+    keep: Keep | None = None,
 ) -> dict[str, Any]:
-    """Measure models: a JSON document of the machine and each model. Raises InputError if a name does not exist."""
+    """Measure models: a JSON document of the machine and each model; `keep` is given it whenever more is known.
+
+    After an interrupt it has what was measured, and says so. Raises InputError if a name does not exist.
+    """
     chosen, folder, effort, others = (
         choose_device(device),
         cache or cache_folder(),
@@ -82,11 +89,20 @@ def bench(
         if name not in shapes:
             locate(name)
     results: list[dict[str, Any]] = []
+
+    def document(*more: dict[str, Any]) -> dict[str, Any]:
+        known = {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]])}
+        return {**known, "models": [*results, *more], INTERRUPTED: any(own[INTERRUPTED] for own in results)}
+
     for name in names:
         say(f"{name}: preparing")
-        results.append(_measure(prepare(name, folder, shapes), chosen, effort, others, folder, start, say))
+        measured = prepare(name, folder, shapes)
+        told = (lambda own: keep(document(own))) if keep else None
+        results.append(_measure(measured, chosen, effort, others, folder, start, say, told))
+        if results[-1][INTERRUPTED]:
+            return document()
     _expect_mixed(results, chosen, folder, effort.calibrated, say)
-    return {"machine": describe(chosen), "command": " ".join(["negengine", *sys.argv[1:]]), "models": results}
+    return document()
 
 
 def _others(only: Sequence[str]) -> list[System[Sentences]]:
@@ -106,50 +122,66 @@ def _measure(
     cache: Path,
     start: Start | None,
     say: Say,
+    keep: Keep | None,
 ) -> dict[str, Any]:
     """Measure one model; the keys of the result say what they hold and in which unit."""
     exported = measured.exported
     cache.mkdir(parents=True, exist_ok=True)
     place = Place(measured.checkpoint, exported.folder, device, cpu_threads(), cache)
     job = main_job(exported)
-    compared = compare([*others, *own_systems(measured, device)], place, partial(candidates, job), effort, say, start)
-    sentences = candidates(job, compared.by_name[AUTHORS].items)
-    models = open_models(exported, device, Precision.AUTO)
-    say("the ceiling")
-    flops = least(exported, sentences.length)
-    products = _products(exported, device, models, effort.ceiling_rounds)
-    ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
-    say("parts")
-    parts = take_apart(job, models.reference, sentences.head(500).encoded, pairs=effort.pairs)
-    share = parts.pop("model share")
-    lazy = None
-    if not measured.is_random:
-        say("lazy selection")
-        mixed, rate = calibrated(models, sentences), compared.by_name[AUTHORS].rate
-        lazy = lazy_beside_exhaustive(job, models, mixed, rate, effort.lazy_pairs)
-    return {
-        "model": measured.name,
-        "random weights": measured.is_random,
-        "device": str(device),
-        "threads": place.threads,
-        "work": {
-            "sentences": len(sentences),
-            "tokens": sentences.length,
-            "rounds": effort.rounds,
-            "least GFLOP": flops / 1e9,
-        },
-        "product GFLOP/s": {kind: rate / 1e9 for kind, rate in ceilings.items()},
-        "product GFLOP/s by kernel": {
+    systems = [*others, *own_systems(measured, device)]
+
+    def figures(compared: Compared, ceilings: Mapping[str, float] | None = None) -> dict[str, Any]:
+        sentences = candidates(job, compared.outcomes[0].items)
+        flops = least(exported, sentences.length)
+        mixed = compared.by_name.get(MIXED)
+        return {
+            "model": measured.name,
+            "random weights": measured.is_random,
+            "device": str(device),
+            "threads": place.threads,
+            "work": {
+                "sentences": len(sentences),
+                "tokens": sentences.length,
+                "rounds": max(1, compared.outcomes[0].rounds),
+                "least GFLOP": flops / 1e9,
+            },
+            "product GFLOP/s": {kind: rate / 1e9 for kind, rate in (ceilings or {}).items()},
+            "systems": _rows(compared, sentences, flops, ceilings or {}),
+            "skipped": dict(compared.missing),
+            "mixed, expected": None,
+            "lazy": None,
+            "close calls": mixed and mixed.found.get("close calls"),
+            INTERRUPTED: compared.interrupted,
+        }
+
+    known = (lambda found: keep(figures(found))) if keep else None
+    compared = compare(systems, place, partial(candidates, job), effort, say, start, known)
+    if compared.interrupted:
+        return figures(compared)
+    more: dict[str, Any] = {}
+    ceilings: dict[str, float] = {}
+    try:
+        models = open_models(exported, device, Precision.AUTO)
+        say("the ceiling")
+        products = _products(exported, device, models, effort.ceiling_rounds)
+        ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
+        more["product GFLOP/s by kernel"] = {
             kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
-        },
-        "systems": _rows(compared, sentences, flops, ceilings),
-        "skipped": dict(compared.missing),
-        "mixed, expected": None,
-        "lazy": lazy,
-        "close calls": compared.by_name[MIXED].found["close calls"] if MIXED in compared.by_name else None,
-        "seconds for 1,000": parts,
-        "model share": share,
-    }
+        }
+        say("parts")
+        sentences = candidates(job, compared.by_name[AUTHORS].items)
+        parts = take_apart(job, models.reference, sentences.head(500).encoded, pairs=effort.pairs)
+        more["model share"] = parts.pop("model share")
+        more["seconds for 1,000"] = parts
+        if not measured.is_random:
+            say("lazy selection")
+            mixed, rate = calibrated(models, sentences), compared.by_name[AUTHORS].rate
+            more["lazy"] = lazy_beside_exhaustive(job, models, mixed, rate, effort.lazy_pairs)
+    except KeyboardInterrupt:
+        say("interrupted: what was measured follows")
+        more[INTERRUPTED] = True
+    return {**figures(compared, ceilings), **more}
 
 
 def own_systems(measured: Measured, device: Device) -> list[System[Sentences]]:
@@ -182,10 +214,10 @@ def _rows(
     return rows
 
 
-def _speed(rate: float, rates: Mapping[str, float]) -> dict[str, float]:
+def _speed(rate: float, rates: Mapping[str, float]) -> dict[str, float | None]:
     return {
         "times authors, selection": rate / rates[AUTHORS],
-        "times authors, scoring": rate / rates[AUTHORS_SCORING],
+        "times authors, scoring": rate / rates[AUTHORS_SCORING] if AUTHORS_SCORING in rates else None,
         "hours for 10.9 M": CANDIDATES / rate / 3600,
     }
 
@@ -222,6 +254,7 @@ def least(exported: ExportedModel, length: float) -> float:
 
 
 def _products(exported: ExportedModel, device: Device, models: Models, rounds: int) -> dict[str, dict[str, float]]:
-    kinds = ("fp32", "int8", "bf16") if device == CPU else ("fp32", "fp16")
+    on_cpu = ("fp32", "int8", *(["bf16"] if has_bf16() else []))  # in software it would take a quarter of an hour
+    kinds = on_cpu if device == CPU else ("fp32", "fp16")
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
     return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}

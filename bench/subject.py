@@ -17,7 +17,7 @@ from ..engine.experiments.data_sets.sources import find
 from ..engine.inference.cpu import CPU
 from ..engine.views import Column, Table
 from .machine import describe
-from .rounds import Effort, Say, Start, compare
+from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
 from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
 from .system import LOOP, PAPER, ROW, Answers, Place, System
 
@@ -76,10 +76,21 @@ class Subject:
         cache: Path,
         say: Say,
         start: Start | None,
+        keep: Keep | None = None,
     ) -> dict[str, Any]:
-        """Time systems on the CPU; the figures are JSON values."""
+        """Time systems on the CPU; the figures are JSON values, and `keep` is given them whenever more is known."""
         place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
-        compared = compare(measurement.systems, place, measurement.make, effort, say, start)
+
+        def known(found: Compared) -> None:
+            if keep and LOOP in found.by_name:
+                keep(self._figures(measured, measurement, found))
+
+        compared = compare(measurement.systems, place, measurement.make, effort, say, start, known)
+        if LOOP not in compared.by_name:  # interrupted before there was anything to compare with
+            raise KeyboardInterrupt
+        return self._figures(measured, measurement, compared)
+
+    def _figures(self, measured: Measured, measurement: Measurement, compared: Compared) -> dict[str, Any]:
         outcomes = compared.by_name
         reference = outcomes[LOOP]
         rows = []
@@ -91,9 +102,10 @@ class Subject:
         return {
             "model": measured.name,
             "random weights": measured.is_random,
-            "threads": place.threads,
+            "threads": cpu_threads(),
             "sentences": max(one.items for one in compared.outcomes),
-            "rounds": effort.rounds,
+            "rounds": max(1, reference.rounds),
+            INTERRUPTED: compared.interrupted,
             "systems": rows,
             "missing": [f"{name}: {why}" for name, why in compared.missing.items()],
             **measurement.known(measurement.make(reference.items)),
@@ -143,18 +155,27 @@ def bench_subject(
     shapes: Mapping[str, Shape] = SHAPES,
     start: Start | None = None,
     say: Say,
+    keep: Keep | None = None,
 ) -> dict[str, Any]:
     """Measure models: the machine, and the systems' figures. Raises InputError if a model or the data do not exist."""
-    folder, found = cache or cache_folder(), []
+    folder, found = cache or cache_folder(), list[dict[str, Any]]()
     path = _data(subject, data)
     items = LEXICON if not subject.data else MADE if path is None else "the paper's"
     say(f"{subject.name}: {path or items}")
+
+    def document(*more: dict[str, Any]) -> dict[str, Any]:
+        models = [{**own, "items": subject.unit, "data": items} for own in (*found, *more)]
+        known = {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject.name, "models": models}
+        return known | {INTERRUPTED: any(own[INTERRUPTED] for own in models)}
+
+    told = (lambda own: keep(document(own))) if keep else None
     for name in names:
         measured = subject.prepare(name, folder, shapes)
         for measurement in subject.measurements(measured, path):
-            result = subject.measure(measured, measurement, effort or subject.effort, folder, say, start)
-            found.append({**result, "items": subject.unit, "data": items})
-    return {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject.name, "models": found}
+            found.append(subject.measure(measured, measurement, effort or subject.effort, folder, say, start, told))
+            if found[-1][INTERRUPTED]:
+                return document()
+    return document()
 
 
 def _data(subject: Subject, given: Path | None) -> Path | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..basics.atomic import json_bytes, write_bytes
 from ..basics.choices import TABLE
 from ..basics.errors import InputError, needs_extra
 from . import options
@@ -17,7 +18,7 @@ from .console import document, say, show
 if TYPE_CHECKING:
     from ..views import Table
 
-EXPORT, GPU = "export", "gpu"
+EXPORT, GPU, CORES = "export", "gpu", "cores"
 WITH_DATA = ("lama", "diagnostics", "nli")
 ITEMS = ("likelihood", "probe", "gh22", *WITH_DATA)
 
@@ -37,8 +38,13 @@ class Wanted:
 
     def effort(self, usual: Any) -> Any:
         """How often systems are timed, and for how long: the usual `Effort` of a benchmark, or a quick one."""
-        effort = replace(usual, rounds=3, seconds=2.0) if self.quick else usual
+        effort = usual.quick() if self.quick else usual
         return replace(effort, rounds=self.rounds or effort.rounds)
+
+    def keep(self, document: dict[str, Any]) -> None:
+        """Write what is known so far into the file that was asked for."""
+        if self.output is not None:
+            write_bytes(self.output, json_bytes(document))
 
 
 Result = tuple["list[Table]", dict[str, Any]]
@@ -49,12 +55,14 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[WHAT] [MODEL...]",
-            help="WHAT is measured: the command likelihood, probe, lama, diagnostics, gh22, nli or export; or gpu for "
-            "all that needs a GPU (default: select and score). MODEL: mini, any checkpoint, or random weights: "
-            "bert-base-shape, bert-large-shape, roberta-base-shape (default: mini).",
+            help="WHAT is measured: the command likelihood, probe, lama, diagnostics, gh22, nli or export; gpu for all "
+            "that needs a GPU; cores for how busy many cores would be (default: select and score). MODEL: mini, any "
+            "checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape (default: mini).",
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A shorter benchmark: fewer sentences and rounds.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Five minutes at most: fewer sentences, rounds and settings.")
+    ] = False,
     rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="How often each system is timed (default: 5; --quick: 3).")
     ] = None,
@@ -77,7 +85,12 @@ def bench(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="For `bench gpu`: the file to write (default: gpu.json)."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="A file for the JSON document, written again whenever more is known (of `bench gpu`: gpu.json).",
+        ),
     ] = None,
     with_ray: Annotated[bool, typer.Option("--ray", help="Measure workers of Ray on this machine.")] = False,
     device: options.Device = "auto",
@@ -99,16 +112,20 @@ def bench(
         raise InputError(f"bench {other}: --baseline is for `bench` without `{other}`")
     if data is not None and subject not in WITH_DATA:
         raise InputError(f"bench: --data is for {', '.join(WITH_DATA)}")
-    if subject != GPU and (rehearse or output is not None):
-        raise InputError("bench: --rehearse and --output are for `bench gpu`")
+    if subject != GPU and rehearse:
+        raise InputError("bench: --rehearse is for `bench gpu`")
     measure = _ray if with_ray else _SUBJECTS.get(subject, _speed)
     wanted = Wanted(words[1:] if subject else words, quick, rounds, device, baseline or [], data, rehearse, output)
     with needs_extra("export", "bench"):
         tables, found = measure(wanted)
+    if subject != GPU:
+        wanted.keep(found)
     if as_json:
         document(found)
     else:
         show(*tables, *([json.dumps(found, ensure_ascii=False)] if form == TABLE else []), form=form)
+    if found.get("interrupted"):
+        raise KeyboardInterrupt
     if subject == GPU:
         from ...bench.gpu import failed
 
@@ -122,7 +139,7 @@ def _speed(wanted: Wanted) -> Result:
     from ...bench.run import bench as measure
 
     models, effort = wanted.models or ["mini"], wanted.effort(OfMainJob())
-    found = measure(models, device=wanted.device, effort=effort, only=wanted.baselines, say=say)
+    found = measure(models, device=wanted.device, effort=effort, only=wanted.baselines, say=say, keep=wanted.keep)
     return [table for result in found["models"] for table in tables(result)], found
 
 
@@ -143,6 +160,15 @@ def _export(wanted: Wanted) -> Result:
         raise InputError("bench export: --quick, --rounds and --device are for `bench` without `export`")
     costs = measure(wanted.models or ["mini"], say=say)
     return [table(costs)], {"export": costs}
+
+
+def _cores(wanted: Wanted) -> Result:
+    from ...bench.cores import measure, table
+
+    if wanted.quick or wanted.rounds is not None or wanted.device != "auto":
+        raise InputError("bench cores: --quick, --rounds and --device are for `bench` without `cores`")
+    found = measure(wanted.models or ["mini"], say=say)
+    return [table(found)], found
 
 
 def _gpu(wanted: Wanted) -> Result:
@@ -166,11 +192,13 @@ def _compared(name: str, wanted: Wanted) -> Result:
         raise InputError(f"bench {name}: the other systems are measured on the CPU; remove --device")
     subject = import_module(f"negengine.bench.{name}").SUBJECT
     effort = wanted.effort(subject.effort)
-    found = bench_subject(subject, wanted.models or ["mini"], data=wanted.data, effort=effort, say=say)
+    models = wanted.models or ["mini"]
+    found = bench_subject(subject, models, data=wanted.data, effort=effort, say=say, keep=wanted.keep)
     return [subject.table(result) for result in found["models"]], found
 
 
 _SUBJECTS: dict[str, Callable[[Wanted], Result]] = {
+    CORES: _cores,
     EXPORT: _export,
     GPU: _gpu,
     **{subject: partial(_compared, subject) for subject in ITEMS},

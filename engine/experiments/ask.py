@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..basics.errors import InputError
+from ..inference.batches import finished
 from ..inference.exported import ExportedModel
 from ..inference.free_text import encode_texts, log_softmax, top_tokens
 from ..inference.model import LanguageModel
@@ -310,8 +311,7 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
             done = sum(map(len, logits))
             advance(done, done)
 
-        for _ in model.reduce_logits([batch.sentences(encoded) for batch in planned], judge):
-            pass
+        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], judge))
         return answers
 
     def _judge(

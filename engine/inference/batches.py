@@ -7,7 +7,7 @@ calls wait for the low-precision model. In which order batches run changes none 
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -160,6 +160,8 @@ class Runner(ABC):
     def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
         return finished(self.fetching(outputs, batches, advance))
 
-    def work(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Iterator[Result]:
+    def working(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Steps[list[Result]]:
         """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
-        return self._queue.map(lambda job: job(self._run_one), jobs)
+        waited = [self._queue.submit(job, self._run_one) for job in jobs]
+        yield waited
+        return [batch.result() for batch in waited]

@@ -87,7 +87,7 @@ class CausalLM(LanguageModel):
             nothing = np.zeros(len(some), np.int32)
             batches: list[Feeds] = [
                 dict(zip(INPUTS, (some[part, :-1], nothing[part], nothing[part]), strict=True))
-                for part in self._divide(len(some), length - 1)
+                for part in self.divide(len(some), length - 1)
             ]
             rows = np.concatenate([hidden for (hidden,) in (yield from self._runner.fetching([HIDDEN], batches))])
             hidden = rows.reshape(len(some) * (length - 1), -1)

@@ -1,6 +1,6 @@
 """Sentences given as text, with one mask each: encode them, run them in batches of equal length, rank the tokens."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from ..basics.errors import InputError
 from ..text.token_ids import Bucket, in_buckets
 from ..text.tokenizer import MaskTokenizer
-from .batches import Result
+from .batches import Result, finished
 from .exported import ExportedModel, refuse_too_long
 from .model import LanguageModel
 
+LOGITS_AT_ONCE = 2**23
+"""Logits in the memory of a core: 32 MB. Only with large vocabularies are batches smaller for that."""
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
 
@@ -56,19 +58,26 @@ def reduce_logits(
     model: LanguageModel,
     sentences: Sequence[Bucket],
     reduce: Callable[[NDArray[np.int64], NDArray[np.float32]], Result],
-) -> Iterator[Result]:
+) -> list[Result]:
     """Compute something from the logits of each batch, on the core that computed them.
 
     Several threads call `reduce`, with the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V].
     The largest batches come first: so the cores end together.
     """
     divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
-    batches = [(bucket, part) for bucket, parts in zip(sentences, divided, strict=True) for part in parts]
+    most = max(1, LOGITS_AT_ONCE // model.exported.vocab_size)
+    batches = [
+        (bucket, slice(start, min(start + most, part.stop, len(bucket.rows))))
+        for bucket, parts in zip(sentences, divided, strict=True)
+        for part in parts
+        for start in range(part.start, min(part.stop, len(bucket.rows)), most)
+    ]
     batches.sort(key=lambda batch: -batch[0].ids[batch[1]].size)
-    return model.reduce_logits(
+    steps = model.reduce_logits(
         [[(bucket.ids[part], bucket.mask_position[part])] for bucket, part in batches],
         lambda number, logits: reduce(batches[number][0].rows[batches[number][1]], logits[0]),
     )
+    return finished(steps)
 
 
 def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -77,6 +86,11 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     shifted -= shifted.max(axis=-1, keepdims=True)
     result: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return result
+
+
+def logprobs_of(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Natural logarithms of the probabilities of some tokens, int64 [n, k]; one row at a time in double precision."""
+    return np.array([log_softmax(own)[some] for own, some in zip(logits, tokens, strict=True)])
 
 
 _FEW = 16  # up to so many tokens, repeated maxima are faster than a partition of the vocabulary
@@ -139,8 +153,8 @@ def predict_texts(
     """
 
     def best(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> dict[int, list[Prediction]]:
-        probabilities = np.exp(log_softmax(logits))
         ids = top_tokens(logits, min(top, logits.shape[1]))
+        probabilities = np.exp(logprobs_of(logits, ids))
         return {
             row: [
                 {
@@ -148,11 +162,13 @@ def predict_texts(
                     "rank": rank,
                     "token": tokenizer.token_text(token),
                     "logit": float(scores[token]),
-                    "probability": float(chances[token]),
+                    "probability": chance,
                 }
-                for rank, token in enumerate(own, start=1)
+                for rank, (token, chance) in enumerate(zip(own, chances, strict=True), start=1)
             ]
-            for row, own, scores, chances in zip(rows.tolist(), ids.tolist(), logits, probabilities, strict=True)
+            for row, own, scores, chances in zip(
+                rows.tolist(), ids.tolist(), logits, probabilities.tolist(), strict=True
+            )
         }
 
     found: dict[int, list[Prediction]] = {}

@@ -6,7 +6,7 @@ sentence six numbers come back, which the graph computes itself; the logits over
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -236,19 +236,19 @@ class LanguageModel(OpenedModel, Decider):
 
     def _running(self, asked: Asked, decisions: Decisions, advance: Advance) -> Steps[None]:
         """Decide about sentences as the graph reads them, into the arrays of the decisions."""
-        return self._runner.running(_batches(asked, decisions, self._divide(*asked[0].shape)), advance)
+        return self._runner.running(_batches(asked, decisions, self.divide(*asked[0].shape)), advance)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
         ids, mask_position = self._inputs(ids, mask_position)
-        batches = [_of_logits(ids[part], mask_position[part]) for part in self._divide(*ids.shape)]
+        batches = [_of_logits(ids[part], mask_position[part]) for part in self.divide(*ids.shape)]
         found = np.concatenate([logits for (logits,) in self._runner.fetch(["logits"], batches)])
         tally.count(*ids.shape)
         return found
 
     def reduce_logits(
         self, batches: Sequence[Sequence[tuple[Ids, Ids]]], reduce: Callable[[int, list[Logits]], Result]
-    ) -> Iterator[Result]:
+    ) -> Steps[list[Result]]:
         """Compute something from all logits at the masks of each batch, on the core that computed the logits.
 
         Only what is computed is kept: the logits of a few batches are in memory at a time. No core waits while another
@@ -264,13 +264,14 @@ class LanguageModel(OpenedModel, Decider):
                 tally.count(*ids.shape)
             return reduce(number, found)  # type: ignore[arg-type]
 
-        return self._runner.work([partial(job, number) for number in range(len(batches))])
+        return self._runner.working([partial(job, number) for number in range(len(batches))])
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:
         """The ids that the graph reads, int32 [n, l], and the row of each sentence that is asked for, int32 [n]."""
         return ids, mask_position
 
-    def _divide(self, n: int, length: int) -> list[slice]:
+    def divide(self, n: int, length: int) -> list[slice]:
+        """Divide sentences of one length into batches."""
         count, together = math.ceil(n / sentences_in(self.batch_tokens, length)), self.device.together
         count = max(count, min(together * math.ceil(count / together), n * length // FEWEST_TOKENS))
         size = math.ceil(n / max(count, 1)) or 1

@@ -15,14 +15,16 @@ from ..basics.choices import TargetMethod
 from ..basics.errors import InputError
 from ..text.token_ids import NOTHING, Bucket, EncodedSentences, TokenSequences
 from ..text.word_marks import Mark, WordClass, WordMarks
-from .batches import Advance, Steps, gathered, ignored
+from .batches import Advance, Steps, finished, gathered, ignored
 from .exported import PRECISIONS, REFERENCE
-from .model import Decider, Ids, LanguageModel
+from .model import Decider, Ids, LanguageModel, Logits
 
 WORDS_AT_ONCE = 4096
 """Words whose queries are one task; `batches` says how many tasks there are at the same time."""
 LOGITS_AT_ONCE = 2**25
-"""Logits in memory together: 128 MB, and some times that while they are summed in double precision."""
+"""Logits of a task: 128 MB if all of them were in memory together, of which each core has one batch."""
+SUMMED_AT_ONCE = 2**20
+"""Logits that a core sums together: 8 MB in double precision, and some times that meanwhile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,23 +291,42 @@ def score_whole_words(
     words of its own). A causal model is not given the number of tokens, so the end of the word counts: where the
     beginnings of words are marked, the next token alone shows it (Oh and Schuler 2024).
     """
-    scores = WordScores.empty(words)
+    scores, vocabulary = WordScores.empty(words), len(marks.classes)
     ends = causal and marks.mark is not Mark.END
-    for group in expand(buckets, words, causal=causal, at_most=at_once):
-        for token in range(group.words.widest + ends):
-            chosen = np.flatnonzero(group.words.counts >= token if ends else group.words.counts > token)
-            bucket, expected = group.queries(token, chosen)
-            size = max(1, min(model.batch_size(bucket.ids.shape[1]), LOGITS_AT_ONCE // len(marks.classes)))
-            for start in range(0, len(chosen), size):
-                part = slice(start, start + size)
-                logits = model.logits(bucket.ids[part], bucket.mask_position[part])
-                over = group.words.counts[chosen[part]] == token
-                rows = bucket.rows[part]
-                if over.any():
-                    scores.end_logprob[rows[over]] = _log_share(logits[over], marks.breaks)
-                if not over.all():
-                    _put(scores, rows[~over], token, logits[~over], expected[part][~over], marks, causal)
-                advance(len(rows))
+    summed = max(1, SUMMED_AT_ONCE // vocabulary)
+
+    def scoring(group: Expanded, token: int, chosen: NDArray[np.int64]) -> Steps[None]:
+        bucket, expected = group.queries(token, chosen)
+        over = group.words.counts[chosen] == token
+        length = bucket.ids.shape[1]
+        size = max(1, min(model.batch_size(length), LOGITS_AT_ONCE // vocabulary))
+        parts = [
+            slice(start + part.start, min(start + part.stop, start + size, len(chosen)))
+            for start in range(0, len(chosen), size)
+            for part in model.divide(min(size, len(chosen) - start), length - causal)
+        ]
+
+        def put(number: int, logits: list[Logits]) -> None:
+            part = parts[number]
+            for start in range(part.start, part.stop, summed):
+                some = slice(start, min(start + summed, part.stop))
+                own = logits[0][some.start - part.start : some.stop - part.start]
+                rows, is_end = bucket.rows[some], over[some]
+                if is_end.any():
+                    scores.end_logprob[rows[is_end]] = _log_share(own[is_end], marks.breaks)
+                if not is_end.all():
+                    _put(scores, rows[~is_end], token, own[~is_end], expected[some][~is_end], marks, causal)
+            advance(part.stop - part.start)
+
+        yield from model.reduce_logits([[(bucket.ids[part], bucket.mask_position[part])] for part in parts], put)
+
+    def each() -> Iterator[Steps[None]]:
+        for group in expand(buckets, words, causal=causal, at_most=at_once):
+            for token in range(group.words.widest + ends):
+                asked = group.words.counts >= token if ends else group.words.counts > token
+                yield scoring(group, token, np.flatnonzero(asked))
+
+    finished(gathered(each()))
     return scores
 
 

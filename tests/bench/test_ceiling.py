@@ -1,10 +1,15 @@
 """The least work is that of the exported graph, and the products that are timed are the right ones."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from negengine.bench import machine, run
+from negengine.bench.baselines import AtMask
 from negengine.bench.ceiling import _chain, least_flops, product_rates
+from negengine.bench.system import Place
 from negengine.engine.inference.cpu import CPU
 from onnx import numpy_helper
 
@@ -44,3 +49,15 @@ def test_every_kernel_at_hand_is_timed():
     rates = {kind: product_rates(CPU, 8, 16, 64, kind) for kind in kernels}
     assert {kind: set(own) for kind, own in rates.items()} == kernels
     assert min(product_rates(CPU, 8, 16, 64, "fp32", threads=1).values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "kinds"), [({"avx2"}, {"fp32", "int8"}), ({"avx512_bf16"}, {"fp32", "int8", "bf16"})]
+)
+def test_what_the_processor_lacks_is_not_measured(flags, kinds, mini, monkeypatch):
+    monkeypatch.setattr(machine, "instruction_sets", lambda: frozenset(flags))
+    monkeypatch.setattr(run, "product_rates", lambda *_, **__: {})
+    models = Mock(reference=Mock(batch_tokens=512))
+    assert set(run._products(mini, CPU, models, 1)) == kinds
+    missing = AtMask("bf16").missing(Place("", mini.folder, CPU, 1, mini.folder))
+    assert missing == (None if "bf16" in kinds else "this processor has no products in bf16")

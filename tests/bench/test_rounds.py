@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from measured_systems import Adding, Making
+from measured_systems import Adding, Making, here
+from negengine.bench import rounds
 from negengine.bench.rounds import Effort, compare
 from negengine.bench.system import Items, Place
 from negengine.engine.basics.errors import InputError
@@ -26,6 +27,72 @@ def compared(systems, place, said=None, **effort):
     given = Effort(**{"rounds": 1, "tried": 4, "fewest": 8, "most": 8, **effort})
     say = (said if said is not None else []).append
     return compare(systems, place, lambda n: Items(tuple(range(n))), given, say)
+
+
+SECONDS = [0.0]
+"""What the clock of these tests shows: it goes on while `Slow` systems run."""
+
+
+class Slow(Adding):
+    """Takes as many seconds for a batch as the batch is large, and is interrupted when it has run so often."""
+
+    last = 0
+
+    def run(self, work, choice):
+        SECONDS[0] += choice["batch"]
+        self.runs = getattr(self, "runs", 0) + 1
+        if self.runs == self.last:
+            raise KeyboardInterrupt
+        return super().run(work, choice)
+
+
+def slowly(systems, place, said, **effort):
+    """Systems in this process, by the clock of these tests; and which of them were known, again and again."""
+    known = []
+    given = Effort(**{"rounds": 3, "tried": 4, "fewest": 8, "most": 8, **effort})
+    make = lambda n: Items(tuple(range(n)))  # noqa: E731
+    found = compare(systems, place, make, given, said.append, here, lambda now: known.append([*now.by_name]))
+    return found, known
+
+
+def test_what_was_measured_is_known_at_once_and_is_left_after_an_interrupt(place, log):
+    systems = [
+        Slow("one", 1, str(log), reference=True),
+        Slow("two", 2, str(log)),
+        Slow("three", 3, str(log), ours=True),
+    ]
+    systems[1].last = 3  # after it was tried, in the first round
+    said = []
+    found, known = slowly(systems, place, said)
+    assert known == [["one"], ["one", "three"], ["one", "two", "three"], ["one"]]
+    assert (found.interrupted, [*found.by_name], found.by_name["one"].items) == (True, ["one"], 8)
+    assert [*found.missing] == ["two", "three"]
+    assert [line.split(":")[0] for line in said if "a second, with 4 items" in line] == ["one", "three", "two"]
+
+    systems[1].last = 2  # while it is opened: of the others, the few items count
+    found, _ = slowly(systems, place, said)
+    assert [(name, one.items) for name, one in found.by_name.items()] == [("one", 4), ("three", 4)]
+    assert found.by_name["three"].row()["sentences/s"] > 0
+    systems[0].last = 1
+    with pytest.raises(KeyboardInterrupt):
+        slowly(systems, place, said)
+
+
+def test_with_a_limit_of_time_baselines_try_fewer_settings_and_the_last_are_left_out(place, log, monkeypatch):
+    """60 s are for opening: 2 s each are needed for one and three; then each baseline has a share of what is left."""
+    monkeypatch.setattr(rounds, "_now", lambda: SECONDS[0])
+    SECONDS[0] = 0.0
+    baselines = [Slow(name, 2, str(log), sizes=(20, 9, 8)) for name in ("two", "four", "five")]
+    systems = [Slow("one", 1, str(log), reference=True), *baselines, Slow("three", 3, str(log), ours=True)]
+    found, _ = slowly(systems, place, [], limit=100.0)
+    assert [*found.by_name] == ["one", "two", "four", "three"]
+    assert found.missing == {"five": "no time is left for it with --quick"}
+    tried = [line.split()[2] for line in log.read_text().splitlines() if line.startswith("four 4")]
+    assert tried == ["20"]
+    assert {one.rounds for one in found.outcomes} == {1}
+    SECONDS[0] = 0.0
+    found, _ = slowly(systems, place, [], limit=200.0)
+    assert ([*found.missing], {one.rounds for one in found.outcomes}) == ([], {2})
 
 
 def test_rounds_alternate_and_every_system_has_a_process_of_its_own(place, log):
@@ -59,8 +126,10 @@ def test_the_fastest_settings_are_found_before_the_rounds(place, log):
 
 def test_a_round_takes_the_slowest_baseline_about_as_long_as_wanted(place, log):
     systems = [Adding("ours", 1, str(log), ours=True), Adding("slow", 1, str(log), sizes=(20, 21), fewer=4)]
-    ours, other = compared(systems, place, seconds=0.2, tried=32, most=10**6).outcomes
-    assert 8 < ours.items == pytest.approx(0.2 * 4 * other.tried, abs=1)
+    said = []
+    ours, other = compared(systems, place, said, seconds=0.2, tried=32, most=10**6).outcomes
+    (tried,) = (line for line in said if line.startswith("slow") and "with 32 items" in line)
+    assert 8 < ours.items == pytest.approx(0.2 * 4 * float(tried.split()[1].replace(",", "")), rel=0.01, abs=1)
     assert other.items == ours.items // 4
 
 

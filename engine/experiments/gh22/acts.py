@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...basics.choices import Coreference
 from ...basics.errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.free_text import log_softmax, reduce_logits, top_tokens
+from ...inference.free_text import logprobs_of, reduce_logits, top_tokens
 from ...inference.model import LanguageModel
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
@@ -128,11 +128,10 @@ class Acts(ReferenceStage[list[Bucket]]):
 
         def rank(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
             ids[rows] = best = top_tokens(logits, depth, self.unranked)
-            logprobs[rows] = np.take_along_axis(log_softmax(logits), best, axis=1)
+            logprobs[rows] = logprobs_of(logits, best)
             advance(len(rows), len(rows))
 
-        for _ in reduce_logits(model, prepared or self.prepare(number), rank):
-            pass
+        reduce_logits(model, prepared or self.prepare(number), rank)
         return PartResult(self._rows(part, ids, logprobs))
 
     @staticmethod

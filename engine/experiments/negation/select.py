@@ -56,6 +56,7 @@ TOKENS = "tokens"
 """The column with the number of tokens of a verb."""
 
 PAIRS_PER_LAZY_PART = 512  # more than otherwise: the rounds of a lazy part get smaller and smaller
+LAZY_CANDIDATES_PER_PART = 2**23  # 64 MB for the order of their keys: with many verbs, there are fewer pairs
 CANDIDATES_PER_PART = 32_768  # minutes of work on a laptop, tenths of a second on a large GPU
 
 _TESTED, _REPEATING = "tested, tokens: {}", "repeating, tokens: {}"
@@ -169,7 +170,9 @@ class Selection(DecidingStage[Sentences]):
 
         def verbs(apart: str, index: NDArray[np.int64], words: TokenSequences) -> Verbs:
             grid = Grid(len(lexicon.names), len(lexicon.professions), len(index), pairs)
-            per_part = pairs_per_lazy_part if settings.lazy else max(1, candidates_per_part // len(index))
+            most = LAZY_CANDIDATES_PER_PART if settings.lazy else candidates_per_part
+            per_part = max(1, most // len(index))
+            per_part = min(per_part, pairs_per_lazy_part) if settings.lazy else per_part
             return Verbs(apart, grid, index, words, per_part)
 
         is_whole = convention is VerbConvention.WHOLE_WORDS

@@ -71,3 +71,20 @@ def test_systems_are_measured_as_the_command_line_says(name, command, measured, 
     if name in benchmark.WITH_DATA:
         assert command("bench", name, "--data", tmp_path).status == 0
         assert measured["systems"].call_args.kwargs["data"] == tmp_path
+
+
+def test_what_is_known_is_kept_in_a_file_and_shown_after_an_interrupt(measured, command, tmp_path):
+    def interrupted(*_, keep, **__):
+        keep({"models": ["one"]})
+        kept.append(json.loads(file.read_text()))
+        return {"models": [], "interrupted": True}
+
+    file, kept = tmp_path / "bench.json", []
+    for words, key in ((["bench"], "speed"), (["bench", "gh22"], "systems")):
+        measured[key].side_effect = interrupted
+        done = command(*words, "-o", file)
+        assert done.status == 130
+        assert (
+            json.loads(done.out.splitlines()[-1]) == json.loads(file.read_text()) == {"models": [], "interrupted": True}
+        )
+    assert kept == [{"models": ["one"]}] * 2

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.free_text import encode_texts, predict_texts, top_tokens
+from negengine.engine.inference import free_text
+from negengine.engine.inference.free_text import encode_texts, logprobs_of, predict_texts, top_tokens
 from negengine.engine.inference.model import MaskedLM
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -80,3 +81,16 @@ def test_more_tokens_than_the_vocabulary_has_give_the_whole_vocabulary(model, mi
     assert len(rows) == model.exported.vocab_size
     assert sum(row["probability"] for row in rows) == pytest.approx(1)
     assert predict_texts(model, mini_tokenizer, []) == []
+
+
+def test_batches_are_smaller_where_the_vocabulary_is_large(model, mini_tokenizer, monkeypatch):
+    """As if there were room for the logits of two sentences on a core."""
+    texts = [TEXTS[1]] * 5
+    whole, sizes = predict_texts(model, mini_tokenizer, texts, 2), []
+    monkeypatch.setattr(free_text, "LOGITS_AT_ONCE", 3 * model.exported.vocab_size - 1)
+    monkeypatch.setattr(
+        free_text, "logprobs_of", lambda logits, ids: (sizes.append(len(logits)), logprobs_of(logits, ids))[1]
+    )
+    divided = predict_texts(model, mini_tokenizer, texts, 2)
+    assert sorted(sizes) == [1, 2, 2]
+    assert [own["token"] for own in divided] == [own["token"] for own in whole]

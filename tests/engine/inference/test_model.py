@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import cpu, tally
+from negengine.engine.inference.batches import finished
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import Decisions, MaskedLM
 
@@ -58,7 +59,7 @@ def test_what_is_reduced_are_the_logits_of_each_batch_in_its_order(mini, engine)
         return number, [own.copy() for own in logits]
 
     tally.take()
-    found = list(MaskedLM(mini, threads=2).reduce_logits(batches, reduce))
+    found = finished(MaskedLM(mini, threads=2).reduce_logits(batches, reduce))
     assert tally.take().sentences == 14 + 5 + 9
     assert [number for number, _ in found] == [0, 1, 2]
     for (_, logits), batch in zip(found, batches, strict=True):

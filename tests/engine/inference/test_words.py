@@ -116,13 +116,20 @@ def test_scores_of_a_masked_model_equal_pytorch(masked, method):
 
 def test_whole_word_scores_hold_a_bounded_number_of_logits(masked, monkeypatch):
     """Also with a vocabulary of 250,000 tokens, of which a batch of sentences for every core is gigabytes."""
-    asked, whole = [], masked.engine.logits
-    wanted = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks).logprob
-    monkeypatch.setattr(masked.engine, "logits", lambda ids, position: asked.append(len(ids)) or whole(ids, position))
+    asked = masked.engine, masked.buckets, masked.words, masked.marks
+    wanted, summed, told = score_whole_words(*asked).logprob, [], []
+    put = words_module._put
+    monkeypatch.setattr(words_module, "_put", lambda *own: (summed.append(len(own[3])), put(*own)))
     monkeypatch.setattr(words_module, "LOGITS_AT_ONCE", 1)
-    found = score_whole_words(masked.engine, masked.buckets, masked.words, masked.marks).logprob
-    assert set(asked) == {1}
+    found = score_whole_words(*asked, advance=told.append).logprob
+    assert set(told) == {1}
     np.testing.assert_allclose(found, wanted, atol=1e-4)
+    monkeypatch.undo()
+    monkeypatch.setattr(words_module, "_put", lambda *own: (summed.append(len(own[3])), put(*own)))
+    monkeypatch.setattr(words_module, "SUMMED_AT_ONCE", 1)
+    summed.clear()
+    assert (score_whole_words(*asked).logprob == wanted).all()  # the same batches, in which one row is summed at a time
+    assert set(summed) == {1}
 
 
 def test_a_logarithm_that_is_not_a_number_stays_one():
@@ -191,6 +198,13 @@ class Plain:
 
     def batch_size(self, length):
         return 64
+
+    def divide(self, n, length):
+        return [slice(0, n)]
+
+    def reduce_logits(self, batches, reduce):
+        yield ()
+        return [reduce(number, [self.logits(*asked) for asked in batch]) for number, batch in enumerate(batches)]
 
     def logits(self, ids, mask_position):
         with torch.inference_mode():

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from fake_models import LEXICON
 from negengine.engine.basics.choices import VerbConvention
+from negengine.engine.experiments.negation import select
 from negengine.engine.experiments.negation import selection_plan as planning
 from negengine.engine.experiments.negation.negation import Select
 from negengine.engine.experiments.negation.negation_runs import SelectionRun
@@ -10,6 +12,7 @@ from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.library.model import open_model
 from negengine.engine.runs.shard import Shard
 from negengine.engine.statistics.power import clusters_needed
+from negengine.engine.text.pattern_files import load_patterns
 from select_and_score import SEVERAL, SINGLE, planned
 
 
@@ -54,3 +57,15 @@ def test_the_variance_is_that_of_simulated_pairs_and_verbs():
         effects = 0.1**0.5 * random.normal(size=pairs)[pair] + 0.3**0.5 * random.normal(size=verbs)[verb]
         means.append(0.5 * (effects + 0.6**0.5 * random.normal(size=len(pair))).mean())  # variance 1/4, as of p = 1/2
     assert planning.two_way_variance(pairs, size, verbs, 0.1, 0.3) == pytest.approx(np.var(means), rel=0.15)
+
+
+def test_a_lazy_part_has_fewer_pairs_where_there_are_very_many_verbs(mini, monkeypatch):
+    """Some arrays of a lazy part have a number for each pair and verb: with 100,000 verbs, 512 pairs took gigabytes."""
+
+    def parts():
+        plan = Selection.plan(mini, LEXICON, load_patterns(), Settings(lazy=True))
+        return [len(part) for part in plan.verbs[0].parts]
+
+    assert parts() == [12]
+    monkeypatch.setattr(select, "LAZY_CANDIDATES_PER_PART", 5 * len(LEXICON.verbs))
+    assert parts() == [5, 5, 2]
