@@ -55,7 +55,8 @@ class LikelihoodRun(TableRun):
     def conditions(self) -> dict[str, Any]:
         """Accuracies on the same pairs can be compared, whatever the scores are; scores only with the same ones."""
         own = super().conditions
-        return {"data sha256": own["data sha256"]} if self.columns.has_pairs else own
+        scores = {"data sha256": own["data sha256"]} if self.columns.has_pairs else own
+        return {**scores, "prefix": self.columns.prefix}
 
     @property
     def score(self) -> str:
@@ -125,7 +126,8 @@ class LikelihoodRun(TableRun):
         return sentence_rows(self.items.lazy(), self.columns)
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        yield sentences(draw, self.sentence_rows(), self.method)
+        bos = "bos" in self.record.identity
+        yield sentences(draw, self.sentence_rows(), self.method, self.columns.prefix, bos=bos)
 
     def recounts(self) -> Iterator[Recount]:
         yield from recounts(self.folder, self.items, self.columns)
@@ -275,6 +277,11 @@ class Likelihood(TableExperiment):
     cluster: Annotated[
         str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
     ] = None
+    prefix: Annotated[
+        str | None,
+        _column("A column with what stands before the sentence: only what follows it is scored (default: prefix)."),
+    ] = None
+    bos: Annotated[bool, Option("Begin every text with the model's BOS token (causal models).")] = False
     windows: Annotated[bool, Option("Score sentences that are too long for the model in parts (windows).")] = False
     per_token: Annotated[bool, Option("Write tokens.parquet: the score of each token.")] = False
     per_word: Annotated[bool, Option("Write words.parquet: the score of each word.")] = False
@@ -296,11 +303,11 @@ class Likelihood(TableExperiment):
         table = open_table(find(_BLIMP) if is_blimp else self.data)
         columns = self.columns(table)
         longest = None if self.windows else exported.max_length
-        faults = Faults(columns, Encoder(exported.tokenizer, exported.is_causal), longest)
+        faults = Faults(columns, Encoder.of(exported, bos=self.bos), longest)
         known, labels = self.scan(table, columns, RESULTS, faults)
         if columns.pair is not None and not self.skip_bad:
             refuse_incomplete(known, columns, faults)
-        details = {"windows": self.windows, "per_token": self.per_token, "per_word": self.per_word}
+        details = {name: getattr(self, name) for name in ("windows", "per_token", "per_word", "bos")}
         return Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, told=labels.told(), **details)
 
     def columns(self, table: UserTable) -> Columns:
@@ -317,6 +324,7 @@ class Likelihood(TableExperiment):
         in_rows = sentence is not None or pair is not None
         if in_one_row and in_rows:
             raise InputError("--good and --bad are for pairs in one row: remove --sentence, --pair and --acceptable")
+        prefix = find_column(table, "--prefix", self.prefix, ["prefix"])
         groups = find_columns(table, "--group", self.group, ["group"])
         clusters = find_column(table, "--cluster", self.cluster, ["cluster"])
         two = [find_column(table, f"--{side}", None, _OBVIOUS[side]) for side in SIDES]
@@ -328,6 +336,7 @@ class Likelihood(TableExperiment):
                 bad=needed_column(table, "--bad", bad, _OBVIOUS[BAD]),
                 groups=groups,
                 cluster=clusters,
+                prefix=prefix,
             )
         return Columns(
             sentence=needed_column(table, "--sentence", sentence, _SENTENCE),
@@ -335,6 +344,7 @@ class Likelihood(TableExperiment):
             acceptable=None if acceptable is None else needed_column(table, "--acceptable", acceptable, [acceptable]),
             groups=groups,
             cluster=clusters,
+            prefix=prefix,
         )
 
     sections = staticmethod(sections)

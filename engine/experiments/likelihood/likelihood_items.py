@@ -56,11 +56,20 @@ class Columns(OwnColumns):
     bad: str | None = None  # the other sentences of pairs
     pair: str | None = None  # what the two rows of a pair share; None where rows are not parts of pairs
     acceptable: str | None = None  # whether a row is the good one of its pair
+    prefix: str | None = None  # what stands before the texts and is not scored; None where nothing does
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The columns with the sentences: one, or the good and the bad ones."""
         return (self.sentence,) if self.sentence else (str(self.good), str(self.bad))
+
+    def read(self, frame: pl.DataFrame) -> tuple[list[str], list[int]]:
+        """The texts that a model reads, row by row, and how many of their first characters are given."""
+        texts = [text for row in frame.select(self.texts).iter_rows() for text in row]
+        if self.prefix is None:
+            return texts, [0] * len(texts)
+        given = [before.strip() for before in frame[self.prefix].to_list() for _ in self.texts]
+        return [f"{before} {text}" for before, text in zip(given, texts, strict=True)], [len(own) for own in given]
 
     @property
     def has_pairs(self) -> bool:
@@ -127,7 +136,6 @@ def item_rows(
     rows: Rows,
     file: str | None,
     columns: Columns,
-    texts: Sequence[str],
     sentences: Sequence[Sentence],
     logprobs: NDArray[np.float32],
 ) -> pl.DataFrame:
@@ -136,8 +144,9 @@ def item_rows(
     `logprobs` are those of all scored tokens, sentence by sentence.
     """
     sides = len(columns.texts)
+    texts = [text for row in rows.frame.select(columns.texts).iter_rows() for text in row]
     counts = np.array([len(sentence.scored) for sentence in sentences], np.int64)
-    sums = np.add.reduceat(logprobs.astype(np.float64), np.cumsum(counts) - counts) if len(texts) else np.empty(0)
+    sums = np.add.reduceat(logprobs.astype(np.float64), np.cumsum(counts) - counts) if texts else np.empty(0)
     words, characters = np.array([len(text.split()) for text in texts]), np.array([len(text) for text in texts])
     place = pl.Series(np.repeat(np.arange(len(rows.frame)), sides), dtype=pl.UInt32)
     values = (sums, counts, words, characters, sums / counts, sums / np.maximum(words, 1), sums / characters)
@@ -155,13 +164,21 @@ def item_rows(
 
 
 def opened_lists(
-    tokenizer: MaskTokenizer, texts: Sequence[str], sentences: Sequence[Sentence], logprobs: NDArray[np.float32]
+    tokenizer: MaskTokenizer,
+    texts: Sequence[str],
+    given: Sequence[int],
+    sentences: Sequence[Sentence],
+    logprobs: NDArray[np.float32],
 ) -> dict[str, pl.Series]:
-    """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities."""
+    """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
+
+    `given` says how many first characters of a text are not scored; words are counted behind them.
+    """
     lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
     known: dict[int, str] = {}
     first = 0
-    for text, sentence in zip(texts, sentences, strict=True):
+    for text, before, sentence in zip(texts, given, sentences, strict=True):
+        skipped = len(text[:before].split())
         own = logprobs[first : first + len(sentence.scored)]
         first += len(own)
         spans = [match.span() for match in _WORD.finditer(text)]
@@ -176,9 +193,9 @@ def opened_lists(
         values: tuple[Iterable[object], ...] = (
             range(1, len(tokens) + 1),
             [known[token] for token in tokens],
-            word + 1,
+            word + 1 - skipped,
             own,
-            scored + 1,
+            scored + 1 - skipped,
             [text[slice(*spans[i])] for i in scored.tolist()],
             counts[scored],
             sums[scored],
@@ -254,10 +271,20 @@ class Faults:
     def __call__(self, frame: pl.DataFrame) -> pl.Series:
         """Texts are tokenized only where their length or their characters leave it open."""
         reasons: list[str | None] = [None] * len(frame)
-        for column in reversed(self.columns.texts):
-            for row in frame.select(self._open(column)).to_series().arg_true().to_list():
-                [sentence] = self.encoder.encode([text := frame[column][row]])
-                reasons[row] = self.of(text, sentence, column) or reasons[row]
+        if (prefix := self.columns.prefix) is not None:
+            bad = pl.col(prefix).is_null() | (pl.col(prefix).cast(pl.String).str.strip_chars() == "")
+            lacking = frame.select(bad).to_series()
+            frame = frame.with_columns(pl.col(prefix).cast(pl.String).fill_null(""))
+        texts, given = self.columns.read(frame)
+        sides = self.columns.texts
+        for side, column in reversed(list(enumerate(sides))):
+            own = pl.DataFrame({column: texts[side :: len(sides)]}, schema={column: pl.String})
+            for row in own.select(self._open(column)).to_series().arg_true().to_list():
+                place = row * len(sides) + side
+                [sentence] = self.encoder.encode([texts[place]], [given[place]])
+                reasons[row] = self.of(texts[place], sentence, column) or reasons[row]
+        for row in lacking.arg_true().to_list() if prefix is not None else []:
+            reasons[row] = f"{prefix} is empty; a text is needed"
         if self.columns.pair is not None:
             for row, reason in enumerate(self._unpaired(frame)):
                 reasons[row] = reasons[row] or reason
@@ -269,7 +296,7 @@ class Faults:
             return f"{column} holds the special token {token!r}; give a sentence in plain words"
         if not len(sentence.scored):
             if self.encoder.is_causal and len(sentence.ids):
-                remedy = "give more words, or export the model with --bos"
+                remedy = "give more words, or --bos"
                 return f"{column} is one token, and nothing stands before it; {remedy}"
             return f"{column} has no token; a text is needed"
         if self.longest is not None and len(sentence.ids) > self.longest:

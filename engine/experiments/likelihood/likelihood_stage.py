@@ -50,6 +50,7 @@ class Prepared:
 
     rows: Rows
     texts: Sequence[str]  # of pairs in one row the good one, then the bad one
+    given: Sequence[int]  # how many of their first characters are not scored
     sentences: Sequence[Sentence]  # the same as tokens
 
 
@@ -65,6 +66,7 @@ class Likelihoods(TableStage[Prepared]):
     windows: bool = False  # whether long sentences are read in windows
     per_token: bool = False
     per_word: bool = False
+    bos: bool = False  # whether the model's BOS token is put before each text
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -79,6 +81,7 @@ class Likelihoods(TableStage[Prepared]):
             "windows": self.windows,
             "per token": self.per_token,
             "per word": self.per_word,
+            **({"bos": True} if self.bos else {}),
         }
 
     @property
@@ -87,7 +90,7 @@ class Likelihoods(TableStage[Prepared]):
 
     @cached_property
     def encoder(self) -> Encoder:
-        return Encoder(self.exported.tokenizer, self.method is None)
+        return Encoder.of(self.exported, bos=self.bos)
 
     @cached_property
     def faults(self) -> Faults:
@@ -101,8 +104,8 @@ class Likelihoods(TableStage[Prepared]):
     def prepare(self, number: int) -> Prepared:
         """The sentences of a part as tokens; an `InputError` if one cannot be scored, without `skip_bad`."""
         rows, sides = self.stimuli.read(number, self.faults), self.columns.texts
-        texts = [text for row in rows.frame.select(sides).iter_rows() for text in row]
-        sentences = self.encoder.encode(texts)
+        texts, given = self.columns.read(rows.frame)
+        sentences = self.encoder.encode(texts, given)
         reasons: list[str | None] = [None] * len(rows.frame)
         for place, sentence in enumerate(sentences):
             row, side = divmod(place, len(sides))
@@ -113,7 +116,7 @@ class Likelihoods(TableStage[Prepared]):
                     raise InputError(f"{where}: {reasons[row]}")
         kept = [place for place in range(len(texts)) if reasons[place // len(sides)] is None]
         rows = rows.without(pl.Series("reason", reasons, pl.String))
-        return Prepared(rows, [texts[place] for place in kept], [sentences[place] for place in kept])
+        return Prepared(rows, [texts[i] for i in kept], [given[i] for i in kept], [sentences[i] for i in kept])
 
     def _is_bad(self, sentence: Sentence) -> bool:
         return not len(sentence.scored) or (not self.windows and len(sentence.ids) > self.exported.max_length)
@@ -147,12 +150,12 @@ class Likelihoods(TableStage[Prepared]):
         logprobs = self.logprobs(model, part.sentences, advance)
         skipped, file = len(part.rows.skipped), self.stimuli.file(number)
         advance(skipped * len(self.columns.texts), 0)
-        items = item_rows(part.rows, file, self.columns, part.texts, part.sentences, logprobs)
+        items = item_rows(part.rows, file, self.columns, part.sentences, logprobs)
         if self.columns.good is not None:
             items = with_verdicts(items)
         schema = item_schema(self.stimuli.schema, self.columns, several=file is not None)
         if self.details:
-            lists = opened_lists(self.encoder.tokenizer, part.texts, part.sentences, logprobs)
+            lists = opened_lists(self.encoder.tokenizer, part.texts, part.given, part.sentences, logprobs)
             for name in self.details:
                 items = items.with_columns(lists[column] for column in LISTS[name])
                 schema |= LISTS[name]

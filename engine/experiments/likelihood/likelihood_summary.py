@@ -101,7 +101,10 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     sentence = pl.col(columns.texts[0])
     if columns.good is not None:
         sentence = pl.when(pl.col(SIDE) == GOOD).then(sentence).otherwise(pl.col(columns.texts[1]))
-    kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster])])
+    if columns.prefix is not None:
+        given = pl.col(columns.prefix).cast(pl.String).str.strip_chars()
+        sentence = given + pl.lit(" ") + sentence
+    kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster, columns.prefix])])
     told = dict(
         item=item_name(names),
         condition=pl.col(SIDE) if columns.has_pairs else pl.lit(condition(columns)),
@@ -159,9 +162,10 @@ class Scored:
     encoder: Encoder
     method: Method | None  # None for a causal model
     longest: int  # tokens
+    given: int = 0  # first characters that are not scored
 
     def again(self, reference: Reference) -> Compared:
-        [sentence] = self.encoder.encode([self.row["sentence"]])
+        [sentence] = self.encoder.encode([self.row["sentence"]], [self.given])
         now = sum(self._logprob(reference, sentence, position) for position in sentence.scored.tolist())
         name, recorded = f"{self.row['item']} ({self.row['condition']})", self.row["logprob"]
         if abs(now - recorded) <= SAME_LOGPROB * max(1.0, sqrt(len(sentence.scored))):
@@ -194,8 +198,10 @@ class Scored:
         return ids[kept], kept.index(position)
 
 
-def sentences(draw: Draw, rows: pl.LazyFrame, method: Method | None) -> Sample:
+def sentences(draw: Draw, rows: pl.LazyFrame, method: Method | None, prefix: str | None, *, bos: bool) -> Sample:
     """Rows of `sentence_rows`."""
     some = replace(draw, size=max(1, draw.size // FEWER)).rows(rows)
-    encoder = Encoder(draw.tokenizer, draw.exported.is_causal)
-    return Sample("sentences", [Scored(row, encoder, method, draw.exported.max_length) for row in some])
+    encoder, longest = Encoder.of(draw.exported, bos=bos), draw.exported.max_length
+    given = [0 if prefix is None else len(str(row[prefix]).strip()) for row in some]
+    every = zip(some, given, strict=True)
+    return Sample("sentences", [Scored(row, encoder, method, longest, own) for row, own in every])

@@ -331,6 +331,37 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
         ng.side_by_side(pairs, other, "other")
 
 
+GIVEN = {
+    "prefix": ["Anna is ", "She likes"],
+    "good": ["a dancer.", "to smoke."],
+    "bad": ["a dancers.", "to smokes."],
+}
+
+
+@pytest.mark.parametrize("kind", ["model", "causal_model"])
+def test_what_stands_before_is_read_and_only_what_follows_is_scored(request, kind, tmp_path):
+    model = request.getfixturevalue(kind)
+    found = run_on(model, GIVEN, tmp_path / "run", per_word=True, per_token=True)
+    before = [text.strip() for text in GIVEN["prefix"]]
+    joined = {side: [" ".join(own) for own in zip(before, GIVEN[side], strict=True)] for side in ("good", "bad")}
+    whole = run_on(model, joined, tmp_path / "whole", per_word=True)
+    assert found.sentences()["sentence"].to_list() == whole.sentences()["sentence"].to_list()
+    assert found.items["words"].to_list() == [2] * 4
+    words = whole.frame("words.parquet").filter(pl.col("number") > 2)
+    own = found.frame("words.parquet")
+    assert own["word"].to_list() == words["word"].to_list()
+    assert own["number"].to_list() == [1, 2] * 4
+    np.testing.assert_allclose(own["logprob"], words["logprob"], rtol=0, atol=1e-5)
+    assert verify(found.folder, sample=30).damage == ()
+    with pytest.raises(InputError, match="row 1: prefix is empty; a text is needed"):
+        run_on(model, {**GIVEN, "prefix": [" ", "She likes"]}, tmp_path / "other")
+
+
+def test_a_masked_model_takes_no_bos_token(model, tmp_path):
+    with pytest.raises(InputError, match="--bos is for causal models; mini is a masked one"):
+        run_on(model, {"text": ["Anna is happy."]}, tmp_path / "run", bos=True)
+
+
 def test_scores_of_masked_and_causal_models_are_not_compared(run, causal_model, table, tmp_path):
     other = run_on(causal_model, table, tmp_path / "run", group="kind")
     with pytest.raises(InputError, match="scores pseudo-log-likelihood, there log-likelihood"):

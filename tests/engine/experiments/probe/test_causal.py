@@ -1,10 +1,14 @@
 """`ng.probe` on causal models: targets at the end of a sentence, against PyTorch one token at a time."""
 
+import dataclasses
+
 import negengine as ng
 import numpy as np
 import pytest
 import torch
 from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
+from negengine.engine.inference.causal import open_language_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 SENTENCES = [
@@ -92,3 +96,19 @@ def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model, tmp_path):
         return
     with pytest.raises(InputError, match=r"^the frame, row 1: nothing stands before the mask, .* with --bos$"):
         ask(first)
+
+
+def test_likelihoods_can_begin_with_the_bos_token_of_the_command(model, family, tmp_path):
+    """LLaMA's tokenizer puts it there anyway."""
+    exported, text = model.exported, "Jessica likes to smoke."
+    backend = exported.tokenizer.backend
+    bos, ids = backend.token_to_id(exported.info["bos_token"]), backend.encode(text).ids
+    with_bos = ids if family == "llama" else [bos, *ids]
+    found = ng.likelihood(model, {"text": [text]}, bos=True, per_token=True, output=tmp_path / "run", progress=False)
+    wanted = open_language_model(exported).token_logprobs(np.array([with_bos], np.int32))[0]
+    np.testing.assert_allclose(found.frame("tokens.parquet")["logprob"], wanted, rtol=0, atol=1e-4)
+    assert not ng.verify(found, sample=20).damage
+    plain = ng.likelihood(model, {"text": [text]}, output=tmp_path / "plain", progress=False)
+    assert plain.items["tokens"][0] == len(wanted) - (family == "gpt2")
+    with pytest.raises(InputError, match=r"--bos: the tokenizer of .* has no BOS token"):
+        Encoder.of(dataclasses.replace(exported, info={**exported.info, "bos_token": ""}), bos=True)
