@@ -117,20 +117,23 @@ class RunRecord(msgspec.Struct):
         write_sealed(folder / RUN_FILE, _Document(FORMAT, self.negengine, stages))
 
 
-def read_record(folder: Path) -> RunRecord | None:
+def read_record(folder: Path, only: str | None = None) -> RunRecord | None:
     """The record of a run folder; None for a missing or empty folder, or one in which a run was only about to begin.
 
+    `only` is the one stage that is wanted whole: the marker of another one may be damaged.
     Raises InputError if the folder is something else, or run.json or the marker of a stage cannot be used.
     """
     if (record := read_entries(folder)) is not None:
         for stage, own in record.stages.items():
+            if only not in (None, stage):
+                continue
             own.done, own.sessions = read_done(folder, stage), read_sessions(folder, stage)
     return record
 
 
-def read_run(folder: Path) -> RunRecord:
-    """The record of a run folder; raises InputError for another folder."""
-    record = read_record(folder) if exists(folder / RUN_FILE) else None
+def read_run(folder: Path, only: str | None = None) -> RunRecord:
+    """As `read_record`; raises InputError for another folder."""
+    record = read_record(folder, only) if exists(folder / RUN_FILE) else None
     if record is None:
         raise InputError(f"{folder} is not a run folder: it has no {RUN_FILE}")
     return record

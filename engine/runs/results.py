@@ -20,12 +20,13 @@ from .stage import FinishedParts, Result
 _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
 
 
-def begun_stages(folder: Path) -> dict[str, StageRecord]:
+def begun_stages(folder: Path, only: str | None = None) -> dict[str, StageRecord]:
     """The records of a run folder's stages, in the order in which they were begun; at least one.
 
+    `only` is as in `read_record`.
     Raises InputError if the folder is not a run, or was stopped before its first part.
     """
-    if not (stages := read_run(folder).stages):
+    if not (stages := read_run(folder, only).stages):
         raise InputError(f"{folder}: this run was stopped before its first part; run its command again")
     return stages
 
@@ -35,7 +36,7 @@ def finished_stage(folder: Path, stage: str) -> StageRecord:
 
     Raises InputError for another folder, a stage that is missing, not finished or only a shard, or a changed file.
     """
-    stages = begun_stages(folder)
+    stages = begun_stages(folder, stage)
     record = stages.get(stage)
     if record is None:
         raise InputError(f"{folder}: {stage} has not been run here; the folder holds {', '.join(stages)}")

@@ -311,7 +311,7 @@ def _panels(
 
     if panel is None:
         return chart.properties(width=layout.plot)
-    header = alt.Header(title=None, labelFontWeight="bold", labelLimit=2 * _LABELS)
+    header = alt.Header(title=None, labelLimit=2 * _LABELS)
     facet = alt.Facet(f"{_name(panel)}:N", sort=_distinct(data, panel), header=header)
     small: Any = chart.properties(width=layout.small).facet(facet=facet, columns=layout.columns, spacing=18)
     if own_rows or own_values:

@@ -53,7 +53,8 @@ _CONFIG = {
     },
     "axisY": {"labelPadding": 3},
     "header": {"labelColor": INK, "labelFontSize": 11},
-    "title": {"color": INK, "fontSize": 11, "anchor": "start"},
+    # Nothing is bold: vl-convert writes the fonts of a PDF in a random order, and one font has none.
+    "title": {"color": INK, "fontSize": 11, "fontWeight": "normal", "anchor": "start"},
     "legend": {"labelColor": INK, "labelFontSize": 10, "symbolOpacity": 1, "symbolSize": 46},
     "text": {"fontSize": 10},
 }
