@@ -43,6 +43,7 @@ from .folder import publish, staged_in, workspace_beside
 from .graph import Graph
 from .observe import channel_peaks, count_flops
 from .parity import (
+    DisagreesError,
     Logits,
     Parity,
     compare,
@@ -251,7 +252,7 @@ def _measure(files: Sequence[Path], traced: _Traced, name: str, say: Say) -> tup
         say(f"comparing {graph.name} with PyTorch on {len(traced.samples)} inputs")
         try:
             own = compare(graph, traced.samples, traced.reference, name=name, is_exact=False)
-        except InputError as error:
+        except DisagreesError as error:  # and no other: a disk that fails once must not change an export
             say(f"{graph.name} is left out: {error}")
             for path in [file for file in kept if file.name.startswith(graph.name.removesuffix("onnx"))]:
                 path.unlink()

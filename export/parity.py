@@ -144,6 +144,10 @@ def _torch_inputs(batch: Batch) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(batch.feeds[name].astype(np.int64)) for name in names if name in batch.feeds}
 
 
+class DisagreesError(InputError):
+    """A graph gives other numbers than PyTorch, or none."""
+
+
 def compare(
     graph: Path,
     samples: Sequence[Sample],
@@ -158,8 +162,8 @@ def compare(
     A low-precision graph is not exact: how far it is off is measured, not limited.
 
     Raises:
-        InputError: a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1 differs
-            and is not a tie; the graph's own decisions or labels are not those of its logits.
+        DisagreesError: a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1
+            differs and is not a tie; the graph's own decisions or labels are not those of its logits.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
@@ -178,13 +182,13 @@ def compare(
         if wrong.any():
             worst = int(np.flatnonzero(wrong)[0])
             what = f"where {allowed[worst]:.2g} is allowed, " if is_exact else ""
-            raise InputError(
+            raise DisagreesError(
                 f"{name}: the exported graph disagrees with PyTorch: |Δlogit| {difference[worst]:.2g} {what}on an "
                 f"input of {batch.feeds['input_ids'].shape[1]} tokens; this model cannot be used"
             )
         found = logits.argmax(axis=1)
         if is_exact and (wanted[rows, top] - wanted[rows, found] > allowed).any():
-            raise InputError(f"{name}: the exported graph disagrees with PyTorch on a top-1; it cannot be used")
+            raise DisagreesError(f"{name}: the exported graph disagrees with PyTorch on a top-1; it cannot be used")
         return float(difference.max()), int((top == found).sum())
 
     with ThreadPoolExecutor(cpu_threads()) as pool:
@@ -207,7 +211,7 @@ def _run(
     with told_in_one_line(name, f"running the graph on input of shape {list(feeds['input_ids'].shape)}"):
         logits, *decisions = session.run(["logits", *further], used)
     if labels and (decisions[0] != logits.argmax(axis=-1)).any():
-        raise InputError(f"{name}: the labels of the exported graph are not those of its logits; it cannot be used")
+        raise DisagreesError(f"{name}: the labels of the exported graph are not those of its logits; it cannot be used")
     return logits.reshape(-1, logits.shape[-1]), (decisions[0], decisions[1]) if decides else None
 
 

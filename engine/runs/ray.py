@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -52,6 +53,7 @@ _IN_FLIGHT = 2  # parts of a worker: one is decided while the next one is prepar
 _TRIES = 4  # of Ray, for a call whose worker dies
 _FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
 _TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
+_BEFORE_AGAIN, _UNREACHED = 1.0, 120.0  # seconds until a worker that cannot be reached is asked again, or given up
 Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file → its content in Ray's object store
 
 
@@ -248,6 +250,7 @@ class _Pool:
         self._idle: deque[Any] = deque()  # the actors that can take a part, or two
         # A call of an actor → the actor, the part, and the parts that were still to do
         self._calls: dict[Any, tuple[Any, int, set[int]]] = {}
+        self._lost: dict[Any, float] = {}  # actor that cannot be reached → since when
         self._alike: Counter[str] = Counter()  # what is recorded of a worker, as JSON → how many are alike
 
     @property
@@ -304,7 +307,7 @@ class _Pool:
                     self._join(actor, one)
                     continue
                 self._idle.append(actor)
-                if (answer := self._answer(one)) is None:
+                if (answer := self._answer(actor, one)) is None:
                     waiting.append(number)
                 elif number in asked:  # nothing is left of what was asked before
                     asked.remove(number)
@@ -313,7 +316,7 @@ class _Pool:
     def _join(self, actor: Any, call: Any) -> None:
         """Go on with a worker that has opened the model, and without one that cannot if there are others."""
         try:
-            answer = self._answer(call)
+            answer = self._answer(actor, call)
         except InputError as error:
             self._actors.remove(actor)
             if not self._actors:
@@ -328,10 +331,14 @@ class _Pool:
             self._alike[json.dumps(described, sort_keys=True)] += 1
             self._idle.extend([actor] * _IN_FLIGHT)
 
-    def _answer(self, call: Any) -> Any:
-        """What a worker answers; None if its machine does not see the files, which are sent then."""
+    def _answer(self, actor: Any, call: Any) -> Any:
+        """What a worker answers; None if it must be asked again.
+
+        Its machine may not see the files, which are sent then; or cannot be reached, or has gone: Ray sees after a
+        while which it is, and then starts the worker elsewhere.
+        """
         try:
-            return self._ray.get(call)
+            answer = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, NotSeenError):
                 if self._sent is None:
@@ -345,6 +352,12 @@ class _Pool:
                 raise InputError(str(error.cause)) from None
             raise RuntimeError(f"a Ray worker: {error}") from None
         except self._ray.exceptions.RayError as error:
+            now, unreached = time.monotonic(), isinstance(error, self._ray.exceptions.ActorUnavailableError)
+            if unreached and now - self._lost.setdefault(actor, now) < _UNREACHED:
+                time.sleep(_BEFORE_AGAIN)
+                return None
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
             reason = (found[1] if found else first_line(error))[:160].rstrip(".:") + "; is the memory full?"
             raise InputError(f"Ray: a worker's process ended {_TRIES} times ({reason}); {RESUME}") from None
+        self._lost.pop(actor, None)
+        return answer

@@ -11,7 +11,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.library.model import load
 from negengine.export import build as building
 from negengine.export.build import _save_tokenizer, build
-from negengine.export.parity import compare
+from negengine.export.parity import DisagreesError, compare
 from safetensors.torch import load_file, save_file
 
 pytestmark = pytest.mark.long
@@ -41,15 +41,19 @@ def test_an_export_holds_its_graphs_tokenizer_and_the_proof_of_parity(exported):
 def test_a_graph_of_low_precision_that_gives_no_numbers_is_left_out(copy, tmp_path, monkeypatch):
     def without_numbers(graph, *asked, **options):
         if graph.name == "model.fp16.onnx":
-            raise InputError("tiny: |Δlogit| nan")
+            raise error("tiny: |Δlogit| nan")
         return compare(graph, *asked, **options)
 
-    said = []
+    said, error = [], DisagreesError
     monkeypatch.setattr(building, "compare", without_numbers)
     folder = build(str(copy), tmp_path / "out", say=said.append)
     assert {path.name for path in folder.glob("model*")} == GRAPHS - {"model.fp16.onnx", "model.fp16.onnx_data"}
     assert set(load_exported(folder).info["low_precision"]) == {"model.int8.onnx"}
     assert "model.fp16.onnx is left out: tiny: |Δlogit| nan" in said
+    error = InputError  # such as of a disk that fails
+    with pytest.raises(InputError, match="nan"):
+        build(str(copy), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_export_is_made_anew_only_if_it_must_be(copy, tmp_path):

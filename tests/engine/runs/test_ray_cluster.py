@@ -144,6 +144,7 @@ def test_another_worker_calibrates_if_one_is_stopped_and_the_run_ends_if_all_are
 
 def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_path, whole, monkeypatch):
     monkeypatch.setattr("negengine.engine.runs.ray._FOR_OTHERS", 60.0)
+    monkeypatch.setattr("negengine.engine.runs.ray._UNREACHED", 0.0)
     reporter, said = watched()
     stage = Squares(parts=PARTS, fault="kill one worker", fifo=str(tmp_path / "chosen"))
     assert results(run(stage, tmp_path / "run", Ray(), reporter=reporter)) == whole
