@@ -11,14 +11,6 @@ import pytest
 from negengine.engine.runs.record import read_run
 
 
-def test_what_is_not_a_run_is_one_line(command, tmp_path):
-    (tmp_path / "other").mkdir()
-    for name in ("cite", "reproduce", "report", "figures"):
-        done = command(name, "other", *(["-o", "new"] if name != "cite" else []))
-        assert (done.status, done.err) == (2, "negengine: other is not a run folder: it has no run.json\n")
-        assert not (tmp_path / "new").exists()
-
-
 def test_a_report_is_written_named_and_opened(command, scored_run, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or len(opened) == 1)

@@ -43,12 +43,6 @@ def test_the_list_of_words_writes_no_run_folder(run, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
-def test_both_detectors_as_csv(run, detector, tmp_path):
-    done = run("--detector", detector.folder, "--device", "cpu", "-o", tmp_path / "run", "--format", "csv")
-    for name in ("list of words", detector.name):
-        assert f"{tmp_path / 'text.txt'},{name},5,0.6,0.4,0.0,0.2," in done.stdout
-
-
 def test_options_of_a_run_belong_to_a_detector_and_that_is_no_model_of_another_task(run, mini):
     for option, value in (("--output", "run"), ("--shard", "1/2"), ("--device", "cpu"), ("--threads", "1")):
         error = run(option, value).exception

@@ -1,4 +1,4 @@
-"""The classifier's judgements against transformers, pair by pair; the same however the run is cut or interrupted."""
+"""The classifier's judgements against transformers, pair by pair, and what is refused before a model is opened."""
 
 import pytest
 import torch
@@ -6,11 +6,9 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_words import has_cue
 from negengine.engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
 from negengine.engine.experiments.nli.nli_pairs import KINDS, THREE_WAY, read_benchmark
-from negengine.engine.runs.loop import run_stage
-from negengine.engine.runs.merge import merge
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-from .conftest import HEADER, LONGEST, execution, judgements
+from .conftest import HEADER, LONGEST
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -43,15 +41,6 @@ def test_items_equal_a_slow_reference(classifier, head, data, finished):
     assert items["probability"].to_list() == pytest.approx(probabilities, abs=5e-5)
     assert 0 < items["truncated"].sum() < len(items)
     assert items["predicted"].n_unique() > 1
-
-
-def test_shards_are_merged_to_the_same_bytes(classifiers, data, runs, tmp_path):
-    stage, shards = judgements(classifiers["three-way"][1], data), [tmp_path / "one", tmp_path / "two"]
-    for number, folder in enumerate(shards, 1):
-        run_stage(stage, folder, execution(f"{number}/2"))
-    assert merge(shards, tmp_path / "whole", {"nli": Judgements.publish}) == "nli"
-    for name in ("items.parquet", "summary.parquet"):
-        assert (tmp_path / "whole" / name).read_bytes() == (runs["three-way"].folder / name).read_bytes()
 
 
 def test_a_sentence_with_padding_is_refused_with_file_and_line_before_a_model_is_opened(classifiers, tmp_path):
