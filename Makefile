@@ -9,7 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 # ONNX Runtime for `gpu` runs on the CPU, too. `cpu` installs small builds of ONNX Runtime and PyTorch, and stays chosen.
 RUNTIME ?= $(if $(wildcard $(VENV)/lib/python*/site-packages/onnxruntime-*.dist-info),cpu,gpu)
-SMALL  := --extra-index-url https://download.pytorch.org/whl/cpu
+SMALL  := torch --no-deps --extra-index-url https://download.pytorch.org/whl/cpu
+PIP    := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY  := $(VENV)/.ready
 
@@ -26,8 +27,8 @@ $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed: install it, or give PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "== installing into $(VENV) with $(PYTHON) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		$(if $(filter cpu,$(RUNTIME)),$(SMALL)) -e '.[$(RUNTIME),docs,export,ray,report,test,train]'
+	@$(if $(filter cpu,$(RUNTIME)),$(BIN)/python $(PIP) $(SMALL))
+	@$(BIN)/python $(PIP) -e '.[$(RUNTIME),docs,export,ray,report,test,train]'
 	@touch $@
 
 demo: $(READY)  ## export, select, score and report the bundled model on a sample, under 5 minutes
@@ -77,7 +78,7 @@ coverage: $(READY)  ## branch coverage of store, merge, precision and statistics
 	$(BIN)/python -m coverage report
 
 mutation: $(READY)  ## small changes of the same code: how many do its tests notice? (ARGS='--minutes N')
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'
+	@$(BIN)/python $(PIP) -e '.[mutation]'
 	PYTHONPATH=tests $(BIN)/python -m mutation $(ARGS)
 
 lint: $(READY)  ## ruff: rules and format
