@@ -18,7 +18,7 @@ from .session import Device
 _FEWEST_SENTENCES = 8
 _FEWEST_TOKENS = 16  # of a batch that is halved, as of `--batch-tokens`
 _OUT_OF_MEMORY = ("allocate", "out of memory", "exceeds the max buffer size")  # of ONNX Runtime, CUDA, WebGPU
-_LOST = ("lost", "removed", "hung", "wait for the operation", "map")  # of WebGPU; the same words of its drivers
+_LOST = ("lost", "removed", "hung", "wait for the operation", "mapasync")  # of WebGPU; the same words of its drivers
 
 
 def rounded_up(n: int, full: int) -> int:

@@ -24,7 +24,7 @@ from .exported import ExportedModel, graph_precision
 # the CPU altogether forbids most of these as well.
 _SHAPE_ARITHMETIC = frozenset(
     [
-        *("Shape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Range", "Cast"),
+        *("Shape", "ConstantOfShape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Range", "Cast"),
         *("Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where"),
     ]
 )
@@ -110,9 +110,12 @@ def opened(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.Infere
     return session
 
 
-def refuse_elsewhere(session: ort.InferenceSession, graph: Path, name: str) -> None:
-    """Refuse a session on a GPU that leaves more than arithmetic with shapes to the CPU; `name` is for the message."""
-    if refused := set(placed(session).get("CPUExecutionProvider", {})) - _SHAPE_ARITHMETIC:
+def refuse_elsewhere(session: ort.InferenceSession, graph: Path, name: str, may: frozenset[str] = frozenset()) -> None:
+    """Refuse a session on a GPU that leaves more than arithmetic with shapes to the CPU.
+
+    `name` is that of its provider, for the message; `may` are further operators that may run on the CPU.
+    """
+    if refused := set(placed(session).get("CPUExecutionProvider", {})) - _SHAPE_ARITHMETIC - may:
         raise InputError(f"{graph}: {name} cannot run {', '.join(sorted(refused))} of this model: use --device cpu")
 
 

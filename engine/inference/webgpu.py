@@ -36,6 +36,14 @@ _ADDITION = (
     b'\x08\x08:5\n\x0e\n\x01x\n\x01x\x12\x01y"\x03Add\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08%c\x12\x04\n\x02\x08\x01'
     b"b\x0f\n\x01y\x12\n\n\x08\x08%c\x12\x04\n\x02\x08\x01B\x04\n\x00\x10\x11"
 )
+# The plugin has kernels of these for floating-point numbers. What it leaves to the CPU has 64-bit integers or truth
+# values, in which relative positions and masks are counted.
+_OF_INTEGERS = frozenset(
+    [
+        *("Abs", "Clip", "Expand", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Neg", "ReduceSum"),
+        *("Sign", "Transpose", "And", "Or"),
+    ]
+)
 _TYPES = {np.float32: 1, np.float16: 10}  # NumPy's → ONNX's
 
 
@@ -80,7 +88,7 @@ class WebGpu(Device):
         if graph_precision(graph) != REFERENCE and not self._adapter.has_fp16:
             raise InputError(f"{graph}: {self} ({self._adapter.name}) does not compute in fp16: use the graph in fp32")
         session = opened(graph, _options(self.index))
-        refuse_elsewhere(session, graph, "WebGPU")
+        refuse_elsewhere(session, graph, "WebGPU", _OF_INTEGERS)
         return session
 
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002
@@ -120,6 +128,8 @@ def _adapter(index: int) -> _Adapter | str:
     """A GPU that computes; else what is missing, in one clause."""
     if find_spec("onnxruntime_ep_webgpu") is None:
         return "the plugin for WebGPU is not installed: pip install 'negengine[webgpu]'"
+    if not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
+        return f"ONNX Runtime {ort.__version__} does not tell where operators run: install 1.31 or newer"
     with _quiet():
         try:
             device = next(iter(_devices()), None)

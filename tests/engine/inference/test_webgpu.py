@@ -1,0 +1,307 @@
+"""Experiments on a WebGPU device write what they write on the CPU: SwiftShader, a Vulkan driver without a GPU.
+
+All runs are made by `tests/stand_in/on_webgpu.py`, in a process for each device.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+from negengine.engine.basics.errors import InputError
+from negengine.engine.inference import cuda, tally, webgpu
+from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.device import choose_device
+from negengine.engine.inference.gpu import Filled
+from negengine.engine.inference.webgpu import WebGpu
+from negengine.engine.library import model as loading
+
+SCRIPT = Path(__file__).parents[2] / "stand_in" / "on_webgpu.py"
+DRIVERS = [
+    *(f"/usr/lib/{name}/vk_swiftshader_icd.json" for name in ("chromium", "chromium-browser")),
+    "/opt/google/chrome/vk_swiftshader_icd.json",
+]
+FLOATING = {
+    "MatMul",
+    "Gemm",
+    "MultiHeadAttention",
+    "LayerNormalization",
+    "Gelu",
+    "GatherND",
+    "TopK",
+    "Exp",
+    "ReduceSum",
+}
+NAMES = "Alice Amanda Amy Angela James John Robert Michael"
+TEXT = "is a an who likes to dancer architect doctor She He happy isn doesn like not very really . ' t , in the city of"
+VERBS = "smoke dance sing swim walk argue sleep hunt dig laugh agree cook run eat drink read write speak drive ride"
+
+
+@pytest.fixture(scope="module")
+def start():
+    """Runs a program where the plugin may use SwiftShader; the test skips, with the reason, where it cannot."""
+    driver = next((path for path in DRIVERS if Path(path).is_file()), os.environ.get("VK_ICD_FILENAMES", ""))
+    own = {"ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "1", "VK_ICD_FILENAMES": driver}
+    own |= {"XDG_RUNTIME_DIR": os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir())}
+
+    def run(*arguments):
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
+
+    asked = "from negengine.engine.inference.webgpu import WebGpu; print(WebGpu.missing() or '')"
+    if (said := run("-c", asked).stdout.strip()) or not driver:
+        pytest.skip(f"no WebGPU device: {said or 'no SwiftShader on this machine'}")
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three tiny models, and what they are asked."""
+    import torch
+    from causal_checkpoints import write_causal
+    from classifier_checkpoints import WORDS, save_classifier
+    from random_checkpoints import random_model, save
+    from transformers import AutoModelForMaskedLM, BertConfig
+    from word_tokenizer import word_tokenizer
+
+    folder, random = tmp_path_factory.mktemp("webgpu"), np.random.default_rng(0)
+    words = word_tokenizer([*TEXT.split(), *NAMES.split(), *VERBS.split()])
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    masked = random_model(AutoModelForMaskedLM, BertConfig(len(words), max_position_embeddings=40, **sizes))
+    with torch.no_grad():
+        masked.cls.predictions.bias[words("smoke dance sing")["input_ids"][1:-1]] += 2.0
+    save(folder / "of" / "masked", masked, words)
+    write_causal(folder / "of" / "causal", "gpt2", "smoke", n_layer=1)
+    save_classifier(folder / "of" / "pairs", "bert", ("not_entailment", "entailment"), num_hidden_layers=1)
+    for name in ("masked", "causal", "pairs"):
+        loading.export(str(folder / "of" / name), folder / name, progress=False)
+    lists = {"names_female": NAMES.split()[:4], "names_male": NAMES.split()[4:], "verbs": VERBS.split()}
+    lists["professions"] = ["a dancer", "an architect", "a really happy dancer"]
+    (folder / "lexicon").mkdir()
+    for name, content in lists.items():
+        (folder / "lexicon" / f"{name}.txt").write_text("".join(f"{line}\n" for line in content))
+    for name, (first, second) in {"RTE.txt": ("Text", "Hypothesis"), "dev.tsv": ("sentence1", "sentence2")}.items():
+        texts = [[" ".join(random.choice(WORDS, 5)) for _ in range(2)] for _ in range(30)]
+        rows = [f"{i}\t{one}\t{two}\tentailment\r\n" for i, (one, two) in enumerate(texts)]
+        (folder / name).write_text(f"index\t{first}\t{second}\tgold_label\r\n" + "".join(rows))
+    sentences = [f"{name} is a dancer who likes to {verb}." for name in NAMES.split() for verb in VERBS.split()[:3]]
+    pairs = [{"sentence_good": own, "sentence_bad": own.replace("likes to", "to likes")} for own in sentences]
+    pl.DataFrame(pairs).write_ndjson(folder / "minimal.jsonl")
+    masks = [
+        {"sentence": own.replace("likes to smoke", "likes to [MASK]"), "target": "smoke"} for own in sentences[::3]
+    ]
+    pl.DataFrame(masks).write_ndjson(folder / "own.jsonl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def seen(start, folder):
+    """All runs on both devices, one of them killed before; what was seen on the way."""
+    killed = start(SCRIPT, folder, "webgpu", "kill")
+    assert killed.returncode == -9, killed.stderr[-2000:]
+    assert list((folder / "webgpu" / "killed" / "parts").iterdir())
+    for device in ("webgpu", "cpu"):
+        done = start(SCRIPT, folder, device)
+        assert done.returncode == 0, done.stderr[-3000:]
+        if device == "webgpu":
+            found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    return found
+
+
+def tables(folder, device):
+    """Name → the frame of a result, and its bytes."""
+    found = sorted((folder / device).rglob("*.parquet"))
+    return {path.relative_to(folder / device): path for path in found if "parts" not in path.parts}
+
+
+@pytest.mark.everything
+def test_every_floating_point_node_runs_on_the_device(seen):
+    assert {*seen["placed"]["WebGpuExecutionProvider"]} >= FLOATING
+    assert {*seen["placed"].get("CPUExecutionProvider", {})} <= {"Cast", "Slice", "Unsqueeze"}
+
+
+@pytest.mark.everything
+def test_six_numbers_a_sentence_come_back_and_logits_only_where_they_are_asked_for(seen):
+    """Five sentences are filled up to eight."""
+    assert seen["decisions"] == 8 * (2 + 4) * 4
+    assert seen["logits"] == 8 * 4 * (5 + len(TEXT.split()) + len(NAMES.split()) + len(VERBS.split()))
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", ["triplets", "rates", "nli"])
+def test_decisions_have_the_bytes_of_the_cpu(name, seen, folder):
+    assert seen
+    ours, theirs = tables(folder, "webgpu"), tables(folder, "cpu")
+    assert {*ours} == {*theirs}
+    chosen = [path for path in ours if name in str(path)]
+    assert chosen
+    assert all(ours[path].read_bytes() == theirs[path].read_bytes() for path in chosen)
+
+
+@pytest.mark.everything
+def test_numbers_are_those_of_the_cpu_within_rounding_and_rows_say_who_computed_them(seen, folder):
+    assert seen
+    theirs, kinds = tables(folder, "cpu"), set()
+    for path, own in tables(folder, "webgpu").items():
+        ours, exact = pl.read_parquet(own), pl.read_parquet(theirs[path])
+        floats = [name for name, kind in ours.schema.items() if kind.is_float()]
+        assert ours.drop(*floats, "precision", strict=False).equals(exact.drop(*floats, "precision", strict=False)), (
+            path
+        )
+        np.testing.assert_allclose(ours.select(floats).to_numpy(), exact.select(floats).to_numpy(), atol=2e-5)
+        if "precision" in ours:
+            kinds |= {*ours["precision"].cast(pl.String).drop_nulls()}
+    assert kinds == {"fp32", "webgpu"}
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", ["killed", "merged"])
+def test_a_run_that_was_killed_or_divided_has_the_bytes_of_a_whole_one(name, seen, folder):
+    assert seen
+    for file in ("triplets.parquet", "answers.parquet"):
+        assert (folder / "webgpu" / name / file).read_bytes() == (folder / "webgpu" / "select" / file).read_bytes()
+
+
+@pytest.mark.everything
+def test_the_record_says_which_model_and_device_decided(seen, folder):
+    assert seen
+    choice = json.loads((folder / "webgpu" / "select" / "run.json").read_text())["stages"]["select"]["calibration"][
+        "CpTp"
+    ]
+    assert (choice["precision"], choice["low_precision"]) == ("mixed", "webgpu")
+    assert 0 < choice["bound"] < 1e-4
+    sessions = (folder / "webgpu" / "select" / "sessions").rglob("*.json")
+    workers = [worker for path in sessions for worker in json.loads(path.read_text())["workers"]]
+    assert {(worker["device"], worker["hardware"]) for worker in workers} == {("webgpu:0", "software")}
+
+
+# ---------------------------------------------------------------- without a device
+
+
+class Session:
+    """Answers with its ids; refuses batches of more rows than fit."""
+
+    def __init__(self, fit, error):
+        self.fit, self.error, self.rows = fit, error, []
+
+    def io_binding(self):
+        bound = {}
+        return SimpleNamespace(
+            bind_cpu_input=bound.__setitem__,
+            bind_output=lambda _: None,
+            copy_outputs_to_cpu=lambda: [bound["input_ids"]],
+            ids=bound,
+        )
+
+    def run_with_iobinding(self, binding, _options):
+        self.rows.append(len(binding.ids["input_ids"]))
+        if self.rows[-1] > self.fit:
+            raise RuntimeError(self.error)
+
+
+def filled(fit, error="Failed to allocate memory for requested buffer", tokens=640):
+    session = Session(fit, error)
+    return session, Filled(session, WebGpu(), tokens, 1)
+
+
+def test_batches_that_do_not_fit_the_memory_are_halved_once_and_that_is_said(monkeypatch):
+    said = []
+    monkeypatch.setattr(tally, "_listeners", [said.append])
+    session, runner = filled(fit=20)
+    ids = np.arange(640, dtype=np.int32).reshape(64, 10)
+    for _ in range(2):
+        (found,) = runner.fetch(["ids"], [{"input_ids": ids}])[0]
+        np.testing.assert_array_equal(found, ids)
+    assert session.rows == [64, 32, 16, 16, 16, 16, 16, 16, 16, 16]
+    assert [line.partition(";")[0] for line in said] == [
+        "webgpu:0: batches of 640 tokens do not fit its memory, so it goes on with 320",
+        "webgpu:0: batches of 320 tokens do not fit its memory, so it goes on with 160",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        ("out of memory", InputError, r"^--device webgpu:0: .*one sentence.*: out of memory$"),
+        (
+            "WebGPU device lost (1): driver reset\nmore",
+            InputError,
+            r"^--device .*was lost \(.*reset\); finished parts are",
+        ),
+        ("a bug", RuntimeError, "^a bug$"),
+    ],
+)
+def test_what_cannot_go_on_is_one_line(error, kind, said):
+    _, runner = filled(0, error)
+    with pytest.raises(kind, match=said):
+        runner.fetch(["ids"], [{"input_ids": np.ones((3, 10), np.int32)}])
+
+
+def found_by(monkeypatch, devices, added=lambda _index, _kind: None):
+    """What is said of a machine where the plugin lists these devices, and they add so."""
+    monkeypatch.setattr(webgpu, "find_spec", lambda _: True)
+    monkeypatch.setattr(webgpu, "_devices", devices)
+    monkeypatch.setattr(webgpu, "_add", added)
+    return webgpu._adapter.__wrapped__(0)
+
+
+GPU = SimpleNamespace(
+    device=SimpleNamespace(type=None, metadata={"Description": "Radeon"}, vendor="AMD"),
+    ep_metadata={"version": "0.5.1"},
+)
+
+
+def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
+    def fails(what):
+        def fail(*_):
+            raise RuntimeError(what)
+
+        return fail
+
+    lost = "Error creating: x.cc:136\nFailed to get a WebGPU adapter: No supported adapters.\n"
+    assert "does not load the plugin for WebGPU (too old)" in found_by(monkeypatch, fails("too old"))
+    assert found_by(monkeypatch, list) == "no GPU on this machine: use --device cpu"
+    assert "(Failed to get a WebGPU adapter: No supported adapters.): install the newest driver" in found_by(
+        monkeypatch, lambda: [GPU], fails(lost)
+    )
+    monkeypatch.setattr(webgpu, "find_spec", lambda _: None)
+    assert webgpu._adapter.__wrapped__(0).endswith("pip install 'negengine[webgpu]'")
+
+
+def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeypatch, mini):
+    def only_fp32(_index, kind):
+        if kind is np.float16:
+            raise RuntimeError("requires f16")
+
+    said = []
+    monkeypatch.setattr(tally, "_listeners", [said.append])
+    for added, graph in ((lambda *_: None, "model.fp16.onnx"), (only_fp32, "model.onnx")):
+        adapter = found_by(monkeypatch, lambda: [GPU], added)
+        monkeypatch.setattr(webgpu, "_adapter", lambda _, own=adapter: own)
+        assert adapter.name == "Radeon"
+        assert WebGpu().low_precision(mini).name == graph
+        monkeypatch.undo()
+        monkeypatch.setattr(tally, "_listeners", [said.append])
+    assert said == ["webgpu:0: the device has no fp16, so it takes fp32"]
+    monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
+    with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
+        WebGpu().session(mini.low_precision("cuda"))
+
+
+def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(monkeypatch):
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
+    for is_software, device in ((False, WebGpu()), (True, CPU)):
+        monkeypatch.setattr(webgpu, "_adapter", lambda _, own=is_software: webgpu._Adapter("x", own, has_fp16=False))
+        assert choose_device("auto") == device
+    for version, count in (("0.5.1", 2), ("0.4.0", 1)):
+        own = SimpleNamespace(ep_metadata={"version": version})
+        monkeypatch.setattr(webgpu, "_devices", lambda own=own: [own, own])
+        assert WebGpu.count() == count
+    with pytest.raises(InputError, match=r"--device webgpu:1: no such device; there are 1, up to webgpu:0 alone"):
+        choose_device("webgpu:1")

@@ -1,0 +1,86 @@
+"""Run experiments on one device, in one process, so that each shader is compiled once.
+
+`python on_webgpu.py FOLDER DEVICE [kill]`: FOLDER has the models `masked`, `causal` and `pairs`, the word lists
+`lexicon` and the data. What the runs write lies beside them, in DEVICE. With `kill`, only a selection runs, and the
+process kills itself once a part of it is written. On a GPU, a line of stdout is a JSON document: which operators run
+where, and how many bytes come back.
+"""
+
+import json
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import negengine as ng
+import numpy as np
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.option import Opening
+from negengine.engine.experiments.negation.select import Selection, Settings
+from negengine.engine.inference.device import choose_device
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.inference.gpu import Filled
+from negengine.engine.inference.mixed import SENTENCES
+from negengine.engine.inference.model import MaskedLM
+from negengine.engine.inference.session import placed
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.masked_stages import DecidingStage
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.shard import Shard
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.pattern_files import load_patterns
+
+folder, device = Path(sys.argv[1]), choose_device(sys.argv[2])
+runs = folder / device.kind
+decided = {"device": device.kind, "precision": "mixed" if device.kind != "cpu" else "fp32"}
+quiet = {"progress": False}
+filled, back = Filled._filled, []
+DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibration would take most of the time
+
+
+def select(name: str, model: str = "masked", shard: str = "1/1") -> Path:
+    """A selection in eight parts."""
+    stage = Selection.plan(
+        load_exported(folder / model),
+        load_lexicon(folder / "lexicon"),
+        load_patterns(),
+        Settings(),
+        candidates_per_part=60,
+    )
+    opening = Opening(precision=Precision(decided["precision"]))
+    run_stage(stage, runs / name, Execution(ThisProcess(device), opening, Shard.parse(shard), Reporter(silent=True)))
+    return runs / name
+
+
+def watched(self, *args):
+    back.append(filled(self, *args))
+    if sys.argv[3:] and any((runs / "killed" / "parts").rglob("*.parquet")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return back[-1]
+
+
+Filled._filled = watched
+if sys.argv[3:]:
+    select("killed")
+if device.kind != "cpu":
+    model = MaskedLM(load_exported(folder / "masked"), device)
+    ids, few = np.full((5, 12), 7, np.int32), np.ones(5, np.int32)
+    seen = {"placed": placed(model._runner._session)}
+    for name, run in (("decisions", lambda: model.decide(ids, few, few)), ("logits", lambda: model.logits(ids, few))):
+        back.clear()
+        run()
+        seen[name] = sum(array.base.nbytes for arrays in back for array in arrays)
+    sys.stdout.write("\n" + json.dumps(seen) + "\n")
+ng.score(select("select"), **decided, **quiet)
+select("killed")
+ng.merge([select(f"part-{number}", shard=f"{number}/2") for number in (1, 2)], output=runs / "merged")
+select("causal", "causal")
+pairs = ng.load(folder / "pairs", task="text-classification", **decided)
+original = {"RTE": folder / "dev.tsv"}
+ng.nli(pairs, data=folder, source="RTE", original=original, max_length=16, output=runs / "nli", **quiet)
+for name in ("masked", "causal"):
+    model = ng.load(folder / name, device=device.kind)
+    ng.likelihood(model, folder / "minimal.jsonl", output=runs / f"likelihood-{name}", **quiet)
+ng.probe(ng.load(folder / "masked", device=device.kind), folder / "own.jsonl", output=runs / "probe", **quiet)
