@@ -15,8 +15,8 @@ GENERATED = {"names.md"}  # pages that are made while the site is built (tests/d
 
 
 def test_every_make_target_of_the_readme_exists():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    named = set(re.findall(r"^make ([a-z-]+)|`make ([a-z-]+)", README + CONTRIBUTING, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z0-9-]+)|`make ([a-z0-9-]+)", README + CONTRIBUTING, re.MULTILINE))
     assert {one or other for one, other in named} <= targets
     assert {"demo", "test", "help", "export", "select", "score", "bench"} <= targets
 
