@@ -1,10 +1,13 @@
 """The documents keep up with the program."""
 
 import re
+import shutil
+import subprocess
 from datetime import date
 from pathlib import Path
 
 import negengine as ng
+import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -19,6 +22,17 @@ def test_every_make_target_of_the_readme_exists():
     named = set(re.findall(r"^make ([a-z0-9-]+)|`make ([a-z0-9-]+)", README + CONTRIBUTING, re.MULTILINE))
     assert {one or other for one, other in named} <= targets
     assert {"demo", "test", "help", "export", "select", "score", "bench"} <= targets
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_the_demo_installs_what_it_needs_and_the_setup_the_rest(tmp_path):
+    def extras(target):
+        command = ["make", "-n", target, f"VENV={tmp_path / 'venv'}", "RUNTIME=cpu"]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return re.findall(r"-e '\.\[([a-z,]+)\]'", said)
+
+    assert extras("demo") == ["cpu,export,report"]
+    assert extras("setup") == ["cpu,docs,export,ray,report,test,train"]
 
 
 def test_every_file_that_a_document_names_exists():
