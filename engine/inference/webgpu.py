@@ -10,7 +10,6 @@ device is a low-precision model, whether it computes in fp16 or in fp32.
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -188,8 +187,12 @@ def _version() -> tuple[int, ...]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep from stderr what the plugin writes there where there is no driver; the message has it, in one line."""
-    sys.stderr.flush()
-    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        before = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         yield

@@ -274,6 +274,14 @@ def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
     assert webgpu._adapter.__wrapped__(0).endswith("pip install 'negengine[webgpu]'")
 
 
+def test_devices_are_found_without_stderr(monkeypatch):
+    def closed(_):
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr(webgpu.os, "dup", closed)
+    assert found_by(monkeypatch, lambda: [GPU]).has_fp16
+
+
 def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeypatch, mini):
     def only_fp32(_index, kind):
         if kind is np.float16:
