@@ -31,7 +31,6 @@ SAFE = ".safetensors"
 _INDEX = "model.safetensors.index.json"
 _FP32 = 4
 _WEIGHTS = (SAFE, ".bin")
-_UNREADABLE = (OSError, SafetensorError)
 
 
 def weights_of(source: Source) -> dict[str, float] | None:
@@ -55,7 +54,7 @@ def tensors_of(source: Source) -> set[str] | None:
         return None
     try:
         return {name.removeprefix(adapter.PREFIX) for path in (*files, *_adapters(source)) for name in _sizes(path)}
-    except _UNREADABLE:
+    except SafetensorError:
         return None
 
 
@@ -64,8 +63,8 @@ def _refuse_incomplete(source: Source, files: Iterable[Path]) -> None:
     for path in files:
         if path.suffix == SAFE:
             try:
-                safe_open(path, framework="numpy")  # compares the header with the size
-            except _UNREADABLE as error:
+                _sizes(path)
+            except SafetensorError as error:
                 raise InputError(f"{path} is damaged or cut off ({first_line(error)}): fetch it again") from None
     index = Path(source.location) / _INDEX
     if source.is_local and is_file(index):
@@ -106,8 +105,11 @@ def _fp32_size(path: Path) -> float:
 
 def _sizes(path: Path) -> dict[str, int]:
     """How many numbers each weight of a safetensors file has."""
-    with safe_open(path, framework="numpy") as file:
-        return {name: math.prod(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    try:
+        with safe_open(path, framework="numpy") as file:  # compares the header with the size
+            return {name: math.prod(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except OSError as error:  # which does not say the number of the system's error
+        raise InputError(f"{path}: cannot be read ({first_line(error)})") from None
 
 
 _CARD = "README.md"

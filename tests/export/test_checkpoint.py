@@ -8,6 +8,7 @@ import pytest
 from hub_here import serve
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
+from negengine.export import checkpoint_files
 from negengine.export.build import build
 from negengine.export.checkpoint import Source, locate
 from negengine.export.checkpoint_files import licence_of
@@ -88,7 +89,10 @@ def test_the_bundled_model_names_its_licence_and_without_a_card_there_is_none(tm
     assert licence_of(locate(str(tmp_path))) is None
 
 
-def test_needs_follow_from_the_files_of_weights(tmp_path):
+def test_needs_follow_from_the_files_of_weights(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise FileNotFoundError("no room")
+
     def needs(factor, **tensors):
         if tensors:
             save_file({name: np.zeros(n, kind) for name, (n, kind) in tensors.items()}, path)
@@ -102,6 +106,10 @@ def test_needs_follow_from_the_files_of_weights(tmp_path):
     assert large.memory > small.memory > 0
     (tmp_path / "pytorch_model.bin").write_bytes(b"0" * 9000)  # beside safetensors it does not count
     assert needs(1, a=(1000, np.float16), b=(10, np.float32)).disk == 4040  # fp16 counts twice
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_files, "safe_open", fail)  # as where too many files are open
+        with pytest.raises(InputError, match=r"safetensors: cannot be read \(no room\)"):
+            needs(1)
     path.unlink()
     assert needs(1).disk == 9000
 
