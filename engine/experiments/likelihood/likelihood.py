@@ -22,9 +22,21 @@ from ..experiment import Option
 from ..items import ALL
 from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns
 from ..view import Chart, Values, View
-from .likelihood_items import BAD, GOOD, RESULTS, ROUNDING, SIDE, SIDES, Columns, Faults, refuse_incomplete
+from .likelihood_items import (
+    BAD,
+    GOOD,
+    RESULTS,
+    ROUNDING,
+    SIDE,
+    SIDES,
+    TOKENS_FILE,
+    WORDS_FILE,
+    Columns,
+    Faults,
+    refuse_incomplete,
+)
 from .likelihood_scores import Encoder, Method
-from .likelihood_stage import LOG_LIKELIHOOD, NAME, Likelihoods
+from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, Likelihoods
 from .likelihood_summary import (
     MEANS,
     PERPLEXITY,
@@ -130,7 +142,8 @@ class LikelihoodRun(TableRun):
         yield sentences(draw, self.sentence_rows(), self.method, self.columns.prefix, bos=bos)
 
     def recounts(self) -> Iterator[Recount]:
-        yield from recounts(self.folder, self.items, self.columns)
+        details = [TOKENS_FILE] if BOW_CORRECTION in self.record.identity else [TOKENS_FILE, WORDS_FILE]
+        yield from recounts(self.folder, self.items, self.columns, details)
         items = self.items.filter(counts(self.columns))
         yield self.means_again(items, self.columns, metrics(self.columns), self._keys)
 
@@ -285,6 +298,9 @@ class Likelihood(TableExperiment):
     windows: Annotated[bool, Option("Score sentences that are too long for the model in parts (windows).")] = False
     per_token: Annotated[bool, Option("Write tokens.parquet: the score of each token.")] = False
     per_word: Annotated[bool, Option("Write words.parquet: the score of each word.")] = False
+    bow_correction: Annotated[
+        bool, Option("With --per-word: a word has the probability of its own end (the space behind), causal models.")
+    ] = False
     skip_bad: Annotated[bool, Option("Skip rows that cannot be scored, and write them to skipped.parquet.")] = False
 
     def stage(self, exported: ExportedModel) -> Likelihoods:
@@ -294,6 +310,8 @@ class Likelihood(TableExperiment):
                 "leave --method out"
             )
         kind = None if exported.is_causal else choice(Method, "--method", self.method or Method.ORIGINAL)
+        if self.bow_correction and (not exported.is_causal or not self.per_word or self.windows):
+            raise InputError("--bow-correction: give it for a causal model, with --per-word and without --windows")
         if kind is Method.WITHIN_WORD and not Encoder(exported.tokenizer).divides_words():
             raise InputError(
                 f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give --method "
@@ -307,8 +325,11 @@ class Likelihood(TableExperiment):
         known, labels = self.scan(table, columns, RESULTS, faults)
         if columns.pair is not None and not self.skip_bad:
             refuse_incomplete(known, columns, faults)
-        details = {name: getattr(self, name) for name in ("windows", "per_token", "per_word", "bos")}
-        return Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, told=labels.told(), **details)
+        details = {name: getattr(self, name) for name in ("windows", "per_token", "per_word", "bos", "bow_correction")}
+        stage = Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, told=labels.told(), **details)
+        if self.bow_correction:
+            stage.begins  # noqa: B018 - refuses a vocabulary without the space before a word
+        return stage
 
     def columns(self, table: UserTable) -> Columns:
         """The columns that are named, else those with the obvious names, pairs before sentences.

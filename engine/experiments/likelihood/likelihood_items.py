@@ -163,33 +163,48 @@ def item_rows(
     )
 
 
+def words_of(text: str, sentence: Sentence) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+    """Where the words of a text stand, and the word of each scored token."""
+    spans = [match.span() for match in _WORD.finditer(text)]
+    ends = np.array([end for _, end in spans], np.int64)
+    return spans, np.minimum(np.searchsorted(ends, sentence.start[sentence.scored], side="right"), len(spans) - 1)
+
+
+def ends_of_words(text: str, sentence: Sentence) -> NDArray[np.int64]:
+    """The position behind the last token of each scored word of a text."""
+    firsts = np.unique(words_of(text, sentence)[1], return_index=True)[1]
+    return np.array([*sentence.scored[firsts[1:]], sentence.content.stop], np.int64)
+
+
 def opened_lists(
     tokenizer: MaskTokenizer,
     texts: Sequence[str],
     given: Sequence[int],
     sentences: Sequence[Sentence],
     logprobs: NDArray[np.float32],
+    ends: Sequence[NDArray[np.float64]] | None = None,
 ) -> dict[str, pl.Series]:
     """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
 
-    `given` says how many first characters of a text are not scored; words are counted behind them.
+    `given` says how many first characters of a text are not scored; words are counted behind them. `ends` are the
+    log-probabilities that a new word begins behind each word: a word then has its own, and not that of the word before.
     """
     lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
     known: dict[int, str] = {}
     first = 0
-    for text, before, sentence in zip(texts, given, sentences, strict=True):
+    for number, (text, before, sentence) in enumerate(zip(texts, given, sentences, strict=True)):
         skipped = len(text[:before].split())
         own = logprobs[first : first + len(sentence.scored)]
         first += len(own)
-        spans = [match.span() for match in _WORD.finditer(text)]
-        ends = np.array([end for _, end in spans], np.int64)
-        word = np.minimum(np.searchsorted(ends, sentence.start[sentence.scored], side="right"), len(spans) - 1)
+        spans, word = words_of(text, sentence)
         tokens = sentence.tokens.tolist()
         for token in set(tokens) - set(known):
             known[token] = tokenizer.token_text(token)
-        sums = np.bincount(word, own.astype(np.float64), minlength=len(spans))
+        sums = np.bincount(word, own.astype(np.float64), minlength=len(spans)).astype(np.float64)
         counts = np.bincount(word, minlength=len(spans))
         scored = np.flatnonzero(counts)
+        if ends is not None:
+            sums[scored] += np.diff(ends[number], prepend=0.0)
         values: tuple[Iterable[object], ...] = (
             range(1, len(tokens) + 1),
             [known[token] for token in tokens],

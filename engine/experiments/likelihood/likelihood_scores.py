@@ -280,3 +280,32 @@ def causal_logprobs(
 
     finished(gathered(scored(encoder.groups(sentences, longest))))
     return found
+
+
+_LOGITS_AT_ONCE = 2**22  # 16 MB
+
+
+def log_beginnings(
+    model: LanguageModel, sentences: Sequence[Sentence], places: Sequence[NDArray[np.int64]], begins: Ids
+) -> list[NDArray[np.float64]]:
+    """For some places of each sentence: the log-probability that one of the tokens `begins` [m] comes next.
+
+    Where a token has the space before its word, this is the probability that the word before has ended there. So a sum
+    over the tokens of a word has the end of the word before, and lacks that of its own (Pimentel and Meister 2024;
+    Oh and Schuler 2024).
+    """
+    from scipy import special
+
+    found = [np.empty(len(own)) for own in places]
+    asked = [(number, i, place) for number, own in enumerate(places) for i, place in enumerate(own.tolist())]
+    for rows in rows_by_length([sentences[number].ids for number, *_ in asked]):
+        length = len(sentences[asked[rows[0]][0]].ids)
+        size = max(1, min(model.batch_size(length), _LOGITS_AT_ONCE // model.exported.vocab_size))
+        for start in range(0, len(rows), size):
+            own = [asked[row] for row in rows[start : start + size].tolist()]
+            ids = np.stack([sentences[number].ids for number, *_ in own])
+            logits = model.logits(ids, np.array([place for *_, place in own], np.int32)).astype(np.float64)
+            logprob = special.logsumexp(logits[:, begins], axis=1) - special.logsumexp(logits, axis=1)
+            for (number, i, _), value in zip(own, logprob.tolist(), strict=True):
+                found[number][i] = value
+    return found

@@ -21,6 +21,7 @@ from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.table_rows import Rows
+from ...text.word_marks import Mark, WordClass, WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, FILE, ROW, SKIPPED_FILE, TOKENS, TableStage, divided, part_rows
 from .likelihood_items import (
@@ -30,16 +31,18 @@ from .likelihood_items import (
     WORDS_FILE,
     Columns,
     Faults,
+    ends_of_words,
     item_rows,
     item_schema,
     opened_lists,
     with_joined_verdicts,
     with_verdicts,
 )
-from .likelihood_scores import Encoder, Method, Sentence, causal_logprobs, pseudo_logprobs
+from .likelihood_scores import Encoder, Method, Sentence, causal_logprobs, log_beginnings, pseudo_logprobs
 from .likelihood_summary import summarise
 
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
+BOW_CORRECTION = "bow correction"  # a key of the identity
 NAME, DETAILS = "dataset", "details"  # keys of the metadata
 _TRIED = 64  # sentences whose time is measured
 
@@ -67,6 +70,7 @@ class Likelihoods(TableStage[Prepared]):
     per_token: bool = False
     per_word: bool = False
     bos: bool = False  # whether the model's BOS token is put before each text
+    bow_correction: bool = False  # whether a word has the probability of its own end, not that of the word before
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -82,6 +86,7 @@ class Likelihoods(TableStage[Prepared]):
             "per token": self.per_token,
             "per word": self.per_word,
             **({"bos": True} if self.bos else {}),
+            **({BOW_CORRECTION: True} if self.bow_correction else {}),
         }
 
     @property
@@ -155,7 +160,9 @@ class Likelihoods(TableStage[Prepared]):
             items = with_verdicts(items)
         schema = item_schema(self.stimuli.schema, self.columns, several=file is not None)
         if self.details:
-            lists = opened_lists(self.encoder.tokenizer, part.texts, part.given, part.sentences, logprobs)
+            lists = opened_lists(
+                self.encoder.tokenizer, part.texts, part.given, part.sentences, logprobs, self._ends(model, part)
+            )
             for name in self.details:
                 items = items.with_columns(lists[column] for column in LISTS[name])
                 schema |= LISTS[name]
@@ -164,6 +171,23 @@ class Likelihoods(TableStage[Prepared]):
             part_rows(items, part.rows, schema, skip_bad=self.skip_bad, file=file),
             {"sentences": len(part.texts), "with unknown tokens": unknown, "skipped": skipped},
         )
+
+    @cached_property
+    def begins(self) -> NDArray[np.int32]:
+        """The tokens that have the space before their word; an `InputError` if the vocabulary has none."""
+        marks = WordMarks.of(self.exported.tokenizer, self.exported.vocab_size)
+        if marks.mark is not Mark.BEGINNING:
+            raise InputError(
+                f"--bow-correction: the tokens of {self.exported.name} do not hold the space before a word, so nothing "
+                "is to be corrected; leave it out"
+            )
+        return np.flatnonzero(marks.classes == WordClass.BEGINS).astype(np.int32)
+
+    def _ends(self, model: LanguageModel, part: Prepared) -> list[NDArray[np.float64]] | None:
+        if not self.bow_correction:
+            return None
+        places = [ends_of_words(text, own) for text, own in zip(part.texts, part.sentences, strict=True)]
+        return log_beginnings(model, part.sentences, places, self.begins)
 
     def logprobs(self, model: LanguageModel, sentences: Sequence[Sentence], advance: Advance) -> NDArray[np.float32]:
         """The log-probabilities of all scored tokens; a sentence counts as done in proportion to its tokens."""

@@ -15,7 +15,7 @@ The groups are the values of the columns that are named as groups; where there a
 `verify` computes log-likelihoods again one token at a time, without batches, and without our own vectors.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
@@ -41,8 +41,6 @@ from .likelihood_items import (
     ROUNDING,
     SIDE,
     TIE,
-    TOKENS_FILE,
-    WORDS_FILE,
     Columns,
 )
 from .likelihood_scores import Encoder, Ids, Method, Sentence
@@ -123,15 +121,15 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
 _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
 
 
-def recounts(folder: Path, items: pl.DataFrame, columns: Columns) -> Iterator[Recount]:
-    """What must hold of the items of a finished run."""
+def recounts(folder: Path, items: pl.DataFrame, columns: Columns, details: Sequence[str]) -> Iterator[Recount]:
+    """What must hold of the items of a finished run; the sums of the files `details` are those of the items."""
     key = [name for name in (FILE, ROW, SIDE) if name in items.columns]
     yield holds("each sentence is there once", items, ~pl.struct(key).is_duplicated(), key)
     yield holds("log-likelihoods are at most 0", items, pl.col(LIKELIHOOD) <= LOGARITHM * pl.col("tokens"), key)
     for of in ("token", "word", "character"):
         means = (pl.col(f"per_{of}") * pl.col(f"{of}s") - pl.col(LIKELIHOOD)).abs() <= ROUNDING
         yield holds(f"per_{of} is the log-likelihood divided by {of}s", items, (pl.col(f"{of}s") == 0) | means, key)
-    for name in (TOKENS_FILE, WORDS_FILE):
+    for name in details:
         if (folder / name).exists():
             own = scan_frame(folder / name).group_by(key).agg(pl.col("logprob").cast(pl.Float64).sum())
             both = items.select(*key, LIKELIHOOD).join(

@@ -112,3 +112,26 @@ def test_likelihoods_can_begin_with_the_bos_token_of_the_command(model, family, 
     assert plain.items["tokens"][0] == len(wanted) - (family == "gpt2")
     with pytest.raises(InputError, match=r"--bos: the tokenizer of .* has no BOS token"):
         Encoder.of(dataclasses.replace(exported, info={**exported.info, "bos_token": ""}), bos=True)
+
+
+@pytest.mark.parametrize("text", ["Jessica likes to smoke.", "Paris"])
+def test_words_can_have_the_probability_of_their_own_end(model, causal_checkpoint, family, text, tmp_path):
+    """As minicons computes it (`bow_correction`): the end of each word is added, that of the word before taken away."""
+    if family != "gpt2":
+        with pytest.raises(InputError, match="with --per-word and without --windows"):
+            ng.likelihood(model, {"text": [text]}, bow_correction=True, output=tmp_path / "run")
+        return
+    options = {"per_word": True, "bos": True, "progress": False}
+    plain = ng.likelihood(model, {"text": [text]}, **options, output=tmp_path / "plain").frame("words.parquet")
+    found = ng.likelihood(model, {"text": [text]}, **options, bow_correction=True, output=tmp_path / "run")
+    backend = model.exported.tokenizer.backend
+    ids = [backend.token_to_id(model.exported.info["bos_token"]), *backend.encode(text).ids]
+    begins = [token for word, token in backend.get_vocab().items() if word.startswith("Ġ")]
+    with torch.inference_mode():
+        network = AutoModelForCausalLM.from_pretrained(causal_checkpoint(family)).eval()
+        rows = network(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    begin = rows[:, begins].logsumexp(-1).numpy()
+    stops = [i for i in range(2, len(ids)) if ids[i] in begins] + [len(ids)]
+    wanted = plain["logprob"].to_numpy() + np.diff([0.0, *(begin[stop - 1] for stop in stops)])
+    np.testing.assert_allclose(found.frame("words.parquet")["logprob"], wanted, rtol=0, atol=1e-4)
+    assert not ng.verify(found, sample=20).damage
