@@ -32,21 +32,7 @@ from .simplify import (
     slice_position_tables,
 )
 
-COMMON: tuple[Pass, ...] = (
-    fold_constants,
-    drop_neutral_masks,
-    slice_position_tables,
-    fix_reshapes,
-    narrow_ids,
-    fuse_attention,
-    fuse_operators,
-)
-CAUSAL: tuple[Pass, ...] = (
-    fold_shapes,
-    fold_constants,
-    drop_casts,
-    drop_neutral_masks,
-    unify_causal_masks,
+_ROWS: tuple[Pass, ...] = (
     slice_position_tables,
     fix_reshapes,
     fix_repetitions,
@@ -55,6 +41,15 @@ CAUSAL: tuple[Pass, ...] = (
     narrow_ids,
     fuse_attention,
     fuse_operators,
+)
+COMMON: tuple[Pass, ...] = (fold_constants, drop_casts, drop_neutral_masks, *_ROWS)
+CAUSAL: tuple[Pass, ...] = (
+    fold_shapes,
+    fold_constants,
+    drop_casts,
+    drop_neutral_masks,
+    unify_causal_masks,
+    *_ROWS,
 )
 FILL_MASK = (*COMMON, hoist_mask_row, add_decision_head)
 TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segments)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAM = typer.main.get_command(main.app)
-EXTRAS = re.findall(r"^(\w+) = \[$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+EXTRAS = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n|^<!-- file: (?P<file>[^\n]+) -->\n)?"
     r"^```(?P<language>(?(file)\w+|(?:sh|bash|python)))\n(?P<code>.*?)^```$",
@@ -145,6 +145,11 @@ def test_code_that_is_not_run_can_be_parsed(block):
                 parse(arguments)
             case ["make", *_] | ["source", ".venv/bin/activate"]:
                 pass  # tests/test_docs.py knows the targets of make
+            case ["uvx", "--from", package, "negengine", *arguments] | (
+                ["pipx", "run", "--spec", package, "negengine", *arguments]
+            ):
+                assert re.fullmatch(rf"\.\[(({'|'.join(EXTRAS)}),?)+\]", package)
+                parse(arguments)
             case ["pip", "install", package]:
                 assert re.fullmatch(rf"negengine\[(({'|'.join(EXTRAS)}),?)+\]", package)
             case _:

@@ -45,6 +45,8 @@ CAUSAL = {
     "qwen3_moe": SHARED | EXPERTS,
 }
 
+FUSED = {"bert", "eurobert", "gpt2", "llama", "nomic_bert", "olmo3", "roberta"}  # one operator is an attention
+
 
 def checkpoint(folder, family, sizes, loader):
     tokenizer = word_tokenizer(WORDS.split())
@@ -67,6 +69,8 @@ def test_a_family_decides_as_pytorch(architecture, tmp_path):
     source = checkpoint(tmp_path, architecture, (MASKED | CAUSAL)[architecture], loader)
     exported = load_exported(build(str(source), tmp_path / "out"))
     assert exported.info["exporter"] == "PyTorch"
+    if architecture in FUSED:
+        assert exported.info["fused"]["attention"] == 2
     assert exported.info["made_from"]["transformers"] == transformers.__version__
     engine = (CausalLM if is_causal else MaskedLM)(exported)
     for length in (2, 9, exported.max_length):
