@@ -89,7 +89,7 @@ def bench(
             "-o",
             "--output",
             metavar="FILE",
-            help="A file for the JSON document, written again whenever more is known (of `bench gpu`: gpu.json).",
+            help="A file for the JSON document, kept up to date meanwhile (default: none; of `bench gpu`: gpu.json).",
         ),
     ] = None,
     with_ray: Annotated[bool, typer.Option("--ray", help="Measure workers of Ray on this machine.")] = False,

@@ -21,8 +21,8 @@ from negengine.export.training.nli_pairs import HubCopy
 from negengine.export.training.settings import Settings
 from tiny_encoder import tokenizer
 from transformers import (
-    FNetConfig,
-    FNetModel,
+    BartConfig,
+    BartModel,
     XLNetConfig,
     XLNetModel,
 )
@@ -185,10 +185,12 @@ def saved(kind, config, folder):
 
 
 def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue, tmp_path):
-    """Optimum does not export FNet."""
-    config = FNetConfig(len(tokenizer()), hidden_size=16, num_hidden_layers=1, intermediate_size=16)
-    with pytest.raises(InputError, match="fnet: Optimum has no text-classification export for the family fnet"):
-        trained(saved(FNetModel, config, tmp_path / "fnet"), glue, tmp_path / "out", evaluate=True)
+    """A model with an encoder and a decoder is not exported."""
+    config = BartConfig(
+        len(tokenizer()), d_model=16, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=16, decoder_ffn_dim=16
+    )
+    with pytest.raises(InputError, match="bart: a model of the family bart has an encoder and a decoder"):
+        trained(saved(BartModel, config, tmp_path / "bart"), glue, tmp_path / "out", evaluate=True)
     assert not (tmp_path / "out").exists()
 
 
