@@ -20,7 +20,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line
-from ..basics.frames import refuse_huge_pages
+from ..basics.parquet_pages import ROWS_AT_ONCE, refuse_huge_pages
 from ..basics.printable import counted
 from ..basics.reading import file_sha256, open_regular, unreadable
 from .table_rows import NEEDED, SKIPPED_SCHEMA, Part, Rows, as_json, typed
@@ -267,7 +267,6 @@ def _told(error: csv.Error) -> str:
     return f"{text}; write a double quote within a quoted text twice"
 
 
-_AT_ONCE = 2**12  # rows
 _NESTED = (pl.List, pl.Array, pl.Struct, pl.Object, pl.Binary)
 
 
@@ -298,7 +297,7 @@ class ColumnTable:
             digest = hashlib.sha256(
                 as_json([[name, str(dtype)] for name, dtype in rows.collect_schema().items()]).encode()
             )
-            for some in rows.collect_batches(chunk_size=_AT_ONCE, maintain_order=True):
+            for some in rows.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True):
                 digest.update(_plain(some).write_ndjson().encode())
         return digest.hexdigest()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _STORE = ("folder", "part", "record", "results", "session", "lock", "shard")
-_FILES = ("atomic", "frames", "paths", "reading", "sealed")
+_FILES = ("atomic", "frames", "parquet_pages", "paths", "reading", "sealed")
 _PRECISION = ("precision", "mixed", "audit")
 
 
