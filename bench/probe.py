@@ -80,7 +80,7 @@ class Own(Fp32[pl.DataFrame]):
             path = Path(folder) / "stimuli.csv"
             work.write_csv(path)
             columns = Columns("sentence", tuple(work.columns[1:]))
-            stage = OwnStimuli(self._exported, open_table(path).scan(columns.texts), columns, Ranked())
+            stage = OwnStimuli(self._exported, open_table(path).scan(columns.needed), columns, Ranked())
             found: dict[int, pl.DataFrame] = {}
 
             def decide(number: int, prepared: Any) -> pl.DataFrame:

@@ -45,6 +45,7 @@ _LISTED = {"line": pl.Int64(), "reason": pl.String(), "content": pl.String()}
 SKIPPED: Mapping[str, pl.DataType] = {f"skipped: {name}": dtype for name, dtype in _LISTED.items()}
 _REASON, _SPLIT = "skipped: reason", "split of a row"
 TOKENS = "tokens that the model reads"
+YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 _MOST_LISTED = 20  # bad rows
 _SECONDS = 1.0  # of the measurement
 Prepared = TypeVar("Prepared", bound="PreparedRows")
@@ -63,7 +64,7 @@ class OwnColumns:
         return [pl.lit(f"{column}=") + pl.col(column).cast(pl.String) for column in self.groups]
 
     @property
-    def texts(self) -> tuple[str, ...]:
+    def needed(self) -> tuple[str, ...]:
         """The columns that must hold a text in every row."""
         raise NotImplementedError
 
@@ -123,8 +124,8 @@ def find_columns(
 def yes_or_no(column: str, yes: Sequence[str] = (), no: Sequence[str] = ()) -> pl.Expr:
     """A column that says yes or no, in these words or the usual ones, as truth values; null where it says neither."""
     value = pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
-    said = pl.when(value.is_in([*yes, "true", "yes", "1", "1.0"])).then(pl.lit(value=True))
-    return said.when(value.is_in([*no, "false", "no", "0", "0.0"])).then(pl.lit(value=False))
+    said = pl.when(value.is_in([*yes, *YES, "1.0"])).then(pl.lit(value=True))
+    return said.when(value.is_in([*no, *NO, "0.0"])).then(pl.lit(value=False))
 
 
 def part_rows(
@@ -363,7 +364,7 @@ class TableExperiment(Experiment):
         for source in table.sources:
             refuse(source.name, source.columns)
         labels, size = Labels(table.name, columns.shared), self.rows_per_part
-        found = table.scan(columns.texts, check, skip_bad=self.skip_bad, rows_per_part=size, see=labels.see)
+        found = table.scan(columns.needed, check, skip_bad=self.skip_bad, rows_per_part=size, see=labels.see)
         refuse(table.name, found.schema)  # rows of JSON lines can have further columns
         return replace(found, shared=tuple(columns.shared)), labels
 

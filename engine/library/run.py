@@ -44,7 +44,7 @@ class Run(Shown):
         clusters: What the items share that makes them depend on each other, as a plural.
         next_command: What a user does with such a run next.
         may_differ: The `conditions` in which runs that are shown side by side may differ; their names then tell it.
-        verdict: How a user lets such a run say which answers are right, where it need not say it.
+        how_to_judge: How a user lets such a run say which answers are right, where not every run of the kind says it.
         sentence_keys: The columns of `sentence_rows` that name a sentence in every run with the same data, where it has
             them.
         drop_of: The data set and metric whose rates are told as a drop from 100 %; None if there is none.
@@ -58,7 +58,7 @@ class Run(Shown):
     clusters: ClassVar[str] = "items"
     next_command: ClassVar[str] = "negengine show"
     may_differ: ClassVar[Sequence[str]] = ()
-    verdict: ClassVar[str] = ""
+    how_to_judge: ClassVar[str] = ""
     drop_of: ClassVar[tuple[str, str] | None] = None
     sentence_keys: ClassVar[Sequence[str]] = ("dataset", "condition", "item")
 

@@ -185,8 +185,8 @@ class Curves:
         band = base.transform_filter(_both_known(self.low, self.high)).mark_area(opacity=0.2).encode(*ends)
         marks = base.mark_point(filled=True, size=_SYMBOL // 2, opacity=1, aria=True)
         line = base.mark_line(strokeWidth=1.5)
-        layers = [band, line.encode(value), marks.encode(value, **_told_apart(self.series, names, points=True))]
-        layers[-1] = layers[-1].encode(description=f"{TOLD}:N")
+        shaped = marks.encode(value, **_told_apart(self.series, names, points=True), description=f"{TOLD}:N")
+        layers = [band, line.encode(value), shaped]
         named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
         drawn: Any = alt.layer(*layers, data=named).properties(height=layout.height)
         return _panels(drawn, self.data, self.panel, layout, own_values=True)

@@ -26,17 +26,15 @@ class Codes:
     def __init__(self, meanings: Mapping[str, str]) -> None:
         self.meanings = meanings
         longest_first = sorted(map(re.escape, meanings), key=len, reverse=True)
-        self._words = re.compile(rf"(?<![\w@-])(?:{'|'.join(longest_first)})(?![\w@-])") if meanings else None
+        self._words = re.compile(rf"(?<![\w@-])(?:{'|'.join(longest_first) or '(?!)'})(?![\w@-])")
 
     def meaning(self, text: str) -> str:
         """What the names in a text stand for; empty if it has none."""
-        found = dict.fromkeys(self._words.findall(text)) if self._words else {}
+        found = dict.fromkeys(self._words.findall(text))
         return "; ".join(f"{name}: {self.meanings[name]}" for name in found)
 
     def html(self, text: str) -> str:
         """A text, escaped, with the meaning of each name in it on hover."""
-        if self._words is None:
-            return escape(printable(text))
         parts, last = [], 0
         for match in self._words.finditer(text):
             said = escape(printable(self.meanings[match[0]]))

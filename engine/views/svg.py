@@ -15,7 +15,7 @@ from ..basics.errors import InputError
 from ..basics.printable import printable, printable_lines
 from .charts import PAPER, Layout
 from .figure import Figure
-from .html import Codes
+from .html import PLAIN, Codes
 from .palette import INK, on_page
 
 MILLIMETRES = {False: 77, True: 160}
@@ -62,11 +62,11 @@ _CONFIG = {
 ET.register_namespace("", _SVG)
 
 
-def for_page(figure: Figure, identifier: str, layout: Layout = PAPER, codes: Codes | None = None) -> str:
+def for_page(figure: Figure, identifier: str, layout: Layout = PAPER, codes: Codes = PLAIN) -> str:
     """A part of a page, described for screen readers; its ids begin with `identifier`, which is unique on the page."""
     root = _drawn(figure, identifier, on_page, layout)
     for text in root.iter(f"{{{_SVG}}}text"):
-        if codes and (meaning := codes.meaning("".join(text.itertext()))):
+        if meaning := codes.meaning("".join(text.itertext())):
             _title(text, meaning)
     # As wide as the page, but texts are never much larger than those around them.
     root.set("style", f"max-width:{float(root.get('width', '0')) * _PAGE_SCALE:.0f}px")

@@ -38,7 +38,7 @@ from ...text.table_rows import Check, Rows
 from ...text.tokenizer import MaskTokenizer
 from ...text.user_table import Stimuli
 from ..items import SEPARATOR
-from ..own_table import FILE, ROW, OwnColumns, yes_or_no
+from ..own_table import FILE, NO, ROW, YES, OwnColumns, yes_or_no
 from .likelihood_scores import Encoder, Sentence
 
 GOOD, BAD = "good", "bad"
@@ -62,6 +62,10 @@ class Columns(OwnColumns):
     def texts(self) -> tuple[str, ...]:
         """The columns with the sentences: one, or the good and the bad ones."""
         return (self.sentence,) if self.sentence else (str(self.good), str(self.bad))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        return self.texts if self.prefix is None else (*self.texts, self.prefix)
 
     def read(self, frame: pl.DataFrame) -> tuple[list[str], list[int]]:
         """The texts that a model reads, row by row, and how many of their first characters are given."""
@@ -286,10 +290,6 @@ class Faults:
     def __call__(self, frame: pl.DataFrame) -> pl.Series:
         """Texts are tokenized only where their length or their characters leave it open."""
         reasons: list[str | None] = [None] * len(frame)
-        if (prefix := self.columns.prefix) is not None:
-            bad = pl.col(prefix).is_null() | (pl.col(prefix).cast(pl.String).str.strip_chars() == "")
-            lacking = frame.select(bad).to_series()
-            frame = frame.with_columns(pl.col(prefix).cast(pl.String).fill_null(""))
         texts, given = self.columns.read(frame)
         sides = self.columns.texts
         for side, column in reversed(list(enumerate(sides))):
@@ -298,8 +298,6 @@ class Faults:
                 place = row * len(sides) + side
                 [sentence] = self.encoder.encode([texts[place]], [given[place]])
                 reasons[row] = self.of(texts[place], sentence, column) or reasons[row]
-        for row in lacking.arg_true().to_list() if prefix is not None else []:
-            reasons[row] = f"{prefix} is empty; a text is needed"
         if self.columns.pair is not None:
             for row, reason in enumerate(self._unpaired(frame)):
                 reasons[row] = reasons[row] or reason
@@ -334,8 +332,7 @@ class Faults:
 
     def _unpaired(self, frame: pl.DataFrame) -> Iterable[str | None]:
         pair, side = str(self.columns.pair), self.columns.side()
-        pairs = zip((*_WORDS[0], "true", "yes", "1"), (*_WORDS[1], "false", "no", "0"), strict=True)
-        words = ", ".join(f"{good}/{bad}" for good, bad in pairs)
+        words = ", ".join(map("/".join, zip((*_WORDS[0], *YES), (*_WORDS[1], *NO), strict=True)))
         value = pl.col(str(self.columns.acceptable)).cast(pl.String).fill_null("empty")
         return frame.select(
             pl.when(pl.col(pair).is_null())

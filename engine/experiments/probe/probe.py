@@ -63,7 +63,7 @@ class ProbeRun(TableRun):
 
     stage: ClassVar[str] = OwnStimuli.name
     clusters: ClassVar[str] = "clusters"
-    verdict: ClassVar[str] = "run probe with a column `wanted` (yes or no), or with --unwanted COLUMN=VALUE"
+    how_to_judge: ClassVar[str] = "run probe with a column `wanted` (yes or no), or with --unwanted COLUMN=VALUE"
     condition_keys: ClassVar[Sequence[str]] = (
         "data sha256",
         "sentence",

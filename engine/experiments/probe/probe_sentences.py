@@ -28,8 +28,7 @@ class Columns(OwnColumns):
     unwanted: str | None = field(default=None, kw_only=True)
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The columns that must hold a text in every row."""
+    def needed(self) -> tuple[str, ...]:
         return self.sentence, *self.targets
 
     @property

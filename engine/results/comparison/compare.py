@@ -126,7 +126,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     frame = differences_frame(sides, keys)
     if frame.is_empty():
         raise InputError(f"{' and '.join(str(run.folder) for run in runs)} have no item in common")
-    items = {name: main_items(own, runs[0].by_construction) for name, own in outcomes.items()}
+    items = {name: main_items(own, known) for name, own in outcomes.items()}
     found = estimates(items, GROUP, runs[0].drop_of)
     before, fitting = (estimates_tables(found, runs[0].clusters, most=most) for most in (PRINTED, FITTING))
     if len(runs) == 2:
@@ -137,10 +137,9 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     if without:
         pairs = "; ".join(f"{first} and {second}" for first, second in sorted(without))
         table = replace(table, notes=[*table.notes, f"without an item in common: {pairs}"])
-    if scores := {name: run.score for name, run in zip(names, runs, strict=True) if run.score}:
-        said = ", ".join(f"{name} by {score}" for name, score in scores.items())
-        notes = [f"which sentence is the more probable one: {said}"] if len(set(scores.values())) > 1 else []
-        table = replace(table, notes=[*table.notes, *notes])
+    if len({run.score for run in runs}) > 1:
+        said = ", ".join(f"{name} by {run.score}" for name, run in zip(names, runs, strict=True))
+        table = replace(table, notes=[*table.notes, f"which sentence is the more probable one: {said}"])
     after = [agreement_table(names, frame)] if len(runs) == 2 and frame["both"].count() else []
     return Comparison(frame, table, found, before, fitting, after)
 

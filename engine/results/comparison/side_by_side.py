@@ -37,26 +37,25 @@ class SideBySide(Shown):
         frame: The sentence and what names it, `right` (both, first, second or neither), and of each model its answer,
             rank and log-probability: `first answer`, `second answer` …
         names: The two runs.
-        counts: How many of all sentences there are of each kind.
+        counts: How many of all sentences there are of each kind of `right`.
+        seed: Of the sentences that a terminal shows.
     """
 
     frame: pl.DataFrame = field(repr=False)
     names: Sequence[str]
-    counts: Mapping[str, int]  # of all sentences, by `right`
+    counts: Mapping[str, int]
     seed: int = 0
 
     def tables(self) -> list[Table]:
-        return self._table(self.frame) if len(self.frame) else []
+        return self._table(self.frame)
 
     def main_tables(self) -> list[Table]:
-        some = drawn(self.frame.lazy(), FOR_PEOPLE, self.seed).collect() if len(self.frame) else self.frame
-        return self._table(some) if len(some) else []
+        return self._table(drawn(self.frame.lazy(), FOR_PEOPLE, self.seed).collect())
 
     def remarks(self) -> list[str]:
-        told = {"both right": "both", f"only {self.names[0]}": "first", f"only {self.names[1]}": "second"}
-        said = ", ".join(
-            f"{what}: {self.counts.get(kind, 0):,}" for what, kind in {**told, "neither": "neither"}.items()
-        )
+        named = {"first": f"only {self.names[0]}", "second": f"only {self.names[1]}"}
+        kinds = {"both": "both right", **named, "neither": "neither"}
+        said = ", ".join(f"{what}: {self.counts.get(kind, 0):,}" for kind, what in kinds.items())
         more = f"; {FOR_PEOPLE} of them at random are shown, --format csv and --json have all"
         return [said + more * (len(self.frame) > FOR_PEOPLE)]
 
@@ -64,6 +63,8 @@ class SideBySide(Shown):
         return {"first": self.names[0], "second": self.names[1], "sentences": self.frame.to_dicts()}
 
     def _table(self, rows: pl.DataFrame) -> list[Table]:
+        if rows.is_empty():
+            return []
         known = {name: rows[name].null_count() < len(rows) for name in rows.columns}
         columns = [Column(name, name) for name in ("condition", *TEXTS, "expected") if known.get(name)]
         for side, name in zip(("first", "second"), self.names, strict=True):
@@ -110,7 +111,7 @@ def side_by_side(first: Run | str | Path, second: Run | str | Path, right: str =
     if found.is_empty():
         raise InputError(
             f"{runs[0].folder} and {runs[1].folder} have no sentence in common that is called right or wrong"
-            + (f": {runs[0].verdict}" if runs[0].verdict else "")
+            + (f": {runs[0].how_to_judge}" if runs[0].how_to_judge else "")
         )
     kept = found if kind is Right.ALL else found.filter(right=str(kind))
     return SideBySide(kept, labels(runs), dict(found["right"].value_counts().iter_rows()), seed)

@@ -60,7 +60,7 @@ def chosen(run: Run, filters: Sequence[Filter] = (), *, failed: bool = False) ->
     wanted = [_condition(run, rows, schema, one) for one in filters]
     if failed:
         if not rows.select(pl.col(FAILED).is_not_null().any()).collect().item():
-            hint = f": {run.verdict}" if run.verdict else ""
+            hint = f": {run.how_to_judge}" if run.how_to_judge else ""
             raise InputError(f"--failed: no sentence of {run.folder} is called right or wrong{hint}")
         wanted.append(pl.col(FAILED))
     return rows.filter(*wanted) if wanted else rows

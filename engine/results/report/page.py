@@ -45,9 +45,7 @@ def page(title: str, chapters: Sequence[Chapter]) -> str:
     """The whole file as HTML, the same text for the same chapters."""
     script = (_FOLDER / "page.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    links = {
-        name: f"#c{number}" for number, own in enumerate(chapters[1:], 2) for name in (own.title, *own.about)
-    }  # fmt: skip
+    links = {name: f"#c{number}" for number, own in enumerate(chapters[1:], 2) for name in (own.title, *own.about)}
     content: str = _template().render(
         title=title,
         links=links,

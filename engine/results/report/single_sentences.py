@@ -167,7 +167,8 @@ def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
 
 def _note(run: Run, shown: pl.DataFrame) -> list[str]:
     if shown[FAILED].null_count() == len(shown):
-        return [f"No answer is called right or wrong{f': to change that, {run.verdict}' if run.verdict else ''}."]
+        hint = f": to change that, {run.how_to_judge}" if run.how_to_judge else ""
+        return [f"No answer is called right or wrong{hint}."]
     said = "The worst failures are those whose expected answer has the lowest probability or rank."
     if FIRST in shown.columns:
         said = (

@@ -44,7 +44,7 @@ def own_stimuli(exported, change=""):
         "group": ["animal", "animal", "person", "person", None],
     }
     columns = Columns("sentence", ("target", "other"), groups=("group",))
-    table = open_table(data).scan(columns.texts, skip_bad=True, rows_per_part=2)
+    table = open_table(data).scan(columns.needed, skip_bad=True, rows_per_part=2)
     return OwnStimuli(exported, table, columns, Ranked(), top=2, skip_bad=True)
 
 
