@@ -78,10 +78,16 @@ def test_a_tool_that_looks_at_biases_gets_them_however_long_they_are(tmp_path):
     """ONNX Runtime's optimizer compares what is added with constants that it knows; a vocabulary's bias takes 1 MB."""
     graph = Graph(graph_of("() => () {}").model, tmp_path / "weights")
     assert dims(graph.constant(np.array(2, np.int64), "two")) == ()  # a Range does not take a number with an axis
-    for shape in ((300_000,), (2, 200)):
-        graph.constant(np.ones(shape, np.float32), "weight")
-    inside = {len(tensor.dims): bool(tensor.raw_data) for tensor in graph.proto(vectors_inside=True).graph.initializer}
-    assert (inside[1], inside[2]) == (True, False)
+    vector, added, multiplied = (
+        graph.constant(np.ones(shape, np.float32), "weight") for shape in ((300_000,), (1, 2, 300), (2, 200))
+    )
+    graph.add("Add", [vector, added], "sum")
+    graph.add("MatMul", [added, multiplied], "product")
+    graph.add("Mul", [graph.constant(np.ones((3, 1, 300), np.float32), "weight"), added], "scaled")
+    inside = {
+        tuple(own.dims): bool(own.raw_data) for own in graph.proto(vectors_inside=True).graph.initializer if own.dims
+    }
+    assert inside == {(300_000,): True, (1, 2, 300): False, (2, 200): False, (3, 1, 300): True}
 
 
 def test_what_a_graph_inside_a_node_reads_counts_as_read():
