@@ -2,7 +2,7 @@
 
 A part is decided as always, but each batch runs at once in the calling thread. Noted are the CPU seconds of each batch,
 and of the program between batches, in the order in which batches are given to the queue and waited for. This order does
-not depend on the number of threads (`batches.gathered`), so it can be played for any number of cores: each takes the
+not depend on the number of threads (`batches.gathered`), so it can be replayed with any number of cores: each takes the
 next batch of the queue when it is free. It is a simulation: it does not know that cores which are all busy share the
 memory's bandwidth, or run at a lower clock rate.
 """

@@ -63,12 +63,9 @@ def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
     notes = [
         "sel., sc.: times as fast as the authors' selection and scoring; hours: for 10.9 million sentences",
         "top-1: the same as the first system's, in %; MB: peak memory of the process",
-        *(
-            [f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}"]
-            if rates
-            else []
-        ),
     ]
+    if rates:
+        notes.append(f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}")
     if result[_EXPECTED]:
         close = 100 * result[_EXPECTED]["close calls"]
         notes.append(

@@ -260,7 +260,7 @@ def load(source: Source, head: Head) -> Checkpoint:
 def load_config(source: Source) -> PretrainedConfig:
     """The configuration, with what its family needs for an export; refuses a config.json that is not readable."""
     if source.is_local:
-        _check_json(Path(source.location) / "config.json")
+        json_object(Path(source.location) / "config.json")
     try:
         config = AutoConfig.from_pretrained(source.location, trust_remote_code=False, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
@@ -285,15 +285,16 @@ def _refuse_own_code(what: str, error: Exception) -> None:
         raise InputError(f"{what} needs code of its own (auto_map), which negengine never runs") from None
 
 
-def _check_json(path: Path) -> None:
-    """Refuse a document that takes very long or all memory to read, or that is not an object."""
+def json_object(path: Path) -> dict[str, Any]:
+    """A JSON file of a checkpoint; refuses one that takes very long or all memory to read, or is not an object."""
     content = read_regular(path, _MOST_CONFIG)
     try:
         found = parse_json(content.decode(), str(path))
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte 0x{content[error.start]:02x} is not UTF-8") from None
     if not isinstance(found, dict):
-        raise InputError(f"{path}: not a JSON object, which config.json of a checkpoint is")
+        raise InputError(f"{path}: not a JSON object, which {path.name} of a checkpoint is")
+    return found
 
 
 def check_sizes(name: str, config: PretrainedConfig) -> None:

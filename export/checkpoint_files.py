@@ -3,7 +3,6 @@
 The licence is the entry `license` at the head of README.md; training.json is there where `negengine` trained it.
 """
 
-import json
 import math
 from collections.abc import Iterable
 from contextlib import suppress
@@ -23,7 +22,7 @@ from ..engine.basics.paths import is_file_name
 from ..engine.basics.reading import is_file, paths_in
 from ..engine.basics.sealed import read_sealed
 from . import adapter
-from .checkpoint import Source
+from .checkpoint import Source, json_object
 from .quiet import quiet
 
 SAFE = ".safetensors"
@@ -68,9 +67,11 @@ def _refuse_incomplete(source: Source, files: Iterable[Path]) -> None:
                 raise InputError(f"{path} is damaged or cut off ({first_line(error)}): fetch it again") from None
     index = Path(source.location) / _INDEX
     if source.is_local and is_file(index):
-        named = json.loads(index.read_bytes()).get("weight_map", {}).values()
-        if missing := sorted({*named} - {path.name for path in files}):
-            raise InputError(f"{index.with_name(missing[0])} is missing, which {index.name} names: fetch it again")
+        named = json_object(index).get("weight_map")
+        if not isinstance(named, dict):
+            raise InputError(f"{index} has no weight_map, which names the files of weights: fetch it again")
+        if missing := sorted({*map(str, named.values())} - {path.name for path in files}):
+            raise InputError(f"{index.parent / missing[0]} is missing, which {index.name} names: fetch it again")
 
 
 def _adapters(source: Source) -> list[Path]:

@@ -1,8 +1,8 @@
-"""A mixture of experts in a form that a graph can have, for transformers 5 (4 has no place for one).
+"""Mixtures of experts in a form that a graph can have. transformers 5 lets us give this form; transformers 4 does not.
 
 transformers chooses a token's experts and computes these alone, in a loop or by indices that depend on the tokens. Here
-every expert computes every token, and those that were not chosen get the weight 0. The sums are the same. It costs as
-many times more as there are experts for each one that is chosen.
+every expert computes every token, and those that were not chosen get the weight 0. The sums are the same. Where two of
+eight experts are chosen, the experts take four times as long.
 """
 
 import torch

@@ -92,12 +92,8 @@ FAMILIES = {
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xlm-roberta-xl": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xmod": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    **dict.fromkeys(("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "olmoe"), Family(by_torch=True, refused=_experts)),
 }
-
-
-FAMILIES |= dict.fromkeys(
-    ("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "olmoe"), Family(by_torch=True, refused=_experts)
-)
 
 
 def family_of(config: PretrainedConfig) -> Family:

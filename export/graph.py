@@ -19,7 +19,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass, RemoveUnusedN
 _SMALLEST_APART = 1024  # bytes; what is smaller stays in the graph
 _STANDS_FOR = "stands for"
 _ELEMENTWISE = {"Add", "Sub", "Mul", "Div"}
-AXES_ARE_INPUTS = 18  # operator set, for reductions other than sums
+AXES_ARE_INPUTS = 18  # from this operator set on, of all reductions; of sums from 13 on
 _PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory as it is
 
 Array = NDArray[np.generic]

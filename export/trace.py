@@ -97,7 +97,7 @@ def _told_plainly(name: str) -> Iterator[None]:
     except OnnxExporterError as error:
         lacking = re.search(r"No ONNX function found for <OpOverload\(op='([\w.:]+)'", f"{error} {error.__cause__}")
         what = (
-            f"ONNX has no operator for {lacking[1]}, which it computes" if lacking else "PyTorch cannot write its graph"
+            f"it computes {lacking[1]}, for which ONNX has no operator" if lacking else "PyTorch cannot write its graph"
         )
         raise InputError(f"{name} cannot be exported: {what}") from error
     except UserError as error:  # an axis that has one size only, above all

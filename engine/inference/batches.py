@@ -154,9 +154,6 @@ class Runner(ABC):
         yield waited
         return [batch.result() for batch in waited]
 
-    def run(self, batches: Sequence[Batch], advance: Advance = ignored) -> None:
-        finished(self.running(batches, advance))
-
     def fetch(self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored) -> list[list[Array]]:
         return finished(self.fetching(outputs, batches, advance))
 

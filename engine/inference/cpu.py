@@ -25,9 +25,7 @@ class Cpu(Device):
     # 26 MB of logits on a core with a vocabulary of 50,000 tokens. Fewer rows would make the product less efficient,
     # as its matrix is read anew for each of these pieces.
     rows: ClassVar[int] = 128
-    # 1, 2, 4 or 8 cores have equal work. It does not depend on the number of cores, so that callers make the same
-    # batches on any machine.
-    together: ClassVar[int] = 8
+    together: ClassVar[int] = 8  # whatever the number of cores: `model.py` says why
     uses_cores: ClassVar[bool] = True
 
     def __str__(self) -> str:

@@ -32,7 +32,8 @@ from .simplify import (
     slice_position_tables,
 )
 
-_ROWS: tuple[Pass, ...] = (
+_UNMASKED: tuple[Pass, ...] = (fold_constants, drop_casts, drop_neutral_masks)
+_FUSED: tuple[Pass, ...] = (
     slice_position_tables,
     fix_reshapes,
     fix_repetitions,
@@ -42,15 +43,8 @@ _ROWS: tuple[Pass, ...] = (
     fuse_attention,
     fuse_operators,
 )
-COMMON: tuple[Pass, ...] = (fold_constants, drop_casts, drop_neutral_masks, *_ROWS)
-CAUSAL: tuple[Pass, ...] = (
-    fold_shapes,
-    fold_constants,
-    drop_casts,
-    drop_neutral_masks,
-    unify_causal_masks,
-    *_ROWS,
-)
+COMMON: tuple[Pass, ...] = (*_UNMASKED, *_FUSED)
+CAUSAL: tuple[Pass, ...] = (fold_shapes, *_UNMASKED, unify_causal_masks, *_FUSED)
 FILL_MASK = (*COMMON, hoist_mask_row, add_decision_head)
 TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segments)
 TOKEN_CLASSIFICATION = (*COMMON, add_token_labels)
