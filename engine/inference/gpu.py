@@ -37,7 +37,8 @@ class Filled(Runner):
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int, at_a_time: int) -> None:
         super().__init__(session, at_a_time, str(device))
-        self._device, self._tokens, self._lock = device, batch_tokens, threading.Lock()
+        self._device, self._lock = device, threading.Lock()
+        self._tokens = self._wanted = batch_tokens
 
     def _run(self, batch: Batch, advance: Advance) -> None:
         found = self._run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
@@ -48,8 +49,10 @@ class Filled(Runner):
     def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         while True:
             tokens, first = self._tokens, next(iter(feeds.values()))
-            # rows of hidden states, which have no length, come in pieces of a fixed size
-            full = sentences_in(tokens, first.shape[1]) if first.dtype == np.int32 else self._device.rows
+            if first.dtype == np.int32:
+                full = sentences_in(tokens, first.shape[1])
+            else:  # rows of hidden states, which have no length
+                full = max(1, self._device.rows * tokens // self._wanted)
             try:
                 parts = [
                     self._filled(outputs, {name: array[start : start + full] for name, array in feeds.items()}, full)

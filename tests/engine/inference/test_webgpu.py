@@ -225,6 +225,14 @@ def test_batches_that_do_not_fit_the_memory_are_halved_once_and_that_is_said(mon
     ]
 
 
+def test_rows_of_hidden_states_that_do_not_fit_the_memory_are_halved_too():
+    session, runner = filled(fit=200)
+    rows = np.ones((512, 10), np.float32)
+    (found,) = runner.fetch(["logprobs"], [{"input_ids": rows}])[0]
+    np.testing.assert_array_equal(found, rows)
+    assert session.rows == [512, 256, *[128] * 4]
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "said"),
     [
