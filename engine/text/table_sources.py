@@ -183,11 +183,15 @@ class TextTable:
                 yield _Raw(first, {}, self._ragged(len(fields)), as_json(fields))
 
     def _numbered(self, raws: Sequence[_Raw], before: int, schema: Mapping[str, pl.DataType] | None) -> Rows:
-        """Rows in the columns of `schema`, by default in their own; `before` is how many rows stand before them."""
+        """Rows in the columns of `schema`, by default those of the first row and their own.
+
+        `before` is how many rows stand before them.
+        """
         numbered = list(enumerate(raws, before + 1))
         good = [(number, raw) for number, raw in numbered if not raw.reason]
         bad = [(number, raw.line, raw.reason, raw.content) for number, raw in numbered if raw.reason]
-        names = schema if schema is not None else dict.fromkeys(name for _, raw in good for name in raw.fields)
+        own = [*self.columns, *(name for _, raw in good for name in raw.fields)]
+        names = dict.fromkeys(own) if schema is None else schema
         columns = [typed(name, [raw.fields.get(name) for _, raw in good], names[name]) for name in names]
         return Rows(
             pl.DataFrame(columns),

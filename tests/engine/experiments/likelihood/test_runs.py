@@ -357,6 +357,15 @@ def test_what_stands_before_is_read_and_only_what_follows_is_scored(request, kin
         run_on(model, {**GIVEN, "prefix": [" ", "She likes"]}, tmp_path / "other")
 
 
+@pytest.mark.parametrize("first", [{"prefix": "Anna is"}, {"pair": "1", "ok": "yes"}], ids=["prefix", "pair"])
+def test_json_lines_that_lack_a_column_for_a_whole_part_are_told(model, first, tmp_path):
+    row, lacks = {"text": "a dancer."}, next(iter(first))
+    table = lines(tmp_path / "rows.jsonl", [{**row, **first}] * 2048 + [row])
+    named = {} if lacks == "prefix" else {"pair": "pair", "acceptable": "ok", "sentence": "text"}
+    with pytest.raises(InputError, match=rf"rows.jsonl:2049: {lacks} is (missing|empty)"):
+        run_on(model, table, tmp_path / "run", **named)
+
+
 def test_a_masked_model_takes_no_bos_token(model, tmp_path):
     with pytest.raises(InputError, match="--bos is for causal models; mini is a masked one"):
         run_on(model, {"text": ["Anna is happy."]}, tmp_path / "run", bos=True)
