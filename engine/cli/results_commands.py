@@ -63,9 +63,9 @@ def compare(
 
     if items is not None:
         check_name(items, "--items")
-    if sentences is not None and (by is not None or len(runs) != 2):
-        raise InputError(f"--sentences {sentences}: give two runs, without --by")
     if sentences is not None:
+        if by is not None or len(runs) != 2:
+            raise InputError(f"--sentences {sentences}: give two runs, without --by")
         found: Shown = side_by_side(runs[0], runs[1], sentences)
     else:
         found = run_compare(*runs) if by is None else by_group(*runs, by=by)

@@ -266,11 +266,11 @@ class TableStage(ReferenceStage[Prepared]):
     stimuli: Stimuli
     columns: OwnColumns
     skip_bad: bool = field(default=False, kw_only=True)
-    told: Told | None = field(default=None, kw_only=True)
+    told: Told = field(default_factory=Labels("", {}).told, kw_only=True)
 
     @property
     def notes(self) -> Sequence[str]:
-        return () if self.told is None else self.told.notes
+        return self.told.notes
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -329,7 +329,7 @@ class TableStage(ReferenceStage[Prepared]):
             speed = self._tokens_a_second(self.open(options), tried) * devices
             work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
         listed = pl.DataFrame(bad, schema={"place": pl.String, "reason": pl.String}, orient="row")
-        return TablePlan(self.exported.name, work, self.told or Labels("", {}).told(), listed, folder)
+        return TablePlan(self.exported.name, work, self.told, listed, folder)
 
     def _tokens_a_second(self, model: LanguageModel, part: Prepared) -> float:
         self.read_some(model, part)  # the first time takes longer

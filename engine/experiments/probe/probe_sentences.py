@@ -33,31 +33,35 @@ class Columns(OwnColumns):
 
     @property
     def shared(self) -> dict[str, str]:
-        column = self.wanted or (self.unwanted or "").partition("=")[0]
+        column = self.wanted or self._unwanted[0]
         known = {column: WANTED} if column and column != TARGET_COLUMN else {}
         return {**known, **super().shared}
+
+    @property
+    def _unwanted(self) -> tuple[str, str]:
+        column, _, value = (self.unwanted or "").partition("=")
+        return column, value
 
     @property
     def is_wanted(self) -> pl.Expr | None:
         """Whether the target of an item is wanted; null where its row does not say it. None if no row does."""
         if self.unwanted is not None:
-            column, _, value = self.unwanted.partition("=")
+            column, value = self._unwanted
             return pl.col(column).cast(pl.String) != value
         return yes_or_no(self.wanted, *_WANTED) if self.wanted else None
 
     def refuse_unknown(self, table: str, labels: Labels) -> None:
         """Raise InputError if no row has the value that makes its target unwanted."""
-        if self.unwanted is not None:
-            column, _, value = self.unwanted.partition("=")
-            known = (
-                list(self.targets) if column == TARGET_COLUMN else labels.rows[column].drop_nulls().unique().to_list()
+        if self.unwanted is None:
+            return
+        column, value = self._unwanted
+        known = self.targets if column == TARGET_COLUMN else labels.rows[column].drop_nulls().unique().to_list()
+        if value not in known:
+            listed = ", ".join(map(repr, sorted(known)[:_MOST_LISTED]))
+            raise InputError(
+                f"--unwanted {self.unwanted}: {did_you_mean(value, known)}no row of {table} has {value!r} in "
+                f"{column}; it has {listed}"
             )
-            if value not in known:
-                listed = ", ".join(map(repr, sorted(known)[:_MOST_LISTED]))
-                raise InputError(
-                    f"--unwanted {self.unwanted}: {did_you_mean(value, known)}no row of {table} has {value!r} in "
-                    f"{column}; it has {listed}"
-                )
 
 
 _WANTED = (("wanted",), ("unwanted",))
