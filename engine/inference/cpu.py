@@ -8,7 +8,7 @@ import onnxruntime as ort
 from .batches import INPUTS, OUTPUTS, Advance, Batch, Runner
 from .exported import ExportedModel
 from .machine import int8_speed, machine, prefers_convolutions
-from .session import Device, give_back_freed_memory, opened
+from .session import Device, give_back_freed_memory, open_session
 
 # Fusions whose CPU kernels take longer than the operators that they replace: on 2,040 × 384 values
 # SkipLayerNormalization took 3.1 ms, the sums and the LayerNormalization 1.2; BiasGelu 5.5 ms against 3.1 (2 cores).
@@ -47,7 +47,7 @@ class Cpu(Device):
         """Its operators use one thread."""
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
-        session = opened(graph, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(_SLOWER))
+        session = open_session(graph, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(_SLOWER))
         give_back_freed_memory()
         return session
 

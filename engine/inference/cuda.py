@@ -21,7 +21,7 @@ from ..basics.errors import InputError
 from .batches import Runner
 from .exported import REFERENCE, graph_precision
 from .gpu import Filled
-from .session import Device, opened, refuse_elsewhere
+from .session import Device, open_session, refuse_cpu_nodes
 
 _STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
@@ -70,12 +70,12 @@ class Cuda(Device):
             "sdpa_kernel": "16" if graph_precision(graph) == REFERENCE else "3",
             **({"gpu_mem_limit": str(int(memory * _MEMORY_SHARE))} if (memory := cuda_memory(self.index)) else {}),
         }
-        session = opened(graph, ort.SessionOptions(), providers=[(_PROVIDER, chosen)])
+        session = open_session(graph, ort.SessionOptions(), providers=[(_PROVIDER, chosen)])
         if session.get_providers()[0] != _PROVIDER:
             raise InputError(
                 f"--device {self}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
             )
-        refuse_elsewhere(session, graph, "CUDA")
+        refuse_cpu_nodes(session, graph, "CUDA")
         return session
 
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002

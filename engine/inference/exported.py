@@ -243,7 +243,7 @@ _OF_TRAINING = re.compile(r"checkpoint-[0-9]+")
 
 
 def name_of_checkpoint(folder: Path) -> str:
-    """What a checkpoint is called: its folder's name, `RUN/checkpoint-500` in a training, as each run has one."""
+    """The name of a checkpoint's folder; in a training `RUN/checkpoint-500`, because several runs have a step 500."""
     path = folder.resolve()
     run = next((above.name for above in path.parents if above.name != "checkpoints"), "")
     return f"{run}/{path.name}" if run and _OF_TRAINING.fullmatch(path.name) else path.name

@@ -18,7 +18,7 @@ from .session import Device
 _FEWEST_SENTENCES = 8
 _FEWEST_TOKENS = 16  # of a batch that is halved, as of `--batch-tokens`
 _OUT_OF_MEMORY = ("allocate", "out of memory", "exceeds the max buffer size")  # of ONNX Runtime, CUDA, WebGPU
-_LOST = ("lost", "removed", "hung", "wait for the operation", "mapasync")  # of WebGPU; the same words of its drivers
+_LOST = ("lost", "removed", "hung", "wait for the operation", "mapasync")  # of WebGPU and its drivers
 
 
 def rounded_up(n: int, full: int) -> int:
@@ -33,7 +33,7 @@ def rounded_up(n: int, full: int) -> int:
 
 
 class Filled(Runner):
-    """Batches are filled up with their first sentence, and halved once they do not fit the device's memory."""
+    """Batches are filled up with their first sentence, and halved when they do not fit the device's memory."""
 
     def __init__(self, session: ort.InferenceSession, device: Device, batch_tokens: int, at_a_time: int) -> None:
         super().__init__(session, at_a_time, str(device))

@@ -98,7 +98,7 @@ class Device(ABC):
         return 2.0  # a GPU moves half the bytes in fp16
 
 
-def opened(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.InferenceSession:
+def open_session(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.InferenceSession:
     """A session that does not fall back; a graph that does not load is an `InputError`."""
     options.log_severity_level = 4  # its errors are raised too; it would write them with colours of its own
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
@@ -110,7 +110,7 @@ def opened(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.Infere
     return session
 
 
-def refuse_elsewhere(session: ort.InferenceSession, graph: Path, name: str, may: frozenset[str] = frozenset()) -> None:
+def refuse_cpu_nodes(session: ort.InferenceSession, graph: Path, name: str, may: frozenset[str] = frozenset()) -> None:
     """Refuse a session on a GPU that leaves more than arithmetic with shapes to the CPU.
 
     `name` is that of its provider, for the message; `may` are further operators that may run on the CPU.

@@ -4,8 +4,8 @@ ONNX Runtime reaches them by a plugin, which chooses the GPU itself: the fastest
 GPU that has no driver, and it opens a graph in fp16 where there is no fp16. So a graph of one addition is run first.
 With ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 it also uses a Vulkan driver without a GPU; that is for tests.
 
-Fast mathematics of shaders rounds otherwise than the CPU. So the reference model runs on the CPU, and the graph on the
-device is a low-precision model, whether it computes in fp16 or in fp32.
+Shaders round otherwise than the CPU, because their mathematics is fast rather than exact. So the reference model runs
+on the CPU, and the graph on the device is a low-precision model, whether it computes in fp16 or in fp32.
 """
 
 import os
@@ -27,7 +27,7 @@ from .batches import Array, Feeds, Runner
 from .cpu import CPU
 from .exported import ON_WEBGPU, REFERENCE, ExportedModel, graph_precision
 from .gpu import Filled
-from .session import Device, opened, refuse_elsewhere
+from .session import Device, open_session, refuse_cpu_nodes
 
 _CHOOSES_FROM = (0, 5)  # the first version of the plugin that takes the number of a GPU
 # y = x + x with one number each, as ONNX; the types of x and y are at the two places of %c
@@ -86,8 +86,8 @@ class WebGpu(Device):
     def session(self, graph: Path) -> ort.InferenceSession:
         if graph_precision(graph) != REFERENCE and not self._adapter.has_fp16:
             raise InputError(f"{graph}: {self} ({self._adapter.name}) does not compute in fp16: use the graph in fp32")
-        session = opened(graph, _options(self.index))
-        refuse_elsewhere(session, graph, "WebGPU", _OF_INTEGERS)
+        session = open_session(graph, _options(self.index))
+        refuse_cpu_nodes(session, graph, "WebGPU", _OF_INTEGERS)
         return session
 
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002

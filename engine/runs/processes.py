@@ -51,26 +51,24 @@ class Processes:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
-        own = [
+        each = [
             replace(options, device=str(device), threads=count)
             for device, count in zip(self.devices, threads_each(self.devices, options.threads), strict=True)
         ]
-        orders = [pickle.dumps((stage, one)) for one in own]
+        orders = [pickle.dumps((stage, own)) for own in each]
         inbox: _Inbox = queue.SimpleQueue()
         children: list[_Child] = []
         try:
             for index, device in enumerate(self.devices):  # all are started before the first is sent anything
                 children.append(_Child.start(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
-            for child, order in zip(
-                children, orders, strict=True
-            ):  # a pipe holds less, and a stopped process reads none
+            for child, order in zip(children, orders, strict=True):  # a pipe holds less; a stopped process reads none
                 threading.Thread(target=child.write, args=("open", order), daemon=True).start()
             descriptions: dict[int, Mapping[str, Any]] = {}
             for _ in children:
                 index, message = _next_message(children, inbox)
                 (description,) = children[index].content(message)
                 say(f"{children[index].name}: {opened(description)}")
-                descriptions[index] = {**description, **worker(own[index])}
+                descriptions[index] = {**description, **worker(each[index])}
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))])
         finally:
             _stop(children)

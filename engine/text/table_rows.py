@@ -67,9 +67,9 @@ class Rows:
 
 
 def shared_values(frame: pl.DataFrame, names: Iterable[str], missing: Sequence[str]) -> dict[str, pl.Series]:
-    """Those of some columns that a frame has, whose values say what rows share.
+    """The named columns that a frame has, such that rows which belong together have equal values.
 
-    Spaces at the ends of texts do not count. Null is an empty cell, NaN, or one of the texts `missing`.
+    Texts lose the spaces at their ends. An empty cell, NaN, and each of the texts `missing` become null.
     """
     found = {name: frame[name] for name in names if name in frame.columns}
     for name, column in found.items():

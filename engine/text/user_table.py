@@ -57,7 +57,7 @@ class Table:
 
         Every row must hold a text in each of the columns `texts`. `check` says what else makes a row bad, such as a
         sentence without a mask; it gets a part's rows with all columns. Bad rows are counted with `skip_bad`. `see`
-        gets the name of the file, the other rows of each part, and the texts that stand for a missing value.
+        gets the name of the file, the good rows of each part, and the texts that stand for a missing value.
 
         Raises:
             InputError: A file cannot be read; a row is bad, without `skip_bad`; no row of a file can be used.
@@ -105,7 +105,7 @@ class Stimuli:
     skipped: int
     digests: tuple[str, ...]  # SHA-256 in hex: of a file's bytes, or of a frame's names, types and values
     stamps: tuple[tuple[int, int] | None, ...] = field(repr=False)
-    shared: tuple[str, ...] = ()  # columns whose values say what rows share: as `shared_values` gives them
+    shared: tuple[str, ...] = ()  # columns that say which rows belong together, read by `shared_values`
 
     @property
     def sizes(self) -> list[int]:
