@@ -114,11 +114,9 @@ def measure(
             notes.begin()
             decide()
             happened = notes.ended()
-            seconds = [value for kind, value in happened if kind == "batch"]
+            seconds = sum(value for kind, value in happened if kind == "batch")
             shares = {str(cores): busy(happened, cores) for cores in CORES}
-            found.append(
-                {"model": name, "part": what, "batches": len(seconds), "seconds": sum(seconds), "busy": shares}
-            )
+            found.append({"model": name, "part": what, "batches": notes.batches, "seconds": seconds, "busy": shares})
     return {"machine": describe(CPU), "parts": found}
 
 

@@ -174,10 +174,8 @@ def _no_checkpoint(folder: Path) -> str:
         return f"{folder} is a LoRA adapter of {base}, not a model: give --base {base} to merge the two"
     inside = [path.parent for up in (".", "checkpoints") for path in folder.glob(f"{up}/checkpoint-*/config.json")]
     if inside:
-        last = max(inside, key=lambda path: (len(path.name), path.name))
-        return (
-            f"{folder} is the folder of a training with {counted(len(inside), 'checkpoint')}: give one, such as {last}"
-        )
+        last, n = max(inside, key=lambda path: (len(path.name), path.name)), counted(len(inside), "checkpoint")
+        return f"{folder} is the folder of a training with {n}: give one, such as {last}"
     return f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote"
 
 
@@ -330,9 +328,8 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
         names = [path.name for path in paths_in(Path(source.location))] if source.is_local else [TOKENIZER]
-        reason = (
-            first_line(error) if any(map(_TOKENIZERS.match, names)) else "there is no file of one, as tokenizer.json"
-        )
+        is_there = any(map(_TOKENIZERS.match, names))
+        reason = first_line(error) if is_there else "there is no file of one, as tokenizer.json"
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {reason}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")

@@ -96,9 +96,7 @@ def _told_plainly(name: str) -> Iterator[None]:
         ) from error
     except OnnxExporterError as error:
         lacking = re.search(r"No ONNX function found for <OpOverload\(op='([\w.:]+)'", f"{error} {error.__cause__}")
-        what = (
-            f"it computes {lacking[1]}, for which ONNX has no operator" if lacking else "PyTorch cannot write its graph"
-        )
+        what = f"ONNX has no operator for its {lacking[1]}" if lacking else "PyTorch cannot write its graph"
         raise InputError(f"{name} cannot be exported: {what}") from error
     except UserError as error:  # an axis that has one size only, above all
         raise InputError(f"{name} cannot be exported: PyTorch can trace it for texts of one length only") from error
