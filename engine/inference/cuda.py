@@ -73,7 +73,7 @@ class Cuda(Device):
         session = open_session(graph, ort.SessionOptions(), providers=[(_PROVIDER, chosen)])
         if session.get_providers()[0] != _PROVIDER:
             raise InputError(
-                f"--device {self}: CUDA does not start here; its libraries come with `pip install negengine[cuda]`"
+                f"--device {self}: CUDA does not start here; its libraries come with `pip install 'negengine[cuda]'`"
             )
         refuse_cpu_nodes(session, graph, "CUDA")
         return session
