@@ -130,7 +130,8 @@ papers: $(READY)  ## every experiment of the four papers with MODEL, small sampl
 bench: $(READY)  ## throughput beside the baselines and the ceiling of this machine
 	$(BIN)/negengine bench $(ARGS)
 
-gpu: $(READY)  ## measure everything that needs a GPU, in 25 minutes, and write gpu.json (ARGS=--rehearse: on the CPU)
+gpu: $(READY)  ## measure this machine's GPU in 10 minutes (on CUDA 16) and write gpu.json (ARGS=--rehearse: on the CPU)
+	@$(if $(shell command -v nvidia-smi),,$(BIN)/python $(PIP) -e '.[$(RUNTIME),webgpu]')
 	$(BIN)/negengine bench gpu $(ARGS)
 
 clean:  ## remove what make has made; models/ and runs/ stay

@@ -85,9 +85,9 @@ class AtMask(System[Sentences]):
         return super().about(choice) + weights
 
     def missing(self, place: Place) -> str | None:
-        if self.arithmetic == "fp16" and place.device.kind == "cpu":
+        if self.arithmetic == "fp16" and not place.on_cuda:
             return "PyTorch in fp16 is for CUDA"
-        if self.arithmetic == "bf16" and place.device.kind == "cpu" and not has_bf16():
+        if self.arithmetic == "bf16" and not place.on_cuda and not has_bf16():
             return "this processor has no products in bf16"
         return super().missing(place)
 
@@ -156,12 +156,11 @@ class Optimum(System[Sentences]):
 
         options = ort.SessionOptions()
         options.intra_op_num_threads = place.threads
-        is_cpu = place.device.kind == "cpu"
         with quiet():
             self._model = ORTModelForMaskedLM.from_pretrained(
                 _plain_export(place),
-                provider="CPUExecutionProvider" if is_cpu else "CUDAExecutionProvider",
-                provider_options=None if is_cpu else {"device_id": place.device.index},
+                provider="CUDAExecutionProvider" if place.on_cuda else "CPUExecutionProvider",
+                provider_options={"device_id": place.device.index} if place.on_cuda else None,
                 session_options=options,
             )
         self._tokenizer = tokenizer_of(place)

@@ -32,8 +32,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from ..engine.basics.limits import cpu_threads
-from ..engine.inference.cpu import CPU
+from ..engine.inference.batches import Array
 from ..engine.inference.session import Device
+from ..engine.inference.webgpu import WebGpu
 from ..export.quiet import quiet
 
 ROUNDS, _REPEATS = 5, 4
@@ -55,9 +56,9 @@ def product_rates(
     device: Device, rows: int, hidden: int, inner: int, kind: str, threads: int | None = None, *, rounds: int = ROUNDS
 ) -> dict[str, float]:
     """Operations per second of the chain of products on a device, by the kernel that computes it."""
-    operators = {"fp32": ("MatMul", "Conv") if device == CPU else ("MatMul",), "bf16": ()}.get(kind, ("MatMul",))
-    count = threads or cpu_threads() if device == CPU else 1
-    sizes = (rows, 8 * rows)
+    operators = {"fp32": ("MatMul", "Conv") if device.uses_cores else ("MatMul",), "bf16": ()}.get(kind, ("MatMul",))
+    count = threads or cpu_threads() if device.uses_cores else 1
+    sizes = (rows, 8 * rows) if device.kind != WebGpu.kind else (rows,)
     rates = {}
     with TemporaryDirectory() as folder, ThreadPoolExecutor(count) as cores:
         for operator in operators:
@@ -66,13 +67,12 @@ def product_rates(
             def run(n: int, session: ort.InferenceSession = session) -> float:
                 values = np.random.default_rng(0).normal(size=(1, 1, n, hidden))
                 values = values.astype(np.float16 if kind == "fp16" else np.float32)
-                x = ort.OrtValue.ortvalue_from_numpy(values, device.kind, device.index)
-                repeat = partial(_repeat, session, device, x)
+                repeat = partial(_repeat, session, device, values)
                 seconds = _fastest(lambda times: list(cores.map(repeat, [times] * count)), rounds)
                 return 4.0 * n * hidden * inner * count / seconds
 
             rates[operator] = max(map(run, sizes))
-    if device == CPU and kind in _TORCH:
+    if device.uses_cores and kind in _TORCH:
         rates["PyTorch"] = max(_pytorch_rate(n, count, hidden, inner, rounds, _TORCH[kind]) for n in sizes)
     return rates
 
@@ -88,13 +88,13 @@ def _fastest(repeat: Callable[[int], object], rounds: int) -> float:
     return min(seconds) / _REPEATS
 
 
-def _repeat(session: ort.InferenceSession, device: Device, x: ort.OrtValue, times: int) -> None:
+def _repeat(session: ort.InferenceSession, device: Device, x: Array, times: int) -> None:
     binding = session.io_binding()
-    binding.bind_ortvalue_input("x", x)
+    binding.bind_cpu_input("x", x)  # it goes up here, once
     binding.bind_output("y", device.kind, device.index)
     for _ in range(times):
         session.run_with_iobinding(binding)
-    binding.synchronize_outputs()
+    binding.copy_outputs_to_cpu()  # one row: a device gives it when all is computed
 
 
 def _pytorch_rate(rows: int, count: int, hidden: int, inner: int, rounds: int, dtype: torch.dtype) -> float:
@@ -117,21 +117,24 @@ def _chain(folder: Path, hidden: int, inner: int, kind: str, operator: str = "Ma
     element = TensorProto.FLOAT16 if kind == "fp16" else TensorProto.FLOAT
     random = np.random.default_rng(1)
     weights = {"up": random.normal(size=(hidden, inner)), "down": random.normal(size=(inner, hidden)) / inner}
-    nodes = [helper.make_node("MatMul", ["x", "up"], ["wide"]), helper.make_node("MatMul", ["wide", "down"], ["y"])]
+    nodes = [helper.make_node("MatMul", ["x", "up"], ["wide"]), helper.make_node("MatMul", ["wide", "down"], ["all"])]
     if operator == "Conv":
         weights = {name: values.T[:, :, None, None] for name, values in weights.items()}
         nodes = [
             helper.make_node("Transpose", ["x"], ["channels"], perm=[0, 3, 1, 2]),
             helper.make_node("Conv", ["channels", "up"], ["wide"], kernel_shape=[1, 1]),
             helper.make_node("Conv", ["wide", "down"], ["back"], kernel_shape=[1, 1]),
-            helper.make_node("Transpose", ["back"], ["y"], perm=[0, 2, 3, 1]),
+            helper.make_node("Transpose", ["back"], ["all"], perm=[0, 2, 3, 1]),
         ]
     graph = helper.make_graph(
-        nodes,
+        [*nodes, helper.make_node("Slice", ["all", "start", "end", "axis"], ["y"])],
         "products",
         [helper.make_tensor_value_info("x", element, [1, 1, "rows", hidden])],
-        [helper.make_tensor_value_info("y", element, [1, 1, "rows", hidden])],
-        [numpy_helper.from_array(np.ascontiguousarray(v.astype(precision)), name) for name, v in weights.items()],
+        [helper.make_tensor_value_info("y", element, [1, 1, 1, hidden])],
+        [
+            *(numpy_helper.from_array(np.ascontiguousarray(v.astype(precision)), name) for name, v in weights.items()),
+            *(numpy_helper.from_array(np.array([n]), name) for name, n in (("start", 0), ("end", 1), ("axis", 2))),
+        ],
     )
     path = folder / f"{operator}.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)

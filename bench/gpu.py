@@ -1,8 +1,8 @@
-"""`make gpu`: everything that needs a CUDA device, measured in one command, as one JSON file.
+"""`make gpu`: what a GPU does, by CUDA or WebGPU, measured in one command, as one JSON file.
 
 Each step runs in a process of its own with a limit of time (`python -m negengine.bench.gpu SETTING FUNCTION RESULT`),
-so a step that fails, crashes or hangs does not stop the others. With `--rehearse` all steps run on the CPU with little
-work. `gpu_steps.py` has the steps.
+so a step that fails, crashes or hangs does not stop the others. What a device cannot show is "not here", with the
+reason. With `--rehearse` all steps run on the CPU with little work. `gpu_steps.py` has the steps.
 """
 
 import importlib
@@ -28,6 +28,7 @@ from ..engine.basics.errors import InputError, shortened
 from ..engine.inference.cpu import CPU
 from ..engine.inference.device import choose_device
 from ..engine.inference.session import Device
+from ..engine.inference.webgpu import WebGpu
 from ..engine.views import Column, Table
 from .rounds import Effort, Say
 from .shapes import cache_folder
@@ -50,14 +51,14 @@ _BASELINES = Effort(rounds=2, seconds=4, tried=4_096, fewest=2_000, most=500_000
 class Amount:
     """How much is measured."""
 
-    compared: int = 4_096  # sentences whose decisions are compared with those of the CPU
-    candidates: int = 1_000_000  # candidates of the selection
-    product_rows: int = 16_384  # of the products that the peak is measured with
+    compared: int = 2_048  # sentences whose decisions are compared with those of the CPU
+    candidates: int = 1_000_000  # candidates of the selection at most
+    seconds: float = 45.0  # that the selection of one model is to take
     baselines: Effort = _BASELINES
 
 
-REHEARSAL = Amount(32, 100, 512, Effort(rounds=1, seconds=0.1, tried=32, fewest=16))
-"""So little that all steps end in a few minutes on two cores."""
+REHEARSAL = Amount(32, 100, 1.0, Effort(rounds=1, seconds=0.1, tried=32, fewest=16))
+"""So little that all steps end in a few minutes on two cores, and parity on a software device."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,11 @@ EXPORT = "export"
 _HERE = "negengine.bench.gpu_steps"
 STEPS = (
     Step("environment", f"{_HERE}:environment", "device, driver, versions", 1, needs_models=False),
-    Step(EXPORT, f"{_HERE}:export", "the models, exported", 6, needs_models=False),
+    Step(EXPORT, f"{_HERE}:export", "the models, exported", 5, needs_models=False),
     Step("placement", f"{_HERE}:placement", "where each operator runs, and which kernel attention takes", 2),
     Step("parity", f"{_HERE}:parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3),
-    Step("selection", f"{_HERE}:selection", "a million candidates, selected", 6),
-    Step("baselines", f"{_HERE}:baselines", "PyTorch, torch.compile, Optimum", 6),
+    Step("selection", f"{_HERE}:selection", "candidates selected, beside the ceiling of the products", 4),
+    Step("baselines", f"{_HERE}:baselines", "PyTorch, torch.compile, Optimum, on CUDA", 6),
 )
 
 
@@ -98,13 +99,15 @@ def measure(
     output: Path,
     say: Say,
     *,
-    device: str = "cuda",
+    device: str = "auto",
     rehearse: bool = False,
-    minutes: float = 25.0,
+    minutes: float | None = None,
     steps: Sequence[Step] = STEPS,
     cache: Path | None = None,
 ) -> dict[str, Any]:
-    """Run all steps, for so many minutes at most, and give what the file holds.
+    """Run all steps and give what the file holds; they take 10 minutes at most, 16 where there are baselines.
+
+    Without names of models, `MODELS` are measured; on a software device the first of them.
 
     Raises:
         InputError: The device does not exist, or it is the CPU and this is not a rehearsal, or the file cannot be
@@ -112,14 +115,23 @@ def measure(
     """
     chosen = CPU if rehearse else choose_device(device)
     if chosen == CPU and not rehearse:
-        raise InputError("bench gpu: measures CUDA devices; give --rehearse to run all its steps on the CPU")
-    setting = Setting(chosen, tuple(models), cache or cache_folder(), REHEARSAL if rehearse else Amount())
+        raise InputError(
+            "bench gpu: no GPU was found; `negengine doctor` says what is missing, --rehearse runs all steps on the CPU"
+        )
+    if chosen.is_software:
+        say(f"{chosen} is software: its results are compared, and nothing is timed")
+    models = models or (MODELS[:1] if chosen.is_software else MODELS)
+    amount = REHEARSAL if rehearse or chosen.is_software else Amount()
+    setting = Setting(chosen, tuple(models), cache or cache_folder(), amount)
+    if minutes is None:
+        minutes = 10 if chosen.kind == WebGpu.kind else 16
     began = time.monotonic()
     document: dict[str, Any] = {
         "negengine gpu": 1,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["negengine", *sys.argv[1:]]),
         "device": str(setting.device),
+        "software": chosen.is_software,
         "rehearsal": rehearse,
         "models": list(models),
         "steps": {},
@@ -197,7 +209,7 @@ def table(document: Mapping[str, Any]) -> Table:
         Column("seconds", "seconds", decimals=1, wrap=False),
         Column("why", "why"),
     ]
-    what = "Rehearsal" if document["rehearsal"] else "Measurements"
+    what = "Rehearsal" if document["rehearsal"] else "Comparisons" if document["software"] else "Measurements"
     return Table(f"{what} on {document['device']}", pl.DataFrame(rows), columns)
 
 

@@ -14,27 +14,28 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-import torch
 
 from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.experiments.negation.select import Selection, Settings
 from ..engine.inference.cpu import CPU
-from ..engine.inference.cuda import cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
-from ..engine.inference.exported import REFERENCE
+from ..engine.inference.cuda import Cuda, cuda_bus_address, nvml
+from ..engine.inference.exported import graph_precision
 from ..engine.inference.machine import energy_used
 from ..engine.inference.model import Decider, Decisions, MaskedLM
 from ..engine.inference.precision import Models, open_models
 from ..engine.inference.session import Device, placed
+from ..engine.inference.webgpu import WebGpu
 from ..engine.runs.record import read_run
 from ..engine.text.token_ids import EncodedSentences
 from .baselines import AtMask, AuthorsSelection, Optimum
 from .ceiling import product_rates
-from .gpu import Found, NotHere, Setting
+from .gpu import Amount, Found, NotHere, Setting
 from .machine import describe
 from .main_job import calibrated, candidates, main_job
 from .parts import run_selection
@@ -49,33 +50,9 @@ def environment(setting: Setting) -> Found:
     return {
         **describe(setting.device),
         "onnxruntime providers": ort.get_available_providers(),
-        "torch": {
-            "cuda": torch.version.cuda,
-            "cudnn": torch.backends.cudnn.version(),
-            "sees": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
-        },
-        "cuda devices": cuda_devices(),
-        "cuda": None if setting.device == CPU else _cuda(setting.device),
+        "software": setting.device.is_software,
+        **setting.device.hardware(),
     }
-
-
-def _cuda(device: Device) -> Found:
-    found: Found = {
-        "name": cuda_name(device.index),
-        "GiB": None if (memory := cuda_memory(device.index)) is None else memory / 2**30,
-        "newest CUDA of the driver": cuda_version(),
-    }
-    import pynvml  # noqa: PLC0415 - takes long to import
-
-    try:
-        pynvml.nvmlInit()
-        found["driver"] = pynvml.nvmlSystemGetDriverVersion()
-        handle = pynvml.nvmlDeviceGetHandleByPciBusId(cuda_bus_address(device.index))
-        found["watts at most"] = pynvml.nvmlDeviceGetPowerManagementLimit(handle) / 1e3
-        found["MHz at most"] = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)
-    except pynvml.NVMLError as error:  # in a container, some of it may be hidden
-        found["hidden"] = str(error)
-    return found
 
 
 def export(setting: Setting) -> Found:
@@ -87,8 +64,7 @@ def export(setting: Setting) -> Found:
         except InputError as error:
             failed[name] = str(error)
             continue
-        known = {"checkpoint": made.checkpoint, "folder": str(made.exported.folder), "is_random": made.is_random}
-        models.append({"name": name, **known})
+        models.append({"name": name, "is_random": made.is_random})
     if not models:
         raise InputError("; ".join(failed.values()))
     return {"models": models, "failed": failed}
@@ -99,14 +75,10 @@ def _by_name(setting: Setting, measure: Callable[[Measured, Setting], Found]) ->
     return {name: measure(prepare(name, setting.cache), setting) for name in setting.models}
 
 
-def _low_kind(setting: Setting) -> str:
-    return "int8" if setting.device == CPU else "fp16"
-
-
 def _graphs(model: Measured, setting: Setting) -> dict[str, Path]:
-    """Precision → graph, of those that the device takes: the reference, and the low-precision graph if there is one."""
-    low = setting.device.low_precision(model.exported)
-    return {REFERENCE: model.exported.graph} | ({} if low is None else {_low_kind(setting): low})
+    """What the device computes, by its name in the column `precision`: the fp32 graph, and the low-precision one."""
+    graphs = (model.exported.graph, setting.device.low_precision(model.exported))
+    return {setting.device.precision(graph): graph for graph in graphs if graph is not None}
 
 
 def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
@@ -122,7 +94,7 @@ _KERNEL = re.compile(rb"Operator=\w+.*SdpaKernel=\w+.*")
 
 
 def placement(setting: Setting) -> Found:
-    """Model → graph → operators by provider, and what ONNX Runtime says of its kernels for attention."""
+    """Model → graph → operators by provider, and what ONNX Runtime says of its kernels for attention on CUDA."""
     return _by_name(setting, _placed)
 
 
@@ -132,7 +104,8 @@ def _placed(model: Measured, setting: Setting) -> Found:
     for graph in _graphs(model, setting).values():
         session = setting.device.session(graph)
         with _kernels() as kernels:
-            decide_all(MaskedLM(model.exported, setting.device, graph=graph, batch_tokens=512), few)
+            if setting.device.kind == Cuda.kind:  # others say nothing
+                decide_all(MaskedLM(model.exported, setting.device, graph=graph, batch_tokens=512), few)
         by_provider = {provider: dict(sorted(own.items())) for provider, own in placed(session).items()}
         found[graph.name] = {"operators": by_provider, "attention": dict(kernels)}
     return found
@@ -171,11 +144,13 @@ def _parity(model: Measured, setting: Setting) -> Found:
     sentences = candidates(main_job(model.exported), setting.amount.compared)
     encoded = sentences.encoded
     reference = decide_all(MaskedLM(model.exported, CPU), encoded)
-    models = open_models(model.exported, setting.device, Precision.AUTO)
-    opened = zip(_graphs(model, setting), (models.reference, models.low_precision), strict=False)
-    found = {name: _compared(decide_all(one, encoded), reference, encoded) for name, one in opened if one is not None}
+    found = {}
+    for name, graph in _graphs(model, setting).items():
+        own = decide_all(MaskedLM(model.exported, setting.device, graph=graph), encoded)
+        found[name] = _compared(own, reference, encoded)
     # Of random weights, almost all calls are close.
-    if not model.is_random and (mixed := calibrated(models, sentences)) is not None:
+    models = None if model.is_random else open_models(model.exported, setting.device, Precision.AUTO)
+    if models is not None and (mixed := calibrated(models, sentences)) is not None:
         known = {"close calls": mixed.calibration.close, "bound, logits": mixed.calibration.bound}
         found["mixed"] = _compared(decide_all(mixed, encoded), reference, encoded) | known
     return found
@@ -201,16 +176,20 @@ _GOAL = 60.0  # seconds for all candidates of bert-base, on one H200
 
 def selection(setting: Setting) -> Found:
     """Model → rate of a selection from its start to its results, and the shares of device and host."""
+    if setting.device.is_software:
+        raise NotHere(f"{setting.device} is software: its speed says nothing")
     return {"goal, seconds for 10.9 M of bert-base": _GOAL, **_by_name(setting, _selected)}
 
 
 def _selected(model: Measured, setting: Setting) -> Found:
     job = main_job(model.exported)
-    pairs = math.ceil(setting.amount.candidates / job.verbs[0].grid.verbs)
+    if (graph := setting.device.low_precision(model.exported)) is None:
+        raise NotHere(f"{model.name} has no low-precision graph for {setting.device.kind}")
+    pairs = _pairs(job, MaskedLM(model.exported, setting.device, graph=graph), setting.amount)
     # Of random weights almost every decision would be a close call, so the low-precision graph decides alone.
     found, sentences = (_alone if model.is_random else _command)(model, setting, pairs)
     sizes = model.exported.info["hidden_size"], model.exported.info["intermediate_size"]
-    rates = product_rates(setting.device, setting.amount.product_rows, *sizes, _low_kind(setting))
+    rates = product_rates(setting.device, setting.device.batch_tokens, *sizes, graph_precision(graph))
     peak = max(rates.values())
     flops = least(model.exported, candidates(job, 1_000).length)
     rate = sentences / found["seconds"]
@@ -225,11 +204,19 @@ def _selected(model: Measured, setting: Setting) -> Found:
     }
 
 
+def _pairs(job: Selection, low: MaskedLM, amount: Amount) -> int:
+    """As many pairs as the low-precision model decides in the time that the selection is to take."""
+    encoded = candidates(job, amount.compared).encoded
+    decide_all(low, encoded)  # a session's first batches take longer
+    began = time.perf_counter()
+    decide_all(low, encoded)
+    wanted = min(amount.candidates, amount.compared * amount.seconds / (time.perf_counter() - began))
+    return math.ceil(wanted / job.verbs[0].grid.verbs)
+
+
 def _alone(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]:
     exported = model.exported
     graph = setting.device.low_precision(exported)
-    if graph is None:
-        raise NotHere(f"{model.name} has no low-precision graph for {setting.device.kind}")
     job = main_job(exported)
     plans = [Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=number)) for number in (1, pairs)]
     low = MaskedLM(exported, setting.device, graph=graph)
@@ -258,8 +245,9 @@ def _command(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]
         record = read_run(folder).stages["select"]
         counts, session = record.counts, record.sessions[-1]
         own = {key: getattr(session, key) for key in ("sentences", "tokens", "precision", "joules", "workers")}
-        found = {"command": f"negengine {' '.join(command)}", **seen, "session": own, "counts": counts,
-                 "files": record.files, "calibration": record.calibration}  # fmt: skip
+        said = " ".join(["negengine select", model.name, *options])  # names no folder of the user
+        found = {"command": said, **seen, "session": own, "counts": counts, "files": record.files,
+                 "calibration": record.calibration}  # fmt: skip
         return found, int(counts["tested"])
 
 
@@ -274,11 +262,12 @@ def watched(device: Device) -> Iterator[Found]:
     It is in the dictionary at the end of the block. What the machine does not tell is None.
     """
     seen: Found = {}
-    samples, ended, read = [], threading.Event(), _reader(device)
+    samples: list[Sample] = []
+    ended, read = threading.Event(), _reader(device)
 
     def sample() -> None:
         while read is not None and not ended.wait(_EVERY):
-            samples.append(read())
+            samples.extend(filter(None, [read()]))
 
     sampler, before, began = threading.Thread(target=sample, daemon=True), sum(os.times()[:4]), time.perf_counter()
     with energy_used([device]) as joules:
@@ -300,29 +289,23 @@ def watched(device: Device) -> Iterator[Found]:
         seen[name] = take(values) if values else None
 
 
-def _reader(device: Device) -> Callable[[], Sample] | None:
-    """Reads the state of a CUDA device; None for the CPU, and where the driver hides it."""
-    if device == CPU:
+def _reader(device: Device) -> Callable[[], Sample | None] | None:
+    """Reads the state of a CUDA device; None for others, and where the driver hides it."""
+    if device.kind != Cuda.kind or (address := cuda_bus_address(device.index)) is None:
         return None
-    import pynvml  # noqa: PLC0415 - takes long to import
 
-    try:
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByPciBusId(cuda_bus_address(device.index))
+    def asked(library: Any) -> Sample:
+        handle = library.nvmlDeviceGetHandleByPciBusId(address)
+        used, watts = library.nvmlDeviceGetMemoryInfo(handle).used / 1e9, library.nvmlDeviceGetPowerUsage(handle) / 1e3
+        return float(library.nvmlDeviceGetUtilizationRates(handle).gpu), used, watts
 
-        def read() -> Sample:
-            used = pynvml.nvmlDeviceGetMemoryInfo(handle).used / 1e9
-            watts = pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3
-            return float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu), used, watts
-
-        read()
-    except pynvml.NVMLError:
-        return None
-    return read
+    return partial(nvml, asked) if nvml(asked) else None
 
 
 def baselines(setting: Setting, *, start: Start | None = None) -> Found:
     """Model → a row for each system, each in a process of its own, in alternation; and why others did not run."""
+    if setting.device.kind == WebGpu.kind:
+        raise NotHere("the baselines need CUDA")
     return _by_name(setting, partial(_beside, start=start))
 
 

@@ -13,7 +13,7 @@ from ..engine.inference.machine import cpu_information, instruction_sets, memory
 from ..engine.inference.session import Device
 
 _PACKAGES = (
-    *("negengine", "onnxruntime-gpu", "onnxruntime", "torch", "transformers"),
+    *("negengine", "onnxruntime-gpu", "onnxruntime", "onnxruntime-ep-webgpu", "torch", "transformers"),
     *("optimum-onnx", "openvino", "nncf", "numpy", "polars"),
 )
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "asimddp", "i8mm", "sve")

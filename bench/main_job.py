@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from ..engine.basics.choices import Precision
 from ..engine.experiments.negation.select import Selection, Settings
 from ..engine.inference.causal import open_language_model
-from ..engine.inference.exported import ExportedModel, load_exported
+from ..engine.inference.exported import ExportedModel, graph_precision, load_exported
 from ..engine.inference.mixed import SENTENCES, Mixed, calibrate
 from ..engine.inference.model import Decider
 from ..engine.inference.precision import Models, open_models
@@ -103,17 +104,18 @@ class Reference(_Own):
     said = "our engine, the reference"
 
     def open(self, place: Place) -> None:
-        self._decider = open_language_model(load_exported(place.exported), place.device, threads=place.threads)
+        exported = load_exported(place.exported)
+        self._decider = open_language_model(exported, place.device.reference, threads=place.threads)
 
 
 class LowPrecision(_Own):
     """The low-precision model alone; the export has one for the device."""
 
     name = LOW_PRECISION
-    said = "our int8 or fp16 graph, decisions unchecked"
+    said = "our low-precision graph, decisions unchecked"
 
-    def __init__(self, device_kind: str) -> None:
-        self.arithmetic = "int8" if device_kind == "cpu" else "fp16"
+    def __init__(self, graph: Path) -> None:
+        self.arithmetic = graph_precision(graph)
 
     def open(self, place: Place) -> None:
         exported = load_exported(place.exported)

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.inference.cpu import CPU
 from ..engine.inference.exported import load_exported
 from ..export.quiet import quiet
 from .main_job import Ids, Sentences, candidates, main_job
@@ -49,7 +48,7 @@ class OpenVino(System[Sentences]):
         return self.said.format(**choice, s="s" if choice["streams"] > 1 else "", groups=groups)
 
     def missing(self, place: Place) -> str | None:
-        return "OpenVINO is measured on the CPU" if place.device != CPU else super().missing(place)
+        return "OpenVINO is measured on the CPU" if place.on_cuda else super().missing(place)
 
     def choices(self, place: Place) -> Sequence[Choice]:
         groups: tuple[dict[str, int], ...] = ({},)

@@ -14,9 +14,10 @@ from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.inference.cpu import CPU
+from ..engine.inference.cuda import Cuda
 from ..engine.inference.device import choose_device
-from ..engine.inference.exported import ExportedModel
-from ..engine.inference.precision import Models, open_models
+from ..engine.inference.exported import ExportedModel, graph_precision
+from ..engine.inference.precision import open_models
 from ..engine.inference.session import Device
 from ..export.checkpoint import locate
 from .baselines import AuthorsScoring, AuthorsSelection, baselines
@@ -83,7 +84,7 @@ def bench(
         effort or OfMainJob(),
         _others(only),
     )
-    if chosen != CPU:
+    if chosen.kind == Cuda.kind:
         effort = replace(effort, tried=_TRIED_ON_CUDA)
     for name in names:
         if name not in shapes:
@@ -164,7 +165,7 @@ def _measure(
     try:
         models = open_models(exported, device, Precision.AUTO)
         say("the ceiling")
-        products = _products(exported, device, models, effort.ceiling_rounds)
+        products = _products(exported, device, effort.ceiling_rounds)
         ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
         more["product GFLOP/s by kernel"] = {
             kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
@@ -186,10 +187,10 @@ def _measure(
 
 def own_systems(measured: Measured, device: Device) -> list[System[Sentences]]:
     """Our systems of the main job; the close calls of random weights say nothing of mixed precision."""
-    if device.low_precision(measured.exported) is None:
+    if (graph := device.low_precision(measured.exported)) is None:
         return [Reference()]
     mixed = [] if measured.is_random else [MixedPrecision()]
-    return [Reference(), LowPrecision(device.kind), *mixed]
+    return [Reference(), LowPrecision(graph), *mixed]
 
 
 def _rows(
@@ -253,8 +254,10 @@ def least(exported: ExportedModel, length: float) -> float:
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))
 
 
-def _products(exported: ExportedModel, device: Device, models: Models, rounds: int) -> dict[str, dict[str, float]]:
-    on_cpu = ["fp32", "int8", "bf16"] if has_bf16() else ["fp32", "int8"]  # bf16 in software takes a quarter of an hour
-    kinds = on_cpu if device == CPU else ["fp32", "fp16"]
+def _products(exported: ExportedModel, device: Device, rounds: int) -> dict[str, dict[str, float]]:
+    low = device.low_precision(exported)
+    kinds = dict.fromkeys(["fp32", *([] if low is None else [graph_precision(low)])])
+    if device == CPU and has_bf16():  # in software it would take a quarter of an hour
+        kinds["bf16"] = None
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
-    return {kind: product_rates(device, models.reference.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
+    return {kind: product_rates(device, device.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}

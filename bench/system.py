@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
-from ..engine.inference.cpu import CPU
+from ..engine.inference.cuda import Cuda
 from ..engine.inference.exported import load_exported
 from ..engine.inference.session import Device
 
@@ -31,7 +31,7 @@ Answers = NDArray[Any]  # one row for each item, in the order of the work
 Choice = Mapping[str, int]
 """Settings that a benchmark tries and of which it takes the fastest, such as the size of a batch."""
 
-_BATCHES = {"cpu": (8, 32, 128), "cuda": (32, 128, 512)}
+_BATCHES, _BATCHES_ON_CUDA = (8, 32, 128), (32, 128, 512)
 
 
 class Work(Protocol):
@@ -70,13 +70,17 @@ class Place:
 
     checkpoint: str  # the folder or hub id that transformers loads
     exported: Path  # the folder of the same model, exported
-    device: Device  # where systems run; those that cannot are missing
+    device: Device  # where systems run; those that do not know WebGPU run on the CPU beside it
     threads: int  # threads of each system; no system may use more cores
     cache: Path  # a folder for files that systems make once, such as other exports of the checkpoint
 
     @property
+    def on_cuda(self) -> bool:
+        return self.device.kind == Cuda.kind
+
+    @property
     def torch_device(self) -> str:
-        return "cpu" if self.device == CPU else f"cuda:{self.device.index}"
+        return f"cuda:{self.device.index}" if self.on_cuda else "cpu"
 
     def once(self, name: str, make: Callable[[Path], None]) -> Path:
         """A folder of the cache that belongs to the exported model's bytes; it is made where it is not complete."""
@@ -115,7 +119,8 @@ class System(ABC, Generic[W]):
 
     def choices(self, place: Place) -> Sequence[Choice]:
         """The settings to try; the fastest on a few items is taken."""
-        return tuple({"batch": size} for size in _BATCHES[place.device.kind]) if self.batched else ({},)
+        sizes = _BATCHES_ON_CUDA if place.on_cuda else _BATCHES
+        return tuple({"batch": size} for size in sizes) if self.batched else ({},)
 
     def make(self, place: Place) -> None:
         """Make what it needs in `place.cache`, unless it is there. This runs in a process that ends afterwards."""

@@ -125,7 +125,7 @@ def autocast(place: Place, arithmetic: str, on: bool) -> AbstractContextManager[
     """Products in bf16 or fp16, everything else in fp32; nothing at all if it is not on."""
     if not on:
         return nullcontext()
-    return torch.autocast(place.device.kind, dtype=DTYPES[arithmetic])  # type: ignore[no-any-return]
+    return torch.autocast(torch.device(place.torch_device).type, dtype=DTYPES[arithmetic])  # type: ignore[no-any-return]
 
 
 def compiled(model: Any) -> Callable[..., Any]:

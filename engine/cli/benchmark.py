@@ -172,13 +172,12 @@ def _cores(wanted: Wanted) -> Result:
 
 
 def _gpu(wanted: Wanted) -> Result:
-    from ...bench.gpu import MODELS, measure, table
+    from ...bench.gpu import measure, table
 
     if wanted.quick or wanted.rounds is not None:
         raise InputError("bench gpu: --quick and --rounds are for `bench` without `gpu`")
-    device = "cuda" if wanted.device == "auto" else wanted.device
     output = wanted.output or Path("gpu.json")
-    found = measure(wanted.models or MODELS, output, say, device=device, rehearse=wanted.rehearse)
+    found = measure(wanted.models, output, say, device=wanted.device, rehearse=wanted.rehearse)
     say(f"{output} is written; please send it to the authors of negengine")
     return [table(found)], found
 

@@ -1,7 +1,5 @@
 """The least work is that of the exported graph, and the products that are timed are the right ones."""
 
-from unittest.mock import Mock
-
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -40,8 +38,8 @@ def test_the_chain_multiplies_twice(kind, operator, tmp_path):
     assert any("Integer" in name for name in kinds) == (kind == "int8")
     x = np.random.default_rng(0).normal(size=(1, 1, 3, 16)).astype(np.float32)
     (y,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    up, down = (numpy_helper.to_array(t) for t in onnx.load(_chain(tmp_path, 16, 64, "fp32")).graph.initializer)
-    np.testing.assert_allclose(y, x @ up @ down, atol=0.2 if kind == "int8" else 1e-5)
+    up, down = map(numpy_helper.to_array, onnx.load(_chain(tmp_path, 16, 64, "fp32")).graph.initializer[:2])
+    np.testing.assert_allclose(y, (x @ up @ down)[:, :, :1], atol=0.2 if kind == "int8" else 1e-5)
 
 
 def test_every_kernel_at_hand_is_timed():
@@ -57,7 +55,6 @@ def test_every_kernel_at_hand_is_timed():
 def test_what_the_processor_lacks_is_not_measured(flags, kinds, mini, monkeypatch):
     monkeypatch.setattr(machine, "instruction_sets", lambda: frozenset(flags))
     monkeypatch.setattr(run, "product_rates", lambda *_, **__: {})
-    models = Mock(reference=Mock(batch_tokens=512))
-    assert set(run._products(mini, CPU, models, 1)) == kinds
+    assert set(run._products(mini, CPU, 1)) == kinds
     missing = AtMask("bf16").missing(Place("", mini.folder, CPU, 1, mini.folder))
     assert missing == (None if "bf16" in kinds else "this processor has no products in bf16")

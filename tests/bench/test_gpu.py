@@ -57,7 +57,7 @@ def test_a_step_without_models_or_time_does_not_begin(run):
 
 
 def test_a_cpu_is_refused_unless_it_is_a_rehearsal(tmp_path):
-    with pytest.raises(InputError, match=r"measures CUDA devices; give --rehearse"):
+    with pytest.raises(InputError, match=r"no GPU was found; `negengine doctor` says .* --rehearse"):
         measure((MINI,), tmp_path / "gpu.json", [].append, device="cpu")
     assert not list(tmp_path.iterdir())
 

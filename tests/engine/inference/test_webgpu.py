@@ -120,6 +120,37 @@ def tables(folder, device):
     return {path.relative_to(folder / device): path for path in found if "parts" not in path.parts}
 
 
+BENCH = """
+from pathlib import Path
+from negengine.bench.ceiling import product_rates
+from negengine.bench.gpu import measure
+from negengine.engine.inference.webgpu import WebGpu
+measure((), Path("gpu.json"), print, device="webgpu", cache=Path())
+print("peak", *product_rates(WebGpu(), 64, 16, 32, "fp32", rounds=1).values())
+"""
+
+
+@pytest.mark.everything
+def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, mini, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("exported").mkdir()
+    Path("exported", "mini").symlink_to(mini.folder)
+    done = start("-c", BENCH)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "webgpu:0 is software: its results are compared, and nothing is timed" in done.stdout
+    assert float(done.stdout.split("peak ")[1]) > 0
+    found = json.loads(Path("gpu.json").read_bytes())
+    steps, why = found["steps"], {"selection": "webgpu:0 is software: its speed says nothing"}
+    why["baselines"] = "the baselines need CUDA"
+    assert {name: step["why"] for name, step in steps.items() if step["status"] != "done"} == why
+    assert {step["status"] for step in steps.values()} == {"done", "not here"}
+    assert found["software"]
+    assert {*steps["placement"]["found"]["mini"]["model.onnx"]["operators"]["WebGpuExecutionProvider"]} >= {"MatMul"}
+    parity = steps["parity"]["found"]["mini"]
+    assert list(parity) == ["webgpu", "mixed"]
+    assert max(own["wrong decisions"] for own in parity.values()) == 0
+
+
 @pytest.mark.everything
 def test_every_floating_point_node_runs_on_the_device(seen):
     assert {*seen["placed"]["WebGpuExecutionProvider"]} >= FLOATING
