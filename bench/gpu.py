@@ -57,7 +57,7 @@ class Amount:
     baselines: Effort = _BASELINES
 
 
-REHEARSAL = Amount(32, 100, 1.0, Effort(rounds=1, seconds=0.1, tried=32, fewest=16))
+REHEARSAL = Amount(8, 100, 1.0, Effort(rounds=1, seconds=0.1, tried=32, fewest=16))
 """So little that all steps end in a few minutes on two cores, and parity on a software device."""
 
 

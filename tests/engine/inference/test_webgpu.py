@@ -124,17 +124,20 @@ BENCH = """
 from pathlib import Path
 from negengine.bench.ceiling import product_rates
 from negengine.bench.gpu import measure
+from negengine.bench.shapes import prepare
 from negengine.engine.inference.webgpu import WebGpu
-measure((), Path("gpu.json"), print, device="webgpu", cache=Path())
+from transformers import BertConfig
+sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+name = "bert-base-shape"
+prepare(name, Path(), {name: (BertConfig, sizes | {"vocab_size": 13_000})})
+measure([name], Path("gpu.json"), print, device="webgpu", cache=Path())
 print("peak", *product_rates(WebGpu(), 64, 16, 32, "fp32", rounds=1).values())
 """
 
 
 @pytest.mark.everything
-def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, mini, tmp_path, monkeypatch):
+def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("exported").mkdir()
-    Path("exported", "mini").symlink_to(mini.folder)
     done = start("-c", BENCH)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "webgpu:0 is software: its results are compared, and nothing is timed" in done.stdout
@@ -145,10 +148,10 @@ def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, min
     assert {name: step["why"] for name, step in steps.items() if step["status"] != "done"} == why
     assert {step["status"] for step in steps.values()} == {"done", "not here"}
     assert found["software"]
-    assert {*steps["placement"]["found"]["mini"]["model.onnx"]["operators"]["WebGpuExecutionProvider"]} >= {"MatMul"}
-    parity = steps["parity"]["found"]["mini"]
-    assert list(parity) == ["webgpu", "mixed"]
-    assert max(own["wrong decisions"] for own in parity.values()) == 0
+    (placed,), (parity,) = (steps[name]["found"].values() for name in ("placement", "parity"))
+    assert "MatMul" in placed["model.onnx"]["operators"]["WebGpuExecutionProvider"]
+    assert parity["webgpu"]["wrong decisions"] == parity["webgpu"]["of them near-ties"]
+    assert parity["webgpu"]["largest difference of a log-probability"] < 1e-3
 
 
 @pytest.mark.everything
