@@ -138,8 +138,9 @@ def load(
     """
     own = opening_of(opening)
     if not isinstance(reference, Model) and not is_exported(reference):
-        from_hub: Any = {"revision": revision, "allow_pickle": allow_pickle}
-        reference = export(str(reference), task=task, base=base, progress=progress, **from_hub)
+        reference = export(
+            str(reference), task=task, base=base, revision=revision, allow_pickle=allow_pickle, progress=progress
+        )
     return find_model(reference, own, task=task)
 
 

@@ -208,7 +208,8 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
     """On how many items two models have the same outcome."""
     shown = frame.drop_nulls("both")
     varying = [key for key in GROUP if shown[key].n_unique() > 1] or [GROUP[-1]]
-    headings = {"both": "both", "only_first": f"only {names[0]}", "only_second": f"only {names[1]}"}
+    only = {"only_first": f"only {names[0]}", "only_second": f"only {names[1]}"}
+    headings = {"both": "both", **only, "neither": "neither"}
     return Table(
         "On how many items the outcome is true",
         shown,
@@ -216,7 +217,6 @@ def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
             *(Column(key, key) for key in varying),
             Column("n", "n", wrap=False),
             *(Column(heading, name) for name, heading in headings.items()),
-            Column("neither", "neither"),
         ],
         notes=["--sentences lists them with both answers: both, first, second or neither"],
     )
