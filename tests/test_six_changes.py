@@ -179,8 +179,8 @@ def test_a_graph_pass_is_one_file_and_its_place_in_a_list(sources, tmp_path):
     )
     sources.replace(
         "export/passes/__init__.py",
-        "COMMON: tuple[Pass, ...] = (\n",
-        "COMMON: tuple[Pass, ...] = (\n    count_nodes,\n",
+        "_FUSED: tuple[Pass, ...] = (\n",
+        "_FUSED: tuple[Pass, ...] = (\n    count_nodes,\n",
     )
     assert sources.touched == {"export/passes/count_nodes.py", "export/passes/__init__.py"}
     sources.run("export", "mini", "-o", tmp_path / "mini")

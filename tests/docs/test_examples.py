@@ -79,8 +79,8 @@ def place(tmp_path, monkeypatch, mini, scored_run):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             if name == "models/mini":
                 (tmp_path / name).symlink_to(mini.folder)
-            elif name.endswith(".csv"):  # the table that the page shows
-                (table,) = re.findall(r"^```csv\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+            elif name.endswith(".csv"):  # the first table that the page shows
+                table, *_ = re.findall(r"^```csv\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
                 (tmp_path / name).write_text(table, "utf-8")
             else:
                 assert name == "runs/mini"
