@@ -69,6 +69,7 @@ def test_the_whole_test_in_shards_on_slurm_gives_the_bytes_of_a_plain_run(cluste
     same_bytes(tmp_path / "runs/mini", scored_run, [*FILES, "scores.parquet", "rates.parquet"])
 
 
+@pytest.mark.everything
 def test_a_shard_that_is_missing_is_told_and_submitted_again(cluster, tmp_path, selected_run):
     array = f'"$EXAMPLES/slurm/shards.sh" select mini {OPTIONS}'
     cluster(f"sbatch --array=0 {array}", INDICES="0-1")

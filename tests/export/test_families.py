@@ -203,6 +203,7 @@ def test_any_row_of_a_causal_model_and_all_its_tokens_equal_pytorch(family, caus
         np.testing.assert_allclose(own, wanted, atol=2e-5 * float(wanted.abs().max()))
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "opt", "llama"])
 def test_pytorchs_exporter_leads_to_no_more_operators_than_optimum(
     family, checkpoint, exported, causal, causal_checkpoint, tmp_path, monkeypatch

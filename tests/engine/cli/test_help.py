@@ -3,6 +3,7 @@
 import os
 from importlib.metadata import version
 
+import pytest
 import typer.main
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
@@ -70,6 +71,7 @@ def test_choices_the_list_of_commands_and_the_version_are_shown(command):
     assert command("--version").out == f"negengine {version('negengine')}\n"
 
 
+@pytest.mark.everything
 def test_a_shell_completes_commands_options_and_models(program, mini, tmp_path):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "small").symlink_to(mini.folder)

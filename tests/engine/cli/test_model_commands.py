@@ -98,6 +98,7 @@ def model(tmp_path_factory, small_tokenizers):
     return write_fake_export(tmp_path_factory.mktemp("models") / "model", tokenizer)
 
 
+@pytest.mark.everything
 def test_bundled_pattern_sets_pass_and_ten_sentences_are_shown(command):
     for name in PATTERNS:
         done = command("patterns", "check", name)

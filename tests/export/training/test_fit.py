@@ -57,6 +57,7 @@ def interrupted(encoder, folder, **options):
         trainings.run(encoder(), folder, **options)
 
 
+@pytest.mark.everything
 def test_a_killed_training_ends_with_the_same_weights(encoder, undisturbed, tmp_path):
     """Killed in the second epoch, two steps after a checkpoint, in a process of its own."""
     folder = tmp_path / "out"

@@ -171,6 +171,7 @@ except ng.InputError as error: print(error)
 """
 
 
+@pytest.mark.everything
 def test_a_missing_library_is_one_line_and_another_process_writes_the_same_bytes(scores, page, tmp_path):
     path = tmp_path / "report.html"
     for name in ("altair", "vl_convert", "jinja2", ""):

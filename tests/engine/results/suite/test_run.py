@@ -126,6 +126,7 @@ ng.suite("suite.toml", progress=False)
 """
 
 
+@pytest.mark.everything
 def test_a_killed_suite_goes_on_and_other_settings_fail_in_one_line(place, no_report):
     done = subprocess.run([sys.executable, "-c", KILLED], env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, check=False)
     assert done.returncode == -signal.SIGKILL
