@@ -37,9 +37,10 @@ class Adapter(msgspec.Struct):
 
 def read_adapter(folder: Path) -> Adapter | None:
     """What a folder says of its adapter; None if it holds none."""
-    path = folder / CONFIG
-    if not is_file(path):
-        return None
+    return _read(folder / CONFIG) if is_file(folder / CONFIG) else None
+
+
+def _read(path: Path) -> Adapter:
     try:
         return msgspec.convert(parse_json(read_regular(path, _MOST_CONFIG).decode(), str(path)), Adapter)
     except (UnicodeDecodeError, msgspec.ValidationError) as error:
@@ -51,7 +52,7 @@ def merge(model: PreTrainedModel, folder: Path) -> set[str]:
 
     Raises InputError if a tensor has no place in the base, or one that two layers share.
     """
-    adapter, weights = read_adapter(folder) or Adapter(""), dict(model.named_parameters(remove_duplicate=False))
+    adapter, weights = _read(folder / CONFIG), dict(model.named_parameters(remove_duplicate=False))
     loaded = load_file(folder / WEIGHTS).items()
     tensors = {key.removeprefix(PREFIX).replace(".base_layer.", "."): own for key, own in loaded}
     whole = {name for name in tensors if not name.endswith((_A, _B))}

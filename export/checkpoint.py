@@ -329,7 +329,7 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
         _refuse_own_code(f"{source.name}: its tokenizer", error)
         names = [path.name for path in paths_in(Path(source.location))] if source.is_local else [TOKENIZER]
         is_there = any(map(_TOKENIZERS.match, names))
-        reason = first_line(error) if is_there else "there is no file of one, as tokenizer.json"
+        reason = first_line(error) if is_there else "there is no tokenizer file, such as tokenizer.json"
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {reason}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")

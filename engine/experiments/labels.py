@@ -1,8 +1,8 @@
 """What rows of a user's table share: groups, items, clusters; and what in them looks like a slip of the keyboard.
 
-Spaces at the ends of a value do not count, and an empty cell is no value; so are NA and NaN of R and pandas in text
-files. Groups whose names differ in upper and lower case alone are refused. Everything else that a person may not have
-meant is told with its rows before a run begins.
+Spaces at the ends of a value do not count, and an empty cell is not a value. In text files, NA and NaN, as R and
+pandas write them, are empty cells. Groups whose names differ in upper and lower case alone are refused. Everything else
+that a person may not have meant is told with its rows before a run begins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _MOST_VALUES = 1_000
 _LISTED = 5  # rows or items in a message
 _EMPTY = {
     GROUP: "these rows are in no group",
-    ITEM: "these rows are no part of a minimal pair",
+    ITEM: "these rows are not part of a minimal pair",
     CLUSTER: "each of these rows is a cluster of its own",
     WANTED: "these rows are not called right or wrong",
 }
@@ -116,7 +116,7 @@ class Labels:
         if not 1 < len(names) <= MOST_GROUPS or short.is_empty():
             return
         if (own[group].list.len() < 2).all():
-            yield f"no {item} has rows in two groups of {group}, so these groups are no minimal pairs"
+            yield f"no {item} has rows in two groups of {group}, so these groups are not minimal pairs"
             return
         told = [
             f"{name!r} ({self._where(rows.filter(pl.col(item) == name))}) lacks "

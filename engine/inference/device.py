@@ -22,7 +22,7 @@ _MOST_DEVICES = 64  # one process for each
 def choose_device(wanted: str) -> Device:
     """Turn `auto`, `cpu`, `cuda`, `webgpu` or `cuda:1` into a device that exists.
 
-    `auto` is the first CUDA device, else the first WebGPU device that is no software, else the CPU.
+    `auto` is the first CUDA device, else the first WebGPU device that is not software, else the CPU.
 
     Raises:
         InputError: Another word, or a device that does not exist.

@@ -116,7 +116,11 @@ WRONG = {  # what is wrong → what is done to the checkpoint, what an export sa
     "a file of weights that is missing": (with_an_index, r"model-2\.safetensors is missing, which .* names", "weights"),
     "an index that is cut off": (holding(f"{WEIGHTS}.index.json", b"{"), r"index\.json: not JSON", "weights"),
     "an index of nothing": (holding(f"{WEIGHTS}.index.json", b"{}"), r"index\.json has no weight_map", "weights"),
-    "no tokenizer": (without("*token*"), "no fast tokenizer could be loaded: there is no file of one", "tokenizer"),
+    "no tokenizer": (
+        without("*token*"),
+        "no fast tokenizer could be loaded: there is no tokenizer file",
+        "tokenizer",
+    ),
     "a family without masked models": (changed(CONFIG, model_type="ctrl"), "ctrl"),
     **{f"{name} is a pipe": (a_pipe(name), NO_FILE) for name in (CONFIG, TOKENIZER, WEIGHTS)},
     "empty configuration": (holding(CONFIG, b""), r"config\.json"),

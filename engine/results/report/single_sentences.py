@@ -110,7 +110,7 @@ def asked(run: Run) -> list[Section]:
 
 
 def codes(run: Run) -> dict[str, str]:
-    """Short names with what they stand for: terms, and conditions that are no words, such as CpTn."""
+    """Short names with what they stand for: terms, and conditions that are not words, such as CpTn."""
     found = dict(_TERMS)
     for row in minimal_pairs(run).iter_rows(named=True):
         text = " ".join(str(row[name]) for name in TEXTS if name in row)

@@ -298,7 +298,7 @@ SLIPS = """{0}: speaker has 'b' (lines 4, 6 and 7) and 'B' (line 5), which diffe
 count as 2 clusters
 {0}: speaker is empty, so that each of these rows is a cluster of its own: line 8
 {0}: item has spaces at the ends, which do not count: line 3
-{0}: item is empty, so that these rows are no part of a minimal pair: line 7
+{0}: item is empty, so that these rows are not part of a minimal pair: line 7
 {0}: group has spaces at the ends, which do not count: lines 3 and 4
 {0}: group is empty, so that these rows are in no group: line 6
 {0}: 1 of 3 items is not in every group of group: '4' (line 8) lacks 'affirmative'"""
