@@ -33,7 +33,7 @@ def recorded(
     """A run function that records how it was called.
 
     `files` are its arguments that name files or folders: a path, several, or a dictionary of paths. `words` are what
-    such an argument can be instead, such as the name of a bundled file.
+    such an argument can be instead, such as the name of a bundled file, alone or before a colon.
     """
     signature = inspect.signature(function)
     parameters = signature.parameters.values()
@@ -91,7 +91,7 @@ def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:
         return {str(key): _json(one, names_files, words) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset | range):
         return [_json(one, names_files, words) for one in value]
-    if isinstance(value, Path) or (names_files and isinstance(value, str) and value not in words):
+    if isinstance(value, Path) or (names_files and isinstance(value, str) and value.partition(":")[0] not in words):
         return _file(Path(value))
     return value
 

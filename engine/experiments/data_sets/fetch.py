@@ -1,4 +1,4 @@
-"""Fetching data sets of other authors with Pooch: from GitHub at a fixed commit, checked, kept in a cache.
+"""Fetching data sets of other authors with Pooch: most from GitHub at a fixed commit, checked, kept in a cache.
 
 GitHub may pack the archive of a commit again at any time, so its SHA-256 is not fixed. The SHA-256 of each file is.
 Therefore `Archive` is a downloader of Pooch that finds each file by its digest, wherever it is in the archive. Nothing
@@ -9,7 +9,8 @@ import hashlib
 import io
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,7 @@ from .misprimed import merge
 from .sources import DIGESTS, REGISTRY, Source, source
 
 HOST = "https://codeload.github.com"
-SINGLE_FILES = "https://raw.githubusercontent.com"
-LARGEST = 256 * 2**20  # bytes, of an archive and of its content; the real ones have a few MB
+LARGEST = 256 * 2**20  # bytes, of an archive and of its content; the real ones have at most some tens of MB
 _RETRIES = 2
 _TIMEOUT = 60.0  # seconds without an answer
 _TOO_MANY_REQUESTS = 429
@@ -36,7 +36,6 @@ def get(
     *,
     say: Callable[[str], None] = lambda _: None,
     host: str = HOST,
-    single_files: str = SINGLE_FILES,
     largest: int = LARGEST,
     registry: Path = REGISTRY,
 ) -> Path:
@@ -48,51 +47,47 @@ def get(
     wanted = source(name, registry)
     say(f"{name}: {wanted.title}")
     say(f"licence: {wanted.licence}")
-    missing = wanted.missing()
-    if not missing:
+    if not wanted.missing():
         return wanted.folder
     pooch.get_logger().setLevel("WARNING")
     if wanted.unfixed:
-        return _get_unfixed(wanted, f"{single_files}/{wanted.repository}/{wanted.commit}", largest, say)
+        return _get_unfixed(wanted, largest, say)
     url = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}"
     say(f"fetching {url}")
-    files = pooch.create(
-        path=wanted.folder,
-        base_url="",
-        registry=dict(wanted.files),
-        urls=dict.fromkeys(wanted.files, url),
-        retry_if_failed=_RETRIES,
-    )
     archive = Archive(wanted, largest)
-    try:
-        for file in missing:
-            files.fetch(file, downloader=archive.downloader(file))
-    except requests.RequestException as error:
-        raise _unreachable(url, reason_of(error), wanted) from error
-    except OSError as error:
-        raise unwritable(wanted.folder / missing[0], error) from error
+    while missing := wanted.missing():  # twice where the digests of the files come with them
+        known = wanted.digests()
+        urls = dict.fromkeys(known, url)
+        files = pooch.create(path=wanted.folder, base_url="", registry=known, urls=urls, retry_if_failed=_RETRIES)
+        try:
+            for file in missing:
+                files.fetch(file, downloader=archive.downloader(file))
+        except requests.RequestException as error:
+            raise _unreachable(url, reason_of(error), wanted) from error
+        except OSError as error:
+            raise unwritable(wanted.folder / missing[0], error) from error
     return wanted.folder
 
 
-def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], None]) -> Path:
-    """Fetch files that only the commit fixes, each by itself, and keep their digests.
+def _get_unfixed(wanted: Source, largest: int, say: Callable[[str], None]) -> Path:
+    """Fetch files whose digests are not known, each by itself, and keep their digests.
 
     If all of them lie in the folder, and no digest is known, somebody has put them there: they are taken as they are.
     """
-    paths = {path.rpartition("/")[2]: path for path in wanted.unfixed}
-    if wanted.by_hand and not any(wanted.first_digests().values()) and all(is_file(wanted.folder / n) for n in paths):
-        say(f"taking the {counted(len(paths), 'file')} that lie in {wanted.folder}")
-        return _keep_digests(wanted, paths, say)
-    say(f"fetching {counted(len(paths), 'file')} from {base}")
-    urls = {name: f"{base}/{path}" for name, path in paths.items()}
+    names, place = wanted.unfixed, {"repository": wanted.repository, "commit": wanted.commit}
+    urls = {name: wanted.address.format(name=name, stem=Path(name).stem, **place) for name in names}
+    if wanted.by_hand and not any(wanted.kept_digests().values()) and all(is_file(wanted.folder / n) for n in names):
+        say(f"taking the {counted(len(names), 'file')} that lie in {wanted.folder}")
+        return _keep_digests(wanted, say)
+    say(f"fetching {counted(len(names), 'file')}, the first from {urls[names[0]]}")
     files = pooch.create(
-        path=wanted.folder, base_url="", registry=dict.fromkeys(paths), urls=urls, retry_if_failed=_RETRIES
+        path=wanted.folder, base_url="", registry=dict.fromkeys(names), urls=urls, retry_if_failed=_RETRIES
     )
 
     def download(url: str, output_file: str, pup: Any) -> None:
         Path(output_file).write_bytes(_downloaded(url, pup, largest, wanted))
 
-    name, known = "", wanted.first_digests()
+    name, known = "", wanted.kept_digests()
     try:
         for name in wanted.missing():
             (wanted.folder / name).unlink(missing_ok=True)  # without a digest, Pooch takes any file of this name
@@ -105,11 +100,11 @@ def _get_unfixed(wanted: Source, base: str, largest: int, say: Callable[[str], N
         raise _unreachable(urls[name], reason_of(error), wanted) from error
     except OSError as error:
         raise unwritable(wanted.folder / name, error) from error
-    return _keep_digests(wanted, paths, say)
+    return _keep_digests(wanted, say)
 
 
-def _keep_digests(wanted: Source, names: Iterable[str], say: Callable[[str], None]) -> Path:
-    digests = {name: file_sha256(wanted.folder / name) for name in names}
+def _keep_digests(wanted: Source, say: Callable[[str], None]) -> Path:
+    digests = {name: file_sha256(wanted.folder / name) for name in wanted.unfixed}
     write_bytes(wanted.folder / DIGESTS, json_bytes(digests))
     say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
     return wanted.folder
@@ -146,14 +141,21 @@ class Archive:
     def _find(self, url: str, pup: Any) -> dict[str, bytes]:
         """File name → content, of all files wanted."""
         members = _unpack(_downloaded(url, pup, self._largest, self._wanted), url, self._largest)
-        contents = merge(members, url).values() if self._wanted.merged else members.values()
-        by_digest = {hashlib.sha256(content).hexdigest(): content for content in contents}
+        if packed := self._wanted.packed:
+            inner = _unpack(members.get(packed, b""), f"{url}/{packed}", self._largest)
+            members = {f"{packed}/{path}": content for path, content in inner.items()}
+        files = merge(members, url) if self._wanted.merged else members
+        digests = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+        own = {path.rpartition("/")[2]: path for path in files if fnmatchcase(path, self._wanted.paths)}
+        listed = json_bytes({name: digests[own[name]] for name in sorted(own)})
+        by_digest = {hashlib.sha256(listed).hexdigest(): listed, **{digests[path]: files[path] for path in files}}
         for file, digest in self._wanted.files.items():
             if digest not in by_digest:
                 raise InputError(
                     f"{url}: no file has the sha256 of {file} ({digest[:12]}…), so it is not the right archive"
                 )
-        return {file: by_digest[digest] for file, digest in self._wanted.files.items()}
+        found = {file: by_digest[digest] for file, digest in self._wanted.files.items()}
+        return found | {name: files[path] for name, path in own.items()}
 
 
 class _Limited(io.BytesIO):
@@ -192,12 +194,12 @@ def _too_large(url: str, largest: int) -> InputError:
 
 def _unreachable(url: str, reason: str, wanted: Source) -> InputError:
     if wanted.by_hand:
-        names = ", ".join(path.rpartition("/")[2] for path in wanted.unfixed)
+        names = ", ".join(wanted.unfixed)
         return InputError(
             f"{url}: cannot be fetched ({reason}): try again later, or put {names} into {wanted.folder} and run the "
             f"same command again; {wanted.by_hand}"
         )
-    return InputError(f"{url}: cannot be fetched ({reason}): try again later, or give the probe --data PATH")
+    return InputError(f"{url}: cannot be fetched ({reason}): try again later, or give the command a copy of your own")
 
 
 def reason_of(error: Exception) -> str:

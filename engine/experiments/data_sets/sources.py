@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pooch
 
-from ...basics.errors import InputError
+from ...basics.errors import InputError, did_you_mean
 from ...basics.reading import MOST_JSON, exists, parse_json, read_regular
 from ...library.shown import Shown
 from ...views import Column, Table
@@ -34,9 +34,12 @@ class Source:
     commit: str  # the state that is fetched; a branch where no commit is known to have the files
     licence: str
     files: Mapping[str, str] = field(default_factory=dict)  # file name → SHA-256 of its content
-    # Paths in the repository of files whose SHA-256 was not known when this was written. The commit alone fixes them;
-    # the digests of the first copy are kept beside it, and compared from then on.
+    # The files are those of the archive whose paths match this. `files` has only `DIGESTS`, which has their digests.
+    paths: str = ""
+    # Names of files whose SHA-256 was not known when this was written. Each is fetched by itself. The digests of the
+    # first copy are kept beside it, and compared from then on.
     unfixed: Sequence[str] = ()
+    address: str = ""  # of an unfixed file: `{name}` is its name, `{stem}` the same without its ending
     merged: bool = False  # whether the files are made from those of the repository, by `misprimed.merge`
     argument: str = ""
     command: str = ""  # the whole command that reads it, where it does not begin with a model
@@ -50,25 +53,33 @@ class Source:
         return self.command or " ".join(filter(None, ["negengine", self.probe, "MODEL", self.argument]))
 
     @property
+    def packed(self) -> str:
+        """The path of the archive within the archive that has the files; empty where there is none."""
+        folder = self.paths.rpartition("/")[0]
+        return folder if folder.endswith(".tar.gz") else ""
+
+    @property
     def folder(self) -> Path:
         return cache_folder() / self.name
 
     def missing(self) -> list[str]:
         """The files that are not kept, or are damaged."""
-        wanted = {**self.files, **self.first_digests()}  # a digest that is not known yet is empty, and no file's
-        return [name for name, digest in wanted.items() if _sha256(self.folder / name) != digest]
+        return [name for name, digest in self.digests().items() if _sha256(self.folder / name) != digest]
 
-    def first_digests(self) -> dict[str, str]:
-        """Name → SHA-256 of the files that only the commit fixes, as they were when they were fetched first."""
-        names = [path.rpartition("/")[2] for path in self.unfixed]
-        if not names:
+    def digests(self) -> dict[str, str]:
+        """Name → SHA-256 of all files, as far as they are known; one that is not known yet is empty, and no file's."""
+        return {**self.files, **self.kept_digests()}
+
+    def kept_digests(self) -> dict[str, str]:
+        """Those of the digests that stand in `DIGESTS`."""
+        if not (self.unfixed or (self.paths and _sha256(self.folder / DIGESTS) == self.files[DIGESTS])):
             return {}
         try:
             found = parse_json(read_regular(self.folder / DIGESTS, MOST_JSON).decode(), str(self.folder / DIGESTS))
         except (InputError, UnicodeDecodeError):
             found = {}
         known = found if isinstance(found, dict) else {}
-        return {name: str(known.get(name, "")) for name in names}
+        return {name: str(known.get(name, "")) for name in self.unfixed or known}
 
 
 def sources(registry: Path = REGISTRY) -> dict[str, Source]:
@@ -88,6 +99,28 @@ def cache_folder() -> Path:
     """The folder of all data sets."""
     path = [pooch.os_cache("negengine"), "data"]
     return Path(pooch.create(path=path, base_url="", env=CACHE_VARIABLE).abspath)
+
+
+def named_place(data: object, probe: str) -> Path | None:
+    """Where the data set of a probe lies that NAME stands for, or one file of it that NAME:STEM does; else None.
+
+    A file or folder of the user with this name comes first.
+
+    Raises:
+        InputError: The data set was not fetched, or has no such file.
+    """
+    name, _, stem = str(data).partition(":")
+    known = sources().get(name) if isinstance(data, str) and not exists(Path(data)) else None
+    if known is None or known.probe != probe:
+        return None
+    folder = find(name, option="your own")
+    names = {Path(file).stem: file for file in known.digests() if file != DIGESTS}
+    if not stem:
+        return folder
+    if stem not in names:
+        near = did_you_mean(stem, names)
+        raise InputError(f"{data}: {near}{name} has no such file; it has {', '.join(sorted(names))}")
+    return folder / names[stem]
 
 
 def find(name: str, given: Path | None = None, registry: Path = REGISTRY, option: str = "--data") -> Path:

@@ -3,21 +3,19 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
 from ...basics.errors import InputError, choice
 from ...basics.printable import counted
-from ...basics.reading import exists
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...text.user_table import Table as UserTable
 from ...text.user_table import TableLike, find_column, needed_column, open_table
 from ...views import Column, Section, Table
-from ..data_sets.sources import find
+from ..data_sets.sources import named_place, sources
 from ..experiment import Option
 from ..items import ALL
 from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns
@@ -227,7 +225,17 @@ def sections(run: LikelihoodRun) -> list[Section]:
 
 _SENTENCE = ("sentence", "text")
 _OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
-_BLIMP, _BLIMP_GROUPS, _BLIMP_CLUSTER = "blimp", ("field", "linguistics_term", "UID"), "UID"
+# The columns of published minimal pairs: the good and the bad sentence, the groups, the cluster (what comes from one
+# template). A table that has them all is read so, without any option.
+_PUBLISHED = (
+    ("sentence_good", "sentence_bad", ("field", "linguistics_term", "UID"), "UID"),  # BLiMP
+    ("sentence_good", "sentence_bad", ("phenomenon", "UID"), "UID"),  # ZhoBLiMP
+    ("sentence_good", "sentence_bad", ("phenomenon", "paradigm"), "paradigm"),  # SLING
+    ("good_sentence", "bad_sentence", ("phenomenon", "paradigm"), "paradigm"),  # JBLiMP
+    ("good_sentence", "bad_sentence", ("phenomenon",), "phenomenon"),  # TurBLiMP
+    ("source_sentence", "target_sentence", ("level", "phenomenon", "PID"), None),  # RuBLiMP, from corpora
+    ("sen", "wrong_sen", ("grammatical_feature",), None),  # MultiBLiMP, from corpora
+)
 
 
 def _column(what: str) -> Option:
@@ -236,7 +244,7 @@ def _column(what: str) -> Option:
 
 @dataclass(frozen=True, eq=False)
 class Likelihood(TableExperiment):
-    """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP.
+    """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP and its kin.
 
     Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023).
     Causal models need no method: their log-likelihoods are exact.
@@ -253,11 +261,11 @@ class Likelihood(TableExperiment):
     data: Annotated[
         TableLike,
         Option(
-            "CSV, TSV, JSON lines or Parquet; a folder of such files; or blimp.",
+            "CSV, TSV, JSON lines or Parquet; a folder of such files; or a data set, such as blimp or multiblimp:nld.",
             metavar="FILE",
             kind=str,
             is_file=True,
-            words=(_BLIMP,),
+            words=tuple(name for name, source in sources().items() if source.probe == "likelihood"),
         ),
     ]
     method: Annotated[str | None, Option("How a masked model scores a sentence (default: original).", kind=Method)] = (
@@ -317,8 +325,7 @@ class Likelihood(TableExperiment):
                 f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give --method "
                 f"{Method.ORIGINAL}"
             )
-        is_blimp = isinstance(self.data, str) and self.data == _BLIMP and not exists(Path(_BLIMP))
-        table = open_table(find(_BLIMP) if is_blimp else self.data)
+        table = open_table(named_place(self.data, self.name) or self.data)
         columns = self.columns(table)
         longest = None if self.windows else exported.max_length
         faults = Faults(columns, Encoder.of(exported, bos=self.bos), longest)
@@ -348,13 +355,17 @@ class Likelihood(TableExperiment):
         prefix = find_column(table, "--prefix", self.prefix, ["prefix"])
         groups = find_columns(table, "--group", self.group, ["group"])
         clusters = find_column(table, "--cluster", self.cluster, ["cluster"])
-        two = [find_column(table, f"--{side}", None, _OBVIOUS[side]) for side in SIDES]
+        names: dict[str, Sequence[str]] = dict(_OBVIOUS)
+        for its_good, its_bad, its_groups, its_cluster in _PUBLISHED:
+            if not in_rows and {its_good, its_bad, *its_groups} <= set(table.columns):
+                names = {GOOD: [its_good], BAD: [its_bad]}
+                groups, clusters = groups or its_groups, clusters or its_cluster
+                break
+        two = [find_column(table, f"--{side}", None, names[side]) for side in SIDES]
         if not in_rows and (in_one_row or all(two)):
-            if all(name in table.columns for name in _BLIMP_GROUPS):
-                groups, clusters = groups or _BLIMP_GROUPS, clusters or _BLIMP_CLUSTER
             return Columns(
-                good=needed_column(table, "--good", good, _OBVIOUS[GOOD]),
-                bad=needed_column(table, "--bad", bad, _OBVIOUS[BAD]),
+                good=needed_column(table, "--good", good, names[GOOD]),
+                bad=needed_column(table, "--bad", bad, names[BAD]),
                 groups=groups,
                 cluster=clusters,
                 prefix=prefix,

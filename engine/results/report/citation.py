@@ -256,9 +256,7 @@ def _compute(used: Usage) -> str:
 
 def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: Usage) -> dict[str, str]:
     exports = {run.model_name: _export(run) for run in runs}
-    data = {source.probe: source for source in sources().values()}
-    sets = [(run, data[run.stage]) for run in runs if run.stage in data]
-    named = [own for run, own in sets if _arguments(run).get("data") in (None, own.name)]
+    named = [own for run in runs for own in sources().values() if own.probe == run.stage and _reads(run, own.name)]
     own_files = [entry["path"] for run in runs for entry in files_in(_arguments(run))]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
     made = [", ".join(map(" ".join, found.get("made from", {}).items())) for found in exports.values()]
@@ -282,6 +280,12 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
         "Models were exported with": "; ".join(dict.fromkeys(made)),
     }
     return {name: value for name, value in facts.items() if value}
+
+
+def _reads(run: Run, data_set: str) -> bool:
+    """Whether a run of the probe of a data set has read it: without an argument, or by its name."""
+    given = _arguments(run).get("data")
+    return given is None or (isinstance(given, str) and given.partition(":")[0] == data_set)
 
 
 def _licence(name: str, export: dict[str, Any]) -> str:

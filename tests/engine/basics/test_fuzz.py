@@ -255,7 +255,7 @@ def read_text(folder: Path, file: str) -> None:
 def read_digests(folder: Path, _: str) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NEGENGINE_DATA", str(folder / "sets"))
-        return Source("pairs", "", "", "", "", "", unfixed=["data/one.jsonl"]).missing()
+        return Source("pairs", "", "", "", "", "", unfixed=["one.jsonl"]).missing()
 
 
 SEALED = (damaged, edited)

@@ -9,7 +9,7 @@ import pytest
 from fake_exports import write_fake_export
 from negengine.engine.basics import versions
 from negengine.engine.cli.doctor import diagnose
-from negengine.engine.experiments.data_sets.sources import source
+from negengine.engine.experiments.data_sets.sources import source, sources
 from negengine.engine.inference import cuda, webgpu
 from negengine.engine.text.bundled import PATTERNS
 
@@ -69,7 +69,7 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
 def test_data_that_are_here_are_told_and_not_fetched_again(command, shared, tmp_path, monkeypatch):
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
     names = {row["name"]: row["here"] for row in json.loads(command("data", "list", "--json").out)}
-    assert names == dict.fromkeys(("lm-diagnostics", "negated-lama", "negation-nli", "blimp", "cd-sco"), False)
+    assert names == dict.fromkeys(sources(), False)
     folder = tmp_path / "data" / "lm-diagnostics"
     folder.mkdir(parents=True)
     for file in source("lm-diagnostics").files:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import platformdirs
 import pytest
+from negengine.engine.basics.atomic import json_bytes
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.fetch import get
 from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, cache_folder, find, source
@@ -33,7 +34,8 @@ argument = "pairs"
 repository = "somebody/pairs"
 commit = "{COMMIT}"
 licence = "CC BY"
-unfixed = ["data/one.jsonl", "data/two.jsonl"]
+address = "HOST/{{repository}}/{{commit}}/{{stem}}/data.jsonl"
+unfixed = ["one.jsonl", "two.jsonl"]
 """
 
 
@@ -80,10 +82,10 @@ def server():
 
 
 @pytest.fixture
-def registry(tmp_path):
+def registry(tmp_path, server):
     """A registry with two data sets: files with digests, and files that their commit alone fixes."""
     digests = "".join(f'"{name}" = "{hashlib.sha256(content).hexdigest()}"\n' for name, content in FILES.items())
-    (tmp_path / "data.toml").write_text(FACTS + digests + PAIRS, "utf-8")
+    (tmp_path / "data.toml").write_text(FACTS + digests + PAIRS.replace("HOST", server.host), "utf-8")
     return tmp_path / "data.toml"
 
 
@@ -106,7 +108,7 @@ def slept(monkeypatch):
 @pytest.fixture
 def fetch(server, registry):
     """Get a data set from the server."""
-    places = {"host": server.host, "single_files": server.host, "registry": registry}
+    places = {"host": server.host, "registry": registry}
     return lambda name="facts", say=lambda _: None, **more: get(name, say=say, **places, **more)
 
 
@@ -160,6 +162,25 @@ def test_files_made_from_the_archive(fetch, server, cache, registry):
     assert kept(cache) == {"TREx.jsonl": wanted}
 
 
+def test_files_that_one_digest_knows_lie_in_an_archive_within_the_archive(fetch, server, cache, registry):
+    files = {"b.csv": b"x\n", "a.csv": b"y\n"}
+    listed = json_bytes({name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)})
+    head = registry.read_text("utf-8").partition("[facts.files]")[0]
+    own = f"""paths = "data/in.tar.gz/*.csv"\nfiles."digests.json" = "{hashlib.sha256(listed).hexdigest()}"\n"""
+    registry.write_text(head + own, "utf-8")
+    server.answers = [(200, archive({"in.tar.gz": archive({**files, "more.txt": b""}), "other.csv": b""}), None)]
+    with pytest.raises(InputError, match=r"digests\.json does not exist: run `negengine data get facts`"):
+        find("facts", registry=registry)
+    for _ in range(2):
+        fetch()
+        assert kept(cache) == files | {"digests.json": listed}
+        (cache / "facts" / "a.csv").write_bytes(b"other")
+        assert source("facts", registry).missing() == ["a.csv"]
+    server.answers = [(200, archive({"in.tar.gz": archive(files | {"a.csv": b"other"})}), None)]
+    with pytest.raises(InputError, match=r"no file has the sha256 of digests\.json"):
+        fetch()
+
+
 # ---------------------------------------------------------------- refused
 
 
@@ -194,7 +215,7 @@ def test_what_may_pass_is_tried_again_and_what_stays_wrong_is_told_after_three_a
         slept.clear()
     server.asked.clear()
     server.answers = [(404, b"", None), (500, b"", None)]
-    for said, asked in ((r"404 Not Found\): .* or give the probe --data PATH", 1), ("500 ", 1 + 3)):
+    for said, asked in ((r"404 Not Found\): .* or give the command a copy of your own", 1), ("500 ", 1 + 3)):
         with pytest.raises(InputError, match=rf"cannot be fetched \(HTTP {said}"):
             fetch()
         assert len(server.asked) == asked
@@ -215,7 +236,7 @@ def test_what_may_pass_is_tried_again_and_what_stays_wrong_is_told_after_three_a
 def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_kept(server, registry, fetch):
     one, two, gone = ((status, content, None) for status, content in ((200, b"1\n"), (200, b"2\n"), (404, b"")))
     server.answers = [one, gone, one, two, two, one]
-    with pytest.raises(InputError, match=r"two\.jsonl: cannot be fetched \(HTTP 404 Not Found\)"):
+    with pytest.raises(InputError, match=r"two/data\.jsonl: cannot be fetched \(HTTP 404 Not Found\)"):
         fetch("pairs")
     with pytest.raises(InputError, match="run `negengine data get pairs`"):
         find("pairs", registry=registry)
@@ -228,11 +249,13 @@ def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_k
     (folder / "one.jsonl").write_bytes(b"other")
     with pytest.raises(InputError, match=r"one\.jsonl is damaged: run `negengine data get pairs`"):
         find("pairs", registry=registry)
-    with pytest.raises(InputError, match=r"one\.jsonl: not the file that was fetched first; remove .*pairs to take it"):
+    with pytest.raises(
+        InputError, match=r"one/data\.jsonl: not the file that was fetched first; remove .*pairs to take it"
+    ):
         fetch("pairs")
     fetch("pairs")
     names = ("one", "two", "one", "two", "one", "one")
-    assert server.asked == [f"/somebody/pairs/{COMMIT}/data/{name}.jsonl" for name in names]
+    assert server.asked == [f"/somebody/pairs/{COMMIT}/{name}/data.jsonl" for name in names]
     assert (folder / "one.jsonl").read_bytes() == b"1\n"
 
 
@@ -241,8 +264,8 @@ def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, re
     server.answers = [(404, b"", None), (200, b"1\n", None), (200, b"2\n", None)]
     folder = cache / "pairs"
     message = (
-        rf"one\.jsonl: cannot be fetched \(HTTP 404 Not Found\): try again later, or put one\.jsonl, two\.jsonl into "
-        rf"{folder} and run the same command again; ask its authors$"
+        rf"one/data\.jsonl: cannot be fetched \(HTTP 404 Not Found\): try again later, or put one\.jsonl, "
+        rf"two\.jsonl into {folder} and run the same command again; ask its authors$"
     )
     with pytest.raises(InputError, match=message):
         fetch("pairs")
@@ -262,7 +285,7 @@ def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, re
 def test_the_corpus_of_cues_has_the_files_that_the_training_reads():
     from negengine.engine.experiments.cues.cue_words import DATA, TEST_FILES, TRAIN_FILES
 
-    assert {path.rpartition("/")[2] for path in source(DATA).unfixed} == {*TRAIN_FILES, *TEST_FILES}
+    assert set(source(DATA).unfixed) == {*TRAIN_FILES, *TEST_FILES}
     assert source(DATA).reading.startswith("negengine cues train ")
 
 

@@ -1,5 +1,6 @@
 """`ng.likelihood`: sentences and minimal pairs from tables, results as frames, and what refuses a row."""
 
+import hashlib
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,7 +9,9 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
+from negengine.engine.basics.atomic import json_bytes, write_bytes
 from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
 from negengine.engine.experiments.likelihood.likelihood_items import Columns, Faults, with_verdicts
@@ -21,6 +24,7 @@ from negengine.engine.results.report.reproduction import reproduce
 from negengine.engine.results.verification.verify import verify
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.tokenizer import MaskTokenizer
+from negengine.engine.text.user_table import open_table
 from pages import drawn_figures
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 
@@ -198,6 +202,36 @@ def test_a_folder_of_tables_is_one_run(model, pairs, tmp_path):
     np.testing.assert_allclose(other.items["log_likelihood"], pairs.items["log_likelihood"], atol=1e-4)
     assert other.summary["dataset"].unique().to_list() == ["set"]
     assert other.summary.select("split", "metric", "n").equals(pairs.summary.select("split", "metric", "n"))
+
+
+def test_a_file_of_a_data_set_is_read_by_its_name_and_by_the_columns_of_its_authors(model, tmp_path, monkeypatch):
+    """MultiBLiMP as pandas writes it; the columns of the others are known in a file of one's own, too."""
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
+    table = "\tsen\twrong_sen\tgrammatical_feature\n" + "".join(
+        f"{i}\t{good}\t{bad}\t{group}\n" for i, (good, bad, group, *_) in enumerate(PAIRS)
+    )
+    names = source("multiblimp").unfixed
+    (tmp_path / "multiblimp").mkdir()
+    for name in names:
+        write_bytes(tmp_path / "multiblimp" / name, table.encode())
+    digests = dict.fromkeys(names, hashlib.sha256(table.encode()).hexdigest())
+    write_bytes(tmp_path / "multiblimp" / "digests.json", json_bytes(digests))
+    run = run_on(model, "multiblimp:nld", tmp_path / "run")
+    assert run.columns == Columns(good="sen", bad="wrong_sen", groups=("grammatical_feature",))
+    assert run.record.metadata["call"]["arguments"]["data"] == "multiblimp:nld"
+    assert "Jumelet" in cite(run).text
+    with pytest.raises(
+        InputError, match=r"multiblimp:nl: did you mean 'nld'\? multiblimp has no such file; it has abk"
+    ):
+        run_on(model, "multiblimp:nl", tmp_path / "none")
+    for good, bad, *groups in (
+        ("good_sentence", "bad_sentence", "phenomenon", "paradigm"),
+        ("sentence_good", "sentence_bad", "field", "phenomenon", "paradigm"),
+        ("source_sentence", "target_sentence", "level", "phenomenon", "PID"),
+    ):
+        found = Likelihood({}).columns(open_table({name: ["a"] for name in (good, bad, *groups)}))
+        assert (found.good, found.bad, set(found.groups) <= set(groups)) == (good, bad, True)
+        assert found.cluster == ("paradigm" if "paradigm" in groups else None)
 
 
 BAD = {
