@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -31,14 +30,6 @@ from .families import ROWS, save_tiny
 from .tokenizer_files import tokenizer_json
 
 torch.set_num_threads(1)  # the models are so small that threads would wait for each other most of the time
-
-
-def batch(n: int, length: int, seed: int = 0) -> dict[str, NDArray[np.int32]]:
-    """Random sentences of one length as inputs of a finished graph."""
-    random = np.random.default_rng(seed)
-    ids = random.integers(5, 60, (n, length)).astype(np.int32)
-    position = random.integers(0, length, n).astype(np.int32)
-    return {"input_ids": ids, "mask_position": position, "expected_id": ids[:, 0]}
 
 
 def context(**known) -> Context:

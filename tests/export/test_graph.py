@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 from negengine.engine.inference.exported import load_exported
-from negengine.export.graph import Graph, array, dims, reads
+from negengine.export.graph import Graph, reads
 from negengine.export.observe import channel_peaks, layouts, observe
 from onnx import TensorProto
 
@@ -54,40 +54,6 @@ def test_graphs_of_an_export_hold_no_weights_and_no_byte_is_written_twice(export
         ends = {(name, offset): offset + length for (name, offset), length in places.items()}
         for one, other in zip(sorted(ends), sorted(ends)[1:], strict=False):
             assert one[0] != other[0] or ends[one] <= other[1]
-
-
-def test_new_constants_go_to_the_file_if_they_are_large(tmp_path):
-    graph = graph_of("(float[B, L] input_ids) => (float[] logits) { logits = Neg(input_ids) }")
-    graph = Graph(graph.model, tmp_path / "weights")
-    small, large = (graph.constant(np.arange(n, dtype=np.float32), "new") for n in (10, 1000))
-    lazy = graph.later(lambda: array(large) * 2, large, [1000], "lazy")
-    one = graph.constant(np.ones(1, np.float32), "one")
-    total = graph.add("Add", [graph.add("Add", [large, lazy], "sum"), one], "sum")
-    graph.replace(graph.outputs["logits"], graph.add("Add", [total, graph.inputs["input_ids"]], "end"))
-    graph.prune()
-    assert graph.outputs["logits"].dtype == ir.DataType.FLOAT
-    assert small not in graph.initializers
-    assert graph.save(tmp_path / "model.onnx") == [tmp_path / "model.onnx", tmp_path / "weights"]
-    again = {value.name: value for value in Graph.open(tmp_path / "model.onnx").initializers}
-    apart = {name for name, value in again.items() if isinstance(value.const_value, ir.ExternalTensor)}
-    assert (set(again), apart) == ({large.name, lazy.name, one.name}, {large.name, lazy.name})
-    np.testing.assert_array_equal(array(again[lazy.name]), 2 * array(again[large.name]))
-
-
-def test_a_tool_that_looks_at_biases_gets_them_however_long_they_are(tmp_path):
-    """ONNX Runtime's optimizer compares what is added with constants that it knows; a vocabulary's bias takes 1 MB."""
-    graph = Graph(graph_of("() => () {}").model, tmp_path / "weights")
-    assert dims(graph.constant(np.array(2, np.int64), "two")) == ()  # a Range does not take a number with an axis
-    vector, added, multiplied = (
-        graph.constant(np.ones(shape, np.float32), "weight") for shape in ((300_000,), (1, 2, 300), (2, 200))
-    )
-    graph.add("Add", [vector, added], "sum")
-    graph.add("MatMul", [added, multiplied], "product")
-    graph.add("Mul", [graph.constant(np.ones((3, 1, 300), np.float32), "weight"), added], "scaled")
-    inside = {
-        tuple(own.dims): bool(own.raw_data) for own in graph.proto(vectors_inside=True).graph.initializer if own.dims
-    }
-    assert inside == {(300_000,): True, (1, 2, 300): False, (2, 200): False, (3, 1, 300): True}
 
 
 def test_what_a_graph_inside_a_node_reads_counts_as_read():

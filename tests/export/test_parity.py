@@ -23,21 +23,15 @@ def reference(checkpoint):
     return sentences, reference_logits(model, sentences, "tiny")
 
 
-@pytest.fixture(scope="module")
-def folder(exported, tmp_path_factory):
-    return shutil.copytree(exported("bert"), tmp_path_factory.mktemp("parity") / "bert")
+@pytest.fixture
+def graph(exported, tmp_path):
+    return Graph.open(shutil.copytree(exported("bert"), tmp_path / "bert") / "model.onnx")
 
 
 @pytest.fixture
-def graph(folder):
-    return Graph.open(folder / "model.onnx")
-
-
-@pytest.fixture
-def checked(folder, reference):
+def checked(reference, tmp_path):
     def check(graph, sentences=reference[0], logits=reference[1], **options):
-        (path,) = graph.save(folder / "changed.onnx")
-        return compare(path, sentences, logits, name="tiny", **options)
+        return compare(graph.save(tmp_path / "bert" / "model.onnx")[0], sentences, logits, name="tiny", **options)
 
     return check
 

@@ -1,7 +1,7 @@
 """Colours are visible on light and dark pages (Web Content Accessibility Guidelines 2.2)."""
 
 import pytest
-from negengine.engine.views.palette import HUES, INK, SERIES, on_page, variables
+from negengine.engine.views.palette import HUES, variables
 
 
 def channels(colour):
@@ -31,8 +31,3 @@ def test_texts_have_a_contrast_of_four_and_a_half_and_marks_of_three(scheme):
         sides = zip(channels(colours[hue]), channels(colours["paper"]), strict=True)
         mixed = "#" + "".join(f"{round(0.4 * own + 0.6 * paper):02x}" for own, paper in sides)
         assert contrast(colours["ink"], mixed) >= 4.5, hue
-
-
-def test_every_colour_of_a_series_is_a_variable_on_a_page():
-    assert [on_page(colour) for colour in SERIES] == [f"var(--{name})" for name in HUES]
-    assert (on_page(INK), on_page("none")) == ("currentColor", "none")

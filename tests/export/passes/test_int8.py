@@ -11,7 +11,7 @@ from negengine.export.passes.outputs import add_decision_head, hoist_mask_row
 from onnx import TensorProto
 from onnxruntime.quantization.quant_utils import quantize_data
 
-from ..conftest import batch, context, operators, traced, values_of
+from ..conftest import context, operators, traced, values_of
 
 
 def test_products_over_all_positions_are_int8_or_convolutions_and_of_the_masks_row_that_with_the_vocabulary(exported):
@@ -24,16 +24,6 @@ def test_products_over_all_positions_are_int8_or_convolutions_and_of_the_masks_r
     of_rows = [node for node in products if node.outputs[0] in rows]
     assert len(products) - len(of_rows) == 2 * 6 + 2
     assert [dims(node.inputs[1])[1] for node in of_rows] == [found.vocab_size]
-
-
-def test_inputs_and_outputs_stay_and_logits_are_near_those_of_fp32(exported):
-    graphs = [Graph.open(exported("bert") / name) for name in ("model.onnx", "model.int8.onnx")]
-    for side in ("inputs", "outputs"):
-        one, other = ([(v.name, v.dtype, len(v.shape)) for v in getattr(g, side).values()] for g in graphs)
-        assert one == other
-    exact, near = (values_of(graph, batch(50, 12, seed=1)) for graph in graphs)
-    assert np.abs(near - exact).std() < 0.1 * exact.std()
-    assert np.abs(near - exact).max() > 0
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])

@@ -10,7 +10,6 @@ from negengine.export.training.folder import (
     RECORD,
     SEAL,
     TrainingFolder,
-    hold_several,
     is_complete,
     read_training,
 )
@@ -20,10 +19,7 @@ IDENTITY = {"model": "m", "seed": 1}
 RESULT = {"steps": 1, "epochs": 1, "score": 1.0}
 DOCUMENTS = {
     "not JSON": b"{",
-    "a newer format": seal({"format": 99}),
-    "only a format": seal({"format": 1}),
     "a word for the identity": seal({"format": 1, "negengine": "0", "kind": "nli train", "identity": "x"}),
-    "without its digest": b'{"format": 1, "kind": "nli train", "identity": {}}',
 }
 
 
@@ -39,16 +35,11 @@ def test_a_record_that_is_not_one_is_refused(content, tmp_path):
     assert (tmp_path / RECORD).read_bytes() == DOCUMENTS[content]
 
 
-def test_another_command_and_other_files_are_refused(tmp_path):
-    with held(tmp_path / "one") as training:
+def test_the_folder_of_another_command_is_refused(tmp_path):
+    with held(tmp_path) as training:
         training.begin()
     said = "was trained with command nli train, now cues train: choose another --output"
-    with pytest.raises(InputError, match=said), held(tmp_path / "one", "cues train"):
-        pass
-    with hold_several(tmp_path, ["one"]):
-        pass
-    (tmp_path / "notes").mkdir()
-    with pytest.raises(InputError, match="holds 'notes', so it is not"), hold_several(tmp_path, ["one"]):
+    with pytest.raises(InputError, match=said), held(tmp_path, "cues train"):
         pass
 
 
@@ -66,33 +57,30 @@ def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
 
 
 def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoints_go(tmp_path, monkeypatch):
-    flushed, checkpoints = [], []
-
-    def fsync(descriptor):
-        flushed.append(os.fstat(descriptor).st_ino)
-        checkpoints.append((tmp_path / CHECKPOINTS).exists())
-
-    monkeypatch.setattr(os, "fsync", fsync)
+    """And the files of a checkpoint before its seal."""
+    flushed = []  # inodes, and whether there were checkpoints then
+    monkeypatch.setattr(
+        os, "fsync", lambda number: flushed.append((os.fstat(number).st_ino, (tmp_path / CHECKPOINTS).exists()))
+    )
 
     def save(folder):
         for name in ("model.safetensors", "config.json"):
             (folder / name).write_text(name)
 
+    def order(*paths):
+        return [[inode for inode, _ in flushed].index(path.stat().st_ino) for path in paths]
+
     with held(tmp_path) as training:
         training.checkpoints.mkdir()
         (training.checkpoints / "optimizer.pt").write_text("momentum")
         mark(training.checkpoints)
-        assert flushed.index((training.checkpoints / "optimizer.pt").stat().st_ino) < flushed.index(
-            (training.checkpoints / SEAL).stat().st_ino
-        )
+        state, sealed = order(training.checkpoints / "optimizer.pt", training.checkpoints / SEAL)
+        assert state < sealed
         flushed.clear()
-        checkpoints.clear()
         training.publish(save, RESULT)
-    order = [path.stat().st_ino for path in (tmp_path / "model.safetensors", tmp_path / "config.json", tmp_path)]
-    record = (tmp_path / RECORD).stat().st_ino
-    assert all(inode in flushed[: flushed.index(record)] for inode in order)
-    assert all(checkpoints)
-    assert flushed[flushed.index(record) + 1 :] == [tmp_path.stat().st_ino]  # the name of the record, before they go
+    *before, record = order(*(tmp_path / name for name in ("model.safetensors", "config.json", ".", RECORD)))
+    assert max(before) < record
+    assert flushed[record + 1 :] == [(tmp_path.stat().st_ino, True)]  # the name of the record, before they go
     assert not training.checkpoints.exists()
 
 

@@ -1,7 +1,6 @@
 """`negengine nli train` on a synthetic task: train, export, test by the engine, compare with and without negation."""
 
 import json
-import shutil
 import sys
 
 import numpy as np
@@ -20,12 +19,7 @@ from negengine.export.training.nli import paper_settings, train_nli
 from negengine.export.training.nli_pairs import HubCopy
 from negengine.export.training.settings import Settings
 from tiny_encoder import tokenizer
-from transformers import (
-    BartConfig,
-    BartModel,
-    XLNetConfig,
-    XLNetModel,
-)
+from transformers import BartConfig, BartModel, XLNetConfig, XLNetModel
 
 from .conftest import SETTINGS
 
@@ -43,8 +37,8 @@ def items(one, condition):
 
 
 @pytest.mark.everything
-def test_a_tiny_model_learns_the_task_and_only_the_pairs_with_negation_teach_their_rule(evaluated):
-    """The synthetic task is made so; Table 8's question can be answered on it."""
+def test_a_tiny_model_learns_the_task_and_only_the_pairs_with_negation_teach_their_rule(evaluated, negation):
+    """The synthetic task is made so; Table 8's question can be answered on it. Held-out pairs are learned by none."""
     found = rows(evaluated)
     assert found["original", "all"]["original"] > 0.9
     assert found["new", "all"]["negation"] > 0.9
@@ -59,6 +53,16 @@ def test_a_tiny_model_learns_the_task_and_only_the_pairs_with_negation_teach_the
         own = [items(one, "new")["correct"].mean() for one in evaluated.trained if one.condition == condition]
         assert found["new", "all"][condition] == pytest.approx(np.mean(own))
         assert found["new", "all"][f"{condition}_deviation"] == pytest.approx(np.std(own, ddof=1))
+    held_out = [items(one, "new").select("premise", "hypothesis").sort("premise") for one in evaluated.trained]
+    assert all(own.equals(held_out[0]) for own in held_out)
+    assert len(held_out[0]) == 54  # 18 of 60 triples
+    benchmark = {tuple(line.split("\t")[1:3]) for line in (negation / "RTE.txt").read_text("cp1252").splitlines()}
+    assert set(held_out[0].iter_rows()) < benchmark
+    trainings = [(one, read_training(one.folder)) for one in evaluated.trained]
+    assert all(record.finished and not (one.folder / "checkpoints").exists() for one, record in trainings)
+    first, second = ([("original", seed, None), ("negation", seed, 0.7)] for seed in (42, 43))
+    given = [(one.condition, record.identity["seed"], record.identity.get("negation")) for one, record in trainings]
+    assert given == first + second
 
 
 @pytest.mark.everything
@@ -77,31 +81,9 @@ def test_pairs_of_dev_with_a_sentence_of_an_added_pair_are_left_out_of_the_gain_
     assert 0 < row["gain_n"] == len(own["original"]) / 2 < row["n"] == 60
     assert row["gain"] == pytest.approx(np.mean(own["negation"]) - np.mean(own["original"]))
     shared = evaluated.document()["shared_sentences"]
-    assert shared["dev"]["added"] == 60 - row["gain_n"]
-    assert set(shared) == {"dev", "held out"}
-    assert shared["held out"]["added"] == 0
+    assert (shared["dev"]["added"], shared["held out"]["added"]) == (60 - row["gain_n"], 0)
     said = f"of 60 pairs, {shared['dev']['train']} share a sentence with a pair of train.tsv, {shared['dev']['added']}"
     assert all(any(said in note for note in table.notes) for table in evaluated.tables()[:2])
-    assert "those that share a sentence with an added pair are left out" in str(evaluated.gain_table())
-
-
-@pytest.mark.everything
-def test_all_are_tested_on_the_same_held_out_pairs_of_which_none_was_learned(evaluated, negation):
-    held_out = [items(one, "new").select("item", "premise", "hypothesis").sort("item") for one in evaluated.trained]
-    assert all(own.equals(held_out[0]) for own in held_out)
-    assert len(held_out[0]) == 54  # 18 of 60 triples
-    benchmark = {tuple(line.split("\t")[1:3]) for line in (negation / "RTE.txt").read_text("cp1252").splitlines()}
-    assert set(held_out[0].select("premise", "hypothesis").iter_rows()) < benchmark
-    original = items(evaluated.trained[0], "original")
-    assert original["negation"].sum() == rows(evaluated)["original", "negation"]["n"] == 6
-    found = []
-    for one in evaluated.trained:
-        record = read_training(one.folder)
-        assert record.finished
-        assert not (one.folder / "checkpoints").exists()
-        found.append((one.condition, one.seed, record.identity["seed"], record.identity.get("negation")))
-    first, second = ([("original", seed, seed, None), ("negation", seed, seed, 0.7)] for seed in (42, 43))
-    assert found == first + second
 
 
 @pytest.mark.everything
@@ -110,7 +92,6 @@ def test_document_and_methods_say_the_same_and_the_papers_ranges_stand_beside_ou
     assert (found["new", "all"]["original_paper"], found["new", "all"]["negation_paper"]) == ("59.3-64.4", "83.8-88.2")
     assert found["original", "all"]["original_paper"] == "66.1"  # Table 7, BERT
     assert found["new", "T-Hneg"]["original_paper"] is None  # a cell that is not at hand
-    assert "What the new pairs add" in str(evaluated)
     document = json.loads(json.dumps(evaluated.document()))
     assert document["accuracy"][-1]["negation"] == found["new", "all"]["negation"]
     run = evaluated.trained[1].run
@@ -127,17 +108,15 @@ def trained(encoder, glue, folder, **given):
     return train_nli(NliOptions(**plain | QUICK | given))
 
 
-def test_one_classifier_goes_to_the_folder_itself_also_of_an_encoder_without_a_pooler(encoder, glue, tmp_path):
+def test_an_encoder_without_a_pooler_is_trained_with_a_new_one_on_request(encoder, glue, tmp_path):
+    """One classifier goes to the folder itself."""
     folder, bare = tmp_path / "rte", encoder("without pooler")
     with pytest.raises(InputError, match=r"its weights lack the pooler \(bert.pooler.dense.bias\), .* --new-pooler"):
         trained(bare, glue, folder)
     assert not folder.exists()
-    found = trained(bare, glue, folder, new_pooler=True)
+    trained(bare, glue, folder, new_pooler=True)
     labels = json.loads((folder / "config.json").read_text())["id2label"]
     assert labels == {"0": "entailment", "1": "not_entailment"}
-    assert found.closing().endswith(f"negengine export {folder} -o {folder}/onnx`")
-    with pytest.raises(InputError, match=r"rte: was trained with learning_rate 0.005, now 0.001: choose another"):
-        trained(bare, glue, folder, learning_rate=1e-3, new_pooler=True)
 
 
 @pytest.mark.parametrize(
@@ -168,14 +147,16 @@ def test_too_little_memory_a_folder_with_other_files_and_one_in_use_are_refused(
     for seeds in (None, 2):
         with pytest.raises(InputError, match=r"holds 'notes.txt'.* choose another --output"):
             trained(encoder(), glue, tmp_path, seeds=seeds)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     (tmp_path / "out").mkdir()
     with locked(tmp_path / "out"), pytest.raises(InputError, match="in use by process"):
         trained(encoder(), glue, tmp_path / "out")
     monkeypatch.setattr(needs, "free_memory", lambda: 5e8)
     with pytest.raises(InputError, match=r"batches of 64 needs about .* GB of memory, but only 0.5 GB are free: take"):
         trained(encoder(), glue, tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock"}
+    assert [sorted(path.name for path in one.iterdir()) for one in (tmp_path, tmp_path / "out")] == [
+        ["notes.txt", "out"],
+        [".lock"],
+    ]
 
 
 def saved(kind, config, folder):
@@ -186,9 +167,8 @@ def saved(kind, config, folder):
 
 def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue, tmp_path):
     """A model with an encoder and a decoder is not exported."""
-    config = BartConfig(
-        len(tokenizer()), d_model=16, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=16, decoder_ffn_dim=16
-    )
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    config = BartConfig(len(tokenizer()), **sizes)
     with pytest.raises(InputError, match="bart: a model of the family bart has an encoder and a decoder"):
         trained(saved(BartModel, config, tmp_path / "bart"), glue, tmp_path / "out", evaluate=True)
     assert not (tmp_path / "out").exists()
@@ -199,29 +179,18 @@ def test_the_record_and_the_document_name_the_revision_of_the_hub(encoder, glue,
     monkeypatch.setattr("negengine.export.training.nli_pairs.fetch", lambda *_: (glue, copy))
     found = trained(encoder(), None, tmp_path / "out")
     assert found.document()["data"]["hub"]["revision"] == "a" * 40
-    assert training_of(Source("out", str(tmp_path / "out"), "main", True, "local"))["training"]["hub"]["empty"] == {
-        "train": 2,
-        "dev": 0,
-    }
+    source = Source("out", str(tmp_path / "out"), "main", True, "local")
+    assert training_of(source)["training"]["hub"]["empty"] == {"train": 2, "dev": 0}
     assert f"train and dev: {copy.sentence()}" in found.training_table().notes
-    changed = shutil.copytree(glue, tmp_path / "glue")
-    (changed / "train.tsv").write_text((glue / "train.tsv").read_text().replace("dog", "walk"))
-    monkeypatch.setattr("negengine.export.training.nli_pairs.fetch", lambda *_: (changed, copy))
-    with pytest.raises(InputError, match=r"was trained with train sha256 .*: choose another --output"):
-        trained(encoder(), None, tmp_path / "out")
 
 
 def test_an_accuracy_on_dev_whose_epoch_was_chosen_on_dev_says_so(encoder, glue, negation, tmp_path):
     said = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
-    plain = trained(encoder(), glue, tmp_path / "plain")
-    assert said not in str(plain)
     found = trained(encoder(), glue, tmp_path / "chosen", patience=1, epochs=2, evaluate=True, negation_data=negation)
     assert all(said in table.notes for table in (found.training_table(), found.accuracy_table()))
     assert said in found.trained[0].run.remarks()
     assert "seed 42, the best epoch on dev with a patience of 1)" in found.trained[0].run.methods("")
-    document = found.document()
-    assert (document["epoch_chosen_on_dev"], plain.document()["epoch_chosen_on_dev"]) == (True, False)
-    assert document["data"]["dev sha256"] == read_training(tmp_path / "chosen").identity["dev sha256"]
+    assert found.document()["epoch_chosen_on_dev"]
 
 
 @pytest.mark.everything
@@ -232,26 +201,23 @@ def test_xlnet_is_trained(glue, tmp_path):
     assert found.trained[0].record.finished
 
 
-@pytest.mark.parametrize(
-    ("source", "family", "epochs", "batch_size", "learning_rate", "weight_decay"),
-    [
+def test_settings_are_those_of_the_scripts():
+    """Epochs, size of a batch, learning rate, weight decay; ELECTRA gets BERT's."""
+    for source, family, *wanted in (
         ("RTE", "roberta", 10, 16, 2e-5, 0.0),
-        ("RTE", "electra", 50, 8, 2e-5, 0.0),  # BERT's
+        ("RTE", "electra", 50, 8, 2e-5, 0.0),
         ("SNLI", "bert", 3, 32, 1e-5, 0.1),
-    ],
-)
-def test_settings_are_those_of_the_scripts(source, family, epochs, batch_size, learning_rate, weight_decay):
-    found = Settings(**paper_settings(source, family))
-    assert found == Settings(epochs, batch_size, learning_rate, weight_decay, warmup=0.0, max_length=128, seed=42)
+    ):
+        found = Settings(**paper_settings(source, family))
+        assert found == Settings(*wanted, warmup=0.0, max_length=128, seed=42)
 
 
 def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder, glue, tmp_path, monkeypatch, capfd):
-    options = ("--epochs", "1", "--batch-size", "64", "--max-length", "32", "--device", "cpu", "--threads", "1")
+    options = ["--epochs=1", "--batch-size=64", "--max-length=32", "--device=cpu", "--threads=1", "--json"]
 
     def run(*arguments):
-        words = ["nli", "train", encoder(), "--task", "rte", "--data", glue, "-o", *arguments, *options, "--json"]
+        words = ["nli", "train", encoder(), "--task", "rte", "--data", glue, "-o", *arguments, *options]
         monkeypatch.setattr(sys, "argv", ["negengine", *map(str, words)])
-        capfd.readouterr()
         return main.run(), *capfd.readouterr()
 
     monkeypatch.chdir(tmp_path)
