@@ -99,9 +99,9 @@ def build(
     if bos and not wanted.head.is_decoder:
         raise InputError(f"--bos is for causal models; {source.name} is exported for {wanted.head.task}")
     folder = output or Path("models") / f"{source.name}{'-bos' if bos else ''}"
-    made_from = (
-        _made_from(source) | ({ADDED_BOS: "added"} if bos else {}) | ({MERGED: source.base} if source.base else {})
-    )
+    # The versions and digests that an up-to-date export must have.
+    made_from = {"revision": source.identity} | versions(_PACKAGES)
+    made_from |= ({ADDED_BOS: "added"} if bos else {}) | ({MERGED: source.base} if source.base else {})
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
         return folder
@@ -329,8 +329,3 @@ def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:
         return
     say(f"{source.name} {needed}")
     needs.check(needed, source.name, folder.parent, memory=needs.free_memory(), disk=needs.free_disk(folder.parent))
-
-
-def _made_from(source: Source) -> dict[str, str]:
-    """The versions and digests that an up-to-date export must have."""
-    return {"revision": source.identity} | versions(_PACKAGES)

@@ -46,8 +46,10 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
 
     def run(batch: Batch) -> dict[int, Logits]:
         length = batch.feeds["input_ids"].shape[1]
+        known = {key: batch.feeds[key] for key in ("input_ids", "token_type_ids") if key in batch.feeds}
+        inputs = {key: torch.from_numpy(values.astype(np.int64)) for key, values in known.items()}
         with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {length} tokens"):
-            logits = model(**_torch_inputs(batch)).logits.numpy()
+            logits = model(**inputs).logits.numpy()
         positions = [samples[row].position for row in batch.rows]
         rows = (logits[i] if at is None else logits[i, at].copy() for i, at in enumerate(positions))
         return dict(zip(batch.rows, rows, strict=True))
@@ -137,11 +139,6 @@ def _one_thread_an_operator() -> Iterator[int]:
         yield threads
     finally:
         torch.set_num_threads(threads)
-
-
-def _torch_inputs(batch: Batch) -> dict[str, torch.Tensor]:
-    names = ("input_ids", "token_type_ids")
-    return {name: torch.from_numpy(batch.feeds[name].astype(np.int64)) for name in names if name in batch.feeds}
 
 
 class DisagreesError(InputError):

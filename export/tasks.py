@@ -105,14 +105,6 @@ def _reads_to_the_right(checkpoint: Checkpoint) -> None:
         )
 
 
-def _vocabulary(checkpoint: Checkpoint) -> int:
-    return checkpoint.vocabulary
-
-
-def _labels(checkpoint: Checkpoint) -> int:
-    return int(checkpoint.config.num_labels)
-
-
 def _of_causal(checkpoint: Checkpoint) -> dict[str, Any]:
     tokenizer = checkpoint.tokenizer
     prefix = CausalTokenizer(tokenizer.backend_tokenizer, checkpoint.vocabulary).prefix.tolist()
@@ -122,10 +114,6 @@ def _of_causal(checkpoint: Checkpoint) -> dict[str, Any]:
         "bos_token": tokenizer.bos_token or "",
         "before_text": tokenizer.convert_ids_to_tokens(prefix),
     }
-
-
-def _of_pairs(checkpoint: Checkpoint) -> dict[str, Any]:
-    return {"labels": list(label_names(checkpoint)), "truncation_side": checkpoint.tokenizer.truncation_side}
 
 
 _CONVOLVED = Variant(CONVOLVED, passes.CPU, "rewriting for CPUs", size=0, is_exact=True)
@@ -138,9 +126,7 @@ def _low(device: str, own: tuple[Pass, ...]) -> Variant:
 
 FILL_MASK = Task(
     head=Head(
-        "fill-mask",
-        "masked language model",
-        "masked-LM",
+        *("fill-mask", "masked language model", "masked-LM"),
         AutoModelForMaskedLM,
         ("ForMaskedLM", "ForPreTraining", "WithLMHeadModel"),
     ),
@@ -148,7 +134,7 @@ FILL_MASK = Task(
     passes=passes.FILL_MASK,
     variants=(_CONVOLVED, _low("cpu", passes.LANGUAGE_INT8), _low("cuda", passes.FP16)),
     check=lambda _: None,
-    outputs=_vocabulary,
+    outputs=lambda checkpoint: checkpoint.vocabulary,
     samples=samples.with_masks,
     metadata=lambda checkpoint: {"intermediate_size": intermediate_size(checkpoint.config)},
 )
@@ -179,15 +165,13 @@ TEXT_GENERATION = Task(
         _low("cuda", passes.CAUSAL_FP16),
     ),
     check=_reads_to_the_right,
-    outputs=_vocabulary,
+    outputs=lambda checkpoint: checkpoint.vocabulary,
     samples=samples.before_masks,
     metadata=_of_causal,
 )
 TEXT_CLASSIFICATION = Task(
     head=Head(
-        "text-classification",
-        "sequence classifier",
-        "sequence-classification",
+        *("text-classification", "sequence classifier", "sequence-classification"),
         AutoModelForSequenceClassification,
         ("ForSequenceClassification",),
     ),
@@ -195,15 +179,16 @@ TEXT_CLASSIFICATION = Task(
     passes=passes.TEXT_CLASSIFICATION,
     variants=(_CONVOLVED, _low("cpu", passes.INT8), _low("cuda", passes.FP16)),
     check=label_names,
-    outputs=_labels,
+    outputs=lambda checkpoint: int(checkpoint.config.num_labels),
     samples=samples.of_pairs,
-    metadata=_of_pairs,
+    metadata=lambda checkpoint: {
+        "labels": list(label_names(checkpoint)),
+        "truncation_side": checkpoint.tokenizer.truncation_side,
+    },
 )
 TOKEN_CLASSIFICATION = Task(
     head=Head(
-        "token-classification",
-        "token classifier",
-        "token-classification",
+        *("token-classification", "token classifier", "token-classification"),
         AutoModelForTokenClassification,
         ("ForTokenClassification",),
     ),
@@ -211,7 +196,7 @@ TOKEN_CLASSIFICATION = Task(
     passes=passes.TOKEN_CLASSIFICATION,
     variants=(_CONVOLVED,),
     check=label_names,
-    outputs=_labels,
+    outputs=lambda checkpoint: int(checkpoint.config.num_labels),
     samples=samples.of_sentences,
     metadata=lambda checkpoint: {"labels": list(label_names(checkpoint))},
 )

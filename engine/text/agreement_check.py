@@ -104,16 +104,13 @@ class Rules:
         rule: VerbEndings | None = next((rule for rule in lexicon.agreement.verbs if rule.file == file), None)
         if rule is None:
             return
+        entries = {text.partition("=")[0].strip(): where for text, where in self._entries[file].items()}
         for verb in lexicon.verbs:
             wrong = [] if verb.endswith(rule.context) else [verb]
             wrong += [form for form in lexicon.accepted(verb) if not form.endswith(rule.mask or rule.context)]
             for form in dict.fromkeys(wrong):
                 ends = rule.context if form == verb else rule.mask or rule.context
-                yield _problem(self._of_verb(verb), f"{form!r} does not end in {_listed(ends)}, as [[verbs]] says")
-
-    def _of_verb(self, verb: str) -> str:
-        entries = self._entries[self.language.file.verbs]
-        return next(where for text, where in entries.items() if text.partition("=")[0].strip() == verb)
+                yield _problem(entries[verb], f"{form!r} does not end in {_listed(ends)}, as [[verbs]] says")
 
     def _elisions(self) -> Iterator[Finding]:
         rules, patterns = self.language.lexicon.agreement.elisions, self.language.patterns.all

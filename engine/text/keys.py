@@ -40,12 +40,8 @@ def combine(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     combined = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
         for key in keys:
-            combined = _mix((combined + _INCREMENT) ^ key)
+            combined = (combined + _INCREMENT) ^ key  # then the finaliser, a bijection on 64 bits
+            combined = (combined ^ (combined >> np.uint64(30))) * _MULTIPLIER_1
+            combined = (combined ^ (combined >> np.uint64(27))) * _MULTIPLIER_2
+            combined ^= combined >> np.uint64(31)
     return combined
-
-
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64, a bijection on 64 bits."""
-    bits = (bits ^ (bits >> np.uint64(30))) * _MULTIPLIER_1
-    bits = (bits ^ (bits >> np.uint64(27))) * _MULTIPLIER_2
-    return bits ^ (bits >> np.uint64(31))

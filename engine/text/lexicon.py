@@ -100,8 +100,10 @@ def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon
     """
     folder = folder or BUNDLED_LEXICON
     pronouns, labels = _read_pronouns(folder)
-    names = _read_names(folder, labels)
-    articles = _read_articles(folder)
+    _refuse_other_genders(folder, "names", labels)
+    names = {label: _read(folder / f"names_{gender}.txt") for gender, label in labels.items()}
+    _distinct([entry for entries in names.values() for entry in entries])
+    articles = _texts(_distinct(read_entries(_or_bundled(folder, "articles.txt"))))
     professions = _read_professions(folder, labels, articles)
     verb_forms = _read_verbs(folder / verbs)
     forms, lists = _read_own_slots(folder, labels)
@@ -163,24 +165,12 @@ def _gender_and_form(entry: Located) -> tuple[str, str]:
     return gender, form
 
 
-def _read_names(folder: Path, labels: Mapping[str, str]) -> dict[str, list[Located]]:
-    """Label of a gender → the names."""
-    _refuse_other_genders(folder, "names", labels)
-    names = {label: _read(folder / f"names_{gender}.txt") for gender, label in labels.items()}
-    _distinct([entry for entries in names.values() for entry in entries])
-    return names
-
-
 def _refuse_other_genders(folder: Path, stem: str, labels: Mapping[str, str]) -> None:
     for path in paths_in(folder, f"{stem}_*.txt"):
         if (gender := path.stem.removeprefix(f"{stem}_")) not in labels:
             raise InputError(
                 f"{path}: pronouns.txt has no gender {gender!r}, it has {', '.join(labels)}; add a line `{gender} = …`"
             )
-
-
-def _read_articles(folder: Path) -> tuple[str, ...]:
-    return _texts(_distinct(read_entries(_or_bundled(folder, "articles.txt"))))
 
 
 def _read_professions(

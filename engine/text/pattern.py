@@ -259,13 +259,10 @@ def _elided(rule: Elision, words: pl.Expr, *, capital: bool) -> pl.Expr:
     """`Elision.spell` over a column."""
     form = pl.lit(before(rule.word, capital=capital))
     for other, following in reversed(rule.forms):
-        form = pl.when(_hold(following, words)).then(pl.lit(before(other, capital=capital))).otherwise(form)
+        lower = words.str.to_lowercase()
+        fits = _longest(lower, following.before) > _longest(lower, following.unless)
+        form = pl.when(fits).then(pl.lit(before(other, capital=capital))).otherwise(form)
     return form + words
-
-
-def _hold(following: Beginnings, words: pl.Expr) -> pl.Expr:  # `word in following` over a column
-    lower = words.str.to_lowercase()
-    return _longest(lower, following.before) > _longest(lower, following.unless)
 
 
 def _longest(words: pl.Expr, beginnings: Sequence[str]) -> pl.Expr:

@@ -324,7 +324,8 @@ class CausalTokenizer(MaskTokenizer):
         return found
 
     def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        before = [self._before(text) for text in texts]
+        parts = [text.partition(self.mask_token) for text in texts]
+        before = [start.removesuffix(" ") if mask else start for start, mask, _ in parts]
         encodings = self.backend.encode_batch_fast(before, add_special_tokens=False)
         masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
         return [
@@ -337,7 +338,3 @@ class CausalTokenizer(MaskTokenizer):
 
     def token_text(self, token_id: int) -> str:
         return self.mask_token if token_id == self.mask_id else super().token_text(token_id)
-
-    def _before(self, text: str) -> str:
-        before, mask, _ = text.partition(self.mask_token)
-        return before.removesuffix(" ") if mask else text

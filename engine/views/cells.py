@@ -64,8 +64,8 @@ def _parts(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) -
         parts.append(form.format(low=low, high=high))
     if beside:
         parts.append(f"({beside})")
-    if column.p is not None and row[column.p] is not None:
-        parts.append(_chance(row[column.p]))
+    if column.p is not None and (p := row[column.p]) is not None:
+        parts.append("p < 0.001" if p < 0.001 else f"p = {p:.3f}")
     return parts
 
 
@@ -90,7 +90,3 @@ def _figure(column: "Column", row: Mapping[str, Any], name: str, texts: Mapping[
         return f"{value:{sign}.{column.significant}g}"
     decimals = row[column.decimals] if isinstance(column.decimals, str) else column.decimals
     return f"{value:{sign},}" if decimals is None else f"{value:{sign},.{decimals}f}"
-
-
-def _chance(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

@@ -59,7 +59,7 @@ def table_html(table: "Table", codes: Codes = PLAIN, links: Mapping[str, str] | 
     kind = "table"
     if any(len(text) > _LONG for row in cells(table) for text in row):
         kind += " stacks"
-    box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{_escaped(table.title)}">'
+    box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(printable(table.title))}">'
     name = re.sub(r"\W+", "-", table.title).strip("-")[:60] or "table"
     # Sums in another order differ in their last digits, and the same run has the same page.
     figures = flat(table.figures).with_columns(cs.float().round(12).round_sig_figs(_DIGITS))
@@ -110,7 +110,3 @@ def _cell(content: str, scope: str, is_word: bool, *, styled: bool, heading: str
         look += f' data-heading="{escape(heading)}"' if heading else ""
     opening = " ".join(filter(None, (element, scope, look.strip())))
     return f"<{opening}>{content}</{element}>"
-
-
-def _escaped(text: str) -> str:
-    return escape(printable(text))

@@ -33,23 +33,10 @@ SERIES = tuple(hue.paper for hue in HUES.values())
 SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down")
 """One more than hues, so that thirty series differ."""
 
+_NAMES = ("paper", "ink", "muted", "line", "link", "shadow")
 PAGE = {
-    "light": {
-        "paper": "#ffffff",
-        "ink": "#1a1a1a",
-        "muted": "#595959",
-        "line": "#c8c8c8",
-        "link": "#005a8c",
-        "shadow": "#00000040",
-    },
-    "dark": {
-        "paper": "#16181c",
-        "ink": "#eceff1",
-        "muted": "#a9b0b6",
-        "line": "#474c52",
-        "link": "#7cc4f0",
-        "shadow": "#ffffff50",
-    },
+    "light": dict(zip(_NAMES, ("#ffffff", "#1a1a1a", "#595959", "#c8c8c8", "#005a8c", "#00000040"), strict=True)),
+    "dark": dict(zip(_NAMES, ("#16181c", "#eceff1", "#a9b0b6", "#474c52", "#7cc4f0", "#ffffff50"), strict=True)),
 }
 """The colours of a page, by the reader's preference."""
 

@@ -30,6 +30,7 @@ _SVG = "http://www.w3.org/2000/svg"
 _DRAWING = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "circle"}
 _NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
 _GUIDES = {"axis", "legend", "title"}
+_BLACK = {"#000": INK, "black": INK}
 _COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a PDF's dictionary, in a random order
@@ -88,16 +89,13 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     ET.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
     root[:] = [root[-1], *root[:-1]]
     white = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")
+    pdf = vl_convert.svg_to_pdf(points)
     return {
         "svg": svg.encode(),
-        "pdf": _RESOURCES.sub(_sorted_lines, vl_convert.svg_to_pdf(points)),
+        # The same lines in a fixed order, and so as many bytes: a PDF counts them.
+        "pdf": _RESOURCES.sub(lambda lines: b"\n".join(sorted(lines[0].split(b"\n"))), pdf),
         "png": vl_convert.svg_to_png(white, ppi=_PIXELS_PER_INCH),
     }
-
-
-def _sorted_lines(lines: re.Match[bytes]) -> bytes:
-    """The same lines in a fixed order, and so as many bytes: a PDF counts them."""
-    return b"\n".join(sorted(lines[0].split(b"\n")))
 
 
 def _sized(root: ET.Element, pixels: tuple[float, float], scale: float, unit: str) -> str:
@@ -147,10 +145,11 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
         del element.attrib[name]
     for name in ("fill", "stroke"):
         if (value := element.get(name)) is not None:
-            element.set(name, colour(_hex(value)))
+            hexadecimal = value.lower() if value.startswith("#") else value
+            element.set(name, colour(_BLACK.get(value, hexadecimal)))
     for name in _COORDINATES:
         if name in element.attrib:
-            element.set(name, _rounded(element.attrib[name]))
+            element.set(name, _LONG_NUMBER.sub(_rounded, element.attrib[name]))
     for child in list(element):
         kind = child.tag.removeprefix(f"{{{_SVG}}}")
         if kind not in _DRAWING:
@@ -164,13 +163,9 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
         _title(element, said)
 
 
-def _rounded(numbers: str) -> str:
+def _rounded(number: re.Match[str]) -> str:
     """Two decimals: more cannot be seen."""
-    return _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), numbers)
-
-
-def _hex(colour: str) -> str:
-    return {"#000": INK, "black": INK}.get(colour, colour.lower() if colour.startswith("#") else colour)
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def _number_ids(root: ET.Element, identifier: str) -> None:

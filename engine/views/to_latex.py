@@ -66,8 +66,8 @@ def _label(title: str) -> str:
 
 
 def _environment(table: "Table", label: str) -> str:
-    sides = ["left" if is_text(column, table) else "right" for column in table.columns]
     words = [is_text(column, table) for column in table.columns]
+    sides = ["left" if word else "right" for word in words]
     rows: list[list[str]] = []
     for row, ends in zip(cells(table), section_ends(table), strict=True):
         rows.append([latex(text) if word else _figures(text) for text, word in zip(row, words, strict=True)])
@@ -98,11 +98,7 @@ def _environment(table: "Table", label: str) -> str:
 def _figures(text: str) -> str:
     """A cell of figures: hyphens before digits are minus signs, and 1.4e-05 is a power of ten."""
     text = latex(re.sub(r"(?<![\w.])-(?=[\d.])", "−", text))
-    return re.sub(r"(?<=\d)e([-+]?)0*(\d+)", _power, text)
-
-
-def _power(match: re.Match[str]) -> str:
-    return f"$\\times 10^{{{match[1].replace('+', '')}{match[2]}}}$"
+    return re.sub(r"(?<=\d)e\+?(-?)0*(\d+)", r"$\\times 10^{\1\2}$", text)
 
 
 def _character(character: str) -> str:

@@ -41,7 +41,8 @@ def to_rich(table: "Table", width: int = WIDTH) -> Group:
     parts = cell_parts(table)
     rows = [[" ".join(cell) for cell in row] for row in parts]
     constant = _constant(table, rows)
-    said = ", ".join(_said(table.columns[i].heading, rows[0][i]) for i in constant if rows[0][i])
+    same = ([printable(table.columns[i].heading), rows[0][i]] for i in constant if rows[0][i])
+    said = ", ".join(": ".join(filter(None, own)) for own in same)
     notes = [*filter(None, [said]), *map(printable, table.notes)]
     kept = [i for i in range(len(table.columns)) if i not in constant]
     words = [is_text(table.columns[i], table) for i in kept]
@@ -140,10 +141,6 @@ def _names_or_counts(table: "Table", column: "Column") -> bool:
     return table.frame.schema[column.value] == pl.String or (
         table.frame.schema[column.value].is_integer() and column.names == (column.value,)
     )
-
-
-def _said(heading: str, value: str) -> str:
-    return f"{printable(heading)}: {value}" if heading else value
 
 
 FORMAT = Format(to_terminal)

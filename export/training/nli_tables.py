@@ -36,8 +36,6 @@ from .settings import Settings
 NEGATION = "negation"  # what a classifier learns from, beside ORIGINAL
 _TITLES = {ORIGINAL: "original", NEGATION: "with new"}
 _PERCENT: dict[str, Any] = {"decimals": 1, "scale": 100, "wrap": False}
-
-
 _ROWS = (
     (ORIGINAL, ALL, "dev"),
     (ORIGINAL, WITH_CUE, "dev, cues"),
@@ -158,9 +156,7 @@ class NliTraining(Shown):
         """What the pairs with negation add to each accuracy, with tests."""
         frame = self.accuracies
         seeds = len(self.runs[NEGATION])
-        deviation = [Column("SD", "gain_deviation", unit="percentage points", **_PERCENT)] if seeds > 1 else []
-        several = [Column("p (seeds)", "p_seeds", significant=2)] if seeds > 1 else []
-        points: dict[str, Any] = {"signed": True, "unit": "percentage points", **_PERCENT}
+        points: dict[str, Any] = {"unit": "percentage points", **_PERCENT}
         notes = [
             "gain [95 % interval over pairs]: percentage points",
             f"p: sign flips of original pairs; p (Holm): corrected for the {frame['p'].count()} rows of this table",
@@ -175,11 +171,11 @@ class NliTraining(Shown):
             columns=[
                 Column("pairs", "pairs", wrap=False),
                 Column("n", "gain_n", wrap=False),
-                Column("gain", "gain", low="gain_low", high="gain_high", **points),
-                *deviation,
+                Column("gain", "gain", low="gain_low", high="gain_high", signed=True, **points),
+                *([Column("SD", "gain_deviation", **points)] if seeds > 1 else []),
                 Column("p", "p", significant=2, wrap=False),
                 Column("p (Holm)", "p_holm", significant=2),
-                *several,
+                *([Column("p (seeds)", "p_seeds", significant=2)] if seeds > 1 else []),
             ],
             notes=notes,
         )
@@ -226,12 +222,9 @@ class NliTraining(Shown):
         return row | (_gain(self.runs, condition, split, self.pairs.shared.added) if len(self.runs) == 2 else {})
 
     def _columns(self, learned: str) -> Sequence[Column]:
-        several = len(self.runs[learned]) > 1
-        ours = (
-            Column(_TITLES[learned], learned, spread=f"{learned}_deviation", **_PERCENT)
-            if several
-            else Column(_TITLES[learned], learned, low=f"{learned}_low", high=f"{learned}_high", **_PERCENT)
-        )
+        interval: dict[str, Any] = {"low": f"{learned}_low", "high": f"{learned}_high"}
+        beside = {"spread": f"{learned}_deviation"} if len(self.runs[learned]) > 1 else interval
+        ours = Column(_TITLES[learned], learned, **beside, **_PERCENT)
         return [ours, Column("paper", f"{learned}_paper", wrap=False)]
 
     def _paper(self, learned: str, condition: str, split: str) -> tuple[float | None, float | None]:
@@ -288,22 +281,21 @@ def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str, know
     if not len(clusters):
         columns = ("gain", "gain_deviation", "gain_low", "gain_high", "p", "p_holm", "p_seeds")
         return {"gain_n": 0} | dict.fromkeys(columns)
-    seeds = len(before)
-    deviation = p_seeds = None
+    seeds, deviation, p_seeds = len(before), None, None
     if seeds == 1:
-        found, scale = paired_difference(after[0], before[0], clusters), 1
+        found = paired_difference(after[0], before[0], clusters)
     else:
-        sums = [own.sum(axis=0).astype(np.float64) for own in (after, before)]
-        found, scale = paired_difference(sums[0], sums[1], clusters), seeds
+        right, right_before = (own.sum(axis=0).astype(np.float64) for own in (after, before))
+        found = paired_difference(right, right_before, clusters)
         gains = after.sum(axis=1) - before.sum(axis=1).astype(np.int64)
         deviation, p_seeds = float((gains / before.shape[1]).std(ddof=1)), sign_flips(gains)
-    ends = {key: None if end is None else end / scale for key, end in (("low", found.low), ("high", found.high))}
+    low, high = (None if end is None else end / seeds for end in (found.low, found.high))
     return {
-        "gain": found.value / scale,
+        "gain": found.value / seeds,
         "gain_n": found.n,
         "gain_deviation": deviation,
-        "gain_low": ends["low"],
-        "gain_high": ends["high"],
+        "gain_low": low,
+        "gain_high": high,
         "p": found.p,
         "p_seeds": p_seeds,
     }

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from italian import FILES
-from negengine.engine.text.agreement_check import Finding, Kind, Rules, differences
+from negengine.engine.text.agreement_check import Finding, Kind, Rules
 from negengine.engine.text.bundled import lexicon_path
 from negengine.engine.text.pattern_files import load_language
 
@@ -50,8 +50,7 @@ PROBLEMS = [
 
 @pytest.mark.parametrize(("file", "old", "new", "said"), PROBLEMS, ids=[said[:50] for *_, said in PROBLEMS])
 def test_an_error_is_found_where_it_is(found, file, old, new, said):
-    problems = found(file, old, new)
-    assert any(problem.startswith(f"{file}{said}") for problem in problems), problems
+    assert [own for own in found(file, old, new) if own.startswith(f"{file}{said}")]
 
 
 NOTES = [
@@ -66,8 +65,7 @@ NOTES = [
 
 @pytest.mark.parametrize(("old", "new", "said"), NOTES, ids=[said[:50] for *_, said in NOTES])
 def test_what_a_user_should_know_is_a_note(found, old, new, said):
-    notes = found("patterns.toml", old, new, kind=Kind.NOTE)
-    assert any(note.startswith(said) for note in notes), notes
+    assert [own for own in found("patterns.toml", old, new, kind=Kind.NOTE) if own.startswith(said)]
 
 
 def test_a_wrong_article_in_one_list_for_all_genders_is_told_once(tmp_path):
@@ -85,10 +83,3 @@ def test_without_rules_only_the_patterns_are_checked(found, tmp_path):
     (tmp_path / "professions_male.txt").write_text("una architetto\nuno psicologo\n")
     (tmp_path / "verbs.txt").write_text("ballato\n")
     assert Rules(load_language(tmp_path / "patterns.toml")).findings() == []
-
-
-def test_differences_are_told_in_words():
-    patterns = {pattern.name: pattern for pattern in load_language("french").patterns.all}
-    assert differences(patterns["CpTp"], patterns["CpTp"]) == ""
-    assert differences(patterns["CpTv"], patterns["CpTp"]) == "+ très"
-    assert differences(patterns["CnTp"], patterns["CpTp"]) == "aime → n'aime pas"

@@ -1,11 +1,9 @@
 """Lexicons: what is read, what their digest is of, and errors with file, line and value."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.agreement import Agreement
 from negengine.engine.text.lexicon import load_lexicon
 
 
@@ -42,40 +40,30 @@ def test_a_lexicon_is_its_entries_in_the_order_of_their_files(folder):
     assert load_lexicon(folder).professions == ("a C# developer",)
 
 
-def test_without_articles_of_its_own_a_lexicon_has_the_english_rules_for_them(folder):
-    assert load_lexicon(folder).agreement == replace(Agreement(), articles=load_lexicon().agreement.articles)
-    write(folder, {"articles.txt": "a\nan\n"})
-    assert load_lexicon(folder).agreement == Agreement()
-
-
 SAME = [
     {"articles.txt": "an\na\n"},  # those of a folder without the file
     {"pronouns.txt": "female = she\nmale = he\n"},
-    {"articles.txt": "# none\n"},  # only a check
 ]
 OTHER = [
     {"verbs.txt": "dance\nsmoke\n"},
-    {"verbs.txt": "smoke\nDance\n"},
     {"names_female.txt": "Anna\n", "names_male.txt": "Maria\nJohn\n"},
     {"slot_CITY.txt": "Rome\nParis\n"},
     {"slot_OBJ.txt": "male = him\nfemale = her\n"},
 ]
 
 
-@pytest.mark.parametrize("files", [*SAME, *OTHER])
-def test_the_digest_is_of_what_is_said(folder, files):
+def test_the_digest_is_of_what_is_said(folder):
     before = load_lexicon(folder).sha256
-    write(folder, files)
-    assert (load_lexicon(folder).sha256 == before) == (files in SAME)
+    for files in (*SAME, *OTHER):
+        write(folder, files)
+        assert (load_lexicon(folder).sha256 == before) == (files in SAME)
+        before = load_lexicon(folder).sha256
 
 
-@pytest.mark.parametrize(
-    ("articles", "professions"),
-    [("un\nune\nl'\n", ("une danseuse", "l'architecte")), ("# none\n", ("arkkitehti",))],
-)
-def test_professions_may_have_other_articles_or_none(folder, articles, professions):
-    write(folder, {"articles.txt": articles, "professions.txt": "\n".join(professions)})
-    assert load_lexicon(folder).professions == professions
+def test_professions_may_have_other_articles_or_none(folder):
+    for articles, professions in (("un\nune\nl'\n", ("une danseuse", "l'architecte")), ("# none\n", ("arkkitehti",))):
+        write(folder, {"articles.txt": articles, "professions.txt": "\n".join(professions)})
+        assert load_lexicon(folder).professions == professions
 
 
 def test_genders_are_those_of_the_pronouns(folder):
@@ -103,8 +91,6 @@ def test_professions_and_other_slots_may_differ_by_gender(folder):
 
 BAD = [
     ({"verbs.txt": None}, "verbs.txt: cannot be read (No such file or directory)"),
-    ({"names_male.txt": None}, "names_male.txt: cannot be read (No such file or directory)"),
-    ({"professions.txt": None}, "professions.txt: cannot be read (No such file or directory)"),
     ({"verbs.txt": "smoke\n\ndance\nsmoke\n"}, "verbs.txt:4: 'smoke' is also in {folder}/verbs.txt:1"),
     ({"names_male.txt": "John\nAnna\n"}, "names_male.txt:2: 'Anna' is also in {folder}/names_female.txt:1"),
     (
@@ -119,7 +105,6 @@ BAD = [
     ({"names_neuter.txt": "Kim\n"}, "names_neuter.txt: pronouns.txt has no gender 'neuter', it has female, male"),
     ({"slot_city.txt": "Rome\n"}, "slot_city.txt: 'city' cannot be the name of another slot; use capitals"),
     ({"slot_OBJ.txt": "male = him\n"}, "slot_OBJ.txt: one line `GENDER = form` is needed for each of female, male"),
-    ({"slot_OBJ.txt": "male = him\nher\n"}, "slot_OBJ.txt:2: 'her' is not of the form `GENDER = word`"),
     (
         {"professions_female.txt": "a waitress\n"},
         "professions.txt: give either this file, or professions_female.txt and professions_male.txt; not both",

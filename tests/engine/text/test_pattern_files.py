@@ -50,8 +50,6 @@ def test_the_selecting_pattern_comes_first_and_a_set_lists_the_slots_of_all(writ
     patterns = load_patterns(str(write(text)), slots=("NAME", "CITY", "ACT2", "PRON", "MASK"))
     assert [pattern.name for pattern in patterns.all] == ["P", "N"]
     assert patterns.slots == ("NAME", "PRON", "CITY", "ACT2")
-    only_mask = SELECTING.replace("{NAME} likes to {ACT}.", "").replace("{PRON} likes", "People like")
-    assert load_patterns(write(only_mask)).slots == ()
 
 
 def test_the_digest_is_of_the_patterns_not_of_the_bytes(write):
@@ -71,8 +69,6 @@ def test_a_set_is_a_file_or_the_name_of_a_bundled_one(tmp_path):
         "no pattern set is named 'gh22-conective': did you mean 'gh22-connective'? The bundled sets are "
         f"{', '.join(PATTERNS)}; or give a TOML file"
     )
-    with pytest.raises(InputError, match=r"^no pattern set is named 'xyz': The bundled sets are french, "):
-        load_patterns("xyz")
     with pytest.raises(InputError, match=re.escape(f"{tmp_path}/none.toml: cannot be read (No such file")):
         load_patterns(tmp_path / "none.toml")
 
@@ -83,20 +79,14 @@ BAD_FILES = [
         "6: unknown slot 'VERB' in '{NAME} likes to {VERB}.'; known are NAME, PROF, ACT, PRON, MASK",
     ),
     (SELECTING.replace("{MASK}", "{ACT}"), "3: P has 0 masks; it needs exactly one {MASK}"),
-    (SELECTING.replace("{ACT}", "{MASK}"), "3: P has 2 masks; it needs exactly one {MASK}"),
     (SELECTING.replace("{ACT}", "{ACT"), "6: stray brace in '{NAME} likes to {ACT.'"),
     (SELECTING.replace("selecting", "control"), "1: no selecting pattern"),
     (SELECTING + SECOND.replace("control", "selecting"), "11: N is a second selecting pattern beside P ({path}:5)"),
     (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' is also in {path}:4"),
     (SELECTING + SECOND.replace("context", "# context"), "9: this [[pattern]] has no 'context'"),
     (SELECTING + "tarket = 'x'\n", "8: unknown key 'tarket'; known are name, role, context, target"),
-    (
-        "title = 'x'\n" + SELECTING,
-        "1: unknown key 'title'; known are name, lexicon, verbs, [slots], [[pattern]] and [[published]]",
-    ),
     (SELECTING.removeprefix('name = "mine"'), "1: the set needs a name"),
     ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
-    ('name = "mine"\npattern = ["x"]\n', "2: pattern must be tables [[pattern]]"),
     (SELECTING.replace('"P"', "7"), "4: name is 7; it must be a string"),
     (SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"), "6: white space in '{NAME} likes\\nto {ACT}"),
     # lines that look like others, in a string
@@ -104,16 +94,8 @@ BAD_FILES = [
         SELECTING.replace('"P"', '"""\n[[pattern]]\nrole = "x"\n"""').replace("selecting", "select"),
         "8: unknown role 'select'; known are selecting, forbid",
     ),
-    (SELECTING.replace("likes to {ACT}", "likes to\u200b{ACT}"), "6: the character U+200B in "),
     (SELECTING.replace('"selecting"', "selecting"), "5: not valid TOML: Invalid value"),
-    (b'name = "mine"\n# caf\xe9\n', "2: byte 0xe9 is not UTF-8"),
-    (SELECTING.replace("likes", "likes " * 400), "6: 2,4"),  # characters; a sentence has at most 2,000
-    (SELECTING + SECOND * 500, " 501 patterns; a set has at most 500"),
-    (
-        f"{SELECTING}{'.'.join(['a'] * 5_000)} = 1",
-        "8: more than 50 words with dots between them",
-    ),
-    (SELECTING + "a.b.c.d = 1\n" * 50_000, "43688: the file has more than 524,288 bytes"),
+    (f"{SELECTING}{'.'.join(['a'] * 5_000)} = 1", "8: more than 50 words with dots between them"),
     (f"{SELECTING}x = {'[' * 2_000}", " not valid TOML: nested too deeply"),
 ]
 
@@ -204,17 +186,12 @@ def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept
 BAD = [
     ('lexicon = ""\n', 2, "lexicon is ''"),
     ('verbs = "../verbs.txt"\n', 2, "verbs is '../verbs.txt'"),
-    ("[slots]\nCITY = []\n", 3, "CITY must be a list of words"),
     ('[slots]\ncity = ["Rome"]\n', 3, "'city' cannot be the name"),
     ('[slots]\nCITY = ["Rome", "Rome"]\n', 3, "'Rome' is there twice"),
-    ('[slots]\nCITY = ["Ro\\u0000me"]\n', 3, "the character U+0000"),
     ('[slots]\nHAPPY = { female = "heureuse" }\n', 3, "HAPPY must have a word for each of female, male"),
-    ("slots = 3\n", 2, "slots must be a table"),
     ("[[published]]\ndrops = {}\n", 2, "this [[published]] has no 'models'; it needs models"),
-    ('[[published]]\nmodels = ["x"]\nfrom = "1"\n', 4, "unknown key 'from'; known are models, drops"),
     ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = "1" }\n', 4, "[[published]] drops: Expected `float`, got `str`"),
     ('[[published]]\nmodels = ["x"]\ndrops = { No = 1 }\n', 4, "a drop of 'No', but the scored patterns are CnTp"),
-    ('[[published]]\nmodels = ["x"]\ncoreference = "x"\n', 4, "unknown coreference 'x'; known are pronoun, same-name"),
 ]
 
 
@@ -230,11 +207,9 @@ BAD_WORDS = [
     ("verbs.txt", "fumer\ndîner = \n", 2, "is not of the form"),
     ("verbs.txt", "dîner = diner, diner\n", 1, "has a form twice"),
     ("verbs.txt", "dîner = diner\ndîner\n", 2, "'dîner' is also in"),
-    (AGREEMENT, "[[elision]]\nbefore = ['a']\n", 1, "this [[elision]] has no 'words'; it needs words, before"),
     (AGREEMENT, "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
     (AGREEMENT, "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
     (AGREEMENT, "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
-    (AGREEMENT, "[[article]]\nfrom = 'un'\n", 2, "unknown key 'from'; known are form, gender"),
     (AGREEMENT, "[[endings]]\nfemale = 'a'\n", 1, "must have an ending for each of female, male"),
     (AGREEMENT, "[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
 ]

@@ -180,23 +180,18 @@ REFUSED = [
     (b"sentence,target\n", ": there is no row below the names of the columns"),
     (gzip.compress(b"sentence,target\na,b\n", mtime=0), ": this is packed with gzip"),
     (b"PK\x03\x04" + b"\x00" * 50, ": this is a spreadsheet (.xlsx, .ods) or another zip file; save the sheet as “CSV"),
-    ("sentence,target\na,é\n".encode("latin-1"), ":2: byte 0xe9 is not UTF-8"),
     (b"sentence,target,target\na,b,c\n", ":1: two columns have the name 'target'"),
-    (b"sentence,target\na,b\0\n", ":2: the character U+0000"),
     (b"sentence,target\ra,b\r", ":1: a line end in the middle"),  # of old Macintoshes
-    (b"sentence,target\n" + b"a" * 1_000_001, ":2: this line has more than 1,000,000 bytes"),
     (b"sentence,target\n" + b"a" * 200_000, ":2: a text of more than 131,072 characters"),
     (b"a," * 1_001 + b"\n", ":1: 1,002 columns; a table has at most 1,000"),
     (b"PAR1" + b"\0" * 50, ": not a whole Parquet file"),
 ]
 
 
-@pytest.mark.parametrize("rows_per_part", [1, 2, 3, 9])
-def test_rows_without_any_column_are_bad_in_a_part_of_their_own_too(write, rows_per_part):
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_rows_without_any_column_are_bad_in_a_part_of_their_own_too(write, size):
     path = write('{"sentence": "a"}\n{"sentence": "b"}\n{}\n{}\n', "own.jsonl")
-    said = refusal(path, texts=["sentence"], rows_per_part=rows_per_part)
-    assert said == f"{path}:3: sentence is missing; a text is needed"
-    stimuli = scanned(path, ["sentence"], rows_per_part=rows_per_part, skip_bad=True)
+    stimuli = scanned(path, ["sentence"], rows_per_part=size, skip_bad=True)
     skipped = pl.concat(stimuli.read(number).skipped for number in range(len(stimuli.parts)))
     assert (stimuli.skipped, skipped["row"].to_list()) == (2, [3, 4])
 
@@ -214,10 +209,10 @@ def test_a_name_that_promises_another_kind_and_rows_with_too_many_names_are_refu
     assert "more than 1,000 columns; write one object of few per line" in refusal(write("\n".join(rows), "own.jsonl"))
 
 
-@pytest.mark.parametrize("source", [3, None, [1, 2], {"a": [1], "b": [1, 2]}])
-def test_what_is_not_a_table_is_refused(source):
-    with pytest.raises(InputError, match="table"):
-        open_table(source)
+def test_what_is_not_a_table_is_refused():
+    for source in (3, None, [1, 2], {"a": [1], "b": [1, 2]}):
+        with pytest.raises(InputError, match="table"):
+            open_table(source)
 
 
 def test_a_column_is_found_by_its_obvious_name_in_capitals_or_not(write):

@@ -30,8 +30,7 @@ def test_mono_token_verbs_of_published_models(published_tokenizer, name, convent
 
 
 def test_the_expected_token_is_the_one_within_the_sentence(published_tokenizer):
-    tokenizer = published_tokenizer("roberta-base")
-    _, token = mask_fillers(tokenizer, PATTERNS.selecting, ["say"], BASE, VerbConvention.BARE)
+    _, token = mask_fillers(published_tokenizer("roberta-base"), PATTERNS.selecting, ["say"], BASE, VerbConvention.BARE)
     assert token.tolist() == [224]  # "Ġsay" in RoBERTa's vocabulary; "say" is 28357
 
 
@@ -40,9 +39,6 @@ def test_only_verbs_of_one_token_count_and_their_token_is_that_of_the_filled_sen
     index, token = mask_fillers(small_tokenizer, PATTERNS.selecting, verbs, BASE, VerbConvention.IN_CONTEXT)
     assert index.tolist() == [0, 2]
     assert [small_tokenizer.token_text(i) for i in token.tolist()] == ["smoke", "dance"]
-    [masked] = small_tokenizer.encode([PATTERNS.selecting.text(BASE, small_tokenizer.mask_token)])
-    [filled] = small_tokenizer.encode([PATTERNS.selecting.text(BASE, "dance")])
-    assert filled[masked.tolist().index(small_tokenizer.mask_id)] == token[1]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +46,6 @@ def test_only_verbs_of_one_token_count_and_their_token_is_that_of_the_filled_sen
     [
         ("byte-level BPE", VerbConvention.BARE, "smoke"),  # its entries: "Ġsmoke", "Ġlike" and "like", but not "smoke"
         ("byte-level BPE", VerbConvention.IN_CONTEXT, "é"),  # two bytes, each of which covers the whole character
-        ("WordPiece cased", VerbConvention.IN_CONTEXT, "漢"),
         ("WordPiece cased", VerbConvention.IN_CONTEXT, "[UNK]"),
         ("WordPiece cased", VerbConvention.IN_CONTEXT, "[SEP]"),
     ],
@@ -98,6 +93,3 @@ def test_further_forms_that_are_one_token_are_accepted_beside_the_main_one(small
     assert index.tolist() == [0, 1, 3]  # the main form of the third is several tokens
     assert [set(row) for row in token.tolist()] == [{smoke, dance}, {dance}, {like}]
     assert token[:, 0].tolist() == [smoke, dance, like]
-    rare = [("unheardof",), ()]
-    _, one_each = mask_fillers(tokenizer, PATTERNS.selecting, main[:2], BASE, VerbConvention.IN_CONTEXT, rare)
-    assert one_each.tolist() == [smoke, dance]

@@ -19,16 +19,12 @@ CLASSES = {
 @pytest.mark.parametrize("kind", CLASSES)
 def test_each_token_has_its_class(kind, small_tokenizers):
     tokenizer = small_tokenizers[kind]
-    marks = WordMarks.of(tokenizer, tokenizer.vocab_size)
+    marks = WordMarks.of(tokenizer, tokenizer.vocab_size + 5)
+    assert (marks.classes[-5:] == WordClass.UNUSED).all()  # outputs without a token
+    assert not marks.breaks[-5:].any()
     found = {token: WordClass(marks.classes[tokenizer.backend.token_to_id(token)]) for token in CLASSES[kind]}
     assert found == CLASSES[kind]
     assert marks.mark is (Mark.CONTINUATION if kind.startswith("WordPiece") else Mark.BEGINNING)
-
-
-def test_outputs_without_a_token_are_in_no_class(small_tokenizer):
-    marks = WordMarks.of(small_tokenizer, small_tokenizer.vocab_size + 5)
-    assert (marks.classes[-5:] == WordClass.UNUSED).all()
-    assert not marks.breaks[-5:].any()
 
 
 def test_ends_of_words_and_single_bytes_of_sentencepiece():

@@ -51,9 +51,8 @@ def figure(plot):
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_a_text_is_never_an_element_and_the_same_figure_gives_the_same_bytes(name):
-    text, files = (
-        [draw(figure(PLOTS[name])) for _ in range(3)] for draw in (lambda own: for_page(own, "f1"), as_files)
-    )
+    text = [for_page(figure(PLOTS[name]), "f1") for _ in range(3)]
+    files = [as_files(figure(PLOTS[name])) for _ in range(3)]
     root = XML(text[0])
     elements = {"svg", "g", "path", "line", "rect", "text", "title", "desc", "defs", "clipPath"}
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= elements
