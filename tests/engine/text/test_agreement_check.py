@@ -76,10 +76,3 @@ def test_a_wrong_article_in_one_list_for_all_genders_is_told_once(tmp_path):
     [finding] = Rules(load_language(None, folder)).findings()
     said = "'a architect' has the wrong article; write 'an architect'"
     assert finding == Finding(Kind.PROBLEM, f"{folder}/professions.txt:2", said)
-
-
-def test_without_rules_only_the_patterns_are_checked(found, tmp_path):
-    found("agreement.toml", FILES["agreement.toml"], "# none\n")
-    (tmp_path / "professions_male.txt").write_text("una architetto\nuno psicologo\n")
-    (tmp_path / "verbs.txt").write_text("ballato\n")
-    assert Rules(load_language(tmp_path / "patterns.toml")).findings() == []

@@ -64,8 +64,8 @@ def tokenized(tokenizer, pattern, fillers, rows):
     return [ids.tolist() for ids in tokenizer.encode_masked(texts_of(pattern, fillers, rows, tokenizer))]
 
 
-def lexicon_fillers(coreference=Coreference.PRONOUN):
-    subject, _ = subjects(LEXICON, coreference, seed=0)
+def lexicon_fillers():
+    subject, _ = subjects(LEXICON, Coreference.PRONOUN, seed=0)
     return {"NAME": LEXICON.names, "PROF": LEXICON.professions, "ACT": LEXICON.verbs, "PRON": subject}
 
 
@@ -112,13 +112,6 @@ def test_the_longest_sentence_is_that_of_all_combinations(small_tokenizer, patte
     assert WholeSentenceComposer(small_tokenizer, pattern, fillers).longest() >= longest
 
 
-def test_only_the_words_in_use_count_for_the_longest_sentence(small_tokenizer):
-    fillers = {**FILLERS, "ACT": ["smoke", "go on " * 20 + "and on"]}
-    for make in (composer, WholeSentenceComposer):
-        made = make(small_tokenizer, PATTERNS.selecting, fillers, *([0] if make is composer else []))
-        assert made.longest({"ACT": np.array([0])}) < made.longest() - 20
-
-
 @pytest.mark.parametrize("name", ["bert-base-cased", "bert-base-uncased", "roberta-base"])
 @pytest.mark.parametrize("pattern", PATTERNS.all, ids=lambda pattern: pattern.name)
 def test_published_models_compose_slotwise(published_tokenizer, name, pattern):
@@ -129,10 +122,8 @@ def test_published_models_compose_slotwise(published_tokenizer, name, pattern):
     assert composed(made, rows) == tokenized(tokenizer, pattern, lexicon_fillers(), rows)
 
 
-def test_the_bundled_lexicon_composes_slotwise(mini_tokenizer, small_tokenizer):
+def test_the_bundled_lexicon_composes_slotwise(mini_tokenizer):
     assert all(composer(mini_tokenizer, pattern, lexicon_fillers(), seed=0).slotwise for pattern in PATTERNS.all)
-    same_name = lexicon_fillers(Coreference.SAME_NAME)
-    assert composer(small_tokenizer, PATTERNS.selecting, same_name, seed=0).slotwise
 
 
 def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tokenizers, monkeypatch):

@@ -60,12 +60,6 @@ def test_the_digest_is_of_what_is_said(folder):
         before = load_lexicon(folder).sha256
 
 
-def test_professions_may_have_other_articles_or_none(folder):
-    for articles, professions in (("un\nune\nl'\n", ("une danseuse", "l'architecte")), ("# none\n", ("arkkitehti",))):
-        write(folder, {"articles.txt": articles, "professions.txt": "\n".join(professions)})
-        assert load_lexicon(folder).professions == professions
-
-
 def test_genders_are_those_of_the_pronouns(folder):
     write(folder, {"pronouns.txt": "female = sie\nmale = er\nneuter = es\n", "names_neuter.txt": "Gretchen\n"})
     assert load_lexicon(folder).genders == ("f", "f", "m", "n")

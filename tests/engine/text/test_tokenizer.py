@@ -33,12 +33,6 @@ def test_a_unigram_model_has_its_own_unknown_token(unknown):
     assert tokenizer.special_token_in(["a", "b", "[PAD]"]) == [None, None, "[PAD]"]
 
 
-def test_words_that_look_like_marks_are_shown_and_added_tokens_count(mini_tokenizer, published_tokenizer):
-    assert mini_tokenizer.vocab_size == 12_704
-    tokenizer = published_tokenizer("roberta-base")
-    assert tokenizer.token_text(tokenizer.backend.token_to_id("##")) == "##"
-
-
 @pytest.mark.parametrize(
     ("kind", "rows"),
     [  # the first choice, the accepted tokens, and whether they only read the same

@@ -188,14 +188,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 9])
-def test_rows_without_any_column_are_bad_in_a_part_of_their_own_too(write, size):
-    path = write('{"sentence": "a"}\n{"sentence": "b"}\n{}\n{}\n', "own.jsonl")
-    stimuli = scanned(path, ["sentence"], rows_per_part=size, skip_bad=True)
-    skipped = pl.concat(stimuli.read(number).skipped for number in range(len(stimuli.parts)))
-    assert (stimuli.skipped, skipped["row"].to_list()) == (2, [3, 4])
-
-
 @pytest.mark.parametrize(("content", "message"), REFUSED, ids=range(len(REFUSED)))
 def test_a_file_that_is_not_a_table_is_refused_in_one_line(write, content, message):
     path = write(content)

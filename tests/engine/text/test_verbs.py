@@ -4,11 +4,8 @@ import pytest
 from negengine.engine.basics.choices import VerbConvention
 from negengine.engine.basics.errors import InputError
 from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.pattern_files import load_patterns
-from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.verbs import mask_fillers
-from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers
 
 PATTERNS, LEXICON = load_patterns(), load_lexicon()
 BASE = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
@@ -52,31 +49,6 @@ def test_only_verbs_of_one_token_count_and_their_token_is_that_of_the_filled_sen
 )
 def test_a_word_that_the_model_cannot_predict_is_no_verb(small_tokenizers, kind, convention, verb):
     index, _ = mask_fillers(small_tokenizers[kind], PATTERNS.selecting, [verb, "like"], BASE, convention)
-    assert index.tolist() == [1]
-
-
-def of_words(sentence):
-    """A tokenizer of whole words; the unknown token is not marked as special."""
-    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(sentence.split())}, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.Split(Regex(r" |(?=[.])"), "removed")
-    return MaskTokenizer(words, "[MASK]")
-
-
-def test_an_unknown_token_that_is_not_marked_as_special_is_no_verb_and_one_that_starts_a_sentence_has_a_capital():
-    tokenizer = of_words("[UNK] [MASK] Smoking smoking is fun .")
-    pattern = Pattern("mask first", "{MASK} is fun.")
-    index, token = mask_fillers(tokenizer, pattern, ["flying", "smoking"], {}, VerbConvention.IN_CONTEXT)
-    assert (index.tolist(), token.tolist()) == ([1], [2])
-
-
-def test_a_verb_that_merges_with_what_follows_is_not_one_token():
-    vocabulary = [("<unk>", 0.0), ("▁smoke.", -1.0), ("▁smoke", -1.0), ("▁dance", -1.0), ("▁to", -1.0), ("▁", -1.0)]
-    letters = [(letter, -9.0) for letter in "abcdefghijklmnopqrstuvwxyzSJ."]
-    tokenizer = Tokenizer(models.Unigram([*vocabulary, *letters], unk_id=0, byte_fallback=False))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
-    merging = MaskTokenizer(tokenizer, "<mask>")
-    index, _ = mask_fillers(merging, PATTERNS.selecting, ["smoke", "dance"], BASE, VerbConvention.IN_CONTEXT)
     assert index.tolist() == [1]
 
 

@@ -13,7 +13,6 @@ from negengine.export.passes.convolve import convolve
 from negengine.export.passes.fuse import fuse_operators
 from negengine.export.passes.masks import drop_neutral_masks
 from negengine.export.passes.outputs import drop_hidden, hoist_mask_row
-from negengine.export.passes.share_prefix import SHARES_PREFIXES, share_prefix
 from negengine.export.passes.simplify import (
     fix_reshapes,
     fold_constants,
@@ -27,7 +26,7 @@ from ..conftest import context, graph_of, operators, traced, values_of
 
 TOKENS, HEADS, D, LONGEST = 50, 4, 8, 40
 WIDTH, INNER = HEADS * D, 48
-SHARED, LENGTH = 4, 9
+LENGTH = 9
 
 
 def weight(*shape, seed=0):
@@ -129,7 +128,6 @@ def decoder(*, rotated=D, neighbours=False, tokens_first=False, unequal=False):
 
 SIMPLER = (fold_constants, drop_neutral_masks, slice_position_tables, fix_reshapes, narrow_ids)
 CAUSAL = (*TEXT_GENERATION, drop_hidden)
-STANDARD = (*CAUSAL, use_standard_attention)
 FUSED = {"RotaryEmbedding": 2, "MultiHeadAttention": 1, "Softmax": 0, "Trilu": 1}  # the last one of the mask's row
 PLAIN = {"RotaryEmbedding": 0, "MultiHeadAttention": 0, "Softmax": 1}
 ROTATED = {
@@ -172,19 +170,11 @@ CASES = {  # what the model is → the model, the passes, how many of some opera
 }
 
 
-def sentences(length, n=3, shared=0):
-    """Random ids with a common beginning, as inputs of any graph."""
+def sentences(length, n=3):
+    """Random ids as inputs of any graph."""
     random = np.random.default_rng(length)
     ids = random.integers(0, TOKENS, (n, length)).astype(np.int32)
-    ids[:, :shared] = ids[0, :shared]
-    position = random.integers(shared, length, n).astype(np.int32)
-    return {
-        "input_ids": ids,
-        "mask_position": position,
-        "expected_id": ids[:, 0],
-        "prefix_ids": ids[:1, :shared],
-        "suffix_ids": ids[:, shared:],
-    }
+    return {"input_ids": ids, "mask_position": random.integers(0, length, n).astype(np.int32), "expected_id": ids[:, 0]}
 
 
 def rewritten(compute, passes):
@@ -207,15 +197,6 @@ def test_passes_change_operators_and_no_logit(model):
     assert {kind: kinds[kind] for kind in wanted} == wanted
     for length in (1, 19, LONGEST):
         assert_same(graph, compute, sentences(length))
-
-
-@pytest.mark.parametrize("form", ROTATED)
-def test_rotated_heads_share_beginnings_in_both_attentions(form):
-    compute = decoder(**ROTATED[form])
-    for passes in (CAUSAL, STANDARD):
-        graph, told = rewritten(compute, (*passes, share_prefix))
-        assert told[SHARES_PREFIXES]
-        assert_same(graph, compute, sentences(LENGTH, shared=SHARED))
 
 
 @pytest.mark.parametrize("before", [False, True])

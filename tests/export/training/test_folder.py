@@ -4,43 +4,21 @@ import os
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.basics.sealed import seal
 from negengine.export.training.folder import (
     CHECKPOINTS,
     RECORD,
     SEAL,
     TrainingFolder,
-    is_complete,
     read_training,
 )
 from negengine.export.training.folder import seal as mark
 
 IDENTITY = {"model": "m", "seed": 1}
 RESULT = {"steps": 1, "epochs": 1, "score": 1.0}
-DOCUMENTS = {
-    "not JSON": b"{",
-    "a word for the identity": seal({"format": 1, "negengine": "0", "kind": "nli train", "identity": "x"}),
-}
 
 
 def held(folder, kind="nli train"):
     return TrainingFolder.hold(folder, kind, IDENTITY)
-
-
-@pytest.mark.parametrize("content", DOCUMENTS)
-def test_a_record_that_is_not_one_is_refused(content, tmp_path):
-    (tmp_path / RECORD).write_bytes(DOCUMENTS[content])
-    with pytest.raises(InputError, match=r"training.json"), held(tmp_path):
-        pass
-    assert (tmp_path / RECORD).read_bytes() == DOCUMENTS[content]
-
-
-def test_the_folder_of_another_command_is_refused(tmp_path):
-    with held(tmp_path) as training:
-        training.begin()
-    said = "was trained with command nli train, now cues train: choose another --output"
-    with pytest.raises(InputError, match=said), held(tmp_path, "cues train"):
-        pass
 
 
 def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
@@ -91,20 +69,6 @@ def test_a_result_that_was_changed_is_not_finished(tmp_path):
     (tmp_path / "config.json").write_text("{ }")
     with held(tmp_path) as training:
         assert not training.is_finished
-
-
-def test_a_checkpoint_is_complete_with_all_its_files_and_can_be_sealed_again(tmp_path):
-    weights = tmp_path / "model.safetensors"
-    weights.write_bytes(b"1234")
-    assert not is_complete(tmp_path)
-    mark(tmp_path)
-    assert is_complete(tmp_path)
-    weights.write_bytes(b"123")
-    assert not is_complete(tmp_path)
-    mark(tmp_path)
-    assert is_complete(tmp_path)
-    weights.unlink()
-    assert not is_complete(tmp_path)
 
 
 def test_a_folder_that_another_process_has_taken_gets_no_result(tmp_path):

@@ -15,9 +15,8 @@ from negengine.export.checkpoint import Source
 from negengine.export.checkpoint_files import training_of
 from negengine.export.training import settings as needs
 from negengine.export.training.folder import read_training
-from negengine.export.training.nli import paper_settings, train_nli
+from negengine.export.training.nli import train_nli
 from negengine.export.training.nli_pairs import HubCopy
-from negengine.export.training.settings import Settings
 from tiny_encoder import tokenizer
 from transformers import BartConfig, BartModel, XLNetConfig, XLNetModel
 
@@ -199,17 +198,6 @@ def test_xlnet_is_trained(glue, tmp_path):
     config = XLNetConfig(len(tokenizer()), d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=0)
     found = trained(saved(XLNetModel, config, tmp_path / "xlnet"), glue, tmp_path / "out")
     assert found.trained[0].record.finished
-
-
-def test_settings_are_those_of_the_scripts():
-    """Epochs, size of a batch, learning rate, weight decay; ELECTRA gets BERT's."""
-    for source, family, *wanted in (
-        ("RTE", "roberta", 10, 16, 2e-5, 0.0),
-        ("RTE", "electra", 50, 8, 2e-5, 0.0),
-        ("SNLI", "bert", 3, 32, 1e-5, 0.1),
-    ):
-        found = Settings(**paper_settings(source, family))
-        assert found == Settings(*wanted, warmup=0.0, max_length=128, seed=42)
 
 
 def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder, glue, tmp_path, monkeypatch, capfd):
