@@ -1,17 +1,22 @@
 """Where a checkpoint is, on the disk or the hub; its licence; the memory and disk that its export needs."""
 
+import json
 import re
+import sys
 
 import numpy as np
 import pytest
 from hub_here import serve
 from negengine.engine.basics.errors import InputError
+from negengine.engine.cli import main
 from negengine.engine.inference.exported import load_exported
 from negengine.export import checkpoint_files
 from negengine.export.build import build
+from negengine.export.check import check
 from negengine.export.checkpoint import Source, locate
 from negengine.export.checkpoint_files import licence_of
-from negengine.export.needs import Needs, check, estimate, free_disk, free_memory
+from negengine.export.needs import Needs, estimate, free_disk, free_memory
+from negengine.export.needs import check as check_needs
 from safetensors.numpy import save_file
 
 
@@ -114,6 +119,53 @@ def test_too_little_is_refused_and_this_machine_has_some_of_both(tmp_path):
     said = "tiny: exporting it needs about 7.0 GB of memory and 2.0 GB of disk, but only "
     for memory, disk, only in ((6e9, 9e9, "6.0 GB of memory"), (9e9, 1e9, "1.0 GB are free in ")):
         with pytest.raises(InputError, match=said + only):
-            check(Needs(7e9, 2e9), "tiny", tmp_path, memory=memory, disk=disk)
+            check_needs(Needs(7e9, 2e9), "tiny", tmp_path, memory=memory, disk=disk)
     assert free_memory() > 1e8
     assert free_disk(tmp_path / "not" / "there") > 0
+
+
+# ---------------------------------------------------------------- --check
+def test_the_lines_say_what_was_found(checkpoint):
+    assert re.fullmatch(
+        r"""checkpoint-roberta can be exported for fill-mask
+  family +roberta; one fused operator computes its attention
+  input +at most 128 tokens, as positions count from 2
+  head +RobertaForMaskedLM, whose weights are all there
+  tokenizer +byte-level BPE, .*, mask <mask> \(329\)
+  weights +safetensors, 0\.00 GB
+  needs +about 0\.9 GB of memory and 0\.0 GB of disk; .*""",
+        "\n".join(check(str(checkpoint("roberta"))).lines()),
+    )
+
+
+def test_all_that_stands_against_an_export_is_said_at_once_and_nothing_is_written(copy, capsys, monkeypatch, tmp_path):
+    def status(*arguments) -> int:
+        monkeypatch.setattr(sys, "argv", ["negengine", "export", "--check", str(copy), *arguments])
+        return main.run()
+
+    monkeypatch.chdir(tmp_path)
+    assert status() == 0
+    assert capsys.readouterr().out.startswith("tiny can be exported for fill-mask\n  family ")
+    config = json.loads((copy / "config.json").read_text("utf-8"))
+    (copy / "config.json").write_text(json.dumps(config | {"model_type": "longformer"}), "utf-8")
+    (copy / "model.safetensors").unlink()
+    (copy / "tokenizer.json").write_text("{}")
+    assert status("--json") == 2
+    said = json.loads(capsys.readouterr().out)
+    assert (said["model"], said["possible"]) == ("tiny", False)
+    against = {item["what"]: item["said"] for item in said["findings"] if not item["possible"]}
+    assert against["family"].startswith("the family longformer cannot be exported: its windows of attention")
+    assert {"tokenizer", "weights"} <= against.keys()
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+
+
+def test_of_the_hub_the_weights_are_not_fetched(checkpoint, use_hub):
+    with serve({"lab/tiny": checkpoint("bert")}) as hub:
+        use_hub(hub.address)
+        verdict = check("lab/tiny")
+    found = {finding.what: finding.said for finding in verdict.findings}
+    assert verdict.possible
+    assert found["head"] == "BertForMaskedLM (the weights are not here to look at)"
+    assert found["weights"].startswith("safetensors, 0.")
+    assert not [path for path in hub.asked if path.endswith(".safetensors")]
+    assert [path for path in hub.asked if path.endswith("/config.json")]

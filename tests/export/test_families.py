@@ -98,8 +98,6 @@ def is_listed(name, positions, head, checkpoint, exported) -> bool:
 
 
 # ---------------------------------------------------------------- masked language models
-
-
 def masked_sentences(tokenizer):
     for ids in tokenizer.encode(texts(tokenizer.mask_token)):
         if tokenizer.mask_id in ids[:128]:
@@ -267,8 +265,6 @@ def test_every_token_gets_the_label_of_transformers(family, classifier):
 
 
 # ---------------------------------------------------------------- the page
-
-
 def test_the_page_has_every_family_that_optimum_exports_and_the_tested_ones_of_pytorchs_exporter():
     listed = {line.split("`")[1] for line in PAGE if line.startswith("| `")}
     known = TasksManager._SUPPORTED_MODEL_TYPE

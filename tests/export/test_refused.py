@@ -48,8 +48,6 @@ def refused(reference, folder, match, **options):
 
 
 # ---------------------------------------------------------------- a checkpoint that lacks something, or is hostile
-
-
 def changed(name, **content):
     """Changes a JSON file of a checkpoint."""
 
@@ -177,8 +175,6 @@ def test_what_cannot_fit_is_refused_before_the_work(copy, tmp_path, monkeypatch)
 
 
 # ---------------------------------------------------------------- a model for something else
-
-
 def saved(name, **options):
     return lambda folder: save_classifier(folder / name, "bert", **options)
 
@@ -250,8 +246,6 @@ def test_a_graph_that_disagrees_with_pytorch_is_not_published(task, wrong, copy,
 
 
 # ---------------------------------------------------------------- code of its own
-
-
 MAP = {"AutoConfig": "configuration_mine.Mine", "AutoModelForMaskedLM": "modeling_mine.Mine"}
 KNOWN, UNKNOWN = changed(CONFIG, auto_map=MAP), changed(CONFIG, model_type="mine", auto_map=MAP)
 
@@ -294,8 +288,6 @@ def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(change, said, cop
 
 
 # ---------------------------------------------------------------- where it is written
-
-
 def test_a_checkpoint_whose_name_leads_elsewhere(copy):
     renamed = copy.rename(copy.with_name("a:b"))
     with pytest.raises(InputError, match=r"'a:b' is not a name for a model: rename the checkpoint's folder"):

@@ -1,13 +1,18 @@
 import csv
 import io
 import json
+import re
+import shutil
+import subprocess
 
 import polars as pl
 import pytest
 from negengine.engine.basics.choices import output_formats
 from negengine.engine.views import Column, Table
+from negengine.engine.views.cells import cells, with_unit
 from negengine.engine.views.formats import render
 from negengine.engine.views.to_csv import flat
+from negengine.engine.views.to_latex import latex, to_latex
 
 FRAME = pl.DataFrame(
     {
@@ -31,8 +36,6 @@ WORDS = Table("Words", pl.DataFrame({"word": ["[/b] a|b, c"], "drop": ["none"]})
 
 
 # ---------------------------------------------------------------- for people
-
-
 def test_a_terminal_shows_title_columns_sections_and_notes():
     assert render([DROPS], "table") == (
         "Drops: mini\n"
@@ -114,8 +117,6 @@ def test_markdown_is_a_pipe_table():
 
 
 # ---------------------------------------------------------------- for machines
-
-
 def test_json_and_csv_have_the_figures_in_full():
     assert json.loads(render([DROPS], "json")) == [
         {
@@ -188,3 +189,143 @@ def test_a_table_prints_itself_and_a_notebook_shows_html():
     assert "│ 83.2 (44.7) │" in str(DROPS)
     assert DROPS._repr_html_().count("<tbody>") == 2
     assert '<td style="text-align: right">83.2 (44.7)</td>' in DROPS._repr_html_()
+
+
+# ---------------------------------------------------------------- cells
+ROW = {
+    "rate": 0.83247, "other": 0.447, "low": 0.809, "high": 0.854, "sd": 0.012, "p": 0.0123, "tiny": 1.4e-5,
+    "count": 12345, "negative": -1.5, "digits": 0, "yes": True, "no": False, "word": "smoke",
+    "list": ["smoke", "dance"], "null": None, "nan": float("nan"),
+}  # fmt: skip
+FIGURES = pl.DataFrame([ROW], schema_overrides={"null": pl.Float64})
+
+
+def cell(**fields) -> str:
+    return cells(Table("t", FIGURES, [Column("c", **fields)]))[0][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"value": "word"}, "smoke"),
+        ({"value": "list"}, "smoke, dance"),
+        ({"value": "yes"}, "✓"),
+        ({"value": "no"}, "-"),
+        ({"value": "count"}, "12,345"),
+        ({"value": "rate", "decimals": 1, "scale": 100}, "83.2"),
+        ({"value": "rate", "decimals": "digits", "scale": 100}, "83"),
+        ({"value": "tiny", "significant": 2}, "1.4e-05"),
+        ({"value": "rate", "decimals": 3, "signed": True}, "+0.832"),
+        ({"value": "negative", "decimals": 1, "signed": True}, "-1.5"),
+        ({"value": "rate", "beside": "other", "decimals": 1, "scale": 100}, "83.2 (44.7)"),
+        ({"value": "rate", "low": "low", "high": "high", "decimals": 1, "scale": 100}, "83.2 [80.9, 85.4]"),
+        ({"low": "low", "high": "high", "decimals": 1, "scale": 100}, "80.9 to 85.4"),
+        (
+            {"value": "rate", "low": "low", "high": "high", "decimals": 2, "interval": "({low} to {high})"},
+            "0.83 (0.81 to 0.85)",
+        ),
+        ({"value": "rate", "p": "p", "decimals": 1}, "0.8 p = 0.012"),
+        ({"value": "rate", "p": "tiny", "decimals": 1}, "0.8 p < 0.001"),
+        ({"value": "rate", "spread": "sd", "decimals": 1, "scale": 100}, "83.2 ± 1.2"),
+        ({"value": "count", "approximate": "yes"}, "≈ 12,345"),
+    ],
+)
+def test_a_cell(fields, shown):
+    assert cell(**fields) == shown
+
+
+def test_what_is_not_known_is_left_out():
+    for name in ("null", "nan"):
+        assert cell(value=name, decimals=1, approximate="yes", suffix="%") == ""
+        assert cell(value="rate", beside=name, decimals=1) == "0.8"
+        assert cell(value="rate", low=name, high="high", decimals=1) == "0.8"
+
+
+def test_a_text_stands_in_place_of_a_figure_where_there_is_one():
+    frame = pl.DataFrame({"value": [0.5, 0.25], "text": ["about a half", None]})
+    table = Table("t", frame, [Column("c", "value", beside="value", decimals=2)], texts={"value": "text"})
+    assert cells(table) == [["about a half (about a half)"], ["0.25 (0.25)"]]
+
+
+def test_a_heading_has_its_unit_once():
+    for heading, shown in {"drop": "drop (%)", "repetition %": "repetition %", "": "(%)"}.items():
+        assert with_unit(Column(heading, unit="%")) == shown
+        assert with_unit(Column(heading, unit="%", suffix="%")) == heading  # it stands behind each figure
+
+
+# ---------------------------------------------------------------- LaTeX
+SPECIAL = [
+    *"&%$#_{}~^\\<>|[]*-`'\"",
+    *("--", "''", "``", "?`", "[CLS]", "*starred", "##wash", "[unused1]", "<s>", "doesn't", "\x1b[31m\n"),
+    *("≈ − × ° ± ≤ ≥ ≠ → ← ✓ § – — … “x” ‘y’ µ ² ³ ·", "éèêñüåçőščžıłßæøœŒïĵạ", "Ġsmoke", "中文 עברית 😀 ðþ ﬁ"),
+]
+
+
+def of_words(words, title="Drops", **fields) -> Table:
+    rows = [(word, -0.125 * i, 1.4 * 10.0**-i, i // 4) for i, word in enumerate(words)]
+    kinds = {"word": pl.String, "drop": pl.Float64, "p": pl.Float64, "kind": pl.Int64}
+    frame = pl.DataFrame(rows, schema=kinds, orient="row")
+    columns = [
+        Column("[word]", "word"),
+        Column("drop", "drop", decimals=1, scale=100, unit="%"),
+        Column("p", "p", significant=2),
+    ]
+    return Table(title, frame, columns, **fields)
+
+
+def test_a_text_is_shown_as_it_is():
+    for text, expected in {
+        r"a & b % c $ d # e _ f": r"a \& b \% c \$ d \# e \_ f",
+        "{x}": r"\{x\}",
+        "a~b^c\\d": r"a\textasciitilde{}b\textasciicircum{}c\textbackslash{}d",
+        "<s>|": r"\textless{}s\textgreater{}\textbar{}",
+        "≈ − × °": r"$\approx$ $-$ $\times$ $^{\circ}$",
+        "éĠı中": r"\'{e}\.{G}\i{}U+4E2D",
+        "-- '' not-so": "-{}- '{}' not-so",
+        "[CLS] [SEP]": "{[}CLS] [SEP]",
+        "*x*": "{*}x*",
+        "\x1b[0m": r"\textbackslash{}x1b[0m",
+    }.items():
+        assert latex(text) == expected
+
+
+def test_a_table_has_caption_units_rules_sections_powers_of_ten_and_notes():
+    found = to_latex([of_words(list("abcde"), title="Drops, 5 %", section="kind", notes=["paper: 44.7 %"])])
+    assert [" ".join(line.split()) for line in found.splitlines()] == [
+        r"% Needs \usepackage{booktabs} in the preamble.",
+        "",
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{Drops, 5 \%}",
+        r"\label{tab:drops-5}",
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"{[}word] & drop (\%) & p \\",
+        r"\midrule",
+        r"a & $-$0.0 & 1.4 \\",
+        r"b & $-$12.5 & 0.14 \\",
+        r"c & $-$25.0 & 0.014 \\",
+        r"d & $-$37.5 & 0.0014 \\",
+        r"\midrule",
+        r"e & $-$50.0 & 0.00014 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        "",
+        r"\par\smallskip\footnotesize paper: 44.7 \%",
+        r"\end{table}",
+    ]
+    assert r"1.4$\times 10^{-5}$ \\" in to_latex([of_words(list("abcdef"))])
+    labels = re.findall(r"\\label\{(.*)\}", to_latex([of_words([]), of_words([], "Größe"), of_words([])]))
+    assert labels == ["tab:drops", "tab:groe", "tab:drops-2"]
+
+
+def test_any_text_is_ascii_that_compiles_with_booktabs_alone(tmp_path):
+    body = to_latex([of_words(SPECIAL, title="".join(SPECIAL), notes=SPECIAL, section="kind"), of_words([])])
+    assert body.isascii()
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex here")
+    head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+    (tmp_path / "tables.tex").write_text(f"{head}{body}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout[-2000:]

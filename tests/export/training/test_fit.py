@@ -1,6 +1,8 @@
 """A training that was stopped goes on from its last complete checkpoint, and ends with the same weights."""
 
+import json
 import math
+import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +14,21 @@ import torch
 import trainings
 from few import few
 from negengine.engine.basics.errors import InputError
-from negengine.export.training.folder import CHECKPOINTS, complete, read_training
+from negengine.engine.runs.progress import Reporter
+from negengine.export.needs import Needs
+from negengine.export.tasks import TEXT_CLASSIFICATION
+from negengine.export.training import settings
+from negengine.export.training.base import Base
+from negengine.export.training.folder import (
+    CHECKPOINTS,
+    RECORD,
+    SEAL,
+    TrainingFolder,
+    complete,
+    read_training,
+)
+from negengine.export.training.folder import seal as mark
+from negengine.export.training.settings import Place, Settings, check_needs
 from safetensors.torch import load_file
 
 
@@ -123,3 +139,131 @@ def test_a_finished_training_is_not_trained_again_and_other_settings_are_refused
     trainings.run(encoder(), undisturbed, at=(1, trainings.interrupt))
     with pytest.raises(InputError, match=r"was trained with epochs 2, now 3: choose another --output"):
         trainings.run(encoder(), undisturbed, epochs=3)
+
+
+# ---------------------------------------------------------------- what a training starts from
+LABELS = ("entailment", "not_entailment")
+
+
+@pytest.fixture
+def copy(encoder, tmp_path):
+    return shutil.copytree(encoder(), tmp_path / "tiny")
+
+
+def find(folder, **options):
+    return Base.find(str(folder), TEXT_CLASSIFICATION.head, LABELS, **options)
+
+
+def test_a_new_layer_has_the_labels_also_where_there_was_one_for_others(encoder, copy):
+    Base.find(str(encoder()), TEXT_CLASSIFICATION.head, ("a", "b", "c")).open().save_pretrained(copy)
+    base = find(copy)
+    assert base.config.id2label == {0: "entailment", 1: "not_entailment"}
+    assert base.open().classifier.out_features == 2
+
+
+def changed(copy, name, **content):
+    path = copy / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | content))
+
+
+def test_weights_that_the_encoder_lacks_are_named_and_a_tokenizer_without_padding_is_refused(copy):
+    changed(copy, "config.json", num_hidden_layers=3)
+    with pytest.raises(InputError, match=r"tiny: its weights lack bert.encoder.layer.2.attention.output"):
+        find(copy).open()
+    changed(copy, "tokenizer_config.json", pad_token=None)
+    (copy / "special_tokens_map.json").unlink(missing_ok=True)
+    with pytest.raises(InputError, match="tiny: its tokenizer has no padding token"):
+        find(copy)
+
+
+SETTINGS = Settings(epochs=1, batch_size=8, learning_rate=1e-5, max_length=128)
+
+
+def test_what_is_needed_is_said_and_too_little_disk_is_refused(tmp_path, capsys, monkeypatch):
+    check_needs("bert", Needs(1.1e9, 2.2e9), Place("cpu", 1), tmp_path, SETTINGS, Reporter())
+    assert capsys.readouterr().err == "bert: training it needs about 2.0 GB of memory and 2.2 GB of disk\n"
+    monkeypatch.setattr(settings, "free_disk", lambda _: 1e9)
+    with pytest.raises(InputError, match=r"bert: training it needs 4.4 GB of disk, but only 1.0 GB are free in "):
+        check_needs("bert", Needs(0, 4.4e9), Place("cpu", 1), tmp_path, SETTINGS, Reporter(silent=True))
+
+
+# ---------------------------------------------------------------- its folder
+IDENTITY = {"model": "m", "seed": 1}
+RESULT = {"steps": 1, "epochs": 1, "score": 1.0}
+
+
+def held(folder, kind="nli train"):
+    return TrainingFolder.hold(folder, kind, IDENTITY)
+
+
+def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
+    def save(folder):
+        (folder / "config.json").write_text("{}")
+        raise OSError(28, "No space left on device")
+
+    with held(tmp_path) as training:
+        training.begin()
+        with pytest.raises(InputError, match="no space left"):
+            training.publish(save, {})
+    assert not (tmp_path / "config.json").exists()
+    assert not read_training(tmp_path).finished
+
+
+def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoints_go(tmp_path, monkeypatch):
+    """And the files of a checkpoint before its seal."""
+    flushed = []  # inodes, and whether there were checkpoints then
+    monkeypatch.setattr(
+        os, "fsync", lambda number: flushed.append((os.fstat(number).st_ino, (tmp_path / CHECKPOINTS).exists()))
+    )
+
+    def save(folder):
+        for name in ("model.safetensors", "config.json"):
+            (folder / name).write_text(name)
+
+    def order(*paths):
+        return [[inode for inode, _ in flushed].index(path.stat().st_ino) for path in paths]
+
+    with held(tmp_path) as training:
+        training.checkpoints.mkdir()
+        (training.checkpoints / "optimizer.pt").write_text("momentum")
+        mark(training.checkpoints)
+        state, sealed = order(training.checkpoints / "optimizer.pt", training.checkpoints / SEAL)
+        assert state < sealed
+        flushed.clear()
+        training.publish(save, RESULT)
+    *before, record = order(*(tmp_path / name for name in ("model.safetensors", "config.json", ".", RECORD)))
+    assert max(before) < record
+    assert flushed[record + 1 :] == [(tmp_path.stat().st_ino, True)]  # the name of the record, before they go
+    assert not training.checkpoints.exists()
+
+
+def test_a_result_that_was_changed_is_not_finished(tmp_path):
+    with held(tmp_path) as training:
+        training.publish(lambda folder: (folder / "config.json").write_text("{}"), RESULT)
+        assert training.is_finished
+    (tmp_path / "config.json").write_text("{ }")
+    with held(tmp_path) as training:
+        assert not training.is_finished
+
+
+def test_a_folder_that_another_process_has_taken_gets_no_result(tmp_path):
+    """As on a file system whose locks do not reach other machines."""
+    with held(tmp_path) as training:
+        training.begin()
+        (tmp_path / ".lock").write_text(" process 7 on other\nabc")
+        with pytest.raises(InputError, match="process 7 on other has begun to work here"):
+            training.publish(lambda _: pytest.fail("written"), RESULT)
+    assert not read_training(tmp_path).finished
+
+
+@pytest.mark.parametrize("name", [CHECKPOINTS, f"{CHECKPOINTS}/checkpoint-5"])
+def test_nothing_is_written_or_removed_behind_a_link(name, tmp_path):
+    mine, folder = tmp_path / "mine" / "checkpoint-1", tmp_path / "out"
+    mine.mkdir(parents=True)
+    with held(folder) as training:
+        training.begin()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).symlink_to(mine.parent)
+    with pytest.raises(InputError, match="a link, not a folder, so nothing is written there"), held(folder):
+        pass
+    assert mine.is_dir()

@@ -67,8 +67,6 @@ def test_bad_files_are_refused_with_file_and_line_and_missing_ones_named(content
 
 
 # ---------------------------------------------------------------- the split of the pairs with negation
-
-
 def triple(number, text="", hypothesis=""):
     text, hypothesis = text or f"t{number}", hypothesis or f"h{number}"
     sides = ((f"not {text}", hypothesis), (text, f"not {hypothesis}"), (f"not {text}", f"not {hypothesis}"))
