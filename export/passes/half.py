@@ -45,7 +45,10 @@ _SAFE = _PRODUCTS | {
 
 def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
     """Convert to fp16 as the module says; returns what was, and which operators have too large values and why."""
-    largest = _peaks(graph, context)
+    # Of every fp32 value that a node writes, over all sentences; infinite if not finite.
+    known = layouts(graph)
+    written = (value for node in graph.nodes for value in node.outputs if value.name)
+    largest = {value: float(context.peaks_of(value).max(initial=0)) for value in written if known[value].is_float32}
     decision = _decision(graph)
     reasons = {
         node: _too_wide(node, largest)
@@ -62,13 +65,6 @@ def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
             "kept in fp32": [f"{node.op_type} {node.outputs[0].name}: {why}" for node, why in reasons.items() if why],
         }
     }
-
-
-def _peaks(graph: Graph, context: Context) -> dict[ir.Value, float]:
-    """The largest magnitude of every fp32 value that a node writes, over all sentences; infinite if not finite."""
-    known = layouts(graph)
-    written = (value for node in graph.nodes for value in node.outputs if value.name)
-    return {value: float(context.peaks_of(value).max(initial=0)) for value in written if known[value].is_float32}
 
 
 def _decision(graph: Graph) -> set[ir.Value]:

@@ -98,16 +98,12 @@ def quantized(weights: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float
     numbers, scales = np.empty(weights.shape, np.int8), np.empty(weights.shape[1], np.float32)
     for start in range(0, len(scales), _COLUMNS):
         part = slice(start, start + _COLUMNS)
-        numbers[:, part], scales[part] = _quantized_columns(weights[:, part])
+        peaks = np.abs(weights[:, part]).max(axis=0).astype(np.float64)
+        wanted = 2 * peaks / (2 * _LARGEST)
+        own = np.where(wanted < np.finfo(np.float32).tiny, np.float32(1), wanted.astype(np.float32))
+        numbers[:, part] = np.clip((weights[:, part] / own).round(), -128, 127).astype(np.int8)
+        scales[part] = own
     return numbers, scales
-
-
-def _quantized_columns(weights: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    peaks = np.abs(weights).max(axis=0).astype(np.float64)
-    scales = (2 * peaks / (2 * _LARGEST)).astype(np.float32)
-    scales = np.where(2 * peaks / (2 * _LARGEST) < np.finfo(np.float32).tiny, np.float32(1), scales)
-    numbers = (weights / scales).round()
-    return np.clip(numbers, -128, 127).astype(np.int8), scales
 
 
 _SMOOTHED = 8  # channels behind a normalisation, about, that are made smaller

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Array, Graph, array, attribute, attributes, dims, is_constant
+from ..graph import Graph, array, attribute, attributes, dims, is_constant
 from ..observe import PROBE, Layout, layouts, observe
 from .context import Context
 from .hoist import ELEMENTWISE, NORMALISING
@@ -218,21 +218,13 @@ def slice_position_tables(graph: Graph, context: Context) -> None:
         indices = [values[rows] for values in seen]
         rank = indices[0].ndim
         first = int(indices[0].flat[0])
-        if rank in {1, 2} and _all_are(indices, first):
+        if rank in {1, 2} and all((rows == first).all() for rows in indices):
             row = array(node.inputs[0])[first : first + 1]
             graph.replace(node.outputs[0], graph.constant(row if rank == 1 else row[None], "row"))
-        elif rank in {1, 2} and _count_up(indices, first):
+        elif rank in {1, 2} and all((own == np.arange(first, first + own.shape[-1])).all() for own in indices):
             rest = array(node.inputs[0])[first:]
             table = graph.constant(rest if rank == 1 else rest[None], "positions")
             # Shape's own bounds, not a Slice of it: that would be a node on the CPU, which a session on CUDA refuses.
             length = graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
             start, axis = graph.numbers(0), graph.numbers(rank - 1)
             graph.replace(node.outputs[0], graph.add("Slice", [table, start, length, axis], "position_rows"))
-
-
-def _all_are(indices: list[Array], row: int) -> bool:
-    return all(bool((rows == row).all()) for rows in indices)
-
-
-def _count_up(indices: list[Array], first: int) -> bool:
-    return all(bool((rows == np.arange(first, first + rows.shape[-1])).all()) for rows in indices)

@@ -234,7 +234,6 @@ def _example(pair: Pair, labels: Sequence[Label]) -> Example:
 
 
 _NO_LABEL = -1  # a pair whose annotators did not agree
-_THREE = (Label.ENTAILMENT, Label.NEUTRAL, Label.CONTRADICTION)
 
 
 @dataclass(frozen=True)
@@ -242,37 +241,28 @@ class _HubSet:
     """A data set on the hub."""
 
     repository: str
-    files: dict[str, str]  # `train` and `dev` → a pattern of the files with that split
+    folder: str
+    dev: str  # what its files of the dev set are called
     columns: tuple[str, str]
-    labels: tuple[Label, ...]  # in the order of their numbers
+    labels: tuple[Label, ...] = (Label.ENTAILMENT, Label.NEUTRAL, Label.CONTRADICTION)  # in the order of their numbers
+
+    @property
+    def files(self) -> dict[str, str]:
+        """`train` and `dev` → a pattern of the files with that split."""
+        names = {"train": "train", "dev": self.dev}
+        return {split: f"{self.folder}/{name}-*.parquet" for split, name in names.items()}
 
     @property
     def where(self) -> str:
         return f"{self.repository} on the hub"
 
 
+_TWO = (Label.ENTAILMENT, Label.NOT_ENTAILMENT)
 _SETS = {
-    "RTE": _HubSet(
-        "nyu-mll/glue",
-        {"train": "rte/train-*.parquet", "dev": "rte/validation-*.parquet"},
-        ("sentence1", "sentence2"),
-        (Label.ENTAILMENT, Label.NOT_ENTAILMENT),
-    ),
-    "SNLI": _HubSet(
-        "stanfordnlp/snli",
-        {"train": "plain_text/train-*.parquet", "dev": "plain_text/validation-*.parquet"},
-        ("premise", "hypothesis"),
-        _THREE,
-    ),
-    "MNLI": _HubSet(
-        "nyu-mll/glue",
-        {"train": "mnli/train-*.parquet", "dev": "mnli/validation_matched-*.parquet"},
-        ("premise", "hypothesis"),
-        _THREE,
-    ),
+    "RTE": _HubSet("nyu-mll/glue", "rte", "validation", ("sentence1", "sentence2"), _TWO),
+    "SNLI": _HubSet("stanfordnlp/snli", "plain_text", "validation", ("premise", "hypothesis")),
+    "MNLI": _HubSet("nyu-mll/glue", "mnli", "validation_matched", ("premise", "hypothesis")),
 }
-
-
 _COPY, _COPY_FORMAT = "hub.json", 1
 _ADVICE = "give GLUE's folder with --data"
 

@@ -19,14 +19,7 @@ from negengine.export.needs import Needs
 from negengine.export.tasks import TEXT_CLASSIFICATION
 from negengine.export.training import settings
 from negengine.export.training.base import Base
-from negengine.export.training.folder import (
-    CHECKPOINTS,
-    RECORD,
-    SEAL,
-    TrainingFolder,
-    complete,
-    read_training,
-)
+from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, complete, read_training
 from negengine.export.training.folder import seal as mark
 from negengine.export.training.settings import Place, Settings, check_needs
 from safetensors.torch import load_file
