@@ -24,23 +24,14 @@ DEBERTA_V2 = SMALLER | RELATIVE | {"position_buckets": 32, "norm_rel_ebd": "laye
 
 @dataclass(frozen=True)
 class Row:
-    """A family, or one form of it.
+    """A family, or one form of it."""
 
-    Attributes:
-        family: `model_type` in transformers.
-        sizes: what its configuration says besides the vocabulary and the positions.
-        tokenizer: writes the tokenizer's files, as such checkpoints have them.
-        attentions: how many attentions one operator computes: of all layers, or of none.
-        positions: how it tells positions apart, as the table says it.
-        weights: the spread of its random weights.
-    """
-
-    family: str
-    sizes: dict[str, Any]
-    tokenizer: Callable[[Path, str], None]
-    attentions: int = 3
-    positions: str = "learned"
-    weights: float = 0.25
+    family: str  # `model_type` in transformers
+    sizes: dict[str, Any]  # what its configuration says besides the vocabulary and the positions
+    tokenizer: Callable[[Path, str], None]  # writes the tokenizer's files, as such checkpoints have them
+    attentions: int = 3  # how many attentions one operator computes: of all layers, or of none
+    positions: str = "learned"  # how it tells positions apart, as the table says it
+    weights: float = 0.25  # the spread of its random weights
 
 
 BIG_BIRD = SMALLER | {"block_size": 16, "num_random_blocks": 3}

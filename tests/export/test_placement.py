@@ -66,6 +66,5 @@ def test_rotary_models_rotate_and_attend_on_cuda(family, precision, causal, plac
     placed = place_on_cuda(causal(family).folder / GRAPHS[precision], TOKENS, [18])
     assert set(placed.operators.get("CPUExecutionProvider", {})) <= {"Concat"}  # of the mask's shape
     # Queries and keys of three layers; the fp32 graph has the last layer for all rows, too (its output `hidden`).
-    last_again = precision == "single"
-    assert placed.operators[CUDA]["RotaryEmbedding"] == 6 + last_again
-    assert placed.operators[CUDA]["MultiHeadAttention"] == 3 + last_again
+    last_again, kinds = precision == "single", placed.operators[CUDA]
+    assert (kinds["RotaryEmbedding"], kinds["MultiHeadAttention"]) == (6 + last_again, 3 + last_again)

@@ -247,7 +247,10 @@ def test_a_graph_that_disagrees_with_pytorch_is_not_published(task, wrong, copy,
 
 # ---------------------------------------------------------------- code of its own
 MAP = {"AutoConfig": "configuration_mine.Mine", "AutoModelForMaskedLM": "modeling_mine.Mine"}
-KNOWN, UNKNOWN = changed(CONFIG, auto_map=MAP), changed(CONFIG, model_type="mine", auto_map=MAP)
+
+
+def of_model(copy):
+    changed(CONFIG, model_type="mine", auto_map=MAP)(copy)
 
 
 def of_tokenizer(copy):
@@ -256,35 +259,33 @@ def of_tokenizer(copy):
     changed(CONFIG, tokenizer_class="Mine")(copy)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (KNOWN, ""),
-        (UNKNOWN, "^tiny needs code of its own"),
-        (of_tokenizer, "^tiny: its tokenizer needs code of its own"),
-    ],
-)
-def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(change, said, copy, tmp_path, monkeypatch):
-    """A model that transformers knows does without it."""
+@pytest.fixture
+def armed(copy, monkeypatch):
     for name in ("configuration_mine.py", "modeling_mine.py", "tokenization_mine.py"):
         (copy / name).write_text("raise AssertionError('the code of the checkpoint was run')")
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("a question on the terminal"))
-    change(copy)
-    if not said:
-        verdict, told = check(str(copy)), []
-        ignored = "its own code (auto_map) is not run: this is transformers' bert model with its weights"
-        assert verdict.possible
-        assert verdict.findings[0].said.endswith(ignored)
-        assert build(str(copy), tmp_path / "known", say=told.append).is_dir()
-        assert told[0] == f"tiny: {ignored}"
-        return
-    said += r" \(auto_map\), which negengine never runs$"
-    refused(copy, tmp_path / "out", said)
+    return copy
+
+
+@pytest.mark.parametrize(("change", "needs"), [(of_model, "tiny needs"), (of_tokenizer, "tiny: its tokenizer needs")])
+def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(change, needs, armed, tmp_path):
+    change(armed)
+    said = rf"^{needs} code of its own \(auto_map\), which negengine never runs$"
+    refused(armed, tmp_path / "out", said)
     with pytest.raises(InputError, match=said):
-        Base.find(str(copy), TASKS["text-classification"].head, ("yes", "no"))
-    if change is UNKNOWN:
+        Base.find(str(armed), TASKS["text-classification"].head, ("yes", "no"))
+    if change is of_model:
         with pytest.raises(InputError, match=said):
-            check(str(copy))
+            check(str(armed))
+
+
+def test_a_model_that_transformers_knows_does_without_its_own_code(armed, tmp_path):
+    changed(CONFIG, auto_map=MAP)(armed)
+    ignored = "its own code (auto_map) is not run: this is transformers' bert model with its weights"
+    verdict, told = check(str(armed)), []
+    assert (verdict.possible, verdict.findings[0].said.endswith(ignored)) == (True, True)
+    build(str(armed), tmp_path / "known", say=told.append)
+    assert told[0] == f"tiny: {ignored}"
 
 
 # ---------------------------------------------------------------- where it is written

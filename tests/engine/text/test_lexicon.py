@@ -75,17 +75,11 @@ def test_genders_are_those_of_the_pronouns(folder):
     assert load_lexicon(folder).genders == ("male", "mixed")
 
 
-def test_professions_and_other_slots_may_differ_by_gender(folder):
-    women, men = "a waitress\nan actress\n", "a waiter\nan actor\n"
-    write(folder, {"professions.txt": None, "professions_female.txt": women, "professions_male.txt": men})
+def test_a_lexicon_may_have_slots_of_its_own(folder):
     write(folder, {"slot_CITY.txt": "Rome\nParis\n", "slot_OBJ.txt": "male = him\nfemale = her\n"})
     lexicon = load_lexicon(folder)
     assert lexicon.slots == ("NAME", "PROF", "ACT", "PRON", "CITY", "OBJ", "MASK")
-    assert (lexicon.professions, lexicon.lists) == (("a waitress", "an actress"), {"CITY": ("Rome", "Paris")})
-    assert lexicon.forms == {
-        "PROF": {"f": ("a waitress", "an actress"), "m": ("a waiter", "an actor")},
-        "OBJ": {"f": ("her",), "m": ("him",)},
-    }
+    assert (lexicon.lists, lexicon.forms) == ({"CITY": ("Rome", "Paris")}, {"OBJ": {"f": ("her",), "m": ("him",)}})
 
 
 BAD = [

@@ -278,10 +278,8 @@ JESSICA = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
 @pytest.mark.parametrize(
     ("context", "target", "text"),
     [
-        ("{NAME} is {PROF} and {PRON} likes to {MASK}.", "", "Jessica is a dancer and she likes to <mask>."),
         ("{PROF} is {NAME}.", "{PRON} likes to {MASK}.", "A dancer is Jessica. She likes to <mask>."),
         ("", "a {ACT} likes to {MASK}.", "a smoke likes to <mask>."),
-        ("{MASK} is {PROF}.", "", "<mask> is a dancer."),
         ("{NAME}, {NAME} likes {ODD} and {MASK}.", "", "Jessica, Jessica likes {ACT}\\1 and <mask>."),
     ],
 )

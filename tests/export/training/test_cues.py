@@ -2,7 +2,6 @@
 
 import json
 
-import negengine as ng
 import numpy as np
 import pytest
 import synthetic_cues
@@ -12,7 +11,6 @@ from negengine.engine.cli.train_commands import CueOptions
 from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_words import LABELS, Kind
 from negengine.export.training.cues import IGNORED, Corpus, collate_with, examples, score_with
-from negengine.export.training.cues_tables import EXPORTED
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file
 
@@ -35,17 +33,6 @@ def test_the_export_of_a_tiny_model_finds_over_90_percent_of_a_synthetic_task(tr
     document = json.loads(json.dumps(result.document()))
     assert document["sentences"] == {"train": 204, "dev": 36, "test": 120}
     assert document["detectors"][0]["cues"]["all"]["gold"] == found["all"].gold
-
-
-@pytest.mark.everything
-def test_the_detector_counts_cues_in_a_text(trained, corpus, tmp_path):
-    """The whole way: columns → training → export → sentences of a text → shares."""
-    sentences = read_columns(corpus / "test.txt")[:40]
-    (tmp_path / "text.txt").write_text("".join(" ".join(s.words) + "\n" for s in sentences))
-    model = ng.load(trained / EXPORTED, task="token-classification", device="cpu")
-    run = ng.cues(model, tmp_path / "text.txt", output=tmp_path / "run", progress=False)
-    share = run.summary.filter(condition="model", split="all")["value"][0]
-    assert share == pytest.approx(sum(bool(s.cues) for s in sentences) / 40, abs=0.1)
 
 
 def test_several_seeds_have_folders_of_their_own(train, tmp_path):
