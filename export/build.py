@@ -83,9 +83,8 @@ def build(
     Without `force`, a folder that the same versions made from the same checkpoint is not touched, and the export of
     another checkpoint is not replaced.
 
-    Raises:
-        InputError: the model is not available or not usable, does not fit into memory or on the disk, fails the parity
-            check, or the folder cannot be written.
+    Raises InputError if the model is not available or not usable, does not fit into memory or on the disk, fails the
+    parity check, or the folder cannot be written.
     """
     named = task_named(task) if task else None
     refuse_few_open_files()

@@ -158,9 +158,8 @@ def compare(
 
     A low-precision graph is not exact: how far it is off is measured, not limited.
 
-    Raises:
-        DisagreesError: a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1
-            differs and is not a tie; the graph's own decisions or labels are not those of its logits.
+    Raises DisagreesError if a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1
+    differs and is not a tie; the graph's own decisions or labels are not those of its logits.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1

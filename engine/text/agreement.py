@@ -100,8 +100,7 @@ class Agreement:
 def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     """Read the rules of a lexicon; no rules where it does not have the file.
 
-    Raises:
-        InputError: The file is not TOML, or a rule is not of the right form or names another gender.
+    Raises InputError if the file is not TOML, or a rule is not of the right form or names another gender.
     """
     path = folder / AGREEMENT_FILE
     if not exists(path):

@@ -25,8 +25,7 @@ PATTERNS: Mapping[str, Path] = {
 def pattern_path(source: str | Path | None = None) -> Path:
     """The file of a bundled set (by default the paper's), or of a path. A word without a folder or an ending is a name.
 
-    Raises:
-        InputError: No bundled set has this name.
+    Raises InputError if no bundled set has this name.
     """
     return _found(SELF_CONTAINED_NEGATION if source is None else source, PATTERNS, "pattern set", "sets", "a TOML file")
 
@@ -34,8 +33,7 @@ def pattern_path(source: str | Path | None = None) -> Path:
 def lexicon_path(source: str | Path | None = None) -> Path:
     """The folder of a bundled lexicon (by default the English one), or of a path.
 
-    Raises:
-        InputError: No bundled lexicon has this name, and there is no such folder.
+    Raises InputError if no bundled lexicon has this name, and there is no such folder.
     """
     return _found(ENGLISH if source is None else source, LEXICONS, "lexicon", "lexicons", "a folder of word lists")
 

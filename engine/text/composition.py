@@ -176,8 +176,7 @@ def composer(
     combinations among them; the ids do not depend on it. `sentences`, slot → int [n], are all that are going to be
     composed, where they are known: if they are fewer than the others, they are compared instead.
 
-    Raises:
-        InputError: A filler holds a special token, such as a mask of its own, or hides the pattern's mask.
+    Raises InputError if a filler holds a special token, such as a mask of its own, or hides the pattern's mask.
     """
     whole = WholeSentenceComposer(tokenizer, pattern, {slot: fillers[slot] for slot in pattern.slots})
     _refuse_special_tokens(whole)

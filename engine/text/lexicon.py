@@ -93,10 +93,9 @@ def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon
 
     Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken, with its rules for articles.
 
-    Raises:
-        InputError: A file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file only),
-            holds characters that are not printable or more than one space in a row; a profession has no article; the
-            genders of the files differ.
+    Raises InputError if a file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file
+    only), holds characters that are not printable or more than one space in a row; a profession has no article; the
+    genders of the files differ.
     """
     folder = folder or BUNDLED_LEXICON
     pronouns, labels = _read_pronouns(folder)

@@ -29,10 +29,9 @@ def load_patterns(
     `slots` are the names that may stand in braces: `Lexicon.slots` for a lexicon with slots of its own. Those of the
     file itself may, too.
 
-    Raises:
-        InputError: No bundled set has this name; the file cannot be read or is not TOML; a key is missing, unknown or
-            not a string; a role or slot is unknown; braces do not match; white space is more than one space between
-            words; a pattern has not exactly one mask; two patterns share a name; not exactly one of them is selecting.
+    Raises InputError if no bundled set has this name; the file cannot be read or is not TOML; a key is missing, unknown
+    or not a string; a role or slot is unknown; braces do not match; white space is more than one space between words; a
+    pattern has not exactly one mask; two patterns share a name; not exactly one of them is selecting.
     """
     file = PatternFile.read(source)
     return file.patterns([*slots, *(slot for slot in file.slots if slot not in slots)], elisions)
@@ -205,9 +204,8 @@ def load_language(
 ) -> Language:
     """Read a pattern set and its words: of the given lexicon, the one that the pattern file names, or the English one.
 
-    Raises:
-        InputError: As for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or
-            its genders differ from the lexicon's.
+    Raises InputError as for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or
+    its genders differ from the lexicon's.
     """
     file = PatternFile.read(patterns)
     folder = lexicon_path(file.lexicon if lexicon is None else lexicon)

@@ -67,8 +67,7 @@ _BY_NAME = {
 def kind_of(path: Path) -> Kind:
     """Which kind of table a file is; without a known name a text is JSON lines if it begins with `{`, else CSV.
 
-    Raises:
-        InputError: It cannot be read, is empty, or is something else, such as a packed file or a spreadsheet.
+    Raises InputError if it cannot be read, is empty, or is something else, such as a packed file or a spreadsheet.
     """
     with open_regular(path, _HINT) as stream:
         try:
@@ -123,8 +122,7 @@ class TextTable:
     def open(cls, path: Path, kind: Kind) -> "TextTable":
         """Read the header, or the first row of JSON lines.
 
-        Raises:
-            InputError: The file cannot be read, its header or first row is bad, or two columns have one name.
+        Raises InputError if the file cannot be read, its header or first row is bad, or two columns have one name.
         """
         with open_text(path) as stream:
             lines = Lines(stream, str(path))

@@ -127,8 +127,7 @@ class Lines(Iterator[str]):
 def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
     """A text file, unpacked where it is packed.
 
-    Raises:
-        InputError: It is not a regular file, or cannot be read, now or later.
+    Raises InputError if it is not a regular file, or cannot be read, now or later.
     """
     with open_regular(path, hint) as file:
         try:
@@ -175,8 +174,7 @@ class Row:
     def text(self, name: str) -> str:
         """A field without outer white space.
 
-        Raises:
-            InputError: The field is missing, empty, not a text, or too long for any model.
+        Raises InputError if the field is missing, empty, not a text, or too long for any model.
         """
         value = self.fields.get(name)
         if not isinstance(value, str) or not value.strip():
@@ -202,8 +200,7 @@ def checked_length(text: str, what: str) -> str:
 def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
     """The rows of a table with a header; tabs separate the fields, and quotes have no meaning.
 
-    Raises:
-        InputError: As `stream_rows`, or one of `columns` is missing; others are kept, too.
+    Raises InputError as `stream_rows`, or one of `columns` is missing; others are kept, too.
     """
     rows = list(stream_rows(read_lines(path), str(path)))
     if absent := [name for name in columns if name not in rows[0].fields]:
@@ -214,8 +211,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
 def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
     """The rows of a table from its lines, the header first; empty lines do not count.
 
-    Raises:
-        InputError: A row has more or fewer fields than the header, or there is no row.
+    Raises InputError if a row has more or fewer fields than the header, or there is no row.
     """
     filled = ((line.split("\t"), location) for line, location in lines if line.strip())
     header, first = next(filled, ([], f"{name}:1"))
@@ -247,8 +243,7 @@ def json_object(line: str, location: str) -> dict[str, Any]:
 def read_entries(path: Path, hint: str = "") -> list[Located]:
     """The entries of a word list: one a line; empty lines and lines that begin with "#" do not count.
 
-    Raises:
-        InputError: As `stream_lines`, or an entry has a fault (see `fault_of_entry`).
+    Raises InputError as `stream_lines`, or an entry has a fault (see `fault_of_entry`).
     """
     found = []
     for line, location in stream_lines(path, hint, MOST_LIST):

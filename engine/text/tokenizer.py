@@ -305,8 +305,7 @@ class CausalTokenizer(MaskTokenizer):
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text up to its mask, int32 [length]; of all of it, where it has none.
 
-        Raises:
-            InputError: Words stand behind a mask, or nothing before it.
+        Raises InputError if words stand behind a mask, or nothing before it.
         """
         for text in texts:
             if not self.reads(text):

@@ -59,8 +59,7 @@ class TomlFile:
     def convert(self, name: str, kind: type[Kind]) -> list[Kind]:
         """The tables of an array as values.
 
-        Raises:
-            InputError: A key is missing or unknown, or has a value of another kind.
+        Raises InputError if a key is missing or unknown, or has a value of another kind.
         """
         found = []
         for number, table in enumerate(self.tables(name)):

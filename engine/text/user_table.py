@@ -59,8 +59,7 @@ class Table:
         sentence without a mask; it gets a part's rows with all columns. Bad rows are counted with `skip_bad`. `see`
         gets the name of the file, the good rows of each part, and the texts that stand for a missing value.
 
-        Raises:
-            InputError: A file cannot be read; a row is bad, without `skip_bad`; no row of a file can be used.
+        Raises InputError if a file cannot be read; a row is bad, without `skip_bad`; no row of a file can be used.
         """
         parts: list[tuple[int, Part]] = []
         schema: dict[str, pl.DataType] = {}
@@ -133,8 +132,7 @@ class Stimuli:
     def read(self, number: int, check: Check | None = None) -> Rows:
         """The rows of a part with the columns of `schema`.
 
-        Raises:
-            InputError: The file cannot be read, or was changed since.
+        Raises InputError if the file cannot be read, or was changed since.
         """
         file, part = self.parts[number]
         source = self.sources[file]
@@ -170,9 +168,8 @@ class Stimuli:
 def open_table(source: TableLike) -> Table:
     """Open a user's table, or all tables of a folder in the order of their names: read their headers, not their rows.
 
-    Raises:
-        InputError: There is no such file; it is packed, a spreadsheet or something else; its header is bad; a folder
-            has no table, or tables with other columns.
+    Raises InputError if there is no such file; it is packed, a spreadsheet or something else; its header is bad; a
+    folder has no table, or tables with other columns.
     """
     if not isinstance(source, str | Path):
         return Table("frame", (ColumnTable(None, _frame(source)),))
@@ -249,8 +246,7 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
     `option` is what names the column, such as `--sentence`, for the message. The `obvious` names are in lower case;
     upper and lower case are the same.
 
-    Raises:
-        InputError: The table does not have the named column.
+    Raises InputError if the table does not have the named column.
     """
     if given is None:
         by_name = {name.strip().lower(): name for name in reversed(table.columns)}

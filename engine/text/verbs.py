@@ -29,8 +29,7 @@ def mask_fillers(
         int64 [m], the mono-token verbs' indices in verbs, ascending, and int32 [m], the token of each; where a verb has
         several forms that are one token, int32 [m, k], as `EncodedSentences.expected`.
 
-    Raises:
-        InputError: No verb is left, or the sentence has another mask.
+    Raises InputError if no verb is left, or the sentence has another mask.
     """
     accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
     before, after, spelled = _in_place(tokenizer, pattern, [form for forms in accepted for form in forms], fillers)
@@ -65,8 +64,7 @@ def mask_words(
 ) -> list[tuple[int, ...] | str]:
     """The tokens of each verb at the mask, in any number; or, as text, why the model cannot predict it there.
 
-    Raises:
-        InputError: The sentence has another mask.
+    Raises InputError if the sentence has another mask.
     """
     before, after, spelled = _in_place(tokenizer, pattern, verbs, fillers)
     return tokenizer.word_sequences([(before, after)] * len(spelled), spelled)

@@ -63,8 +63,7 @@ class WordMarks:
     def of(cls, tokenizer: MaskTokenizer, outputs: int) -> "WordMarks":
         """The marks of a vocabulary. `outputs` is V, the number of logits: some models give more than there are tokens.
 
-        Raises:
-            InputError: The vocabulary does not mark words.
+        Raises InputError if the vocabulary does not mark words.
         """
         backend = tokenizer.backend
         known = min(outputs, tokenizer.vocab_size)

@@ -41,8 +41,7 @@ class Base:
     ) -> "Base":
         """Find a checkpoint, on this machine or on the hub; the labels are in the order of the logits.
 
-        Raises:
-            InputError: There is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
+        Raises InputError if there is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
         """
         source = locate(reference, revision)
         with quiet():
@@ -78,8 +77,7 @@ class Base:
     def open(self) -> PreTrainedModel:
         """Read the weights, and draw those of the new layer.
 
-        Raises:
-            InputError: There are no safetensors, the encoder lacks weights, or files are damaged.
+        Raises InputError if there are no safetensors, the encoder lacks weights, or files are damaged.
         """
         # A layer for other labels has another size and is replaced; the encoder is checked below.
         model, report = read_weights(

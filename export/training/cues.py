@@ -59,8 +59,7 @@ class Corpus:
         development files together, as in the paper, and the two test files unless others are given. `dev` is scored
         after each epoch; by default it is a random part of the sentences, which are not learned then.
 
-        Raises:
-            InputError: A file is missing or bad; there is no cue to learn, or none to score.
+        Raises InputError if a file is missing or bad; there is no cue to learn, or none to score.
         """
         files, dev, test, limit = options.files, options.dev, options.test, options.limit
         if not files:
@@ -108,8 +107,7 @@ def _digest(sentences: Sequence[MarkedSentence]) -> str:
 def train_cues(options: CueOptions) -> CueTraining:
     """Train a detector, or several with different seeds.
 
-    Raises:
-        InputError: As for `Corpus.read`, `train` and `build`.
+    Raises InputError as for `Corpus.read`, `train` and `build`.
     """
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     corpus = Corpus.read(options)

@@ -85,9 +85,8 @@ def train(
     what the result depends on beside model and settings: digests of the data, and what was drawn from them. `about`
     only goes into the record.
 
-    Raises:
-        InputError: The folder belongs to something else or is in use; memory or disk do not suffice or are full; the
-            weights cannot be read; the texts are too long for the model; the loss is not a number any more.
+    Raises InputError if the folder belongs to something else or is in use; memory or disk do not suffice or are full;
+    the weights cannot be read; the texts are too long for the model; the loss is not a number any more.
     """
     folder = options.output
     refuse_few_open_files()

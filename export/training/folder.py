@@ -53,9 +53,8 @@ class TrainingFolder:
     ) -> Iterator["TrainingFolder"]:
         """Hold a new folder, or one in which the same training (of a command `kind`, such as `nli train`) was begun.
 
-        Raises:
-            InputError: The folder is something else, holds another training, is held by another process, or cannot be
-                written. Nothing in it is changed then.
+        Raises InputError if the folder is something else, holds another training, is held by another process, or cannot
+        be written. Nothing in it is changed then.
         """
         new = TrainingRecord(
             FORMAT,
@@ -130,8 +129,7 @@ class TrainingFolder:
 def hold_several(folder: Path, names: Iterable[str]) -> Iterator[None]:
     """Hold the folder of several trainings; each of them has a folder in it, and a record of its own.
 
-    Raises:
-        InputError: It holds something else, is held by another process, or cannot be written.
+    Raises InputError if it holds something else, is held by another process, or cannot be written.
     """
     known = {LOCK_FILE, *names}
     if foreign := [path.name for path in paths_in(folder) if path.name not in known]:

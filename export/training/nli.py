@@ -46,9 +46,8 @@ def train_nli(options: NliOptions) -> NliTraining:
     One classifier goes to `options.output` itself. Several seeds get a folder each; with `negation`, each seed is
     trained without these pairs, too, so that the two can be compared.
 
-    Raises:
-        InputError: An option, a file or the checkpoint is wrong; the folder belongs to something else; memory or disk
-            do not suffice.
+    Raises InputError if an option, a file or the checkpoint is wrong; the folder belongs to something else; memory or
+    disk do not suffice.
     """
     source = str(choice(Source, "--task", options.task.upper()))
     if options.negation_data is not None and options.negation is None and not options.evaluate:

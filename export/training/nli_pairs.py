@@ -62,8 +62,7 @@ class Split:
 def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
     """Divide pairs at random; the paper learns from 0.7 of the triples (section 6.2). No sentence is in both parts.
 
-    Raises:
-        InputError: The fraction is not between 0 and 1, or one of the parts would be empty.
+    Raises InputError if the fraction is not between 0 and 1, or one of the parts would be empty.
     """
     _check_fraction(fraction)
     groups = _groups(pairs)
@@ -175,8 +174,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
     drawn at random. With `negation`, that part of the pairs with negation is learned, too; they are in the folder
     `negation_data`, or without one where `data get` put them.
 
-    Raises:
-        InputError: A file is missing or bad, or belongs to another task.
+    Raises InputError if a file is missing or bad, or belongs to another task.
     """
     fraction, limit, seed = options.negation, options.limit, options.seed
     if fraction is not None:
@@ -284,8 +282,7 @@ class HubCopy(msgspec.Struct):
 def fetch(source: str, say: Callable[[str], None]) -> tuple[Path, HubCopy]:
     """The folder with train.tsv and dev.tsv of a source; they are fetched if they are not kept yet, or are damaged.
 
-    Raises:
-        InputError: The hub cannot be reached, or its data set is not as expected; a file cannot be written.
+    Raises InputError if the hub cannot be reached, or its data set is not as expected; a file cannot be written.
     """
     folder, wanted = cache_folder() / f"glue-{source.lower()}", _SETS[source]
     try:
@@ -360,8 +357,7 @@ _HEADER = ("index", "Text", "Hypothesis", "gold_label")
 def write_held_out(folder: Path, source: str, pairs: Sequence[Pair]) -> Path:
     """Write pairs in the layout of the benchmark, with their own indices, which say the type of a pair.
 
-    Raises:
-        InputError: It cannot be written.
+    Raises InputError if it cannot be written.
     """
     rows = [_HEADER, *((str(pair.item), pair.text, pair.hypothesis, str(pair.gold)) for pair in pairs)]
     make_folder(folder / HELD_OUT)

@@ -33,8 +33,7 @@ class Settings:
     That is: AdamW with β = (0.9, 0.999) and ε = 1e-8, a rate that rises over the warm-up and then falls linearly to
     zero, gradients clipped at a norm of 1. Biases and normalisations have no weight decay.
 
-    Raises:
-        InputError: A number is too small, too large, or not a number.
+    Raises InputError if a number is too small, too large, or not a number.
     """
 
     epochs: int
@@ -100,8 +99,7 @@ def settings_of(options: TrainingOptions, defaults: Mapping[str, Any], place: Pl
 
     A default never asks for more tokens than the model takes, which is `longest`.
 
-    Raises:
-        InputError: One of them is not possible.
+    Raises InputError if one of them is not possible.
     """
     given = {field.name: getattr(options, field.name, None) for field in fields(Settings)}
     given["precision"] = place.precision(options.precision)
