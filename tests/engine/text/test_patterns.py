@@ -195,30 +195,19 @@ def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept
     assert (len(bundled.published), set(bundled.to_json())) == (16, {"name", "patterns"})
 
 
-BAD = [
-    ('lexicon = ""\n', 2, "lexicon is ''"),
-    ('verbs = "../verbs.txt"\n', 2, "verbs is '../verbs.txt'"),
-    ('[slots]\ncity = ["Rome"]\n', 3, "'city' cannot be the name"),
-    ('[slots]\nCITY = ["Rome", "Rome"]\n', 3, "'Rome' is there twice"),
-    ('[slots]\nHAPPY = { female = "heureuse" }\n', 3, "HAPPY must have a word for each of female, male"),
-    ("[[published]]\ndrops = {}\n", 2, "this [[published]] has no 'models'; it needs models"),
-    ('[[published]]\nmodels = ["x"]\ndrops = { CnTp = "1" }\n', 4, "[[published]] drops: Expected `float`, got `str`"),
-    ('[[published]]\nmodels = ["x"]\ndrops = { No = 1 }\n', 4, "a drop of 'No', but the scored patterns are CnTp"),
-]
-
-
-@pytest.mark.parametrize(("text", "line", "message"), BAD, ids=[f"{line}: {said[:40]}" for _, line, said in BAD])
-def test_an_error_of_the_file_of_a_language(language, tmp_path, text, line, message):
-    patterns = (PATTERN + SCORED).replace("de {CITY} ", "").replace("{HAPPY} ", "")
-    with pytest.raises(InputError, match=f"^{tmp_path}/patterns.toml:{line}: .*{re.escape(message)}"):
-        language(f'name = "French"\n{text}\n{patterns}')
-
-
-AGREEMENT = "agreement.toml"
-BAD_WORDS = [
-    ("verbs.txt", "fumer\ndîner = \n", 2, "is not of the form"),
-    ("verbs.txt", "dîner = diner, diner\n", 1, "has a form twice"),
-    ("verbs.txt", "dîner = diner\ndîner\n", 2, "'dîner' is also in"),
+SET, AGREEMENT, VERBS = "patterns.toml", "words/agreement.toml", "words/verbs.txt"
+BAD = [  # file, text of the file or what stands below the name of the set, line, message
+    (SET, 'lexicon = ""\n', 2, "lexicon is ''"),
+    (SET, 'verbs = "../verbs.txt"\n', 2, "verbs is '../verbs.txt'"),
+    (SET, '[slots]\ncity = ["Rome"]\n', 3, "'city' cannot be the name"),
+    (SET, '[slots]\nCITY = ["Rome", "Rome"]\n', 3, "'Rome' is there twice"),
+    (SET, '[slots]\nHAPPY = { female = "heureuse" }\n', 3, "HAPPY must have a word for each of female, male"),
+    (SET, "[[published]]\ndrops = {}\n", 2, "this [[published]] has no 'models'; it needs models"),
+    (SET, '[[published]]\nmodels = ["x"]\ndrops = { CnTp = "1" }\n', 4, "[[published]] drops: Expected `float`, got"),
+    (SET, '[[published]]\nmodels = ["x"]\ndrops = { No = 1 }\n', 4, "a drop of 'No', but the scored patterns are CnTp"),
+    (VERBS, "fumer\ndîner = \n", 2, "is not of the form"),
+    (VERBS, "dîner = diner, diner\n", 1, "has a form twice"),
+    (VERBS, "dîner = diner\ndîner\n", 2, "'dîner' is also in"),
     (AGREEMENT, "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
     (AGREEMENT, "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
     (AGREEMENT, "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
@@ -227,11 +216,12 @@ BAD_WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("file", "text", "line", "message"), BAD_WORDS, ids=range(len(BAD_WORDS)))
-def test_a_verb_or_a_rule_that_is_wrong_is_named(language, tmp_path, file, text, line, message):
-    (tmp_path / "words" / file).write_text(text, "utf-8")
-    with pytest.raises(InputError, match=f"^{tmp_path}/words/{file}:{line}: .*{re.escape(message)}"):
-        language(TOP + PATTERN)
+@pytest.mark.parametrize(("file", "text", "line", "message"), BAD, ids=range(len(BAD)))
+def test_an_error_of_the_files_of_a_language(language, tmp_path, file, text, line, message):
+    (tmp_path / file).write_text(text, "utf-8")
+    plain = (PATTERN + SCORED).replace("de {CITY} ", "").replace("{HAPPY} ", "")
+    with pytest.raises(InputError, match=f"^{tmp_path}/{file}:{line}.*{re.escape(message)}"):
+        language(f'name = "French"\n{text}\n{plain}' if file == SET else TOP + PATTERN)
 
 
 def test_a_slot_that_the_lexicon_has_too_is_refused(language, tmp_path):
