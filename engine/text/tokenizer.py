@@ -11,7 +11,7 @@ import json
 import math
 import re
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -70,11 +70,13 @@ class MaskTokenizer:
         mask_id = tokenizer.token_to_id(mask_token)
         if mask_id is None:
             raise InputError(f"the tokenizer has no token {mask_token!r}; give the model's own mask token")
+        self._hold(tokenizer, mask_token)
+        self.mask_id: int = mask_id
+
+    def _hold(self, tokenizer: Tokenizer, mask_token: str) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        self.backend = tokenizer
-        self.mask_token = mask_token
-        self.mask_id: int = mask_id
+        self.backend, self.mask_token = tokenizer, mask_token
         self.vocab_size: int = tokenizer.get_vocab_size()
 
     @classmethod
@@ -164,8 +166,11 @@ class MaskTokenizer:
 
     def is_single_token(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each text is one token when it stands alone, special tokens not counted: bool [n]."""
-        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        return np.array([len(encoding.ids) == 1 for encoding in encodings], dtype=bool)
+        return np.array([len(ids) == 1 for ids in self._alone(texts)], dtype=bool)
+
+    def _alone(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        """The ids of each text without special tokens around it."""
+        return (encoding.ids for encoding in self.backend.encode_batch_fast(list(texts), add_special_tokens=False))
 
     def token_text(self, token_id: int) -> str:
         """A token as a person reads it.
@@ -228,15 +233,12 @@ class MaskTokenizer:
     def special_token_in(self, texts: Sequence[str]) -> list[str | None]:
         """The first special token that each text holds, such as "[PAD]"; a word that is unknown is not one."""
         special = self._special_tokens() - {self.unknown_id}
-        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        found = [next((token for token in encoding.ids if token in special), None) for encoding in encodings]
+        found = [next((token for token in ids if token in special), None) for ids in self._alone(texts)]
         return [None if token is None else str(self.backend.id_to_token(token)) for token in found]
 
     def unknown(self, texts: Sequence[str]) -> list[str]:
         """The texts that hold the unknown token: the model does not know some of their letters."""
-        unknown = self.unknown_id
-        encodings = self.backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [text for text, encoding in zip(texts, encodings, strict=True) if unknown in encoding.ids]
+        return [text for text, ids in zip(texts, self._alone(texts), strict=True) if self.unknown_id in ids]
 
     def most_tokens(self, texts: Sequence[str]) -> int:
         """An upper bound on the tokens of any of these texts, special tokens not counted, within any sentence.
@@ -286,11 +288,7 @@ class CausalTokenizer(MaskTokenizer):
     reads_behind: ClassVar[bool] = False
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        self.backend = tokenizer
-        self.mask_token = MASK_TOKEN
-        self.vocab_size = tokenizer.get_vocab_size()
+        self._hold(tokenizer, MASK_TOKEN)
         self.mask_id = max(vocab_size, self.vocab_size)  # a model may have more logits than its tokenizer has tokens
         encoding = tokenizer.encode(_EXAMPLE)
         first = next((i for i, special in enumerate(encoding.special_tokens_mask) if not special), len(encoding.ids))
@@ -325,11 +323,10 @@ class CausalTokenizer(MaskTokenizer):
     def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         parts = [text.partition(self.mask_token) for text in texts]
         before = [start.removesuffix(" ") if mask else start for start, mask, _ in parts]
-        encodings = self.backend.encode_batch_fast(before, add_special_tokens=False)
         masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
         return [
-            np.concatenate([self.prefix, np.array(encoding.ids, np.int32), mask])
-            for encoding, mask in zip(encodings, masks, strict=True)
+            np.concatenate([self.prefix, np.array(ids, np.int32), mask])
+            for ids, mask in zip(self._alone(before), masks, strict=True)
         ]
 
     def n_special_tokens(self) -> int:

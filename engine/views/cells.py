@@ -3,22 +3,20 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from ..basics.printable import printable
-
-if TYPE_CHECKING:
-    from .table import Column, Table
+from .table import Column, Table
 
 
-def cells(table: "Table") -> list[list[str]]:
+def cells(table: Table) -> list[list[str]]:
     """The text of every cell, row by row; one line each, without characters that control a terminal."""
     return [[" ".join(parts) for parts in row] for row in cell_parts(table)]
 
 
-def cell_parts(table: "Table") -> list[list[list[str]]]:
+def cell_parts(table: Table) -> list[list[list[str]]]:
     """The figures of every cell, row by row: those that stand beside each other, such as a value and its interval."""
     return [
         [[printable(part) for part in _parts(column, row, table.texts)] for column in table.columns]
@@ -26,7 +24,7 @@ def cell_parts(table: "Table") -> list[list[list[str]]]:
     ]
 
 
-def is_text(column: "Column", table: "Table") -> bool:
+def is_text(column: Column, table: Table) -> bool:
     """Whether the column holds words, which stand at its left; figures stand at its right."""
     if column.value is None:
         return False
@@ -34,7 +32,7 @@ def is_text(column: "Column", table: "Table") -> bool:
     return column.left or not (kind.is_numeric() or kind == pl.Null)
 
 
-def section_ends(table: "Table") -> list[bool]:
+def section_ends(table: Table) -> list[bool]:
     """For every row, whether a line is drawn below it; never below the last row."""
     if table.section is None or table.frame.is_empty():
         return [False] * len(table.frame)
@@ -42,13 +40,13 @@ def section_ends(table: "Table") -> list[bool]:
     return [*(one != other for one, other in pairwise(values)), False]
 
 
-def with_unit(column: "Column") -> str:
+def with_unit(column: Column) -> str:
     """The heading, with the unit in brackets where neither the heading nor the figures have it."""
     heading, unit = printable(column.heading), column.unit
     return heading if unit in heading or unit == column.suffix else f"{heading} ({unit})".strip()
 
 
-def _parts(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
+def _parts(column: Column, row: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
     def figure(name: str | None) -> str:
         return "" if name is None else _figure(column, row, name, texts)
 
@@ -69,7 +67,7 @@ def _parts(column: "Column", row: Mapping[str, Any], texts: Mapping[str, str]) -
     return parts
 
 
-def _figure(column: "Column", row: Mapping[str, Any], name: str, texts: Mapping[str, str]) -> str:
+def _figure(column: Column, row: Mapping[str, Any], name: str, texts: Mapping[str, str]) -> str:
     if name in texts and (instead := row[texts[name]]) is not None:
         return str(instead)
     value = row[name]

@@ -7,15 +7,12 @@ give the frame: every figure in full and in a column of its own, not scaled and 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from ..basics.choices import TABLE, output_formats
 from ..basics.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from .table import Table
+from .table import Table
 
 WIDTH = 80
 """Width in columns if the output is not a terminal."""
@@ -28,7 +25,7 @@ class Format:
     """How tables are written."""
 
     # tables and the width of the terminal → text that ends with a line break
-    render: "Callable[[Sequence[Table], int], str]"
+    render: Callable[[Sequence[Table], int], str]
     # a title and rows, too many for memory → text in pieces; None for people, who are shown a sample
     stream: Callable[[str, pl.LazyFrame], Iterator[str]] | None = None
 
@@ -43,7 +40,7 @@ def find_format(name: str) -> Format:
     return found
 
 
-def render(tables: "Sequence[Table]", form: str = TABLE, *, width: int = WIDTH) -> str:
+def render(tables: Sequence[Table], form: str = TABLE, *, width: int = WIDTH) -> str:
     """Tables as text that ends with a line break; a format that there is not is an `InputError`."""
     return find_format(form).render(tables, width)
 

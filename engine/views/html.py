@@ -3,17 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import polars.selectors as cs
 
 from ..basics.printable import printable
 from .cells import cells, is_text, section_ends, with_unit
+from .table import Table
 from .to_csv import flat
-
-if TYPE_CHECKING:
-    from .table import Table
 
 _LONG = 40  # characters; a cell with more gets a class, so that a page can give it room
 _DIGITS = 6  # of a figure in a CSV file; the files of a run have all
@@ -46,12 +43,12 @@ class Codes:
 PLAIN = Codes({})
 
 
-def to_html(tables: Sequence["Table"]) -> str:
+def to_html(tables: Sequence[Table]) -> str:
     """The tables one after the other for a notebook: the only style is the alignment of each column."""
     return "\n".join("\n".join([_table(table, styled=True), *_notes(table, PLAIN)]) for table in tables)
 
 
-def table_html(table: "Table", codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
+def table_html(table: Table, codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
     """One table for a page that has styles: in a box that scrolls, with a link that saves it as CSV.
 
     A cell of words that is a key of `links` leads there. On a phone, a table of long texts is a list of its rows.
@@ -70,11 +67,11 @@ def table_html(table: "Table", codes: Codes = PLAIN, links: Mapping[str, str] | 
     )
 
 
-def _notes(table: "Table", codes: Codes) -> list[str]:
+def _notes(table: Table, codes: Codes) -> list[str]:
     return [f'<p class="note">{codes.html(note)}</p>' for note in table.notes]
 
 
-def _table(table: "Table", *, styled: bool, codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
+def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:
     """A `<table>` with its title as caption; sections are bodies of their own (`<tbody>`)."""
     words = [is_text(column, table) for column in table.columns]
     headings = [with_unit(column) for column in table.columns]

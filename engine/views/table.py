@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from .html import to_html
-from .to_table import to_terminal
-
 
 @dataclass(frozen=True)
 class Column:
@@ -90,7 +87,11 @@ class Table:
         return self.frame.drop(digits | set(self.texts.values()))
 
     def __repr__(self) -> str:
+        from .to_table import to_terminal  # it imports this module
+
         return to_terminal([self], shutil.get_terminal_size().columns).rstrip("\n")
 
     def _repr_html_(self) -> str:
+        from .html import to_html
+
         return to_html([self])

@@ -5,15 +5,12 @@ column that a table does not have is empty in its rows. One table is written wit
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from .formats import ROWS_AT_ONCE, Format, batches
+from .table import Table
 from .to_json import json_text
-
-if TYPE_CHECKING:
-    from .table import Table
 
 
 def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
@@ -41,7 +38,7 @@ def _fields(frame: pl.DataFrame, name: str, nested: Sequence[str]) -> list[pl.Ex
     return [pl.col(name).struct.field(field.name).alias(f"{name}.{field.name}") for field in fields]
 
 
-def _csv(tables: "Sequence[Table]", _: int) -> str:
+def _csv(tables: Sequence[Table], _: int) -> str:
     frames = [flat(table.figures) for table in tables]
     if len(frames) > 1:
         titled = zip(frames, tables, strict=True)

@@ -4,13 +4,10 @@ All text is ASCII, so the page is right in whatever encoding a shell writes it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .formats import Format
 from .html import to_html
-
-if TYPE_CHECKING:
-    from .table import Table
+from .table import Table
 
 _STYLE = (
     "body { font-family: serif } caption { text-align: left; padding: 0.5em 0 } p { font-size: smaller }"
@@ -20,7 +17,7 @@ _STYLE = (
 )
 
 
-def _page(tables: "Sequence[Table]", _: int) -> str:
+def _page(tables: Sequence[Table], _: int) -> str:
     if not tables:
         return ""
     head = f'<meta charset="utf-8"><title>negengine</title><style>{_STYLE}</style>'

@@ -6,15 +6,13 @@ A fraction that people read as percent is a fraction here, and its unit says so.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from ..basics.printable import json_safe
 from .formats import ROWS_AT_ONCE, Format, batches
-
-if TYPE_CHECKING:
-    from .table import Column, Table
+from .table import Column, Table
 
 _PERCENT = {"%", "percentage points"}
 
@@ -39,7 +37,7 @@ def json_text(value: Any) -> str | None:
     return None if value is None else json.dumps(_plain(value), ensure_ascii=False)
 
 
-def _json(tables: "Sequence[Table]", _: int) -> str:
+def _json(tables: Sequence[Table], _: int) -> str:
     documents = [
         {
             "title": table.title,
@@ -52,7 +50,7 @@ def _json(tables: "Sequence[Table]", _: int) -> str:
     return json_safe(json.dumps(documents, ensure_ascii=False, indent=2)) + "\n"
 
 
-def _units(columns: "Sequence[Column]") -> dict[str, str]:
+def _units(columns: Sequence[Column]) -> dict[str, str]:
     """Column of the frame → unit of its figures as they are in the frame."""
     units = {}
     for column in columns:

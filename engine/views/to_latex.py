@@ -7,16 +7,13 @@ plain LaTeX cannot set, such as a Chinese one, is given by its number in Unicode
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tabulate import SEPARATING_LINE, DataRow, Line, TableFormat, tabulate
 
 from ..basics.printable import printable
 from .cells import cells, is_text, section_ends, with_unit
 from .formats import Format
-
-if TYPE_CHECKING:
-    from .table import Table
+from .table import Table
 
 # The character 0 is set by `latex`.
 _ASCII = {
@@ -50,7 +47,7 @@ def latex(text: str) -> str:
     return f"{{{shown[0]}}}{shown[1:]}" if shown.startswith(("[", "*")) else shown
 
 
-def to_latex(tables: Sequence["Table"], _: int = 0) -> str:
+def to_latex(tables: Sequence[Table], _: int = 0) -> str:
     """The tables as `table` environments one after the other, each with caption, units in the headings, and notes."""
     needs = "% Needs \\usepackage{booktabs} in the preamble."
     labels = [_label(table.title) for table in tables]
@@ -65,7 +62,7 @@ def _label(title: str) -> str:
     return f"tab:{'-'.join(re.findall('[a-z0-9]+', plain))}"
 
 
-def _environment(table: "Table", label: str) -> str:
+def _environment(table: Table, label: str) -> str:
     words = [is_text(column, table) for column in table.columns]
     sides = ["left" if word else "right" for word in words]
     rows: list[list[str]] = []

@@ -2,25 +2,22 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
 from ..basics.printable import printable
 from .cells import cells, is_text, with_unit
 from .formats import Format
-
-if TYPE_CHECKING:
-    from .table import Table
+from .table import Table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
 
-def _markdown(tables: "Sequence[Table]", _: int) -> str:
+def _markdown(tables: Sequence[Table], _: int) -> str:
     return "\n".join(map(_table, tables))
 
 
-def _table(table: "Table") -> str:
+def _table(table: Table) -> str:
     body = tabulate(
         [[_text(text) for text in row] for row in cells(table)],
         headers=[_text(with_unit(column)) for column in table.columns],

@@ -3,7 +3,6 @@
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 from rich.cells import cell_len
@@ -14,14 +13,12 @@ from rich.text import Text
 from ..basics.printable import printable
 from .cells import cell_parts, is_text, section_ends
 from .formats import WIDTH, Format
-
-if TYPE_CHECKING:
-    from .table import Column, Table
+from .table import Column, Table
 
 _FOLDED = 24  # longer words of a text are broken where the table is too wide
 
 
-def to_terminal(tables: Sequence["Table"], width: int = WIDTH) -> str:
+def to_terminal(tables: Sequence[Table], width: int = WIDTH) -> str:
     """The tables one after the other, without colours."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False)
@@ -30,7 +27,7 @@ def to_terminal(tables: Sequence["Table"], width: int = WIDTH) -> str:
     return stream.getvalue()
 
 
-def to_rich(table: "Table", width: int = WIDTH) -> Group:
+def to_rich(table: Table, width: int = WIDTH) -> Group:
     """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
 
     A column of words or counts that is the same in all rows becomes a note. Title and notes may be as wide as the
@@ -81,7 +78,7 @@ class _Size:
     whole: int
 
 
-def _sizes(columns: Sequence["Column"], words: Sequence[bool], rows: Sequence[Sequence[str]]) -> list[_Size]:
+def _sizes(columns: Sequence[Column], words: Sequence[bool], rows: Sequence[Sequence[str]]) -> list[_Size]:
     found = []
     for i, column in enumerate(columns):
         heading = printable(column.heading)
@@ -124,7 +121,7 @@ def _fitted(sizes: Sequence[_Size], width: int) -> list[int]:
     return widths
 
 
-def _constant(table: "Table", rows: Sequence[Sequence[str]]) -> list[int]:
+def _constant(table: Table, rows: Sequence[Sequence[str]]) -> list[int]:
     """The columns of words or counts with the same text in all of at least two rows; never all columns."""
     same = [
         i
@@ -134,7 +131,7 @@ def _constant(table: "Table", rows: Sequence[Sequence[str]]) -> list[int]:
     return same if len(same) < len(table.columns) else same[1:]
 
 
-def _names_or_counts(table: "Table", column: "Column") -> bool:
+def _names_or_counts(table: Table, column: Column) -> bool:
     """Whether a column says what a row is, or of how many items; results are shown even if all are the same."""
     if column.value is None:
         return False

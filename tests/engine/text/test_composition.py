@@ -9,7 +9,7 @@ from negengine.engine.basics.choices import Coreference
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.grid import subjects
 from negengine.engine.text.composition import WholeSentenceComposer, composer
-from negengine.engine.text.keys import checked_seed, combine, string_keys
+from negengine.engine.text.keys import combine, string_keys
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.pattern_files import load_patterns
@@ -212,9 +212,3 @@ def test_combining_a_zero_is_the_first_number_of_splitmix64(recwarn):
     assert combine(np.uint64(0)) == 0xE220A8397B1DCDAF  # the published test vector: splitmix64 seeded with 0
     assert combine(np.uint64(2**64 - 1), np.uint64(2**64 - 1)).shape == ()
     assert not recwarn.list
-
-
-def test_a_seed_is_not_below_0():
-    assert checked_seed(0) == 0
-    with pytest.raises(InputError, match=r"^--seed -1: give a number from 0 to 9,223,372,036,854,775,807$"):
-        checked_seed(-1)
