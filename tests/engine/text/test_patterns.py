@@ -262,21 +262,14 @@ def test_an_expected_verb_that_starts_a_sentence_has_a_capital():
         assert frame.select(expected_verbs(Pattern("P", sentence))).to_series().to_list() == verbs
 
 
-JESSICA = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
-
-
-@pytest.mark.parametrize(
-    ("context", "target", "text"),
-    [
+def test_a_filler_has_a_capital_where_a_sentence_starts():
+    words = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she", "ODD": "{ACT}\\1"}
+    for context, target, text in (
         ("{PROF} is {NAME}.", "{PRON} likes to {MASK}.", "A dancer is Jessica. She likes to <mask>."),
         ("", "a {ACT} likes to {MASK}.", "a smoke likes to <mask>."),
         ("{NAME}, {NAME} likes {ODD} and {MASK}.", "", "Jessica, Jessica likes {ACT}\\1 and <mask>."),
-    ],
-)
-def test_a_filler_has_a_capital_where_a_sentence_starts(context, target, text):
-    pattern = Pattern("P", context, target)
-    assert pattern.text({**JESSICA, "ODD": "{ACT}\\1"}, "<mask>") == text
-    assert len(set(pattern.slots)) == len(pattern.slots)
+    ):
+        assert Pattern("P", context, target).text(words, "<mask>") == text
 
 
 SILENT = Beginnings(("a", "e", "h", "huî"), ("hurl", "hu"))
