@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.basics.errors import InputError
-from ..engine.text.lexicon import load_lexicon
+from ..engine.text.lexicon import Lexicon, load_lexicon
 from ..engine.text.pattern_files import load_patterns
 from ..engine.text.tokenizer import MASK_TOKEN
 from .checkpoint import Checkpoint
@@ -79,9 +79,7 @@ def of_pairs(checkpoint: Checkpoint, segments: bool) -> Sequence[Sample]:
     found = []
     lexicon = load_lexicon()
     for i in range(_PAIRS):
-        name = lexicon.names[i * len(lexicon.names) // _PAIRS]
-        profession = lexicon.professions[(7 * i) % len(lexicon.professions)]
-        verb = lexicon.verbs[(37 * i) % len(lexicon.verbs)]
+        name, profession, verb, _ = _fillers(lexicon, i, _PAIRS).values()
         text = f"{name} is {profession} who {'likes' if i % 2 else 'does not like'} to {verb}." * (1 + i % 3)
         encoding = checkpoint.tokenizer(text, f"{name} {'likes' if i % 3 else 'never liked'} to {verb}, after all.")
         ids = np.array(encoding["input_ids"][: checkpoint.longest], np.int32)
@@ -106,18 +104,19 @@ def _encoded(checkpoint: Checkpoint, text: str) -> NDArray[np.int32]:
 
 
 def _pattern_texts(mask_token: str) -> Iterator[str]:
-    """Sentences of all bundled patterns, with fillers spread over the lists."""
+    """Sentences of all bundled patterns."""
     lexicon = load_lexicon()
     for pattern in load_patterns().all:
         for i in range(_SENTENCES_PER_PATTERN):
-            name = i * len(lexicon.names) // _SENTENCES_PER_PATTERN
-            fillers = {
-                "NAME": lexicon.names[name],
-                "PROF": lexicon.professions[(7 * i) % len(lexicon.professions)],
-                "ACT": lexicon.verbs[(37 * i) % len(lexicon.verbs)],
-                "PRON": lexicon.pronouns[lexicon.genders[name]],
-            }
-            yield pattern.text(fillers, mask_token)
+            yield pattern.text(_fillers(lexicon, i, _SENTENCES_PER_PATTERN), mask_token)
+
+
+def _fillers(lexicon: Lexicon, i: int, n: int) -> dict[str, str]:
+    """The i-th of n fillers, which are spread over the lists."""
+    name = i * len(lexicon.names) // n
+    profession, verb = lexicon.professions[7 * i % len(lexicon.professions)], lexicon.verbs[37 * i % len(lexicon.verbs)]
+    pronoun = lexicon.pronouns[lexicon.genders[name]]
+    return {"NAME": lexicon.names[name], "PROF": profession, "ACT": verb, "PRON": pronoun}
 
 
 def _random_strings(checkpoint: Checkpoint, special: Iterable[int]) -> Iterator[tuple[NDArray[np.int32], int]]:

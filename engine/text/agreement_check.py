@@ -48,15 +48,8 @@ class Rules:
 
     def findings(self) -> list[Finding]:
         """All findings, problems first."""
-        found = [
-            *self._articles(),
-            *self._endings(),
-            *self._verbs(),
-            *self._elisions(),
-            *self._lists(),
-            *self._patterns(),
-            *self._characters(),
-        ]
+        checks = (self._articles, self._endings, self._verbs, self._elisions, self._lists, self._patterns)
+        found = [finding for check in (*checks, self._characters) for finding in check()]
         return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
     @cached_property
