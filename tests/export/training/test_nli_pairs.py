@@ -80,25 +80,21 @@ def triples(n, text=""):
     return [pair for number in range(n) for pair in triple(number, text)]
 
 
-def sizes_of(pairs, found):
+def divided(pairs, fraction, seed):
     """The sizes of the two parts; no triple and no sentence is in both, and all pairs are in one of them."""
+    found = split(pairs, fraction, seed)
     parts = found.train, found.held_out
     assert {pair.item for part in parts for pair in part} == {pair.item for pair in pairs}
-    for key in (
-        lambda pair: {pair.item // 3},
-        lambda pair: {" ".join(side.split()).lower() for side in (pair.text, pair.hypothesis)},
-    ):
-        learned, held_out = (set().union(*map(key, part)) for part in parts)
-        assert not learned & held_out
+    assert not set.intersection(*({pair.item // 3 for pair in part} for part in parts))
+    sides = ([side for pair in part for side in (pair.text, pair.hypothesis)] for part in parts)
+    assert not set.intersection(*({" ".join(side.split()).lower() for side in part} for part in sides))
     return tuple(map(len, parts))
 
 
 def test_no_triple_is_in_both_parts_and_the_seed_decides():
     pairs = triples(50)
-    for fraction, sizes in ((0.1, (15, 135)), (0.7, (105, 45))):
-        found = split(pairs, fraction, 1)
-        assert found == split(pairs, fraction, 1) != split(pairs, fraction, 2)
-        assert sizes_of(pairs, found) == sizes
+    assert (divided(pairs, 0.1, 1), divided(pairs, 0.7, 1)) == ((15, 135), (105, 45))
+    assert split(pairs, 0.7, 1) == split(pairs, 0.7, 1) != split(pairs, 0.7, 2)
     for same, fraction, said in (("", 1, "between 0 and 1"), ("", 0.01, "none is left to learn"), ("caption", 0.5, "")):
         with pytest.raises(InputError, match=f"--negation {fraction}: .*{said}"):
             split(triples(5, same), fraction, 0)
@@ -108,14 +104,14 @@ def test_no_triple_is_in_both_parts_and_the_seed_decides():
 def test_of_the_real_pairs_none_is_learned_and_tested(source, shared):
     """1,050 and 450 pairs, as in the paper: all ten accuracies of its section 6.2 are multiples of 1/450."""
     pairs = read_benchmark(shared / "data" / "datasets" / "negation-nli" / f"{source}.txt", source).pairs
-    assert sizes_of(pairs, split(pairs, 0.7, 42)) == (1050, 450)
+    assert divided(pairs, 0.7, 42) == (1050, 450)
 
 
 def test_triples_that_share_a_sentence_stay_together():
     """One caption with many hypotheses, as in SNLI: the pairs differ, their text does not, or only by its case."""
     pairs = [*triple(0, "a", "b"), *triple(1), *triple(2, " A", "x"), *triple(3), *triple(4, "b", "y"), *triple(5)]
     for seed in range(20):
-        sizes_of(pairs, split(pairs, 0.6, seed))
+        divided(pairs, 0.6, seed)
 
 
 def test_pairs_of_dev_and_held_out_pairs_with_a_sentence_that_is_learned_are_counted(tmp_path):
