@@ -10,6 +10,7 @@ import classifier_checkpoints
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 from classifier_checkpoints import LABELS, PAIRS, SEGMENTED
 from few import few
 from negengine.engine.basics.errors import InputError
@@ -27,15 +28,6 @@ from negengine.export.graph import Graph
 from optimum.exporters.tasks import TasksManager
 from safetensors.torch import load_file
 from scipy.special import logsumexp
-from transformers import (
-    CONFIG_MAPPING,
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    AutoTokenizer,
-)
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
 from .conftest import operators
@@ -75,7 +67,7 @@ def assert_decides(engine, ids, position, wanted):
 
 
 def opened(kind, checkpoint):
-    return kind.from_pretrained(checkpoint, dtype=torch.float32).eval(), AutoTokenizer.from_pretrained(checkpoint)
+    return kind.from_pretrained(checkpoint, dtype=torch.float32).eval(), hf.AutoTokenizer.from_pretrained(checkpoint)
 
 
 def on_the_page(exported, *cells) -> bool:
@@ -88,8 +80,8 @@ def on_the_page(exported, *cells) -> bool:
 
 def is_listed(name, positions, head, checkpoint, exported) -> bool:
     """Whether the page lists a language model as it was exported."""
-    config = AutoConfig.from_pretrained(checkpoint)
-    kind = kind_of(AutoTokenizer.from_pretrained(checkpoint))
+    config = hf.AutoConfig.from_pretrained(checkpoint)
+    kind = kind_of(hf.AutoTokenizer.from_pretrained(checkpoint))
     kind = f"SentencePiece {kind}" if list(checkpoint.glob("*.model")) else kind
     first, fixed = family_of(config).first_position, family_of(config).padding_id
     counted = f", from {'the one after the padding id' if isinstance(first, str) else first}" if first else ""
@@ -113,7 +105,7 @@ def masked_sentences(tokenizer):
 @pytest.mark.parametrize("family", few(ROWS, "bert", "roberta", "mpnet", "modernbert", "ernie"))
 def test_a_masked_model_decides_as_pytorch_and_the_page_says_what_was_exported(family, checkpoint, exported):
     model, row = load_exported(exported(family)), ROWS[family]
-    engine, (reference, _) = MaskedLM(model), opened(AutoModelForMaskedLM, checkpoint(family))
+    engine, (reference, _) = MaskedLM(model), opened(hf.AutoModelForMaskedLM, checkpoint(family))
     assert reference.config.model_type == row.family
     tokenizer = MaskTokenizer.load(model.folder, model.mask_token)
     sentences = list(masked_sentences(tokenizer))
@@ -123,7 +115,7 @@ def test_a_masked_model_decides_as_pytorch_and_the_page_says_what_was_exported(f
         assert_decides(engine, ids, position, logits_of(reference, ids)[position].numpy())
     assert model.info["fused"]["attention"] == row.attentions
     assert model.info["flops"]["hoisted"] < 0.85 * model.info["flops"]["optimum"]
-    head = MODEL_FOR_MASKED_LM_MAPPING[CONFIG_MAPPING[row.family]].__name__
+    head = MODEL_FOR_MASKED_LM_MAPPING[hf.CONFIG_MAPPING[row.family]].__name__
     assert is_listed(family, row.positions, head, checkpoint(family), model)
     cpu = operators(Graph.open(model.convolved))
     assert (cpu["Attention"], cpu["MultiHeadAttention"]) == (row.attentions, 0)
@@ -156,7 +148,7 @@ CAUSAL = {
 def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(family, causal, causal_checkpoint):
     assert set(CAUSAL) == set(causal_checkpoints.FAMILIES)
     exported, known = causal(family), causal_checkpoints.FAMILIES[family]
-    reference, tokenizer = opened(AutoModelForCausalLM, causal_checkpoint(family))
+    reference, tokenizer = opened(hf.AutoModelForCausalLM, causal_checkpoint(family))
     engine, sentences = CausalLM(exported), texts(exported.tokenizer.mask_token)
     for text, ids in zip(sentences, exported.tokenizer.encode(sentences), strict=True):
         assert ids[:-1].tolist() == tokenizer(text.partition(" [MASK]")[0])["input_ids"]
@@ -171,7 +163,7 @@ def test_a_causal_model_decides_as_pytorch_and_the_page_says_what_was_exported(f
 
 @pytest.mark.parametrize("family", few(CAUSAL, "gpt2"))
 def test_any_row_of_a_causal_model_and_all_its_tokens_equal_pytorch(family, causal, causal_checkpoint):
-    exported, (reference, _) = causal(family), opened(AutoModelForCausalLM, causal_checkpoint(family))
+    exported, (reference, _) = causal(family), opened(hf.AutoModelForCausalLM, causal_checkpoint(family))
     random = np.random.default_rng(3)
     for length in (2, 9, exported.max_length):
         ids = random.integers(5, exported.vocab_size, (3, length)).astype(np.int32)
@@ -231,7 +223,7 @@ def test_the_page_and_the_manifest_say_what_a_classifier_is(family, task, classi
 def test_pairs_of_texts_are_judged_as_by_transformers(family, classifier):
     """The whole way: transformers' own tokenizer and model, pair by pair, against our encoding and graph in batches."""
     checkpoint, exported = classifier("text-classification", family)
-    model, tokenizer = opened(AutoModelForSequenceClassification, checkpoint)
+    model, tokenizer = opened(hf.AutoModelForSequenceClassification, checkpoint)
     engine, encoded = PairClassifier(exported, batch_tokens=64), encode_pairs(exported, PAIRS)
     found = engine.classify(encoded).logits
     padded = tokenizer(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt")
@@ -252,7 +244,7 @@ def test_pairs_of_texts_are_judged_as_by_transformers(family, classifier):
 @pytest.mark.parametrize("family", few(classifier_checkpoints.FAMILIES, "bert"))
 def test_every_token_gets_the_label_of_transformers(family, classifier):
     checkpoint, exported = classifier("token-classification", family)
-    model, tokenizer = opened(AutoModelForTokenClassification, checkpoint)
+    model, tokenizer = opened(hf.AutoModelForTokenClassification, checkpoint)
     sentences = [np.array(tokenizer(text)["input_ids"], np.int32) for pair in PAIRS for text in pair]
     done = []
     found = TokenClassifier(exported, batch_tokens=64, threads=2).labels(sentences, done.append)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers as hf
 from classifier_checkpoints import WORDS, save_classifier
 from negengine.engine.basics.errors import InputError
 from negengine.export import build as building
@@ -19,18 +20,6 @@ from negengine.export.tasks import TASKS
 from negengine.export.training.base import Base
 from random_checkpoints import save
 from safetensors.torch import load_file
-from transformers import (
-    AutoTokenizer,
-    BertConfig,
-    BertModel,
-    GPT2Config,
-    GPT2LMHeadModel,
-    MixtralConfig,
-    T5Config,
-    T5ForConditionalGeneration,
-    XmodConfig,
-    XmodForMaskedLM,
-)
 from word_tokenizer import word_tokenizer
 
 from .families import UNSUITABLE, save_unsuitable
@@ -89,14 +78,14 @@ def a_pipe(name):
 
 
 def with_a_token(copy):
-    tokenizer = AutoTokenizer.from_pretrained(copy)
+    tokenizer = hf.AutoTokenizer.from_pretrained(copy)
     changed(CONFIG, vocab_size=len(tokenizer))(copy)
     tokenizer.add_tokens(["smurfing"])
     tokenizer.save_pretrained(copy)
 
 
 def an_encoder(copy):
-    BertModel(BertConfig.from_pretrained(copy)).save_pretrained(copy)
+    hf.BertModel(hf.BertConfig.from_pretrained(copy)).save_pretrained(copy)
 
 
 def pickled(copy):
@@ -183,7 +172,7 @@ def made(name, kind, config):
     """Another model; where it is none, its configuration replaces that of a GPT-2."""
 
     def make(folder):
-        model = kind(config) if kind else GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1))
+        model = kind(config) if kind else hf.GPT2LMHeadModel(hf.GPT2Config(n_embd=8, n_layer=1, n_head=1))
         save(folder / name, model, word_tokenizer(WORDS))
         config.save_pretrained(folder / name)
         return folder / name
@@ -191,12 +180,12 @@ def made(name, kind, config):
     return make
 
 
-GPT = made("gpt", GPT2LMHeadModel, GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=60))
-T5 = made("t5", T5ForConditionalGeneration, T5Config(vocab_size=60, d_model=16, num_layers=1))
+GPT = made("gpt", hf.GPT2LMHeadModel, hf.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=60))
+T5 = made("t5", hf.T5ForConditionalGeneration, hf.T5Config(vocab_size=60, d_model=16, num_layers=1))
 # X-MOD chooses an adapter for each text.
 XMOD = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "languages": ["en"]}
-XMOD = made("xmod", XmodForMaskedLM, XmodConfig(**XMOD, default_language="en"))
-EXPERTS = made("experts", None, MixtralConfig())
+XMOD = made("xmod", hf.XmodForMaskedLM, hf.XmodConfig(**XMOD, default_language="en"))
+EXPERTS = made("experts", None, hf.MixtralConfig())
 NOT_A_FOLDER = "is not a folder: give a hub id, a local folder, or mini"
 TWO_PARTS = "t5: a model of the family t5 has an encoder and a decoder, and cannot be exported; give a masked"
 OTHERS = [  # its name or how it is made, options of the export, what is said

@@ -70,12 +70,23 @@ def lexicon_fillers():
     return {"NAME": LEXICON.names, "PROF": LEXICON.professions, "ACT": LEXICON.verbs, "PRON": subject}
 
 
-@settings(max_examples=40)
-@given(pattern=patterns, fillers=fillers_of_any_kind, seed=st.integers(0, 9))
-def test_composed_ids_are_tokenized_ids(small_tokenizer, pattern, fillers, seed):
-    rows = random_rows(fillers, 50, seed)
+@settings(max_examples=50)
+@given(patterns, fillers_of_any_kind, st.integers(0, 50), st.integers(0, 9), st.booleans())
+def test_composed_ids_are_tokenized_ids_in_slices_of_one_length(small_tokenizer, pattern, fillers, n, seed, whole):
+    rows = random_rows(fillers, n, seed)
     made = composer(small_tokenizer, pattern, fillers, seed=0, random_combinations=100)
-    assert composed(made, rows) == tokenized(small_tokenizer, pattern, fillers, rows)
+    if whole and n:
+        made = WholeSentenceComposer(small_tokenizer, pattern, fillers)
+    wanted = tokenized(small_tokenizer, pattern, fillers, rows) if n else []
+    lengths, buckets = np.array([len(ids) for ids in wanted]), list(made.compose(rows))
+    assert made.lengths(rows).tolist() == lengths.tolist()
+    assert [part.ids.shape[1] for part in buckets] == np.unique(lengths).tolist()
+    assert sorted(row for part in buckets for row in part.rows.tolist()) == list(range(n))
+    for part in buckets:
+        assert part.ids.tolist() == [wanted[row] for row in part.rows]
+        assert part.ids.flags.c_contiguous
+        assert (part.rows.dtype, part.ids.dtype, part.mask_position.dtype) == (np.int64, np.int32, np.int32)
+        assert (part.ids[np.arange(len(part.ids)), part.mask_position] == small_tokenizer.mask_id).all()
 
 
 @pytest.mark.parametrize("kind", [byte_level, lambda: byte_level("</s>"), llama_like], ids=["GPT-2", "OPT", "Llama"])
@@ -84,23 +95,6 @@ def test_sentences_of_a_causal_model_are_composed_as_its_tokenizer_encodes_them(
     rows, made = random_rows(FILLERS, 30), composer(tokenizer, PATTERNS.selecting, FILLERS, 0, random_combinations=50)
     assert made.slotwise
     assert composed(made, rows) == tokenized(tokenizer, PATTERNS.selecting, FILLERS, rows)
-
-
-@settings(max_examples=20)
-@given(pattern=patterns, n=st.integers(0, 60), whole=st.booleans())
-def test_a_slice_has_one_exact_length_and_is_ready_for_the_model(small_tokenizer, pattern, n, whole):
-    rows = random_rows(FILLERS, n)
-    made = (WholeSentenceComposer if whole else composer)(small_tokenizer, pattern, FILLERS, *([] if whole else [0]))
-    lengths = np.array([len(ids) for ids in tokenized(small_tokenizer, pattern, FILLERS, rows)] if n else [])
-    buckets = list(made.compose(rows)) if n or not whole else []
-    assert [part.ids.shape[1] for part in buckets] == np.unique(lengths).tolist()
-    assert sorted(row for part in buckets for row in part.rows.tolist()) == list(range(n))
-    assert made.lengths(rows).tolist() == lengths.tolist()
-    for part in buckets:
-        assert (lengths[part.rows] == part.ids.shape[1]).all()
-        assert part.ids.flags.c_contiguous
-        assert (part.rows.dtype, part.ids.dtype, part.mask_position.dtype) == (np.int64, np.int32, np.int32)
-        assert (part.ids[np.arange(len(part.ids)), part.mask_position] == small_tokenizer.mask_id).all()
 
 
 @settings(max_examples=20)
