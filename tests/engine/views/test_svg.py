@@ -23,9 +23,7 @@ STEPS = FRAME.with_columns(step=pl.Series([1_000, 2_000, 100_000, 200_000]))
 class Clipped:
     """A plot of another package, whose marks are cut at the edge."""
 
-    data = FRAME
-
-    promise = ""
+    data, promise = FRAME, ""
 
     def chart(self, layout):
         words = alt.Chart(FRAME).transform_calculate(word="datum['word: x.y']")

@@ -6,20 +6,13 @@ import numpy as np
 import pytest
 import torch
 from negengine.export.observe import count_flops
-from negengine.export.passes import COMMON, TEXT_GENERATION
+from negengine.export.passes import COMMON, TEXT_GENERATION, simplify
 from negengine.export.passes.attention import use_standard_attention
 from negengine.export.passes.context import run_passes
 from negengine.export.passes.convolve import convolve
 from negengine.export.passes.fuse import fuse_operators
 from negengine.export.passes.masks import drop_neutral_masks
 from negengine.export.passes.outputs import drop_hidden, hoist_mask_row
-from negengine.export.passes.simplify import (
-    fix_reshapes,
-    fold_constants,
-    keep_tokens_apart,
-    narrow_ids,
-    slice_position_tables,
-)
 from torch.nn import functional
 
 from ..conftest import context, graph_of, operators, traced, values_of
@@ -126,7 +119,13 @@ def decoder(*, rotated=D, neighbours=False, tokens_first=False, unequal=False):
     return compute
 
 
-SIMPLER = (fold_constants, drop_neutral_masks, slice_position_tables, fix_reshapes, narrow_ids)
+SIMPLER = (
+    simplify.fold_constants,
+    drop_neutral_masks,
+    simplify.slice_position_tables,
+    simplify.fix_reshapes,
+    simplify.narrow_ids,
+)
 CAUSAL = (*TEXT_GENERATION, drop_hidden)
 FUSED = {"RotaryEmbedding": 2, "MultiHeadAttention": 1, "Softmax": 0, "Trilu": 1}  # the last one of the mask's row
 PLAIN = {"RotaryEmbedding": 0, "MultiHeadAttention": 0, "Softmax": 1}
@@ -145,7 +144,7 @@ CASES = {  # what the model is → the model, the passes, how many of some opera
     "40 channels, no whole vectors": (product(outer=40), (convolve,), {"Conv": 0}),
     "tokens of all sentences in one axis": (
         lambda ids: torch.relu(torch.addmm(BIAS, WORDS[ids].view(-1, WIDTH), PRODUCT)).view(*ids.shape, INNER),
-        (keep_tokens_apart,),
+        (simplify.keep_tokens_apart,),
         {"Gemm": 0, "Reshape": 0, "MatMul": 1, "Add": 1},
     ),
     **{
