@@ -72,7 +72,7 @@ $(VENV)-5/.ready: pyproject.toml
 	@touch $@
 
 torture: $(READY)  ## kill and break runs for an hour, resume and compare (ARGS=--short: 2 minutes)
-	PYTHONPATH=tests $(BIN)/python -m torture $(ARGS)
+	PYTHONPATH=tests:tests/stages $(BIN)/python -m torture $(ARGS)
 
 # Exactly the tests of these files: what other tests happen to run does not count.
 MEASURED := $(BIN)/python tests/mutation/groups.py

@@ -20,7 +20,7 @@ def torture(tmp_path_factory):
 
     def run(*arguments):
         command = [sys.executable, "-m", "torture", "--folder", folder, "--world", folder / "world", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        environment = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS / 'stages'}"}
         return subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=environment)
 
     return run

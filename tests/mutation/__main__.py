@@ -1,183 +1,147 @@
 """`make mutation`: how many small changes of the code do the tests notice?
 
-Mutants are drawn by a seed, in turn from each group, until the time is over. So the sample of each group is random, and
-its score has an interval. A mutant is killed if a test fails, or if its tests take far longer than on the code as it
-is. A mutant has survived if all tests of its module and its group have passed.
+Cosmic Ray makes the mutants and runs the tests. They are drawn by a seed, in turn from each group, until the time is
+over; so the sample of each group is random, and its score has an interval. Cosmic Ray has up to eleven replacements of
+one operator, and most tests find all or none of them: a place counts once.
 """
 
 import argparse
-import datetime as dt
 import os
 import random
+import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
-from queue import SimpleQueue
 
+from cosmic_ray import plugins
+from cosmic_ray.commands import init
+from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.operators.operator import Operator
+from cosmic_ray.testing import run_tests
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import MutationSpec, TestOutcome
 from negengine.engine.statistics.intervals import proportion
+from parso.python.tree import Name
 
 from .groups import GROUPS, ROOT, tests_of
-from .mutants import Mutant, Spot, spots
 
+_PYTEST = "-m pytest -x -q --no-header -p no:cacheprovider -p no:xdist --hypothesis-seed=0"
 _TIMES, _GRACE = 5, 20.0  # tests may take so many times as long as on the code as it is, and so many seconds more
-_PASSED = 0
+# Not `|`, which stands in type hints, nor `is` for `==`: whether they do the same depends on Python alone.
+_SKIPPED = re.compile("BitOr|Operator_(?!Is).*_Is(Not)?$")
 
 
-def main() -> int:
-    """Test mutants and print the survivors and the scores; returns the exit status."""
-    options = _options()
-    begun = time.monotonic()
-    groups = {group: GROUPS[group] for group in options.group}
-    texts = {module: (ROOT / module).read_text("utf-8") for own in groups.values() for module in own}
-    places = {group: [spot for name in own for spot in spots(name, texts[name])] for group, own in groups.items()}
-    drawn = [
-        [
-            (group, spot)
-            for spot in random.Random(f"{options.seed} {group}").sample(own, len(own))
-            if options.wants(spot)
-        ]
-        for group, own in places.items()
-    ]
-    order = [found for turn in zip_longest(*drawn) for found in turn if found is not None][: options.sample]
-    with tempfile.TemporaryDirectory(prefix="negengine-mutation-") as base:
-        results = _test(order, texts, Path(base).resolve(), options, begun + 60 * options.minutes)
-    print(_table(places, results))
-    command = shlex.join(["make", "mutation", *([f"ARGS={shlex.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
-    print(f"{dt.datetime.now(dt.UTC).date()}, {command}, {(time.monotonic() - begun) / 60:.0f} minutes")
-    return 0
+class RemoveCall(Operator):
+    """Leave out a call that stands alone, such as one that writes a file; Cosmic Ray does not have this operator."""
+
+    def mutation_positions(self, node):
+        is_alone = node.type in {"atom_expr", "power"} and node.parent.type == "simple_stmt"
+        if is_alone and node.children[-1].type == "trailer":
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node, index):
+        return Name("pass", node.start_pos, node.get_first_leaf().prefix)
+
+    @classmethod
+    def examples(cls):
+        return ()
 
 
-class _Options(argparse.Namespace):
-    minutes: float
-    sample: int | None
-    seed: int
-    jobs: int
-    group: list[str]
-    only: list[str] | None
-
-    def wants(self, spot: Spot) -> bool:
-        return self.only is None or f"{spot.module}:{spot.start[0]}".endswith(tuple(self.only))
+plugins.OPERATOR_PROVIDERS["own"] = {"RemoveCall": RemoveCall}
 
 
-def _options() -> _Options:
+def main() -> None:
+    """Test mutants, print the survivors and the scores."""
     parser = argparse.ArgumentParser("make mutation", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="for how long mutants are tested (default: 20)")
     parser.add_argument("--sample", type=int, help="how many mutants at most (default: all that the time allows)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--group", nargs="+", choices=GROUPS, default=list(GROUPS), help="(default: all)")
-    parser.add_argument("--only", nargs="+", help="these mutants alone, by path and line: part.py:76")
-    return parser.parse_args(namespace=_Options())
+    parser.add_argument("--only", nargs="+", default=[""], help="these mutants alone, by path and line: part.py:76")
+    options = parser.parse_args()
+    until = time.monotonic() + 60 * options.minutes
+    os.chdir(ROOT)
+    drawn = [[(group, spec) for spec in _sample(group, options)] for group in options.group]
+    order = [found for turn in zip_longest(*drawn) for found in turn if found][: options.sample]
+    scores = {group: list[bool]() for group in options.group}
+    with (
+        tempfile.TemporaryDirectory(prefix="negengine-mutation-") as base,
+        ProcessPoolExecutor(options.jobs, initializer=_enter_a_copy, initargs=(base,)) as pool,
+    ):
+        files = dict.fromkeys(tests_of(group, str(spec.module_path)) for group, spec in order)
+        limits = dict(zip(files, pool.map(_seconds, files), strict=True))
+        print(f"the tests of {len(files)} modules pass on the code as it is", flush=True)
+        tasks = [(spec, own := tests_of(group, str(spec.module_path)), limits[own], until) for group, spec in order]
+        for (group, spec), diff in zip(order, pool.map(_survives, tasks), strict=True):
+            scores[group] += [] if diff is None else [not diff]
+            if diff:
+                print(f"survived: {spec.module_path}:{spec.start_pos[0]} {spec.operator_name}\n{diff}", flush=True)
+    scores["all"] = [killed for own in scores.values() for killed in own]
+    for group, killed in scores.items():
+        n, value = len(killed), proportion(sum(killed), len(killed)) if killed else [float("nan")] * 3
+        score, low, high = (100 * each for each in value)
+        print(f"{group:<12}{n:>6} tested{sum(killed):>6} killed   {score:.1f} % ({low:.1f} to {high:.1f})")
 
 
-@dataclass(frozen=True)
-class Result:
-    """A mutant of a group, and whether a test has noticed it."""
-
-    group: str
-    mutant: Mutant
-    killed: bool
-
-
-class Copy:
-    """A copy of the repository, whose modules are imported in the place of the installed ones."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root, self.packages, self.log = folder / "repository", folder / "packages", folder / "log"
-        self.temporary = folder / "temporary"  # what many tests share is made there once
-        listed = ["git", "ls-files", "-z", "-co", "--exclude-standard"]
-        for name in subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0"):
-            if name and (ROOT / name).is_file():
-                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, self.root / name)
-        package = self.packages / "negengine"
-        package.mkdir(parents=True)
-        for path in (*map(self.root.joinpath, ("engine", "export", "bench")), *(self.root / "engine/public").iterdir()):
-            (package / path.name).symlink_to(path)
-
-    def passes(self, tests: Sequence[str], seconds: float | None = None) -> bool:
-        """Whether all tests of some files pass, in time."""
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.packages),
-            "PYTHONDONTWRITEBYTECODE": "1",  # by their times, two mutants of one size and second would be the same
-            "OMP_NUM_THREADS": "1",
-        }
-        quick = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
-        command = [sys.executable, "-m", "pytest", *quick, f"--basetemp={self.temporary}", *tests]
-        with self.log.open("w") as log:
-            try:
-                done = subprocess.run(
-                    command, cwd=self.root, env=environment, stdout=log, stderr=log, timeout=seconds, check=False
-                )
-            except subprocess.TimeoutExpired:
-                return False
-        return done.returncode == _PASSED
-
-    def kills(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> bool:
-        """Whether the tests notice a mutant."""
-        path = self.root / mutant.module
-        original = path.read_bytes()
-        path.write_text(mutant.source, "utf-8")
-        try:
-            return not self.passes(tests, seconds)
-        finally:
-            path.write_bytes(original)
+def _sample(group: str, options: argparse.Namespace) -> list[MutationSpec]:
+    """One mutant of each place of a group's modules, in a random order."""
+    with use_db(":memory:", WorkDB.Mode.create) as found:
+        init([Path(module) for module in GROUPS[group]], found, {})
+        specs = [item.mutations[0] for item in found.work_items]
+    places: dict[object, list[MutationSpec]] = {}
+    for spec in specs:
+        kind = spec.operator_name.partition("_")[0]
+        line = f"{spec.module_path}:{spec.start_pos[0]}"
+        if not _SKIPPED.search(spec.operator_name) and line.endswith(tuple(options.only)):
+            places.setdefault((spec.module_path, spec.start_pos, kind), []).append(spec)
+    draw = random.Random(f"{options.seed} {group}")
+    chosen = [draw.choice(own) for own in places.values()]
+    return draw.sample(chosen, len(chosen))
 
 
-def _test(
-    order: Sequence[tuple[str, Spot]], texts: dict[str, str], base: Path, options: _Options, until: float
-) -> list[Result]:
-    free: SimpleQueue[Copy] = SimpleQueue()
-    for number in range(options.jobs):
-        free.put(Copy(base / str(number)))
-    limits: dict[tuple[str, ...], float] = {}  # files of tests → seconds that a mutant has
-
-    def unchanged(tests: tuple[str, ...]) -> None:
-        copy, begun = free.get(), time.monotonic()
-        if not copy.passes(tests):
-            raise SystemExit(f"without a change: {copy.log.read_text('utf-8', 'replace')[-4_000:]}")
-        limits[tests] = _TIMES * (time.monotonic() - begun) + _GRACE
-        free.put(copy)
-
-    def test(found: tuple[str, Spot]) -> Result | None:
-        group, spot = found
-        if time.monotonic() > until or (mutant := spot.draw(texts[spot.module], options.seed)) is None:
-            return None
-        copy, tests = free.get(), tests_of(group, spot.module)
-        result = Result(group, mutant, copy.kills(mutant, tests, limits[tests]))
-        free.put(copy)
-        if not result.killed:
-            told = f"{mutant.module}:{mutant.line} {mutant.operator}"
-            print(f"survived: {told}\n  - {mutant.before}\n  + {mutant.after}", flush=True)
-        return result
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(unchanged, dict.fromkeys(tests_of(group, spot.module) for group, spot in order)))
-        print(f"the tests of {len(limits)} modules pass on the code as it is", flush=True)
-        return [result for result in pool.map(test, order) if result is not None]
+def _enter_a_copy(base: str) -> None:
+    """Work in a copy of what git knows, whose modules are imported in the place of the installed ones."""
+    copy = Path(tempfile.mkdtemp(dir=base)).resolve()
+    subprocess.run(["git", "checkout-index", "--all", f"--prefix={copy}/"], check=True)
+    package = copy / "packages" / "negengine"
+    package.mkdir(parents=True)
+    for path in (*(copy / name for name in ("engine", "export", "bench")), *(copy / "engine/public").iterdir()):
+        (package / path.name).symlink_to(path)
+    os.chdir(copy)
+    os.environ |= {"PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
 
 
-def _table(places: dict[str, list[Spot]], results: Sequence[Result]) -> str:
-    lines = [f"{'group':<12}{'places':>8}{'tested':>8}{'killed':>8}{'survived':>10}   score (95 % interval)"]
-    for group in [*places, "all"]:
-        own = [result.killed for result in results if group in {result.group, "all"}]
-        n, killed = sum(len(found) for name, found in places.items() if group in {name, "all"}), sum(own)
-        score = "none"
-        if own:
-            value, low, high = proportion(killed, len(own))
-            score = f"{100 * value:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-        lines.append(f"{group:<12}{n:>8}{len(own):>8}{killed:>8}{len(own) - killed:>10}   {score}")
-    return "\n".join(lines)
+def _command(tests: tuple[str, ...]) -> str:
+    return shlex.join([sys.executable, *_PYTEST.split(), f"--basetemp={Path('temporary').resolve()}", *tests])
+
+
+def _seconds(tests: tuple[str, ...]) -> float:
+    begun = time.monotonic()
+    outcome, said = run_tests(_command(tests), 3_600)
+    if outcome is not TestOutcome.SURVIVED:
+        raise SystemExit(f"without a change: {said[-4_000:]}")
+    return _TIMES * (time.monotonic() - begun) + _GRACE
+
+
+def _survives(task: tuple[MutationSpec, tuple[str, ...], float, float]) -> str | None:
+    """The change that no test notices, or nothing; None if the time is over, or Python cannot read the mutant."""
+    spec, tests, seconds, until = task
+    source = spec.module_path.read_text("utf-8")
+    try:
+        compile(mutate_code(source, plugins.get_operator(spec.operator_name)(), spec.occurrence), "mutant", "exec")
+    except SyntaxError:
+        return None
+    if time.monotonic() > until:
+        return None
+    result = mutate_and_test([spec], _command(tests), seconds)
+    return "" if result.is_killed else result.diff
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

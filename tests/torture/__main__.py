@@ -1,128 +1,196 @@
 """`make torture`: disturb runs in every way, resume them, and compare with undisturbed ones."""
 
 import argparse
+import gc
 import os
+import random
 import shutil
 import sys
-import tempfile
 import time
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from . import faults, table
-from .cases import cases
-from .jobs import Found, Injector, Wanted, in_jobs, say
-from .kinds import KINDS
-from .ray_cluster import RAY
-from .ray_cluster import rows as ray_rows
-from .trial import in_fork
-from .world import World, build_world
+from . import faults, on_ray
+from .cases import Case, cases, prepare, real_cases
+from .child import Children, Program, in_fork, make_parts_small
+from .faults import Injector
+from .kinds import KINDS, Kind
+from .plants import PLANTS, finds
+from .trial import Place, Row, Skipped, Trial
+from .world import build_world
 
 _SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
-_FAILED = 1
+_LINE_EVERY = 30.0  # seconds
+_MOST_SHOWN = 40
+Found = tuple[list[Row], dict[str, bool]]
+"""The rows of the table, and whether each planted bug was found."""
 
 
 def main() -> int:
     """Run the kinds of faults that were asked for, print the table; returns the exit status."""
     options = _options()
-    until = _began() + 60 * options.minutes
-    base = Path(os.environ["NEGENGINE_TORTURE_FOLDER"]) if "NEGENGINE_TORTURE_FOLDER" in os.environ else None
-    if base is None:
-        base = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=options.folder or _fast_folder()))
-        os.environ["NEGENGINE_TORTURE_FOLDER"] = str(base)
+    base = faults.load(options.folder)
     try:
-        injector = faults.load(base)
-        found = _torture(options, base, injector, until)
+        rows, planted = _torture(options, base, Injector())
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    rows, planted = found.rows, found.planted
+    print(_table(rows))
+    for row in [row for row in rows if row.findings][:_MOST_SHOWN]:
+        print(f"- {row.kind}, {row.case}: {row.findings[0]}" + f" (and {len(row.findings) - 1} more)")
+    n, is_clean = sum(row.faults for row in rows), not any(row.rows or row.wrong for row in rows)
+    if is_clean and n:
+        print(
+            f"No failure in {n:,} faults bounds the chance that such a fault does damage at {300 / n:.2g} % (95 %, "
+            "one-sided: 3/N, the rule of three), for a fault that is drawn from this mixture of kinds, if faults are "
+            "independent. They are not quite: faults of one kind at neighbouring calls meet the same code."
+        )
+    for bug in [bug for bug, was_found in planted.items() if not was_found]:
+        print(f"not found: {bug}")
     known = sum(planted.values())
-    check = f"{known} of {len(planted)} planted bugs were found" if planted else "no bugs were planted"
-    lines = [table.plain(rows), *(f"- {text}" for text in table.findings(rows)), table.bound(rows)]
-    lines += [f"not found: {bug}" for bug, was_found in planted.items() if not was_found]
-    print("\n".join(filter(None, [*lines, check])))
-    print(table.totals(rows))
-    return 0 if table.is_clean(rows) and known == len(planted) else _FAILED
+    print(f"{known} of {len(planted)} planted bugs were found" if planted else "no bugs were planted")
+    print(_totals(rows))
+    return 0 if is_clean and n and known == len(planted) else 1
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("make torture", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="two minutes; otherwise an hour")
-    parser.add_argument("--minutes", type=float, help="how long in all")
-    kinds = [*KINDS, RAY]
-    parser.add_argument(
-        "--only", metavar="KIND", action="append", choices=kinds, help="a kind of fault; may be given again"
-    )
-    parser.add_argument("--skip", metavar="KIND", action="append", default=[], choices=kinds, help="not this kind")
-    parser.add_argument("--case", action="append", help="a command of the table, such as 'score fp32'; may be repeated")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default 0)")
-    parser.add_argument(
-        "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes that test at the same time"
-    )
-    parser.add_argument(
-        "--folder", type=Path, help="where to work (default: a file system in memory, or the temporary folder)"
-    )
-    parser.add_argument("--faults", type=int, metavar="N", help="at most N faults for each row")
-    parser.add_argument("--world", type=Path, help="a folder with the inputs of an earlier call, or for them")
+    add, kinds = parser.add_argument, [*KINDS, on_ray.RAY]
+    add("--short", action="store_true", help="two minutes; otherwise an hour")
+    add("--minutes", type=float, help="how long in all")
+    add("--only", metavar="KIND", action="append", choices=kinds, help="a kind of fault; may be given again")
+    add("--skip", metavar="KIND", action="append", default=[], choices=kinds, help="not this kind")
+    add("--case", action="append", help="a command of the table, such as 'score fp32'; may be repeated")
+    add("--seed", type=int, default=0, help="of everything that is drawn (default 0)")
+    add("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes that test at the same time")
+    add("--folder", type=Path, help="where to work (default: a file system in memory, or the temporary folder)")
+    add("--faults", type=int, metavar="N", help="at most N faults for each row")
+    add("--world", type=Path, help="a folder with the inputs of an earlier call, or for them")
     options = parser.parse_args()
-    if options.minutes is None:
-        options.minutes = _SHORT_MINUTES if options.short else _LONG_MINUTES
-    options.short = options.short or options.minutes < 10
+    options.minutes = options.minutes or (_SHORT_MINUTES if options.short else _LONG_MINUTES)
+    usual = [*KINDS, *([] if options.minutes < 10 else [on_ray.RAY])]
+    options.kinds = [kind for kind in options.only or usual if kind not in options.skip]
     return options
 
 
-def _began() -> float:
-    """When this process began, in seconds of `time.monotonic`; it starts again with the library of faults."""
-    os.environ.setdefault("NEGENGINE_TORTURE_BEGAN", str(time.monotonic()))
-    return float(os.environ["NEGENGINE_TORTURE_BEGAN"])
+def _torture(options: argparse.Namespace, base: Path, injector: Injector) -> Found:
+    """Some processes, each with its own commands; an export is in a further one, as PyTorch makes forks slow."""
+    world = base / "root" / "world"
+    if options.world and options.world.exists():
+        shutil.copytree(options.world, world)
+    else:
+        _say("building a tiny model and its export")
+        in_fork(partial(build_world, world))()
+        if options.world:
+            shutil.copytree(world, options.world)
+    on_cluster = min(10.0, options.minutes / 6) if on_ray.RAY in options.kinds else 0.0
+    options.until = time.monotonic() + 60 * (options.minutes - on_cluster)
+    wanted = [case for case in cases(world) if not options.case or case.name in options.case]
+    runs, exports = ([case for case in wanted if case.exports is kind] for kind in (False, True))
+    shares = [*(runs[job :: options.jobs] for job in range(max(1, min(options.jobs, len(runs))))), exports]
+    kinds = [kind for kind in KINDS if kind in options.kinds]
+    rows, planted = list[Row](), dict[str, bool]()
+    jobs = [partial(_job, options, base, world, number, share, injector) for number, share in enumerate(shares)]
+    waits = [in_fork(job) for number, job in enumerate(jobs) if kinds and (not number or shares[number])]
+    for wait in waits:
+        try:
+            found, own = wait()
+        except EOFError:
+            found, own = [Row("no fault", "a job", wrong=1, findings=["a job of the harness failed"])], {}
+        rows, planted = rows + found, planted | own
+    order = [*kinds, *(case.name for case in wanted)]
+    rows.sort(key=lambda row: [order.index(name) if name in order else -1 for name in (row.kind, row.case)])
+    if on_cluster:
+        _say("disturbing runs on a Ray cluster")
+        rows += in_fork(partial(on_ray.rows, world, base, on_cluster, options.seed, injector))()
+    return rows, planted
 
 
-def _fast_folder() -> Path | None:
-    """A large file system in memory, if there is one: power cuts are simulated, so no disk has to be waited for."""
-    memory = Path("/dev/shm")  # noqa: S108
-    with suppress(OSError):
-        if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30:
-            return memory
-    return None
+def _job(
+    options: argparse.Namespace, base: Path, world: Path, number: int, share: Sequence[Case], injector: Injector
+) -> Found:
+    """Disturb some commands; the first job has the planted bugs and the installed program, too."""
+    root, scratch = base / "root", base / f"scratch-{number}"
+    scratch.mkdir()
+    injector.own_state(scratch)
+    make_parts_small()
+    draw, work = random.Random(f"{options.seed} {number}"), root / f"work-{number}" / "run"
+    kinds = {name: kind for name, kind in KINDS.items() if name in options.kinds}
+    trials, planted = list[Trial](), dict[str, bool]()
+    for installed in (False, True):
+        children = (Program if installed else Children)(root, scratch, injector)
+        place, own = Place(children, work, draw), {n: kind for n, kind in kinds.items() if kind.installed is installed}
+        chosen = share if not installed else real_cases(world) if number == 0 else []
+        prepared = [prepare(case, children, root / f"{installed}" / case.name, work) for case in chosen if own]
+        trials += [
+            Trial(place, one, Row(name, one.case.name))
+            for name, kind in own.items()
+            for one in prepared
+            if kind.applies(one.case)
+        ]
+        if number == 0 and prepared and not installed and not options.only:
+            for plant in PLANTS:
+                if (was_found := finds(plant, place, prepared[0], options.until)) is not None:
+                    planted[plant.bug] = was_found
+    gc.freeze()  # so that a forked process does not copy what it only looks at
+    draw.shuffle(trials)
+    _rounds(trials, options)
+    return [trial.row for trial in trials], planted
 
 
-def _torture(options: argparse.Namespace, base: Path, injector: Injector, until: float) -> Found:
-    """The rows of the table, and whether each planted bug was found."""
-    root = base / "root"
-    world = _world(root / "world", options.world)
-    usual = [*KINDS, *([] if options.short else [RAY])]
-    wanted = Wanted(
-        kinds=[kind for kind in options.only or usual if kind not in options.skip],
-        cases=[case for case in cases(world) if not options.case or case.name in options.case],
-        until=until,
-        seed=options.seed,
-        short=options.short,
-        most=options.faults,
-        plants=not options.only,
-    )
-    on_ray = min(600.0, 10 * options.minutes) if RAY in wanted.kinds else 0.0
-    wanted = replace(wanted, until=until - on_ray)
-    found = Found()
-    if set(wanted.kinds) != {RAY}:
-        say(f"disturbing runs for {max(0.0, wanted.until - time.monotonic()) / 60:.1f} min")
-        found = in_jobs(wanted, world, options.jobs, base, injector)
-    if RAY in wanted.kinds:
-        say("disturbing runs on a Ray cluster")
-        found.rows.extend(ray_rows(world.folder, on_ray / 60, options.seed))
-    return found
+def _rounds(trials: Sequence[Trial], options: argparse.Namespace) -> None:
+    """Let every row have faults in turn, until the time is over or nothing is left to try."""
+    running = [(trial.row, KINDS[trial.row.kind], KINDS[trial.row.kind].tries(trial)) for trial in trials]
+    said, seconds = time.monotonic(), 0.0  # in the first round each row has one fault
+    while running and time.monotonic() < options.until:
+        still = list[tuple[Row, Kind, Iterator[None]]]()
+        for row, kind, tries in running:
+            if time.monotonic() >= options.until:
+                break
+            if _slice(row, tries, time.monotonic() + seconds * kind.weight, options):
+                still.append((row, kind, tries))
+            if time.monotonic() - said > _LINE_EVERY:
+                said = time.monotonic()
+                _say(f"{_totals([trial.row for trial in trials])}; {(options.until - said) / 60:.1f} min left")
+        running, seconds = still, 1.0
 
 
-def _world(folder: Path, kept: Path | None) -> World:
-    """The inputs: built, or those of an earlier call."""
-    if kept is not None and kept.exists():
-        shutil.copytree(kept, folder)
-        return World(folder)
-    say("building a tiny model and its export")
-    in_fork(lambda: build_world(folder) and None)
-    if kept is not None:
-        shutil.copytree(folder, kept)
-    return World(folder)
+def _slice(row: Row, tries: Iterator[None], latest: float, options: argparse.Namespace) -> bool:
+    """Let a row have at least one fault; whether it can have more."""
+    while options.faults is None or row.faults < options.faults:
+        try:
+            next(tries)
+        except StopIteration:
+            return False
+        except Skipped as why:
+            row.note = f"skipped: {why}"
+            return False
+        except Exception as error:  # noqa: BLE001 - the other rows go on
+            row.wrong += 1
+            row.findings.append(f"the harness failed: {type(error).__name__}: {error}")
+            return False
+        if time.monotonic() >= min(latest, options.until):
+            return True
+    return False
+
+
+def _table(rows: Sequence[Row]) -> str:
+    head = ("fault", "command", "faults", "survived", "rows lost or doubled", "wrong", "note")
+    body = [(r.kind, r.case, f"{r.faults:,}", f"{r.survived:,}", f"{r.rows:,}", f"{r.wrong:,}", r.note) for r in rows]
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    form = "  ".join(f"{{:{'>' if 2 <= i <= 5 else '<'}{width}}}" for i, width in enumerate(widths))
+    heading, *lines = (form.format(*cells).rstrip() for cells in (head, *body))
+    return "\n".join([heading, "-" * len(heading), *lines])
+
+
+def _totals(rows: Sequence[Row]) -> str:
+    names = ("faults", "survived", "rows", "wrong")
+    faults, survived, lost, wrong = (sum(getattr(row, name) for row in rows) for name in names)
+    return f"{faults:,} faults, {survived:,} survived, {lost:,} rows lost or doubled, {wrong:,} wrong"
+
+
+def _say(text: str) -> None:
+    print(f"torture: {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,23 @@
-"""The commands that are tortured: each with the folder that it starts from, and what it gives undisturbed."""
+"""The commands that are tortured: each with the folder that it starts from, and the files that it must give."""
 
+import io
+import json
+import os
 import shutil
-from collections.abc import Callable, Sequence
+import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from .child import Ended
-from .compare import Snapshot, snapshot
-from .world import World, copy_tree
+from .child import Children, Ended
+from .faults import CHANGING, Fault, Mode
 
-ONE_THREAD = ("--threads", "1")
-Run = Callable[[Sequence[str], Path], Ended]
-"""Runs arguments of `negengine` in a folder, undisturbed."""
+RESULT = "run"  # the folder that each command writes
+_NOT_RESULTS = {".lock", "lock", ".verified.json", "sessions"}  # locks, checks of an export, processes
+Files = dict[str, bytes]
+"""The files of a folder, by their relative path. Of run.json only what does not tell times and processes."""
 
 
 @dataclass(frozen=True)
@@ -21,94 +27,158 @@ class Case:
     name: str  # as the table shows it
     arguments: tuple[str, ...]  # of `negengine`; paths are relative to the folder in which it runs, or absolute
     earlier: tuple[tuple[str, ...], ...] = ()  # commands whose results it needs
-    result: str = "run"  # the folder that it writes
-    exports: bool = False  # whether it needs PyTorch
 
     @property
     def stage(self) -> str:
         return {"merge": "select"}.get(self.name.split()[0], self.name.split()[0])
 
+    @property
+    def exports(self) -> bool:
+        return self.stage == "export"
 
-def cases(world: World) -> list[Case]:
+
+def cases(world: Path) -> list[Case]:
     """The matrix: select, score, a probe, merge, export; fp32, mixed, lazy."""
-    words = ("--lexicon", str(world.words), *ONE_THREAD)
-    select = ("select", str(world.model), *words, "--max-verbs", "4", "-o", "run")
-    score = ("score", "run", *ONE_THREAD)
+    thread, out = ("--threads", "1"), ("-o", RESULT)
+    select = ("select", f"{world}/model", "--lexicon", f"{world}/words", *thread, "--max-verbs", "4")
     fp32, mixed = ("--precision", "fp32"), ("--precision", "mixed")
+    score = ("score", RESULT, *thread)
     shards = [("-o", f"shard{i}", "--shard", f"{i}/3") for i in (1, 2, 3)]
-    merge = ("merge", "shard1", "shard2", "shard3", "-o", "run")
-    probe = ("diagnostics", str(world.model), "--data", str(world.tables), *ONE_THREAD, "-o", "run")
+    merge = ("merge", "shard1", "shard2", "shard3", *out)
     return [
-        Case("select fp32", (*select, *fp32)),
-        Case("select mixed", (*select, *mixed)),
-        Case("select lazy", (*select, *fp32, "--lazy")),
-        Case("score fp32", (*score, *fp32), ((*select, *fp32),)),
-        Case("score mixed", (*score, *mixed), ((*select, *fp32),)),
-        Case("diagnostics", probe),
-        Case("merge fp32", merge, tuple((*select[:-2], *fp32, *shard) for shard in shards)),
-        Case("merge mixed", merge, tuple((*select[:-2], *mixed, *shard) for shard in shards)),
-        Case("export", ("export", str(world.checkpoint), "-o", "run"), exports=True),
+        Case("select fp32", (*select, *out, *fp32)),
+        Case("select mixed", (*select, *out, *mixed)),
+        Case("select lazy", (*select, *out, *fp32, "--lazy")),
+        Case("score fp32", (*score, *fp32), ((*select, *out, *fp32),)),
+        Case("score mixed", (*score, *mixed), ((*select, *out, *fp32),)),
+        Case("diagnostics", ("diagnostics", f"{world}/model", "--data", f"{world}/tables", *thread, *out)),
+        Case("merge fp32", merge, tuple((*select, *fp32, *shard) for shard in shards)),
+        Case("merge mixed", merge, tuple((*select, *mixed, *shard) for shard in shards)),
+        Case("export", ("export", f"{world}/checkpoint", *out)),
     ]
 
 
-def real_cases(world: World) -> list[Case]:
+def real_cases(world: Path) -> list[Case]:
     """Runs of at least ten parts for the installed program, whose parts have their usual sizes."""
-    select = ("select", str(world.model), "--lexicon", str(world.many_words), "--lazy", "--max-verbs", "2", "-o", "run")
-    return [
-        Case("select lazy", (*select, "--precision", "fp32")),
-        Case("select lazy mixed", (*select, "--precision", "mixed")),
-    ]
+    words = ("--lexicon", f"{world}/many-words", "--lazy", "--max-verbs", "2")
+    select = ("select", f"{world}/model", *words, "-o", RESULT, "--precision")
+    return [Case("select lazy", (*select, "fp32")), Case("select lazy mixed", (*select, "mixed"))]
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A case, ready to be run again and again."""
 
-    case: Case  # the case
-    start: Path  # a copy of the folder before the command
-    whole: Path  # a copy of it after the undisturbed command
-    expected: Snapshot = field(repr=False)  # the files of the result
-    seconds: float  # how long the undisturbed command took
+    case: Case
+    folder: Path  # copies of the folder: `start` before the command, `half` when it was killed, `whole` after it
+    expected: Files = field(repr=False)  # the files of the result
     outputs: frozenset[str] = field(repr=False)  # what it printed; also run once more, when everything was finished
+    seconds: float  # how long the undisturbed command took
 
-    def reset(self, folder: Path) -> None:
-        copy_tree(self.start, folder)
-
-    def files(self, folder: Path) -> Snapshot:
-        return snapshot(folder / self.case.result)
+    def leave(self, state: str, work: Path) -> None:
+        copy_tree(self.folder / state, work)
 
 
 class UndisturbedError(Exception):
     """A command fails, or gives different bytes, without any fault."""
 
 
-def prepare(case: Case, run: Run, folder: Path, work: Path) -> Prepared:
+def prepare(case: Case, children: Children, folder: Path, work: Path) -> Prepared:
     """Run a case undisturbed, twice: both runs must give the same bytes.
 
     Raises:
         UndisturbedError: They do not.
     """
-    start, whole = folder / "start", folder / "whole"
-    copy_tree(start, work)
+
+    def run(arguments: Sequence[str], fault: Fault | None = None) -> Ended:
+        end = children.start(arguments, work, fault).wait()
+        if end.status != 0 and not (fault and fault.at):
+            raise UndisturbedError(f"{' '.join(arguments)}: status {end.status}\n{end.err}")
+        return end
+
+    copy_tree(None, work)
     for arguments in case.earlier:
-        _must_work(run(arguments, work), arguments)
-    copy_tree(work, start)
-    end = _must_work(run(case.arguments, work), case.arguments)
-    copy_tree(work, whole)
-    expected = snapshot(work / case.result)
-    again = _must_work(run(case.arguments, work), case.arguments)
-    prepared = Prepared(case, start, whole, expected, end.seconds, frozenset({end.out, again.out}))
-    if prepared.files(work) != expected:
+        run(arguments)
+    copy_tree(work, folder / "start")
+    first = run(case.arguments)
+    children.learn_imports()
+    copy_tree(work, folder / "whole")
+    expected = files_of(work)
+    again = run(case.arguments)
+    if files_of(work) != expected:
         raise UndisturbedError(f"{case.name}: a finished run changes when its command is run again")
-    prepared.reset(work)
-    _must_work(run(case.arguments, work), case.arguments)
-    if different := expected.differences(prepared.files(work)):
+    copy_tree(folder / "start", work)
+    begun = time.monotonic()
+    run(case.arguments, Fault(ops=CHANGING))
+    seconds = time.monotonic() - begun
+    if different := differences(expected, files_of(work)):
         raise UndisturbedError(f"{case.name}: two undisturbed runs differ in {', '.join(different)}")
-    shutil.rmtree(work)
-    return prepared
+    calls = children.injector.count
+    copy_tree(folder / "start", work)
+    run(case.arguments, Fault(Mode.KILL_AFTER, max(1, round(0.6 * calls)), CHANGING))
+    copy_tree(work, folder / "half")
+    return Prepared(case, folder, expected, frozenset({first.out, again.out}), seconds)
 
 
-def _must_work(end: Ended, arguments: Sequence[str]) -> Ended:
-    if end.status != 0:
-        raise UndisturbedError(f"{' '.join(arguments)}: status {end.status}\n{end.err}")
-    return end
+def copy_tree(source: Path | None, target: Path) -> None:
+    """Put a copy of a folder, or an empty one, in the place of another one."""
+    shutil.rmtree(target, ignore_errors=True)
+    if source is not None:
+        shutil.copytree(source, target)
+    else:
+        os.makedirs(target)  # noqa: PTH103 -- the pendant of copytree
+
+
+def files_of(work: Path) -> Files:
+    """The files of the result; one that is not there has none."""
+    folder = work / RESULT
+    paths = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(name): _comparable(str(name), path.read_bytes())
+        for name, path in paths.items()
+        if not _NOT_RESULTS & {*name.parts}
+    }
+
+
+def differences(one: Files, other: Files) -> list[str]:
+    return [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+
+
+def _comparable(name: str, content: bytes) -> bytes:
+    """What must be the same: of a marker its values, as a missing line end at its end does no harm."""
+    if (kept := {"run.json": _record, "export.json": _manifest}.get(name)) is not None:
+        try:
+            return json.dumps(kept(json.loads(content)), sort_keys=True).encode()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return content
+    return content.strip() if name.endswith(".json") and ("/part-" in name or ".done." in name) else content
+
+
+def _manifest(document: Any) -> dict[str, Any]:
+    """export.json without the source commit, which is not known where no further process can be started."""
+    return {name: value for name, value in document.items() if name not in {"source", "content_sha256"}}
+
+
+def _record(document: Any) -> dict[str, Any]:
+    """Of run.json, the stages without how they were called."""
+    names = ("identity", "parts", "shard", "metadata", "calibration")
+    kept = {stage: {name: record.get(name) for name in names} for stage, record in document["stages"].items()}
+    for record in kept.values():
+        record["metadata"] = {name: value for name, value in record["metadata"].items() if name != "call"}
+    return kept
+
+
+def wrong_rows(expected: Files, found: Files) -> int:
+    """How many rows of the tables are there less or more often than they must be; a changed row is both. It uses
+    Polars, which starts threads."""
+    import polars as pl
+
+    def rows(content: bytes) -> Counter[str]:
+        try:
+            return Counter(map(repr, pl.read_parquet(io.BytesIO(content)).iter_rows()))
+        except Exception:  # noqa: BLE001 - whatever Polars raises for a damaged file
+            return Counter()
+
+    tables = [name for name in expected if name.endswith(".parquet") and expected[name] != found.get(name)]
+    pairs = [(rows(expected[name]), rows(found.get(name, b""))) for name in tables]
+    return sum((one - other).total() + (other - one).total() for one, other in pairs)

@@ -8,9 +8,8 @@ import contextlib
 import fcntl
 import functools
 import importlib
+import multiprocessing
 import os
-import select
-import signal
 import sys
 import threading
 import time
@@ -18,13 +17,38 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from . import faults
-from .faults import Fault
+import psutil
 
-SECONDS = 60.0  # a run takes less than one
-_COMBINATIONS = 20
+from .faults import Fault, Injector
+
+Found = TypeVar("Found")
 _PIPE = 1 << 20  # bytes: no command prints more, so nobody has to read before its end
+_PATIENCE = 300.0  # seconds for a command; most take less than one
+_SECONDS_TO_GO = 15.0  # that the other processes of a run have
+
+
+def in_fork(function: Callable[[], Found]) -> Callable[[], Found]:
+    """Call a function in a forked process, which starts now; what is returned waits for it and gives its result.
+
+    The function may start threads, which would not survive the next fork of this process. Waiting raises EOFError if
+    the process ended without a result.
+    """
+    fork = multiprocessing.get_context("fork")
+    source, target = fork.Pipe(duplex=False)
+    process = fork.Process(target=lambda: target.send(function()))
+    process.start()
+    target.close()
+
+    def wait() -> Found:
+        try:
+            found: Found = source.recv()
+        finally:
+            process.join()
+        return found
+
+    return wait
 
 
 @dataclass(frozen=True)
@@ -32,51 +56,68 @@ class Ended:
     """How a process ended."""
 
     status: int | None  # its exit status, or minus the signal that killed it; None if it had to be stopped
-    out: str  # what it wrote on stdout
-    err: str  # on stderr
-    seconds: float  # how long it ran
+    out: str
+    err: str
+    left: int  # how many processes of it were still there
 
-    @property
-    def complaint(self) -> str:
-        """What is wrong with an end that must be 0, or 2 with one line; empty if nothing is."""
-        if self.status == 0:
-            return ""
-        last = self.err.strip().splitlines()[-1:] or [""]
+    def complaint(self, also: Sequence[int] = ()) -> str:
+        """What is wrong with an end that must be 0, 2 with one line, or one of some others; empty if nothing is."""
+        last = (self.err.strip().splitlines() or [""])[-1]
+        said = [line for line in self.err.splitlines() if line.startswith("negengine: ")]
         if self.status is None:
             return "hangs"
-        if "Traceback" in self.err:
-            return f"traceback, status {self.status}: {last[0][:160]}"
-        said = [line for line in self.err.splitlines() if line.startswith("negengine: ")]
-        if self.status != 2 or len(said) != 1 or said != last or len(said[0]) > 600:
-            return f"status {self.status}: {last[0][:160]!r}"
-        return ""
+        if self.left:
+            return f"{self.left} processes of the run are still there after {_SECONDS_TO_GO:.0f} s"
+        if "Traceback" in self.err and self.status >= 0:
+            return f"traceback, status {self.status}: {last[:160]}"
+        is_told = self.status != 2 or (said == [last] and len(last) <= 600)
+        is_interrupt = self.status != 130 or last.startswith("negengine: interrupted")
+        is_right = self.status in {0, 2, *also} and is_told and is_interrupt
+        return "" if is_right else f"status {self.status}: {last[:160]!r}"
 
 
 @dataclass(frozen=True)
 class Started:
-    """A running child."""
+    """A running child, in a process group of its own."""
 
     pid: int
     out: int
     err: int
-    began: float
 
-    def wait(self, seconds: float = SECONDS) -> Ended:
-        descriptor = os.pidfd_open(self.pid)
+    def wait(self) -> Ended:
         try:
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, seconds))
-        finally:
-            os.close(descriptor)
-        if not ready:
-            os.kill(self.pid, signal.SIGKILL)
-        _, status = os.waitpid(self.pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        texts = [_content(pipe) for pipe in (self.out, self.err)]
-        return Ended(code if ready else None, *texts, time.monotonic() - self.began)
+            status = psutil.Process(self.pid).wait(_PATIENCE)
+        except psutil.TimeoutExpired:
+            status = None
+        left = self._left()
+        latest = time.monotonic() + _SECONDS_TO_GO
+        while status is not None and left and time.monotonic() < latest:
+            time.sleep(0.02)
+            left = self._left()
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        if status is None:
+            os.waitpid(self.pid, 0)
+        return Ended(status if status is None else int(status), _content(self.out), _content(self.err), len(left))
 
     @property
     def runs(self) -> bool:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def _left(self) -> list[psutil.Process]:
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return []
+        return [process for process in psutil.process_iter() if _group(process) == self.pid]
+
+
+def _group(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error, OSError):
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return os.getpgid(process.pid)
+    return 0
 
 
 def _content(pipe: int) -> str:
@@ -93,52 +134,50 @@ def _content(pipe: int) -> str:
 class Children:
     """Starts commands in a folder."""
 
-    def __init__(self, root: Path, scratch: Path, injector: faults.Injector) -> None:
+    def __init__(self, root: Path, scratch: Path, injector: Injector) -> None:
         self.root, self.scratch, self.injector = root, scratch, injector
-        self.learning = False
         self.modules = scratch / "modules"
 
     def learn_imports(self) -> None:
-        """Import what the last command imported late, so that the next ones find it here."""
+        """Import what the last command imported, so that the next ones find it here."""
         for name in self.modules.read_text().splitlines():
             if name not in sys.modules:
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name)
+        self.modules.unlink()
 
     def start(
         self,
         arguments: Sequence[str],
         folder: Path,
-        *,
         fault: Fault | None = None,
-        before: Callable[[], None] | None = None,
+        before: Callable[[], None] = lambda: None,
     ) -> Started:
+        """Start a command; `before` is called in its process."""
         pipes = [os.pipe() for _ in range(2)]  # not files: a full disk and a limit on sizes must not reach them
         for _, end in pipes:
             fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE)
         self.injector.set(self.root, fault or Fault())
-        began = time.monotonic()
         sys.stdout.flush()
         pid = os.fork()
         if pid:
+            with contextlib.suppress(OSError):  # it has done so itself
+                os.setpgid(pid, pid)
             for _, end in pipes:
                 os.close(end)
-            return Started(pid, pipes[0][0], pipes[1][0], began)
+            return Started(pid, pipes[0][0], pipes[1][0])
         status = 1
         try:
+            os.setpgid(0, 0)
             for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), *(end for _, end in pipes))):
                 os.dup2(end, number)
             os.chdir(folder)
-            if before is not None:
-                before()
+            before()
             status = self._run(arguments, armed=fault is not None)
         except BaseException:  # noqa: BLE001 - as Python itself reports it
             traceback.print_exc()
         finally:
             os._exit(status)
-
-    def run(self, arguments: Sequence[str], folder: Path, **how: object) -> Ended:
-        return self.start(arguments, folder, **how).wait()  # type: ignore[arg-type]
 
     def _run(self, arguments: Sequence[str], *, armed: bool) -> int:
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
@@ -156,7 +195,7 @@ class Children:
             traceback.print_exc()
             status = 1
         threading._shutdown()  # type: ignore[attr-defined]
-        if self.learning:
+        if not self.modules.exists():
             self.modules.write_text("\n".join(sys.modules))
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
@@ -166,56 +205,36 @@ class Children:
 class Program(Children):
     """Starts the program as a user does, with the library of faults only if there is a fault."""
 
+    def learn_imports(self) -> None:
+        """Nothing: each process imports what it needs."""
+
     def _run(self, arguments: Sequence[str], *, armed: bool) -> int:
         program = str(Path(sys.executable).with_name("negengine"))
-        environment = {**os.environ, **self.injector.environment} if armed else faults.plain_environment()
+        environment = dict(os.environ)
+        if armed:
+            environment |= self.injector.environment
+        else:
+            environment.pop("LD_PRELOAD", None)
         os.execve(program, [program, *arguments], environment)  # noqa: S606
 
 
-def import_everything(*, with_export: bool) -> None:
-    """Import what the commands import, before any fork. No model is opened: its threads would not survive a fork."""
-    os.environ.update(faults.ONE_THREAD)
-    import negengine.engine.cli.main
-    import negengine.engine.experiments.negation.negation
-    import negengine.engine.library.finished
-    import onnxruntime
-    import polars as pl
-    from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
-    from scipy import special, stats
-
-    _ = negengine.engine.cli.main, negengine.engine.library.finished, onnxruntime, pl, special, stats
-    negation = negengine.engine.experiments.negation.negation
-    negation.Selection.plan = functools.partial(negation.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
-    negation.Scoring.plan = functools.partial(negation.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
-    Diagnostics.items_per_part = 8
-    if with_export:
-        import negengine.export.build
-        import optimum.exporters.onnx
-        import torch
-        import transformers
-
-        torch.set_num_threads(1)
-        _ = negengine.export.build, optimum.exporters.onnx, transformers
-    _compute_once()
-
-
-def _compute_once() -> None:
-    """Compute here what every command computes alike without any file of a run: versions, machine, options.
+def make_parts_small() -> None:
+    """Let a run have many parts, and compute here what every command computes alike without any file of a run.
 
     The proof that composed sentences have the tokenizer's ids takes more time than all the rest of a tiny run. It is
     made with fewer random combinations.
     """
-    import typer.main
     from negengine.engine.basics import versions
-    from negengine.engine.cli import main
+    from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
+    from negengine.engine.experiments.negation import negation
     from negengine.engine.inference import machine
     from negengine.engine.text import composition
 
+    small = functools.partial
+    negation.Selection.plan = small(negation.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
+    negation.Scoring.plan = small(negation.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
+    Diagnostics.items_per_part = 8
     versions.version = functools.cache(versions.version)
-    versions.deciding_versions(), versions.own_version()
-    versions.source_commit()
-    machine.machine()
-    typer.main.get_command = functools.cache(typer.main.get_command)
-    dict(typer.main.get_command(main.app).commands)  # type: ignore[attr-defined]  # imports and builds all of them
+    versions.deciding_versions(), versions.own_version(), versions.source_commit(), machine.machine()
     sample = composition._sample
-    composition._sample = lambda whole, seed, n: sample(whole, seed, min(n, _COMBINATIONS))
+    composition._sample = lambda whole, seed, n: sample(whole, seed, min(n, 20))

@@ -2,7 +2,7 @@
 
    The state is shared memory: the harness sets it, forks, and the child arms itself. A process that is really started
    finds the state in the file TORTURE_SHARED and is armed from the start. Calls that touch files below `root` are
-   counted; call number `at` fails, or the process is killed or stopped there. Everything else passes. */
+   counted; call number `at` fails, or the process is killed there. Everything else passes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum { OPEN = 1, WRITE = 2, FSYNC = 4, RENAME = 8, MKDIR = 16, UNLINK = 32, LOCK = 64, READ = 128, TRUNCATE = 256, LIST = 512 };
-enum { OFF, SINGLE, LASTING, KILL_BEFORE, KILL_AFTER, SHORT, SLOW, STEP };
+enum { OFF, SINGLE, LASTING, KILL_BEFORE, KILL_AFTER, SHORT, SLOW };
 enum { RECORDS = 4096, NAME = 240, DESCRIPTORS = 4096 };
 
 typedef struct {
@@ -100,7 +100,7 @@ static int inside(int folder, const char *path) {
 
 static int is_ours(int fd) { return armed && fd >= 0 && fd < DESCRIPTORS && ours[fd]; }
 
-/* What happens at this call: 0 nothing, 1 fails, 2 is cut short, 3 is killed and 4 is stopped once it is done. */
+/* What happens at this call: 0 nothing, 1 fails, 2 is cut short, 3 is killed once it is done. */
 static int fault(int op, const char *name) {
   int n, mode;
   if (!(state->ops & op)) return 0;
@@ -112,7 +112,6 @@ static int fault(int op, const char *name) {
     nanosleep(&t, NULL);
     return 0;
   }
-  if (mode == STEP) return 4;
   if (mode == OFF || n < state->at || (n > state->at && mode != LASTING && mode != SHORT)) return 0;
   if (!state->fired) {
     state->fired_op = op;
@@ -143,7 +142,6 @@ static void note_fd(int op, int fd) {
 
 static void done(int what) {
   if (what == 3) kill(getpid(), SIGKILL);
-  if (what == 4) kill(getpid(), SIGSTOP);
 }
 
 static int opened(int fd, int flags) {

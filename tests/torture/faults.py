@@ -1,4 +1,4 @@
-"""Faults in the calls to the operating system: `faults.c` in this process, or a part of it in pure Python.
+"""Faults in the calls to the operating system: `faults.c`, told from Python what to do.
 
 The library is loaded with LD_PRELOAD when this process starts, so that it also reaches the calls of Polars and ONNX
 Runtime.
@@ -10,11 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("faults.c")
 _LOADED = "NEGENGINE_TORTURE_LIBRARY"
 
 
@@ -43,11 +44,10 @@ class Mode(IntEnum):
     KILL_AFTER = 4
     SHORT = 5  # half of the bytes are written, then everything fails
     SLOW = 6
-    STEP = 7  # the process stops after every call, until it is sent on
 
 
 ALL = Op(1023)
-CHANGING = Op.OPEN | Op.WRITE | Op.FSYNC | Op.RENAME | Op.MKDIR | Op.UNLINK | Op.LOCK | Op.TRUNCATE
+CHANGING = ALL & ~(Op.READ | Op.LIST)
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EMFILE, errno.EPERM)
 
 
@@ -55,31 +55,28 @@ ERRORS = (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errn
 class Fault:
     """A fault for one run."""
 
-    mode: Mode = Mode.OFF  # what happens
+    mode: Mode = Mode.OFF
     at: int = 0  # at which of the counted calls
     ops: Op = ALL  # which calls are counted
-    error: int = errno.EIO  # an errno
+    error: int = errno.EIO
     microseconds: int = 0  # how long a call takes, if it is slow
-    # seconds by which the clock is wrong from the start, and by which it jumps at each look
-    clock: tuple[int, int] = (0, 0)
+    clock: tuple[int, int] = (0, 0)  # seconds by which it is wrong from the start, and jumps at each look
 
     def __str__(self) -> str:
-        what = errno.errorcode.get(self.error, str(self.error))
-        return f"{self.mode.name.lower()} {what} at call {self.at}"
+        return f"{self.mode.name.lower()} {errno.errorcode[self.error]} at call {self.at}"
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call that changed something, in the order of calls: its kind, the file's inode or whether a rename replaced
-    another file, the path."""
+    """A call that changed something: the file's inode, or whether a rename replaced another file."""
 
     op: Op
     inode: int
-    name: str
+    name: str  # the path
 
 
 class Injector:
-    """The faults of `faults.c`."""
+    """The faults of `faults.c`, in this process and in its children."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(os.environ[_LOADED])
@@ -100,8 +97,8 @@ class Injector:
         return {"TORTURE_SHARED": str(self._shared)}
 
     def set(self, root: Path, fault: Fault) -> None:
-        error, slow = fault.error, fault.microseconds
-        self._library.torture_set(os.fsencode(root), int(fault.ops), int(fault.mode), fault.at, error, slow)
+        how = (int(fault.ops), int(fault.mode), fault.at, fault.error, fault.microseconds)
+        self._library.torture_set(os.fsencode(root), *how)
         self._library.torture_clock(*fault.clock)
 
     def arm(self) -> None:
@@ -118,41 +115,37 @@ class Injector:
     @property
     def where(self) -> str:
         name = os.fsdecode(self._library.torture_fired_name())
-        op = self._library.torture_fired_op()
-        return f"{Op(op).name if op else 'nothing'} {Path(name).name}"
-
-    @property
-    def recorded(self) -> int:
-        return int(self._library.torture_recorded())
+        return f"{Op(self._library.torture_fired_op()).name} {Path(name).name}"
 
     @property
     def calls(self) -> list[Call]:
-        op, inode = self._library.torture_record_op, self._library.torture_record_inode
-        name = self._library.torture_record_name
-        return [Call(Op(op(i)), int(inode(i)), os.fsdecode(name(i))) for i in range(self.recorded)]
+        """All calls of the latest run that changed something, in their order."""
+        own = self._library
+        return [
+            Call(Op(own.torture_record_op(i)), own.torture_record_inode(i), os.fsdecode(own.torture_record_name(i)))
+            for i in range(own.torture_recorded())
+        ]
 
 
-def load(build: Path) -> "Injector":  # noqa: RET503 - the last call does not return
-    """The injector of this process. The process starts again with the library, if the library can be built."""
+def load(folder: Path | None) -> Path:  # noqa: RET503 - the last call does not return
+    """The folder to work in. Without the library this process starts again with it."""
     if _LOADED in os.environ:
-        return Injector()
+        return Path(os.environ[_LOADED]).parent
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
     if compiler is None or not sys.platform.startswith("linux"):
         sys.exit("make torture needs Linux and a C compiler: install gcc")
-    library = build / "faults.so"
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
-    environment = {**os.environ, "LD_PRELOAD": str(library), _LOADED: str(library), **ONE_THREAD}
-    os.execve(sys.executable, [sys.executable, "-m", "torture", *sys.argv[1:]], environment)  # noqa: S606
+    library = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=folder or _fast_folder())) / "faults.so"
+    source = Path(__file__).with_name("faults.c")
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "2"}
+    own = {"LD_PRELOAD": str(library), _LOADED: str(library), "TOKENIZERS_PARALLELISM": "false", **threads}
+    os.execve(sys.executable, [sys.executable, "-m", "torture", *sys.argv[1:]], os.environ | own)  # noqa: S606
 
 
-ONE_THREAD = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "POLARS_MAX_THREADS": "2",
-    "TOKENIZERS_PARALLELISM": "false",
-}
-
-
-def plain_environment() -> dict[str, str]:
-    """The environment of a process that must run without the library."""
-    return {name: value for name, value in os.environ.items() if name not in {"LD_PRELOAD", _LOADED}}
+def _fast_folder() -> Path | None:
+    """A large file system in memory, if there is one: power cuts are simulated, so no disk has to be waited for."""
+    memory = Path("/dev/shm")  # noqa: S108
+    with suppress(OSError):
+        if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30:
+            return memory
+    return None

@@ -1,49 +1,405 @@
-"""All kinds of faults, in the order of the table."""
+"""All kinds of faults: where each can happen, how it is made, and what the command may do."""
 
+import contextlib
+import ctypes
+import errno
+import itertools
+import os
+import resource
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from . import calls, damage, stops, surroundings
-from .cases import Case
-from .trial import Kind
+import psutil
+
+from .cases import RESULT, Case
+from .child import Started
+from .faults import ALL, CHANGING, ERRORS, Fault, Mode, Op
+from .trial import Run, Skipped, Trial
+
+Do = Callable[[Trial, Any], None]
+_KILLED = (-signal.SIGKILL,)
+_INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_HARMLESS = {  # ignored by Python or by default
+    signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Entry:
+class Kind:
     """A kind of fault."""
 
-    faults: Kind  # makes faults, one after the other
-    weight: float = 1  # its share of the time
-    ends: bool = False  # whether it takes every call of a run in turn, and comes to an end
+    do: Do  # makes a fault at one of the places
+    places: Callable[[Trial], Sequence[Any]] = lambda _: [None]
+    unit: str = ""  # what the places are
+    weight: float = 1.0  # seconds that it has in one round
+    ends: bool = False  # whether it comes to an end once it was at every place
     only_runs: bool = False  # whether it is not for exports
     devices: bool = False  # whether it needs a command with `--device`
     installed: bool = False  # whether it starts the installed program
 
     def applies(self, case: Case) -> bool:
-        return not (case.exports and self.only_runs) and not (self.devices and ("merge" in case.name or case.exports))
+        return not (case.exports and self.only_runs) and not ("merge" in case.name and self.devices)
+
+    def tries(self, trial: Trial) -> Iterator[None]:
+        """Faults one after the other, at the places in a random order."""
+        while True:
+            places = self.places(trial)
+            for done, place in enumerate(trial.random.sample(places, len(places)), 1):
+                self.do(trial, place)
+                if self.unit:
+                    trial.row.note = f"{'all' if done == len(places) else f'{done:,} of'} {len(places):,} {self.unit}"
+                yield
+            if self.ends:
+                return
+
+
+# Calls to the operating system: each one kills the process or fails.
+
+
+def _calls(ops: Op) -> Callable[[Trial], Sequence[int]]:
+    return lambda trial: range(1, trial.calls(ops) + 1)
+
+
+def _killed(at: int) -> Run:
+    return Run(Fault(Mode.KILL_AFTER, at, CHANGING), ends=_KILLED)
+
+
+def _kill_after(trial: Trial, at: int) -> None:
+    trial.attempt(f"killed after call {at}", _killed(at))
+
+
+def _kill_again(trial: Trial, _: None) -> None:
+    most = max(2, trial.calls() // 2)
+    kills = [_killed(trial.random.randint(1, most)) for _ in range(trial.random.randint(2, 5))]
+    trial.attempt(f"killed {len(kills)} times in a row", *kills)
+
+
+def _fails(mode: Mode, errors: Sequence[int] = ERRORS, ops: Op = ALL) -> Do:
+    def do(trial: Trial, at: int) -> None:
+        fault = Fault(mode, at, ops, trial.random.choice(errors))
+        trial.attempt(str(fault), Run(fault))
+
+    return do
+
+
+def _kill_and_error(trial: Trial, _: None) -> None:
+    first = _killed(trial.random.randint(1, trial.calls()))
+    mode = trial.random.choice((Mode.SINGLE, Mode.LASTING, Mode.SHORT))
+    fault = Fault(mode, trial.random.randint(1, trial.calls(ALL)), ALL, trial.random.choice(ERRORS))
+    trial.attempt(f"killed, then {fault}", first, Run(fault))
+
+
+def _power_cut(trial: Trial, at: int) -> None:
+    """What was written and not flushed since has any length up to its own, also under a new name; a new name whose
+    folder was not flushed since is gone."""
+    trial.begin()
+    trial.run(_killed(at))
+    dirty: set[int] = set()
+    names: list[Path] = []
+    for call in trial.injector.calls:
+        if call.op in {Op.WRITE, Op.TRUNCATE}:
+            dirty.add(call.inode)
+        elif call.op is Op.FSYNC and call.name == "folder":
+            names = [name for name in names if name.exists() and name.parent.stat().st_ino != call.inode]
+        elif call.op is Op.FSYNC:
+            dirty.discard(call.inode)
+        elif call.op is Op.RENAME and not call.inode:
+            names.append(trial.work / call.name)
+    lost = 0
+    for path in [path for path in sorted(trial.work.rglob("*")) if path.is_file()]:
+        if path.stat().st_ino in dirty:
+            content = path.read_bytes()
+            keep = trial.random.choice((0, len(content) // 2, max(0, len(content) - 1)))
+            path.write_bytes(content[:keep] + bytes(len(content) - keep) * trial.random.randint(0, 1))
+            lost += 1
+    for path in names:
+        if path.is_file() and trial.random.random() < 0.5:
+            path.unlink()
+            lost += 1
+    trial.end(f"power cut after call {at}, {lost} contents or names lost")
+
+
+# Signals, at an instant drawn by chance.
+
+
+def _signalled(number: int) -> Run:
+    def strike(trial: Trial, started: Started) -> None:
+        trial.wait_an_instant(started)
+        os.kill(started.pid, number)
+        if number in _STOPS:
+            time.sleep(0.02)
+            os.kill(started.pid, signal.SIGCONT)
+
+    ends = [] if number in _HARMLESS | _STOPS else [-number]  # of an interrupt: before it has its handlers
+    ends += [130] if number in _INTERRUPTS else []
+    return Run(strike=strike, ends=ends, before=partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0)))
+
+
+def _signal(trial: Trial, number: signal.Signals) -> None:
+    trial.attempt(f"{number.name} at a random instant", _signalled(number))
+
+
+def _real_command(trial: Trial, _: None) -> None:
+    """A signal or an error, for the installed program with parts of the usual size."""
+    if trial.random.random() < 0.5:
+        _fails(trial.random.choice((Mode.SINGLE, Mode.LASTING)))(trial, trial.random.randint(1, trial.calls(ALL)))
+    else:
+        usual = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+        _signal(trial, trial.random.choice((signal.SIGKILL, signal.SIGKILL, *usual)))
+
+
+def _devices(trial: Trial, how: Sequence[str]) -> None:
+    """A run on two devices: its parent, one of its processes, or both are killed. No process may stay."""
+
+    def strike(trial: Trial, started: Started) -> None:
+        trial.wait_for_parts(started)
+        time.sleep(trial.random.random() ** 2 * 0.2)
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            parent = psutil.Process(started.pid)
+            workers = parent.children(recursive=True)
+            for victim in how:
+                if victim == "worker" and workers:
+                    trial.random.choice(workers).kill()
+                elif victim != "worker":
+                    os.kill(started.pid, signal.SIGTERM if victim == "terminated parent" else signal.SIGKILL)
+
+    ends = {"worker": [], "terminated parent": [130]}.get(how[0] if len(how) == 1 else "", _KILLED)
+    trial.attempt(f"two devices, {' and '.join(how)}", Run(more=("--device", "cpu,cpu"), strike=strike, ends=ends))
+
+
+def _together(trial: Trial, processes: int) -> None:
+    trial.attempt(f"{processes} processes at once", Run(processes=processes))
+
+
+# Damaged files of a half run and of a finished run.
+
+
+def _second_half_zero(content: bytes) -> bytes:
+    return content[: len(content) // 2] + bytes(len(content) - len(content) // 2)
+
+
+_DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "empty": lambda _: b"",
+    "one byte": lambda content: content[:1],
+    "cut in the middle": lambda content: content[: len(content) // 2],
+    "without its last byte": lambda content: content[:-1],
+    "second half zero": _second_half_zero,
+    "gone": lambda _: None,
+    "empty, its temporary file there": lambda _: b"",
+}
+_MOST_FLIPS = 60_000
+
+
+def _files(trial: Trial) -> list[tuple[str, str, int]]:
+    """State, name and size of the files that the command can still read: a finished stage does not need its parts and
+    what it was made from any more."""
+    own, found = f"{RESULT}/parts/{trial.case.stage}/", []
+    for state in ("half", "whole"):
+        folder = trial.prepared.folder / state
+        for path in sorted(folder.rglob("*")):
+            name = str(path.relative_to(folder))
+            is_read = own in name if "/parts/" in name else state == "half" or name.startswith(f"{RESULT}/")
+            if path.is_file() and not path.name.startswith(".") and is_read and (state == "half" or own not in name):
+                found.append((state, name, path.stat().st_size))
+    return found
+
+
+def _torn(trial: Trial) -> list[Any]:
+    return [(*place, what) for place, what in itertools.product(_files(trial), _DAMAGES)]
+
+
+def _bytes(trial: Trial) -> list[Any]:
+    places = [(state, name, at) for state, name, size in _files(trial) for at in range(size)]
+    return trial.random.sample(places, min(len(places), _MOST_FLIPS))
+
+
+def _tear(trial: Trial, place: tuple[str, str, int, str]) -> None:
+    state, name, _, what = place
+    _damaged(trial, state, name, what, _DAMAGES[what])
+
+
+def _flip(trial: Trial, place: tuple[str, str, int]) -> None:
+    state, name, at = place
+    bit = trial.random.randrange(8)
+
+    def flipped(content: bytes) -> bytes:
+        return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]
+
+    _damaged(trial, state, name, f"bit {bit} of byte {at:,} flipped", flipped)
+
+
+def _tear_and_stop(trial: Trial, place: tuple[str, str, int, str]) -> None:
+    state, name, _, what = place
+    mode = trial.random.choice((Mode.KILL_BEFORE, Mode.KILL_AFTER, Mode.SINGLE, Mode.LASTING, Mode.SHORT))
+    error = trial.random.choice((errno.EIO, errno.ENOSPC))
+    second = Fault(mode, trial.random.randint(1, trial.calls(ALL)), ALL, error)
+    _damaged(trial, state, name, f"{what}, then {second}", _DAMAGES[what], Run(second, ends=_KILLED))
+
+
+def _damaged(
+    trial: Trial, state: str, name: str, what: str, damage: Callable[[bytes], bytes | None], *runs: Run
+) -> None:
+    """A file that is damaged; the command refuses it in one line, or gives the same result and prints the same."""
+    trial.begin(state)
+    path = trial.work / name
+    content = path.read_bytes()
+    changed = damage(content)
+    if changed == content:
+        return
+    if "temporary" in what:  # as a killed process leaves it
+        path.with_name(f".{path.name}.01234567.negengine-tmp").write_bytes(content)
+    path.unlink() if changed is None else path.write_bytes(changed)
+    for run in runs:
+        trial.run(run)
+    trial.happened = True
+    trial.end(f"{name} of the {state} run {what}", ignored="run.json", restore=(path, content))
+
+
+# What surrounds a run: disks, the clock, limits.
+
+_NEW_MOUNTS, _PRIVATE, _READ_ONLY, _REMOUNT, _DETACH = 0x00020000, 1 << 18 | 1 << 14, 1, 32, 2
+
+
+@contextlib.contextmanager
+def _disk(trial: Trial, **limits: int) -> Iterator[Callable[..., None]]:
+    """A file system in memory around the work folder, for this process and its children; gives what mounts it again."""
+    libc, target = ctypes.CDLL(None, use_errno=True), trial.work.parent
+
+    def mount(flags: int = 0, **limits: int) -> None:
+        options = ",".join(f"{name}={limit}" for name, limit in limits.items())
+        if libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", flags, options.encode()):
+            raise OSError(ctypes.get_errno(), "mount")
+
+    if libc.unshare(_NEW_MOUNTS) or libc.mount(None, b"/", None, _PRIVATE, None):
+        raise Skipped(f"no mounts here ({os.strerror(ctypes.get_errno())})")
+    mount(**limits)
+    try:
+        yield mount
+    finally:
+        libc.umount2(os.fsencode(target), _DETACH)
+
+
+def _needed(folder: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
+
+
+def _full_disk(times: int) -> Do:
+    """The disk has room for some of what the command writes, so many times; then for all."""
+
+    def do(trial: Trial, _: None) -> None:
+        with _disk(trial, size=64 << 20):
+            trial.begin()
+            ballast, said = trial.work / "ballast", []
+            for _ in range(times):
+                free = trial.random.randrange(0, _needed(trial.prepared.folder / "whole") + 8192, 4096)
+                with ballast.open("wb") as stream:
+                    for _ in range(max(0, shutil.disk_usage(trial.work).free - free) // 4096):
+                        stream.write(bytes(4096))
+                trial.run(Run())
+                said.append(f"{free:,} bytes free")
+                ballast.unlink()
+            trial.end(", then ".join(said))
+
+    return do
+
+
+def _tiny_disk(trial: Trial, what: str) -> None:
+    start, whole = trial.prepared.folder / "start", trial.prepared.folder / "whole"
+    if what == "nr_inodes":
+        at_least, at_most = (sum(1 for _ in folder.rglob("*")) for folder in (start, whole))
+        limit = trial.random.randint(at_least + 3, at_most + 5)
+    else:
+        limit = _needed(start) + 4096 * trial.random.randint(1, 12)
+    with _disk(trial, **{what: limit}) as mount, contextlib.suppress(OSError):  # if the inputs have no room
+        trial.begin()
+        trial.run(Run())
+        mount(_REMOUNT, size=64 << 20, nr_inodes=100_000)
+        trial.end(f"a disk with {what}={limit}")
+
+
+def _read_only_disk(trial: Trial, at: int) -> None:
+    with _disk(trial, size=64 << 20) as mount:
+        trial.begin()
+        trial.run(_killed(at))
+        mount(_REMOUNT | _READ_ONLY, size=64 << 20)
+        trial.run(Run())
+        mount(_REMOUNT, size=64 << 20)
+        trial.end("a read-only disk")
+
+
+def _slow_disk(trial: Trial, microseconds: int) -> None:
+    """Half of the runs are killed on the way."""
+
+    def strike(trial: Trial, started: Started) -> None:
+        if trial.random.random() < 0.5:
+            time.sleep(trial.random.random() * trial.prepared.seconds * 2)
+            os.kill(started.pid, signal.SIGKILL)
+
+    fault = Fault(Mode.SLOW, 0, CHANGING, microseconds=microseconds)
+    trial.attempt(f"{microseconds:,} µs a call", Run(fault, strike, _KILLED))
+
+
+def _clock(trial: Trial, clock: tuple[int, int]) -> None:
+    """It is wrong from the start, jumps at every look, and differs between two halves of a run."""
+    wrong = Run(Fault(clock=clock))
+    trial.attempt(f"clock {clock[0]:+,} s, {clock[1]:+,} s at each look", _killed(trial.calls() // 2), wrong)
+
+
+_YEAR = 365 * 86_400
+_CLOCKS = (
+    (-_YEAR, 0), (-60 * _YEAR, 0), (0, -3_600), (70 * _YEAR, 0), (0, 86_400), (-1, 0), (150 * _YEAR, -_YEAR // 12),
+)  # fmt: skip
+
+
+def _limited(what: int, said: str) -> Do:
+    def do(trial: Trial, limit: int) -> None:
+        trial.attempt(said.format(limit), Run(before=partial(resource.setrlimit, what, (limit, limit))))
+
+    return do
+
+
+def _sizes(trial: Trial) -> list[int]:
+    sizes = [path.stat().st_size for path in (trial.prepared.folder / "whole").rglob("*") if path.is_file()]
+    return sorted({0, 1, *sizes, *(size - 1 for size in sizes if size)})
 
 
 KINDS = {
-    "kill-calls": Entry(stops.kills_at_calls, 3, ends=True),
-    "kill-instants": Entry(stops.kills_at_instants, 2),
-    "kill-again": Entry(stops.killed_again),
-    "signals": Entry(stops.signals, 2),
-    "error-once": Entry(calls.single_errors, 4, ends=True),
-    "error-lasting": Entry(calls.lasting_errors, 4, ends=True),
-    "short-write": Entry(calls.cut_writes, ends=True),
-    "power-cut": Entry(calls.power_cuts, 2, ends=True),
-    "torn-file": Entry(damage.torn_files, 2, only_runs=True),
-    "flipped-bit": Entry(damage.flipped_bits, 5, only_runs=True),
-    "damage-and-stop": Entry(damage.damaged_and_stopped, 3, only_runs=True),
-    "kill-and-error": Entry(calls.killed_and_failing, 2, only_runs=True),
-    "disk-full": Entry(surroundings.full_disk),
-    "disk-full-twice": Entry(surroundings.twice_full_disk),
-    "disk-tiny": Entry(surroundings.tiny_disk),
-    "disk-read-only": Entry(surroundings.read_only_disk),
-    "disk-slow": Entry(surroundings.slow_disk, only_runs=True),
-    "file-size": Entry(surroundings.limited_file_size),
-    "together": Entry(surroundings.together),
-    "devices": Entry(surroundings.parents, devices=True),
-    "clock": Entry(surroundings.wrong_clock),
-    "open-files": Entry(surroundings.few_open_files),
-    "real-commands": Entry(stops.real_commands, 3, installed=True),
+    "kill-calls": Kind(_kill_after, _calls(CHANGING), "places", 36, ends=True),
+    "kill-instants": Kind(lambda trial, _: _signal(trial, signal.SIGKILL), weight=2),
+    "kill-again": Kind(_kill_again),
+    "signals": Kind(_signal, lambda _: sorted(set(signal.Signals) - {signal.SIGKILL}), "signals", 2),
+    "error-once": Kind(_fails(Mode.SINGLE, (*ERRORS, errno.EINTR)), _calls(ALL), "calls", 48, ends=True),
+    "error-lasting": Kind(_fails(Mode.LASTING), _calls(ALL), "calls", 48, ends=True),
+    "short-write": Kind(
+        _fails(Mode.SHORT, (errno.ENOSPC, errno.EDQUOT), Op.WRITE), _calls(Op.WRITE), "writes", 12, ends=True
+    ),
+    "power-cut": Kind(_power_cut, _calls(CHANGING), "places", 24, ends=True),
+    "torn-file": Kind(_tear, _torn, "files and damages", 2, ends=True, only_runs=True),
+    "flipped-bit": Kind(_flip, _bytes, "bytes", 5, ends=True, only_runs=True),
+    "damage-and-stop": Kind(_tear_and_stop, _torn, "files and damages", 3, only_runs=True),
+    "kill-and-error": Kind(_kill_and_error, weight=2, only_runs=True),
+    "disk-full": Kind(_full_disk(1)),
+    "disk-full-twice": Kind(_full_disk(2)),
+    "disk-tiny": Kind(_tiny_disk, lambda _: ["size", "nr_inodes"], "limits"),
+    "disk-read-only": Kind(_read_only_disk, _calls(CHANGING), "places"),
+    "disk-slow": Kind(_slow_disk, lambda _: [200, 1_000, 4_000], "µs a call", only_runs=True),
+    "file-size": Kind(_limited(resource.RLIMIT_FSIZE, "no file above {:,} bytes"), _sizes, "limits", ends=True),
+    "together": Kind(_together, lambda _: [2, 8], "numbers of processes"),
+    "devices": Kind(
+        _devices,
+        lambda _: [("parent",), ("terminated parent",), ("worker",), ("parent", "worker"), ("worker", "parent")],
+        "choices of processes",
+        only_runs=True,
+        devices=True,
+    ),
+    "clock": Kind(_clock, lambda _: _CLOCKS, "clocks", ends=True),
+    "open-files": Kind(_limited(resource.RLIMIT_NOFILE, "{} open files"), lambda _: range(3, 40), "limits", ends=True),
+    "real-commands": Kind(_real_command, weight=3, installed=True),
 }

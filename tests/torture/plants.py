@@ -9,12 +9,10 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from .calls import cut_writes, lasting_errors, power_cuts, single_errors
 from .cases import Prepared
-from .damage import flipped_bits
-from .stops import kills_at_calls
-from .table import Row
-from .trial import Kind, Place, Trial, in_fork
+from .child import in_fork
+from .kinds import KINDS
+from .trial import Place, Row, Trial
 
 _MOST_FAULTS = 200
 
@@ -23,9 +21,9 @@ _MOST_FAULTS = 200
 class Plant:
     """A bug, and the kind of fault that must find it."""
 
-    bug: str  # what it is
+    bug: str
     put: Callable[[], None]  # changes the engine in this process
-    found_by: Kind  # the kind of fault
+    found_by: str  # a kind of fault
     loses_rows: bool = False  # whether rows must be counted as lost or doubled
 
 
@@ -35,7 +33,7 @@ def finds(plant: Plant, place: Place, prepared: Prepared, until: float) -> bool 
     def tried() -> bool | None:
         plant.put()
         row = Row("planted", prepared.case.name)
-        for _ in plant.found_by(Trial(place, prepared, row)):
+        for _ in KINDS[plant.found_by].tries(Trial(place, prepared, row)):
             if row.wrong and (row.rows or not plant.loses_rows):
                 return True
             if row.faults >= _MOST_FAULTS:
@@ -44,7 +42,7 @@ def finds(plant: Plant, place: Place, prepared: Prepared, until: float) -> bool 
                 return None
         return False
 
-    return in_fork(tried)
+    return in_fork(tried)()
 
 
 def _not_atomic() -> None:
@@ -115,10 +113,10 @@ def _doubled_rows() -> None:
 
 
 PLANTS = (
-    Plant("files are written in place", _not_atomic, cut_writes),
-    Plant("parts are read without their digest", _no_digest, flipped_bits),
-    Plant("files are not flushed before they are renamed", _no_flush, power_cuts),
-    Plant("a refused run says that it is done", _says_done, lasting_errors),
-    Plant("an error of the disk is a traceback", _traceback, single_errors),
-    Plant("a resumed run has two rows twice", _doubled_rows, kills_at_calls, loses_rows=True),
+    Plant("files are written in place", _not_atomic, "short-write"),
+    Plant("parts are read without their digest", _no_digest, "flipped-bit"),
+    Plant("files are not flushed before they are renamed", _no_flush, "power-cut"),
+    Plant("a refused run says that it is done", _says_done, "error-lasting"),
+    Plant("an error of the disk is a traceback", _traceback, "error-once"),
+    Plant("a resumed run has two rows twice", _doubled_rows, "kill-calls", loses_rows=True),
 )

@@ -1,27 +1,33 @@
-"""What all kinds of faults share: run a command under a fault, run it again, compare, count."""
+"""What all kinds of faults share: run a command while something disturbs it, run it again, compare, count."""
 
 import hashlib
-import os
-import pickle
 import random
 import sys
-import threading
 import time
-import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
-from .cases import Case, Prepared
-from .child import Children, Ended, Started
-from .compare import RowDifference, Snapshot, row_difference
-from .faults import CHANGING, Fault, Injector, Mode, Op
-from .table import Row
+from .cases import RESULT, Case, Prepared, differences, files_of, wrong_rows
+from .child import Children, Ended, Started, in_fork
+from .faults import CHANGING, Fault, Injector, Op
 
-Found = TypeVar("Found")
-_LOOK = 0.002  # seconds between two looks for the first part
+_LOOK = 0.002  # seconds between two looks for a part
+
+
+@dataclass
+class Row:
+    """What happened to one command under one kind of fault."""
+
+    kind: str  # of fault
+    case: str  # the command
+    faults: int = 0  # how many happened
+    survived: int = 0  # after how many the command ended as it must, and then gave the undisturbed result
+    rows: int = 0  # rows that were lost or doubled
+    wrong: int = 0  # after how many faults a result or an end was wrong
+    note: str = ""  # what was covered, or why nothing was
+    findings: list[str] = field(default_factory=list)  # what went wrong, one line each
 
 
 @dataclass
@@ -31,18 +37,39 @@ class Place:
     children: Children  # starts commands
     work: Path  # the folder in which they run
     random: random.Random  # draws what is not tried exhaustively
-    short: bool = False  # whether there are two minutes for everything
     calls: dict[tuple[str, Op], int] = field(default_factory=dict)  # command, kinds of calls → number of calls
     resumed: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # command → folders that were
 
 
+@dataclass(frozen=True)
+class Run:
+    """One run of the command, and what disturbs it."""
+
+    fault: Fault | None = None  # in its calls to the operating system
+    strike: "Callable[[Trial, Started], None] | None" = None  # is called while it runs
+    ends: Sequence[int] = ()  # what it may end with besides 0, and 2 with one line
+    before: Callable[[], None] = lambda: None  # is called in its process
+    more: tuple[str, ...] = ()  # further arguments
+    processes: int = 1  # that are started at once
+
+
+class Skipped(Exception):  # noqa: N818
+    """A kind of fault that cannot be made here."""
+
+
 @dataclass
 class Trial:
-    """One command under one kind of fault."""
+    """One command under one kind of fault.
+
+    A fault is `begin`, any number of `run`, and `end`, which counts it.
+    """
 
     place: Place
     prepared: Prepared
     row: Row
+    complaints: list[str] = field(default_factory=list)  # what was wrong with the ends of the disturbed runs
+    met: list[str] = field(default_factory=list)  # the calls at which faults happened
+    happened: bool = False
 
     @property
     def case(self) -> Case:
@@ -60,136 +87,113 @@ class Trial:
     def injector(self) -> Injector:
         return self.place.children.injector
 
-    def reset(self) -> None:
-        self.prepared.reset(self.work)
-
-    def files(self) -> Snapshot:
-        return self.prepared.files(self.work)
-
-    def start(self, arguments: Sequence[str] | None = None, **how: Any) -> Started:
-        return self.place.children.start(arguments or self.case.arguments, self.work, **how)
-
-    def run(self, **how: Any) -> Ended:
-        return self.start(**how).wait()
-
     def calls(self, ops: Op = CHANGING) -> int:
         """How many calls an undisturbed run makes."""
         key = (self.case.name, ops)
         if key not in self.place.calls:
-            self.reset()
-            self.run(fault=Fault(ops=ops))
+            self.prepared.leave("start", self.work)
+            self._start(Run(Fault(ops=ops))).wait()
             self.place.calls[key] = self.injector.count
         return self.place.calls[key]
 
-    def in_random_order(self, total: int, what: str) -> Iterator[int]:
-        """The places of a loop, from 1; the row's note says how far it came."""
-        for done, at in enumerate(self.random.sample(range(1, total + 1), total), 1):
-            yield at
-            self.row.note = f"all {total:,} {what}" if done == total else f"{done:,} of {total:,} {what}"
+    def attempt(self, said: str, *runs: Run) -> None:
+        """A fault that consists of disturbed runs alone."""
+        self.begin()
+        for run in runs:
+            self.run(run)
+        self.end(said)
 
-    def kill_after(self, at: int) -> Ended:
-        """Start from the beginning, and be killed after a number of calls."""
-        self.reset()
-        return self.run(fault=Fault(Mode.KILL_AFTER, at, CHANGING))
+    def begin(self, state: str = "start") -> None:
+        self.complaints, self.met, self.happened = [], [], False
+        self.prepared.leave(state, self.work)
 
-    def half(self, share: float) -> None:
-        self.kill_after(max(1, round(share * self.calls())))
+    def run(self, run: Run) -> None:
+        """Run the command while something disturbs it, and look at how it ends."""
+        started = [self._start(run) for _ in range(run.processes)]
+        if run.strike is not None:
+            run.strike(self, started[0])
+        ends = [one.wait() for one in started]
+        fires = run.fault is not None and bool(run.fault.mode)
+        self.happened |= not fires or bool(self.injector.fired)
+        if fires and self.injector.fired:
+            self.met.append(self.injector.where)
+        is_done = any(end.status == 0 for end in ends)
+        self.complaints += filter(None, (end.complaint(run.ends) for end in ends))
+        if is_done and not self.complaints and differences(self.prepared.expected, files_of(self.work)):
+            self.complaints.append("status 0 with another result")
+        if run.processes > 1 and not is_done and not self.case.exports:
+            self.complaints.append("nobody did the work")
 
-    def wait_for_parts(self, started: Started) -> None:
-        """Wait for the first file of a part that a process writes."""
-        folder = self.work / self.case.result / "parts"
-        while started.runs and not any(folder.glob(f"{self.case.stage}/*")):
-            time.sleep(_LOOK)
+    def end(self, said: str, *, ignored: str = "", restore: tuple[Path, bytes] | None = None) -> None:
+        """Run the same command without a disturbance, compare with the undisturbed result, and count the fault.
 
-    def complaint(self, end: Ended) -> str:
-        """What is wrong with the end of a disturbed command, which may be done nevertheless."""
-        silent = end.status == 0 and self.prepared.expected.differences(self.files())
-        return end.complaint or ("status 0 with another result" if silent else "")
-
-    def aftermath(self, what: str, complaint: str = "", *, known: bool = False) -> None:
-        """Run the same command without a fault, compare with the undisturbed result, and count the fault.
-
-        Of folders that are `known` to be left alike, the first one is resumed.
+        A file that was damaged may be refused; it is restored then. Of folders that are left alike the first one is
+        resumed.
         """
-        resumed = self.place.resumed[self.case.name]
-        state = folder_digest(self.work) if known and not complaint else ""
-        if state and state in resumed:
-            self.row.faults += 1
-            self.row.survived += 1
+        if not self.happened:
             return
-        end = self.run()
-        if not complaint and end.status != 0:
-            last = (end.err.strip().splitlines() or [""])[-1][:160]
-            complaint = f"then the same command: {end.complaint or f'status {end.status}: {last}'}"
-        if not complaint and end.out not in self.prepared.outputs:
-            complaint = "then the same command prints other tables"
-        if self.count(what, complaint) and state:
+        said = ", ".join([said, *self.met])
+        resumed, state = self.place.resumed[self.case.name], _digest(self.work)
+        if state in resumed and not self.complaints:
+            self._count(said, [])
+            return
+        end = self._start(Run()).wait()
+        if restore is not None and end.status == 2 and not end.complaint():
+            path, content = restore
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            end, said = self._start(Run()).wait(), f"{said}, refused"
+        complaints = self.complaints or _wrong_again(end, self.prepared)
+        found = files_of(self.work)
+        if ignored in self.prepared.expected:
+            found[ignored] = self.prepared.expected[ignored]
+        if different := differences(self.prepared.expected, found):
+            complaints = [*complaints, f"differs: {', '.join(different[:3])}"]
+            rows = in_fork(lambda: wrong_rows(self.prepared.expected, found))()
+            self.row.rows += rows
+            complaints += [f"{rows} rows lost or doubled"] if rows else []
+        if self._count(said, complaints):
             resumed.add(state)
 
-    def count(self, what: str, complaint: str, files: Snapshot | None = None) -> bool:
-        """Count a fault; whether the result and the end are right."""
-        expected, files = self.prepared.expected, files or self.files()
+    def _count(self, said: str, complaints: Sequence[str]) -> bool:
         self.row.faults += 1
-        different = expected.differences(files)
-        if not different and not complaint:
-            self.row.survived += 1
-            return True
-        tables = [name for name in different if name.endswith(".parquet") and name in expected.files]
-        compared = in_fork(lambda: [row_difference(expected.files[name], files.files.get(name)) for name in tables])
-        rows = sum(compared, RowDifference())
-        self.row.rows += rows.lost + rows.doubled
-        self.row.wrong += 1
-        shown = ", ".join(expected.shown(files, name) for name in different[:3])
-        parts = [complaint, f"differs: {shown}" if different else ""]
-        if rows != RowDifference():
-            parts.append(f"{rows.lost} rows lost, {rows.doubled} doubled, {rows.other} changed")
-        self.row.findings.append(f"{what}: {'; '.join(filter(None, parts))}")
-        print(f"torture: {self.row.kind}, {self.case.name}: {self.row.findings[-1]}", file=sys.stderr, flush=True)
+        self.row.survived += not complaints
+        self.row.wrong += bool(complaints)
+        if complaints:
+            self.row.findings.append(f"{said}: {'; '.join(complaints)}")
+            print(f"torture: {self.row.kind}, {self.case.name}: {self.row.findings[-1]}", file=sys.stderr, flush=True)
+        return not complaints
+
+    def _start(self, run: Run) -> Started:
+        return self.place.children.start((*self.case.arguments, *run.more), self.work, run.fault, run.before)
+
+    def wait_for_parts(self, started: Started, parts: int = 1) -> bool:
+        """Wait until a process has finished some parts, or has ended; whether it still runs."""
+        folder = self.work / RESULT / "parts" / self.case.stage
+        while started.runs:
+            if len([*folder.glob("part-*.json")]) >= parts:
+                return True
+            time.sleep(_LOOK)
         return False
 
-
-Kind = Callable[[Trial], Iterator[None]]
-"""A kind of fault: yields after every fault that it has counted, and ends when there is nothing left to try."""
-
-
-def forked(function: Callable[[], Found]) -> Callable[[], Found]:
-    """Call a function in a forked process, which starts now; what is returned waits for it and gives its result.
-
-    The function may start threads, which would not survive the next fork of this process. Waiting raises
-    ChildProcessError if the process ended without a result.
-    """
-    source, target = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.close(source)
-            with os.fdopen(target, "wb") as stream:
-                pickle.dump(function(), stream)
-            threading._shutdown()  # type: ignore[attr-defined]
-        except BaseException:  # noqa: BLE001 - the parent only sees that there is no result
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.close(target)
-
-    def wait() -> Found:
-        with os.fdopen(source, "rb") as stream:
-            try:
-                found: Found = pickle.load(stream)  # noqa: S301 - between a process and the one that started it
-            except (EOFError, pickle.UnpicklingError):
-                raise ChildProcessError("a process of the harness ended without a result") from None
-            finally:
-                os.waitpid(pid, 0)
-        return found
-
-    return wait
+    def wait_an_instant(self, started: Started) -> None:
+        """Wait for an instant while a process writes parts; of an export, for any instant."""
+        if self.case.exports:
+            time.sleep(self.random.random() * self.prepared.seconds)
+        else:
+            self.wait_for_parts(started)
+        time.sleep(self.random.random() ** 2 * self.prepared.seconds)
 
 
-def in_fork(function: Callable[[], Found]) -> Found:
-    return forked(function)()
+def _wrong_again(end: Ended, prepared: Prepared) -> list[str]:
+    """What is wrong with the run after a fault."""
+    if end.status != 0 or end.left:
+        last = (end.err.strip().splitlines() or [""])[-1][:160]
+        return [f"then the same command: {end.complaint() or f'status {end.status}: {last}'}"]
+    return [] if end.out in prepared.outputs else ["then the same command prints other tables"]
 
 
-def folder_digest(folder: Path) -> str:
+def _digest(folder: Path) -> str:
     """A digest of the names and contents of all files below a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
