@@ -10,11 +10,6 @@ pytestmark = pytest.mark.everything
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def names(wheel):
-    return set(zipfile.ZipFile(wheel).namelist())
-
-
 def expected():
     """The files of the packages by their names in the wheel; engine/public is the package negengine itself."""
     for package in ("engine", "export", "bench"):
@@ -25,17 +20,8 @@ def expected():
                 yield f"negengine/{inner.name}" if public else f"negengine/{inner.as_posix()}"
 
 
-def test_every_file_of_the_packages_is_in_it(names):
-    assert set(expected()) <= names
-
-
-def test_nothing_else_is_in_it(names):
+def test_every_file_of_the_packages_and_nothing_else_is_in_it(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
     assert {name for name in names if ".dist-info/" not in name} == set(expected())
-
-
-def test_it_is_typed(names):
-    assert {"negengine/py.typed", "negengine/engine/py.typed", "negengine/export/py.typed"} <= names
-
-
-def test_the_citation_of_the_program_is_in_it(names):
     assert any(name.endswith(".dist-info/licenses/CITATION.cff") for name in names)
+    assert {"negengine/py.typed", "negengine/engine/py.typed", "negengine/export/py.typed"} <= names

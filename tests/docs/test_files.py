@@ -57,21 +57,21 @@ def columns(path):
     return list(pl.read_parquet_schema(path))
 
 
-@pytest.mark.parametrize("file", ["triplets.parquet", "answers.parquet", "scores.parquet", "rates.parquet"])
-def test_the_files_of_the_negation_test_are_documented(file, scored_run):
-    assert documented(file) == columns(scored_run / file)
-
-
-def test_the_keys_of_a_selection_are_documented(scored_run):
+def test_the_files_of_the_negation_test_are_documented(scored_run, whole_words_run):
+    names = [
+        "triplets",
+        "answers",
+        "scores",
+        "rates",
+        "triplets_several_tokens",
+        "scores_several_tokens",
+        "rates_by_tokens",
+    ]
+    for name in names:
+        run = whole_words_run if "tokens" in name else scored_run
+        assert documented(f"{name}.parquet") == columns(run / f"{name}.parquet"), name
     found = json.loads((scored_run / "selection.json").read_text("utf-8"))
     assert set(documented("selection.json")) == {*found, "lazy", "several_tokens", "by_tokens"}
-
-
-@pytest.mark.parametrize(
-    "file", ["triplets_several_tokens.parquet", "scores_several_tokens.parquet", "rates_by_tokens.parquet"]
-)
-def test_the_files_about_verbs_of_several_tokens_are_documented(file, whole_words_run):
-    assert documented(file) == columns(whole_words_run / file)
 
 
 def test_the_items_and_summaries_of_a_probe_are_documented(runs):
