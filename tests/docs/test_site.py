@@ -2,7 +2,6 @@
 
 import re
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -13,30 +12,9 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
+from pages import read
 
 ROOT = Path(__file__).parents[2]
-
-
-class Page(HTMLParser):
-    """What a page refers to: links, and what the browser loads with it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.images: list[dict[str, str | None]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        if tag == "a" and "href" in found:
-            self.links.append(found["href"])
-        elif tag == "link" and found.get("rel") not in {"canonical", "prev", "next"}:
-            self.loaded.append(found.get("href", ""))
-        elif "src" in found:
-            self.loaded.append(found["src"])
-        if tag == "img":
-            self.images.append(found)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +31,29 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(site):
-    return {path: Page(text) for path, text in site.items()}
+    """The elements of each page."""
+    return {path: read(text).everything() for path, text in site.items()}
+
+
+def values(page, attribute, *names):
+    """An attribute of the elements of some names, or of all."""
+    return [
+        own.attributes[attribute] for own in page if attribute in own.attributes and own.name in (names or {own.name})
+    ]
+
+
+def loaded(page):
+    """What the browser loads with a page."""
+    links = [
+        own for own in page if own.name == "link" and own.attributes.get("rel") not in {"canonical", "prev", "next"}
+    ]
+    return values(links, "href") + values(page, "src")
 
 
 def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(site, pages):
     for name, command in all_commands(typer.main.get_command(app)):
         page = f"commands/{name.replace(' ', '-')}.html"
-        assert page in pages["commands.html"].links
+        assert page in values(pages["commands.html"], "href", "a")
         options = {option for own in command.params for option in own.opts if option.startswith("--")} - {"--help"}
         assert not [option for option in options if not re.search(rf"{option}\b", site[page])], name
     assert not [name for name in ng.__all__ if f">ng.{name}<" not in site["names.html"]]
@@ -69,22 +63,22 @@ def test_a_notebook_is_a_page_with_its_results_and_the_search_needs_no_server(si
     page = site["notebooks/main_job.html"]
     assert "Which verbs does the model repeat?" in page
     assert "<caption>Drop of ACT repetition: mini</caption>" in page
-    assert "main_job.ipynb" in pages["notebooks/main_job.html"].links
-    assert "notebooks/main_job.html" in pages["library.html"].links
-    assert {path.rpartition("/")[2] for path in pages["index.html"].loaded} >= {"iframe-worker.js"}
+    assert "main_job.ipynb" in values(pages["notebooks/main_job.html"], "href", "a")
+    assert "notebooks/main_job.html" in values(pages["library.html"], "href", "a")
+    assert {path.rpartition("/")[2] for path in loaded(pages["index.html"])} >= {"iframe-worker.js"}
 
 
 def test_nothing_is_loaded_from_elsewhere_and_links_and_pictures_are_well_formed(pages):
     for path, page in pages.items():
-        assert not [address for address in page.loaded if urlparse(address).netloc], path
-        for link in map(urlparse, page.links):
+        assert not [address for address in loaded(page) if urlparse(address).netloc], path
+        for link in map(urlparse, values(page, "href", "a")):
             if link.scheme or link.netloc:
                 assert link.scheme == "https", f"{path}: {link.geturl()}"
                 assert re.fullmatch(r"[\w-]+(\.[\w-]+)+", link.netloc), f"{path}: {link.geturl()}"
                 assert re.fullmatch(r"[\w/.:()@~+-]*", link.path), f"{path}: {link.geturl()}"
-    images = [image for page in pages.values() for image in page.images]
-    assert len(images) >= 4
-    assert all(len(image["alt"]) > 40 for image in images)  # for those who do not see them
+    described = [text for page in pages.values() for text in values(page, "alt", "img")]
+    assert len(described) == sum(own.name == "img" for page in pages.values() for own in page) >= 4
+    assert all(len(text) > 40 for text in described)  # for those who do not see them
 
 
 def test_drawings_are_our_own_files_with_a_title():
