@@ -6,7 +6,7 @@ Worker processes and killed processes import this module, so it imports no test 
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,17 +46,15 @@ def hold(folder: Path, stage: str = "select", *, identity: Any = None, parts: in
     return RunFolder.create_or_resume(folder, stage, identity or IDENTITY, parts=parts, **options)
 
 
-def results(folder: Path) -> dict[str, bytes]:
-    """All files of a run but run.json, sessions and the lock, which tell times and processes."""
-    paths = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    kept = [path for path in paths if path.parts[0] not in {"run.json", "sessions", ".lock"}]
-    return {str(path): (folder / path).read_bytes() for path in kept}
-
-
-def everything(folder: Path) -> dict[str, bytes]:
+def everything(folder: Path, but: Container[str] = (".lock",)) -> dict[str, bytes]:
     """All files of a run but the lock, which tells a process."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] not in but]
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Those that do not tell times and processes."""
+    return everything(folder, (".lock", "run.json", "sessions"))
 
 
 def work(folder: Path, **options: Any) -> Path:

@@ -86,11 +86,16 @@ def may_start(dependency: str | None, job: str) -> bool:
     return True
 
 
-def sbatch(arguments: list[str]) -> None:
-    options: dict[str, str] = {}
+def take_options(arguments: list[str]) -> dict[str, str]:
+    """Those before the command, of Slurm's form: --name=value, or --name."""
+    found = {}
     while arguments[0].startswith("--"):
-        name, _, value = arguments.pop(0).partition("=")
-        options[name] = value
+        name, _, found[name] = arguments.pop(0).partition("=")
+    return found
+
+
+def sbatch(arguments: list[str]) -> None:
+    options = take_options(arguments)
     script = Path(arguments[0]).read_text()
     job = new_job()
     print(f"{job};stand-in" if "--parsable" in options else f"Submitted batch job {job}")
@@ -113,10 +118,7 @@ def sbatch(arguments: list[str]) -> None:
 
 
 def srun(arguments: list[str]) -> None:
-    options: dict[str, str] = {}
-    while arguments[0].startswith("--"):
-        name, _, value = arguments.pop(0).partition("=")
-        options[name] = value
+    options = take_options(arguments)
     per_node = int(options.get("--ntasks-per-node", 0)) * int(options.get("--nodes", 0))
     count = int(options.get("--ntasks", 0)) or per_node or int(os.environ["SLURM_NTASKS"])
     step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": str(count), "SLURM_STEP_NUM_TASKS": str(count)}
