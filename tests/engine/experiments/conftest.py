@@ -1,7 +1,17 @@
-"""What the tests of several probes share."""
+"""Models and small data that the tests of several experiments share."""
 
+import numpy as np
 import pytest
 import torch
+from classifier_checkpoints import WORDS, save_classifier
+from cue_detectors import write_detector
+from negengine.engine.basics.choices import Task
+from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY
+from negengine.engine.inference.exported import load_exported
+from negengine.export.build import build
+
+HEADER = "index\tText\tHypothesis\tgold_label\r\n"
+HEADS = {"three-way": ("contradiction", "entailment", "neutral"), "two-way": ("not_entailment", "entailment")}
 
 
 @pytest.fixture(scope="module")
@@ -11,3 +21,43 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def classifiers(once):
+    """Head → checkpoint and exported model."""
+    made, task = {}, Task.TEXT_CLASSIFICATION
+    for head, names in HEADS.items():
+
+        def make(folder, head=head, names=names):
+            sizes = {"max_position_embeddings": 40, "initializer_range": 0.5}
+            checkpoint = save_classifier(folder / head, "bert", names, **sizes)
+            build(str(checkpoint), folder / "out", task=task)
+
+        folder = once(f"classifier-{head}", make)
+        made[head] = folder / head, load_exported(folder / "out", task=task)
+    return made
+
+
+@pytest.fixture(scope="session")
+def nli_data(tmp_path_factory):
+    """Random pairs: 90 new and 60 original ones of RTE, 60 new ones of SNLI; some are longer than 16 tokens."""
+    folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
+
+    def rows(n, golds):
+        for i in range(n):
+            first, second = (" ".join(random.choice(WORDS, random.integers(2, 12))) for _ in range(2))
+            yield f"{i}\t{first}\t{second}\t{random.choice(golds)}\r\n"
+
+    original = HEADER.replace("Text", "sentence1").replace("Hypothesis", "sentence2")
+    files = {"RTE.txt": (HEADER, 90, TWO_WAY), "SNLI.txt": (HEADER, 60, THREE_WAY), "dev.tsv": (original, 60, TWO_WAY)}
+    for name, (header, n, golds) in files.items():
+        (folder / name).write_bytes((header + "".join(rows(n, golds))).encode("cp1252"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def detector(once):
+    """The detector of `cue_detectors`, whose labels are known."""
+    made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
+    return load_exported(made / "out", task=Task.TOKEN_CLASSIFICATION)

@@ -3,13 +3,17 @@
 import os
 import pickle
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 from asked_stages import lama_stage
 from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.cues.cue_texts import TextFile
+from negengine.engine.experiments.cues.cues import CueStage
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
+from negengine.engine.experiments.likelihood.likelihood import Likelihood
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.experiments.probe.probe_stage import OwnStimuli
 from negengine.engine.experiments.vocabulary import Ranked
@@ -21,8 +25,11 @@ from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.shard import Shard
+from negengine.engine.runs.stage import changed
 from negengine.engine.text.user_table import open_table
 from small_stages import InterruptedAfter
+
+from .nli.conftest import judgements
 
 
 def lama(exported, change=""):
@@ -48,15 +55,35 @@ def own_stimuli(exported, change=""):
     return OwnStimuli(exported, table, columns, Ranked(), top=2, skip_bad=True)
 
 
-@pytest.fixture(scope="module", params=[lama, own_stimuli])
-def make(request):
-    return request.param
+def likelihoods(exported, change=""):
+    data = {"text": [f"He smokes{change}.", "She isn't happy.", "It rains.", "Nobody whispers.", "[MASK]"]}
+    return changed(Likelihood(data, per_word=True, skip_bad=True), rows_per_part=2).stage(exported)
+
+
+@pytest.fixture(scope="module", params=["lama", "own_stimuli", "likelihoods", "judgements", "cues"])
+def make(request, tmp_path_factory):
+    """The stage, on other data if `change` is given."""
+    if request.param in {"lama", "own_stimuli", "likelihoods"}:
+        return partial(globals()[request.param], request.getfixturevalue("mini"))
+    folder = tmp_path_factory.mktemp("data")
+
+    def of_folder(change=""):
+        if request.param == "judgements":
+            data = Path(shutil.copytree(request.getfixturevalue("nli_data"), folder / change, dirs_exist_ok=True))
+            if change:
+                (data / "RTE.txt").write_text("index\tText\tHypothesis\tgold_label\n0\ta\tb\tentailment\n")
+            return judgements(request.getfixturevalue("classifiers")["two-way"][1], data)
+        text = folder / f"text{change}.txt"
+        text.write_text(f"I don't know. It rained.\n\nNobody came{change}.\nShe was careless.\n")
+        return CueStage(request.getfixturevalue("detector"), (TextFile.scan(text, 10),))
+
+    return of_folder
 
 
 @pytest.fixture(scope="module")
-def stage(make, mini):
-    found = make(mini)
-    assert len(found.sizes) == 3
+def stage(make):
+    found = make()
+    assert len(found.sizes) >= 3
     return found
 
 
@@ -75,11 +102,11 @@ def whole(stage, tmp_path_factory):
     return run(stage, tmp_path_factory.mktemp("runs") / "whole")
 
 
-def test_a_finished_run_opens_no_model_and_is_not_that_of_other_data(make, mini, stage, whole):
+def test_a_finished_run_opens_no_model_and_is_not_that_of_other_data(make, stage, whole):
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")}
     run(stage, whole, executor=object())
-    with pytest.raises(InputError, match="was made with data sha256 "):
-        run(make(mini, change="x"), whole)
+    with pytest.raises(InputError, match=r"was made with .*sha256 "):
+        run(make(change="x"), whole)
     assert {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")} == before
 
 
@@ -93,17 +120,23 @@ def test_a_resumed_run_merged_shards_and_two_processes_have_the_same_bytes(stage
     assert contents(run(stage, tmp_path / "run", Processes((CPU, CPU)))) == contents(whole)
 
 
-def test_a_stage_reads_its_files_in_other_places(stage, whole, mini, tmp_path):
+def test_a_stage_reads_its_files_in_other_places(stage, whole, tmp_path):
     """As on a machine that got a copy of them: no other place is read, and the results are the same."""
-    places = {name: Path(shutil.copytree(path, tmp_path / name)) for name, path in stage.files().items()}
+    places = {}
+    for name, path in stage.files().items():
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        places[name] = Path(copy(path, tmp_path / name))
     moved = stage.with_files(places)
     assert moved.identity == stage.identity
-    assert os.fsencode(mini.folder) not in pickle.dumps(moved)
+    assert os.fsencode(stage.exported.folder) not in pickle.dumps(moved)
     assert contents(run(moved, tmp_path / "run")) == contents(whole)
 
 
-def test_progress_counts_what_the_parts_are(stage, mini):
+def test_progress_counts_what_the_parts_are(make, mini):
     """Each part tells as much as its size says, however many of its facts count."""
+    stage = make()
+    if stage.exported is not mini:
+        return
     model, told = MaskedLM(mini), []
     for number, size in enumerate(stage.sizes):
         told.clear()

@@ -2,15 +2,11 @@
 
 import polars as pl
 import pytest
-from negengine.engine.basics.reading import file_sha256
-from negengine.engine.experiments.finished_run import SummaryRun
-from negengine.engine.experiments.items import ALL, ITEMS_FILE, ORIGINAL
+from negengine.engine.experiments.items import ALL, ORIGINAL
 from negengine.engine.experiments.summary import (
     DIFFERENCE,
     SCHEMA,
-    UNKNOWN,
     Contrast,
-    ItemArrays,
     Row,
     cluster_means,
     contrasts,
@@ -21,11 +17,9 @@ from negengine.engine.experiments.summary import (
     estimated,
     frame,
     means,
-    numbered,
     paired,
     with_holm,
 )
-from negengine.engine.runs.record import Done, StageRecord
 from scipy import stats
 
 BOTH = [Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))]
@@ -139,18 +133,6 @@ def test_what_a_run_can_find_is_a_line_below_its_differences():
     assert correction_note({"tests": 12}, "a test") == "p: a test; p (Holm): corrected for the 12 tests of this run"
 
 
-ITEMS = pl.DataFrame(
-    {
-        "dataset": ["D", "D", "E", "D"],
-        "condition": ["b", "a", "a", "b"],
-        "splits": ["H|all", "all", "all", "all|L"],
-        "cluster": ["z", None, "a", "z"],
-        "item": ["one", "two", "three", "four"],
-        "right": [True, None, False, True],
-    }
-)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "p", "holm", "said"),
     [
@@ -167,35 +149,3 @@ def test_where_interval_and_p_disagree_a_line_says_why(low, high, p, holm, said)
     rows += [("D", "a", "b", f"{kind}:right", value, None, None, 9) for kind, value in (("p", p), ("p_holm", holm))]
     found = disagreements(differences_in(frame(rows)))
     assert [line[: len(said)] for line in found] == ([said] if said else [])
-
-
-def test_splits_have_the_order_of_the_first_items_and_clusters_that_of_their_names():
-    arrays = ItemArrays(ITEMS)
-    assert [(own.dataset, own.condition, own.name, own.rows.tolist()) for own in arrays.splits] == [
-        ("D", "b", "all", [0, 3]),
-        ("D", "b", "H", [0]),
-        ("D", "b", "L", [3]),
-        ("D", "a", "all", [1]),
-        ("E", "a", "all", [2]),
-    ]
-    assert arrays.clusters.tolist() == [2, UNKNOWN, 1, 2]
-    assert numbered(pl.Series([None, None])).tolist() == [UNKNOWN, UNKNOWN]
-
-
-def test_compare_is_told_an_outcome_of_each_item_in_each_split_where_the_metric_applies(tmp_path):
-    class Example(SummaryRun):
-        metrics = ("right",)
-        condition_keys = ("data sha256", "seed")
-
-    ITEMS.write_parquet(tmp_path / ITEMS_FILE)
-    identity = {"model": "m", "data sha256": "d", "seed": 3}
-    done = Done({ITEMS_FILE: file_sha256(tmp_path / ITEMS_FILE)})
-    run = Example(tmp_path, StageRecord(identity, parts=1, done=done))
-    assert sorted(run.outcomes().rows()) == [
-        ("D", "b", "H", "right", "one", 1.0, "z"),
-        ("D", "b", "L", "right", "four", 1.0, "z"),
-        ("D", "b", "all", "right", "four", 1.0, "z"),
-        ("D", "b", "all", "right", "one", 1.0, "z"),
-        ("E", "a", "all", "right", "three", 0.0, "a"),
-    ]
-    assert run.conditions == {"data sha256": "d", "seed": 3}

@@ -149,15 +149,6 @@ def test_a_model_of_no_paper_has_no_figures_of_it(name):
     assert not any("paper" in data.write_csv() for data in figures)
 
 
-def test_part_of_the_data_has_the_tables_of_that_part():
-    experiment, run = run_of("diagnostics")
-    run.__dict__["summary"] = run.summary.filter(dataset="NEG-136-SIMP")
-    text = written(experiment, run)
-    assert "NEG-136-SIMP" in text
-    assert "CPRAG-102" not in text.replace(run.remarks()[0], "")
-    assert "NEG-136-NAT" not in text
-
-
 def test_a_metric_that_is_there_twice_in_a_row_of_a_view_is_an_error():
     """It would be a table with rows that nobody can tell apart."""
     view = View("T", ("dataset",), [Column("data", "dataset"), Values("a", "accuracy", style=PERCENT)])

@@ -1,4 +1,4 @@
-"""Runs of `cues` with a detector: shares beside those of the list, resumed and sharded runs, what is refused."""
+"""Runs of `cues` with a detector: its shares and cues beside those of the list of words, and what is refused."""
 
 import gzip
 
@@ -6,8 +6,6 @@ import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.cues.cue_texts import TextFile
-from negengine.engine.experiments.cues.cues import CuesRun, CueStage
 from negengine.engine.views.cells import cells
 
 TEXT = """\
@@ -65,25 +63,6 @@ def test_shares_cues_and_sentences_of_both_detectors(run, text, detector):
     assert "RTE 7.16 %" in run.remarks()[0]
 
 
-def test_the_summary_is_counted_again(run):
-    assert [recount.wrong for recount in run.recounts()] == [""] * 4
-    object.__setattr__(run, "summary", run.summary.with_columns(value=pl.col("value") / 2))
-    assert [bool(recount.wrong) for recount in run.recounts()] == [False, False, False, True]
-
-
-def test_results_do_not_depend_on_the_size_of_the_parts_or_on_shards(find, text, run, tmp_path, monkeypatch):
-    scan, found = TextFile.scan, []
-    for size in (40, 1):
-        monkeypatch.setattr(TextFile, "scan", lambda path, size=size: scan(path, size))
-        found.append(find(text, f"parts of {size}"))
-    shards = [find(text, str(i), shard=f"{i}/2").folder for i in (1, 2)]
-    found.append(ng.merge(shards, output=tmp_path / "merged"))
-    assert isinstance(found[-1], CuesRun)
-    for other in found:
-        assert other.items.equals(run.items)
-        assert other.summary.equals(run.summary)
-
-
 def test_a_packed_text_beside_a_plain_one_and_what_is_refused(find, text, tmp_path):
     (tmp_path / "other.txt.gz").write_bytes(gzip.compress(b"Without a coat.\nNever.\n"))
     found = find([text, tmp_path / "other.txt.gz"])
@@ -97,25 +76,3 @@ def test_a_packed_text_beside_a_plain_one_and_what_is_refused(find, text, tmp_pa
     ]
     with pytest.raises(InputError, match="is given twice"):
         find([text, text])
-
-
-def test_a_finished_run_is_shown_again_without_a_model_and_a_changed_text_is_another_run(find, text, run, monkeypatch):
-    monkeypatch.setattr(CueStage, "open", None)
-    assert find(text).summary.equals(run.summary)
-    text.write_text("Never.\n")
-    with pytest.raises(InputError, match="data sha256"):
-        find(text)
-
-
-@pytest.mark.parametrize(
-    ("given", "options", "said"),
-    [
-        ("other_labels", {}, "its labels are O, B-PER, I-PER; a cue detector has O, SINGLE, MULTI-B"),
-        ("detector", {"precision": "mixed"}, "--precision mixed"),
-    ],
-)
-def test_a_model_that_cannot_find_cues_is_refused_before_the_run(request, given, options, said, text, tmp_path):
-    model = ng.load(request.getfixturevalue(given).folder, task="token-classification", device="cpu", **options)
-    with pytest.raises(InputError, match=said):
-        ng.cues(model, text, output=tmp_path / "run")
-    assert not (tmp_path / "run").exists()

@@ -8,12 +8,11 @@ import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import platformdirs
 import pytest
 from negengine.engine.basics.atomic import json_bytes
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.fetch import get
-from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, cache_folder, find, source
+from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, find, source
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILES = {"LICENSE": b"Do as you like.\n", "facts.tsv": b"a\tb\n"}
@@ -282,21 +281,7 @@ def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, re
     assert find("pairs", registry=registry) == folder
 
 
-def test_the_corpus_of_cues_has_the_files_that_the_training_reads():
-    from negengine.engine.experiments.cues.cue_words import DATA, TEST_FILES, TRAIN_FILES
-
-    assert set(source(DATA).unfixed) == {*TRAIN_FILES, *TEST_FILES}
-    assert source(DATA).reading.startswith("negengine cues train ")
-
-
 # ---------------------------------------------------------------- where they are kept
-
-
-def test_the_cache_is_the_platforms_unless_named(cache, monkeypatch):
-    assert cache_folder() == cache
-    for unset in (lambda: monkeypatch.setenv(CACHE_VARIABLE, ""), lambda: monkeypatch.delenv(CACHE_VARIABLE)):
-        unset()
-        assert cache_folder() == platformdirs.user_cache_path("negengine", appauthor=False) / "data"
 
 
 def test_find_takes_what_the_user_names_and_tells_what_is_missing(registry, tmp_path):

@@ -77,11 +77,6 @@ def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
     assert building.shuffle(sentence.upper(), 1, 0) != building.shuffle(sentence, 1, 0).upper()
 
 
-def test_a_value_on_a_quartile_is_in_the_lower_bin():
-    """Quartiles of 0.1 … 0.5 by the linear rule are 0.2, 0.3 and 0.4, themselves among the values."""
-    assert building.cloze_bins([0.1, 0.2, 0.3, 0.4, 0.5]) == ["cloze-1", "cloze-1", "cloze-2", "cloze-3", "cloze-4"]
-
-
 # ---------------------------------------------------------------- the real data
 
 

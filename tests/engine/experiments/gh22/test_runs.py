@@ -1,52 +1,23 @@
-"""`ng.gh22`: its sentences, what it refuses, comparisons, methods, and what `verify` finds."""
+"""Runs of `gh22` that are stopped, compared, and in mixed precision: the first choices, and the files, of fp32."""
 
 from dataclasses import replace
 
 import msgspec
-import negengine as ng
-import polars as pl
+import numpy as np
 import pytest
-from lies import changed, copy_without_parts, damage, lie
+from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.experiment import options_of
 from negengine.engine.experiments.gh22.acts import Acts
-from negengine.engine.experiments.gh22.gh22 import Gh22, gh22
+from negengine.engine.experiments.gh22.gh22 import Gh22Run
+from negengine.engine.experiments.gh22.gh22_patterns import Variant
 from negengine.engine.experiments.gh22.repetitions import Repetitions
+from negengine.engine.inference.mixed import FIRST_CHOICES
 from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare
-from negengine.engine.results.report.citation import cite
-from negengine.engine.results.report.reproduction import reproduce
 
-from .conftest import LEXICON, ORIGINAL, run
+from .conftest import LEXICON, ORIGINAL, VARIANTS, run
 
-COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
-
-
-@pytest.fixture(scope="module")
-def library_run(mini, tmp_path_factory):
-    output = tmp_path_factory.mktemp("run") / "gh22"
-    return gh22(str(mini.folder), pairs=2, ranks=[1], variant="connective", output=output, progress=False)
-
-
-def test_all_sentences_are_those_that_the_model_judged(mini, mini_tokenizer, seen_ids, tmp_path):
-    run = gh22(str(mini.folder), pairs=3, ranks=[1, 50], output=tmp_path / "run", progress=False)
-    contexts = run.acts.select(
-        pl.format("{} is {} and {} likes to [MASK]", "name", "profession", "pronoun")
-    ).to_series()
-    chooses = {tuple(ids.tolist()) for ids in mini_tokenizer.encode(contexts)}
-    texts = run.sentences()["sentence"].to_list()
-    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(texts)} == seen_ids - chooses
-
-
-def test_a_repetition_fails_after_a_negative_context_only(finished):
-    rows = finished.sentences()
-    assert rows.columns[: len(COLUMNS)] == COLUMNS
-    kept = {"item": "pair", "condition": "condition", "pattern": "pattern", "act_rank": "rank", "expected": "act"}
-    kept |= {"answer": "top1", "repeated": "repeated", "rank": "expected_rank", "logprob": "expected_logprob"}
-    key = ["item", "condition", "pattern", "act_rank"]
-    assert rows.select(*kept).sort(key).equals(finished.items.select(**kept).sort(key))
-    negative = pl.col("pattern").str.ends_with("N")
-    assert rows.select((pl.col("failed") == (pl.col("repeated") == negative)).all()).item()
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize(
@@ -65,20 +36,6 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
         open_run(tmp_path / "run")
 
 
-def test_wrong_options_are_refused_before_the_model_is_looked_for():
-    for options, message in (
-        ({"ranks": [0]}, "--ranks 0: give a number from 1"),
-        ({"ranks": []}, "--ranks: give at least one"),
-        ({"variant": ["orignal"]}, "--variant orignal: did you mean 'original'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            gh22("there is no such model", **options)
-    ranks = options_of(Gh22)["ranks"]
-    assert ranks.from_command("1,50") == [1, 50]
-    with pytest.raises(InputError, match="--ranks 1,first: give numbers with commas between"):
-        ranks.from_command("1,first")
-
-
 def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_parts, acts, tmp_path):
     """A lexicon with some of the words in another order: the same model differs from itself in nothing."""
     words = replace(LEXICON, names=("John", "Jessica"), genders=("m", "f"), professions=LEXICON.professions[::-1])
@@ -92,50 +49,49 @@ def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_
             compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
-def test_a_run_is_cited_and_both_stages_are_made_again_by_one_call(mini, tmp_path):
-    done = gh22(str(mini.folder), pairs=2, ranks=[1], variant="connective", output=tmp_path / "run", progress=False)
-    found = cite(done)
-    for said in ("Handschuh, 2022 with 2 pairs", "at ranks 1. Variants: connective.", "pattern, connective, at rank 1"):
-        assert said in found.methods[0]
-    keys = [reference.key for reference in found.references]
-    assert keys[1:3] == ["gubelmann-handschuh-2022-context", "kletz-etal-2023-self"]
-    assert set(done.items["condition"]) == {"connective"}
-    again = reproduce(done.folder, tmp_path / "again", progress=False)
-    assert again.is_same
-    assert {found.file for found in again.differences} >= {"acts.parquet", "items.parquet"}
+# ---------------------------------------------------------------- mixed precision
+
+NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
 
 
-def test_a_finished_run_has_no_damage(in_parts):
-    found = ng.verify(in_parts, sample=10_000)
-    assert not found.damage
-    samples = {check.what: check.n for check in found.checks if "again by" in check.what}
-    assert samples == {
-        "items decided again by the reference model": len(in_parts.items),
-        "ACTs decided again by the reference model": len(in_parts.acts),
-    }
+@pytest.fixture(scope="module")
+def mixed(acts, tmp_path_factory):
+    """With a calibration and an audit of 60 sentences; those of longer runs would be all sentences of this one."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Repetitions, "method", replace(FIRST_CHOICES, sizes=(60, 60)))
+        folder = run(acts, VARIANTS, tmp_path_factory.mktemp("mixed") / "gh22", precision=Precision.MIXED)
+    return Gh22Run.open(folder)
 
 
-def test_lies_about_an_item_or_a_rate_are_found(in_parts, tmp_path):
-    """By plain recounts; a rank that could be one, by the model."""
-    folder = copy_without_parts(in_parts.folder, tmp_path / "run")
-    items, summary = in_parts.items, in_parts.summary
-    row, drop = int((~items["repeated"]).arg_max()), int((summary["metric"] == "drop").arg_max())
-    repeated = int(items["repeated"].arg_max())
-    rates = "rates and drops of summary.parquet are those of the items"
-    lies = [
-        ("items", row, {"expected_rank": 0}, "the ACT is repeated where its rank is 1, and nowhere else"),
-        ("items", repeated, {"top1": "zebra"}, "the ACT is repeated where its rank is 1, and nowhere else"),
-        ("items", row, {"expected_logprob": 0.5}, "log-probabilities are at most 0, and the ACT's at most that of"),
-        ("items", row, {"name": "Nobody"}, "ACTs are those of acts.parquet"),
-        ("items", row, {"repeated": True}, rates),
-        ("summary", drop, {"value": summary["value"][drop] + 0.01}, rates),
-    ]
-    for file, place, values, what in lies:
-        for name, frame in {"items": items, "summary": summary}.items():
-            lie(folder, "gh22", f"{name}.parquet", changed(frame, place, **values) if name == file else frame)
-        assert any(found.startswith(what) for found in damage(ng.verify(folder, sample=0)))
-    lie(folder, "gh22", "summary.parquet", summary)
-    row = int(items["expected_rank"].arg_max())
-    lie(folder, "gh22", "items.parquet", changed(items, row, expected_rank=items["expected_rank"][row] - 5))
-    assert not ng.verify(folder, sample=0).damage
-    assert damage(ng.verify(folder, sample=10_000)) == ["items decided again by the reference model"]
+def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_model_have_its_numbers(finished, mixed):
+    assert mixed.items.drop(NUMBERS).equals(finished.items.drop(NUMBERS))
+    assert mixed.summary.equals(finished.summary)
+    assert mixed.acts.equals(finished.acts)
+    assert [set(run.items["precision"]) for run in (finished, mixed)] == [{"fp32"}, {"fp32", "int8"}]
+    exact = (mixed.items["precision"] == "fp32").to_numpy()
+    own, other = (run.items.select(NUMBERS[:3]).to_numpy()[exact] for run in (mixed, finished))
+    np.testing.assert_array_equal(own[:, 0], other[:, 0])
+    np.testing.assert_allclose(own, other, atol=1e-4)
+    choices = {variant: choice["precision"] for variant, choice in mixed.record.calibration.items()}
+    assert choices == dict.fromkeys(Variant, "mixed")
+    assert mixed.record.counts["decided"] == len(mixed.items)
+    assert "Mixed precision: " in str(mixed)
+
+
+def test_auto_takes_fp32_for_a_short_run(finished, acts, tmp_path):
+    found = Gh22Run.open(run(acts, ORIGINAL, tmp_path / "run", precision=Precision.AUTO))
+    assert found.items.equals(finished.items.filter(condition="original"))
+    assert found.record.calibration["original"]["reason"] == "with 144 sentences, mixed precision would not be faster"
+    assert "Mixed precision" not in str(found)
+
+
+def test_a_sample_has_sentences_of_all_patterns_and_their_own_acts(acts, in_parts, mini_tokenizer):
+    stage = Repetitions.plan(acts, in_parts.acts, ORIGINAL)
+    for n in (1, 20, 144):
+        sample = stage.sample(Variant.ORIGINAL, n)
+        assert sorted(row for own in sample.buckets for row in own.rows.tolist()) == list(range(n))
+        assert len(sample.expected) == n
+        for own in sample.buckets:  # the ACT is in the context
+            assert all(sample.expected[row] in ids for row, ids in zip(own.rows, own.ids, strict=True))
+    texts = {tuple(ids.tolist()) for own in sample.buckets for ids in own.ids}
+    assert texts == {tuple(ids.tolist()) for ids in mini_tokenizer.encode(in_parts.sentences()["sentence"].to_list())}

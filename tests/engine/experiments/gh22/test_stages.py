@@ -35,6 +35,27 @@ def pytorch():
     return tokenizer, logits
 
 
+TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
+
+
+@pytest.mark.parametrize(
+    ("variant", "acts", "connectives"),
+    [
+        ("original", "{ACT}", {"P": "", "N": ""}),
+        ("connective", "{ACT}", {"P": "So, ", "N": "However, "}),
+        ("coordinated", "{ACT}, {ACT1} or {ACT2}", {"P": "", "N": ""}),
+    ],
+)
+def test_the_eight_patterns_of_each_variant_are_those_of_the_papers(variant, acts, connectives):
+    contexts = {"P": f"who tries to {acts} as often as possible.", "N": f"who doesn't like to {acts}."}
+    assert {pattern.name: pattern.sentence for pattern in VARIANTS[variant].scored} == {
+        f"{number}{end}": f"{{NAME}} is {{PROF}} {context} {connectives[end]}{{PRON}} {target} {{MASK}}."
+        for number, target in enumerate(TARGETS, 1)
+        for end, context in contexts.items()
+    }
+    assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
+
+
 def test_acts_are_the_models_own_predictions_at_their_ranks(finished, pytorch):
     """transformers ranks the whole vocabulary; special tokens, which are not words, are taken out."""
     tokenizer, logits = pytorch
@@ -84,8 +105,6 @@ def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):
 
 
 def test_ranks_and_sentences_that_cannot_be_asked_are_refused_before_a_model_is_opened(mini, acts, in_parts):
-    with pytest.raises(InputError, match=r"--ranks.*: give a number from 1 to \d+"):
-        Acts.plan(mini, LEXICON, SENTENCE, ranks=[10**6])
     with pytest.raises(InputError, match="has the slot 'ACT'; it may have NAME, PROF, PRON"):
         Acts.plan(mini, LEXICON, Pattern("ACT", "{NAME} likes to {ACT} and {MASK}"))
     long = " very" * 600

@@ -2,71 +2,52 @@
 
 import polars as pl
 import pytest
+from asked_stages import cell
 from negengine.engine.experiments.gh22.gh22_items import summarise
 
 from .conftest import LEXICON
 
 
 def test_rates_and_drops_are_counts_over_items(finished):
-    cell = ["condition", "split", "metric"]
+    keys = ["condition", "split", "metric"]
     split = pl.format("{}@{}", "pattern", "rank")
     rates = {"repetition_rate": pl.col("repeated"), "ungrammatical": ~pl.col("top1_is_verb")}
-    items = finished.items.select("condition", **rates, split=split).unpivot(index=cell[:2], variable_name="metric")
-    wanted = items.group_by(cell).agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
+    items = finished.items.select("condition", **rates, split=split).unpivot(index=keys[:2], variable_name="metric")
+    wanted = items.group_by(keys).agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
     sides = wanted.filter(metric="repetition_rate").with_columns(metric=pl.lit("drop"))
     signed = pl.when(pl.col("split").str.contains("P")).then("value").otherwise(-pl.col("value"))
     drops = sides.group_by("condition", pl.col("split").str.replace("[PN]", ""), "metric", "n").agg(signed.sum())
-    both = finished.summary.join(pl.concat([wanted, drops.select(wanted.columns)]), on=cell, suffix="_counted")
+    both = finished.summary.join(pl.concat([wanted, drops.select(wanted.columns)]), on=keys, suffix="_counted")
     assert len(both) == len(wanted) + len(drops) == 3 * 3 * (8 + 8 + 4)
     assert both["value"].to_list() == pytest.approx(both["value_counted"].to_list())
     assert set(both["n"]) == {LEXICON.n_pairs}
 
 
-def values(outcomes, condition="original") -> dict:
-    """Split and metric → value, low and high; an outcome of a pair is (P repeated, N repeated, N's top-1 a verb)."""
-    rows = [
-        row
-        for pair, (positive, negative, verb) in enumerate(outcomes)
-        for row in (
-            (condition, pair, 50, "1P", positive, True, True, False),
-            (condition, pair, 50, "1N", negative, True, verb, False),
-        )
-    ]
+def summary(outcomes, condition="original"):
+    """An outcome of a pair is (P repeated, N repeated)."""
     names = ("condition", "pair", "rank", "pattern", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
-    summary = summarise(pl.DataFrame(rows, schema=names, orient="row"))
-    assert set(summary["dataset"]) == {"GH22"}
-    assert set(summary["condition"]) == {condition}
-    return {row[:2]: row[2:] for row in summary.select("split", "metric", "value", "low", "high").iter_rows()}
+    rows = [
+        (condition, pair, 50, f"1{side}", repeated, True, True, False)
+        for pair, outcome in enumerate(outcomes)
+        for side, repeated in zip("PN", outcome, strict=True)
+    ]
+    return summarise(pl.DataFrame(rows, schema=names, orient="row"))
 
 
-def test_the_drop_is_the_difference_of_the_two_rates_on_the_same_pairs():
-    """P repeats in 8 of 10, N in 3: drop 0.5. Six pairs repeat in P alone, one in N alone.
-
-    McNemar: p = 2 · (C(7,0) + C(7,1)) / 2⁷ = 0.125; the only test, so Holm leaves it.
-    """
-    outcomes = [(True, False, True)] * 6 + [(True, True, True)] * 2 + [(False, True, False)] + [(False, False, False)]
-    found = values(outcomes)
-    assert {key: row[0] for key, row in found.items()} == pytest.approx(
-        {
-            ("1P@50", "repetition_rate"): 0.8,
-            ("1N@50", "repetition_rate"): 0.3,
-            ("1P@50", "ungrammatical"): 0,
-            ("1N@50", "ungrammatical"): 0.2,
-            ("1@50", "drop"): 0.5,
-            ("1@50", "p:repetition_rate"): 0.125,
-            ("1@50", "p_holm:repetition_rate"): 0.125,
-            ("ACT@50", "act_not_a_verb"): 1,
-        }
-    )
-    _, low, high = found["1@50", "drop"]
-    assert low < 0.5 < high
+def test_the_drop_of_the_same_pairs_has_mcnemars_test():
+    """P repeats in 8 of 10, N in 3. Six pairs repeat in P alone, one in N alone: p = 2 · (C(7,0) + C(7,1)) / 2⁷."""
+    found = summary([(True, False)] * 6 + [(True, True)] * 2 + [(False, True)] + [(False, False)])
+    for metric in ("p:repetition_rate", "p_holm:repetition_rate"):
+        assert cell(found, "GH22", "original", "1@50", metric)["value"] == pytest.approx(0.125)
     # Any of the three verbs counts in the coordinated variant alone.
-    assert values([(False, False, True)] * 4, "coordinated")["1P@50", "repetition_rate:any"][0] == 1
+    found = summary([(False, False)] * 4, "coordinated")
+    assert cell(found, "GH22", "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
+    assert cell(found, "GH22", "coordinated", "ACT@50", "act_not_a_verb")["value"] == 1
 
 
-@pytest.mark.parametrize("outcome", [(True, True, True), (True, False, True)])
+@pytest.mark.parametrize("outcome", [(True, True), (True, False)])
 def test_a_drop_that_is_the_same_for_all_pairs_still_has_an_interval(outcome):
     """Eight pairs that agree do not tell the drop exactly; and no drop can be above 100 percentage points."""
-    value, low, high = values([outcome] * 8)["1@50", "drop"]
-    assert -1 <= low <= value <= high <= 1
-    assert low < high
+    row = cell(summary([outcome] * 8), "GH22", "original", "1@50", "drop")
+    assert -1 <= row["low"] <= row["value"] <= row["high"] <= 1
+    assert row["low"] < row["high"]

@@ -14,19 +14,15 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
-from negengine.engine.experiments.likelihood.likelihood_items import Columns, Faults, with_verdicts
-from negengine.engine.experiments.likelihood.likelihood_scores import Encoder
+from negengine.engine.experiments.likelihood.likelihood_items import Faults, with_verdicts
 from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods
-from negengine.engine.library.finished import merge
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
-from negengine.engine.results.report.reproduction import reproduce
 from negengine.engine.results.verification.verify import verify
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.user_table import open_table
-from pages import drawn_figures
-from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, pre_tokenizers
 
 from .conftest import SENTENCES
 
@@ -104,19 +100,6 @@ def test_means_are_over_all_sentences_and_over_groups(run):
         assert (row["value"], row["n"]) == (pytest.approx(own["per_token"].mean()), len(own))
         assert row["low"] < row["value"] < row["high"]
         assert values[split, "perplexity"]["value"] == pytest.approx(perplexity)
-
-
-def test_shards_give_the_same_bytes_and_small_parts_or_a_frame_the_same_values(run, model, table, tmp_path):
-    whole, *shards = (
-        run_in_parts(model, table, tmp_path / shard[0] / shard[2], shard, group="kind")
-        for shard in ("1/1", "1/2", "2/2")
-    )
-    merged = merge([shard.folder for shard in shards], output=tmp_path / "merged")
-    assert len(whole.record.files) == 4
-    for name in whole.record.files:
-        assert (merged.folder / name).read_bytes() == (whole.folder / name).read_bytes()
-    for other in (whole, run_on(model, {"text": list(SENTENCES)}, tmp_path / "frame")):
-        np.testing.assert_allclose(other.items["log_likelihood"], run.items["log_likelihood"], atol=1e-4)
 
 
 def test_the_other_method_is_another_run(run, model, table, tmp_path):
@@ -257,18 +240,6 @@ def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
     assert verify(run.folder, sample=0).damage == ()
 
 
-def test_a_text_that_the_tokenizer_makes_longer_is_measured_as_the_tokenizer_reads_it(model):
-    """One letter of three bytes can become a sentence; Unicode's compatibility forms have such letters."""
-    backend = Tokenizer.from_str(model.exported.tokenizer.backend.to_str())
-    backend.normalizer, backend.pre_tokenizer = normalizers.NFKC(), pre_tokenizers.Split(Regex("."), "isolated")
-    faults = Faults(Columns(sentence="text"), Encoder(MaskTokenizer(backend, "[MASK]")), 40)
-    long = "a " + "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 4
-    first, second = faults(pl.DataFrame({"text": ["a b", long]}))
-    assert first is None
-    assert "text has" in second
-    assert "the model takes 40" in second
-
-
 @pytest.mark.parametrize("row", ["\u0301 \u0301", "a\u0301" * 120 + " ﷺ" * 60])
 def test_a_row_that_only_its_tokens_show_to_be_bad_is_skipped(model, tmp_path, row, monkeypatch):
     """BERT's normalizer removes the marks; it can also make a text longer than its bytes tell."""
@@ -298,6 +269,7 @@ def rows(*known):
         ({"text": ["a"], "tokens": [1]}, {}, "the column 'tokens' has the name of a result column"),
         ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
         ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
+        ({"sentence": ["a"]}, {"bos": True}, "--bos is for causal models; mini is a masked one"),
         ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
         ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
         ({"sentence": ["a"]}, {"group": ["sentence", "sentence"]}, "--group sentence: given twice"),
@@ -400,31 +372,12 @@ def test_json_lines_that_lack_a_column_for_a_whole_part_are_told(model, first, t
         run_on(model, table, tmp_path / "run", **named)
 
 
-def test_a_masked_model_takes_no_bos_token(model, tmp_path):
-    with pytest.raises(InputError, match="--bos is for causal models; mini is a masked one"):
-        run_on(model, {"text": ["Anna is happy."]}, tmp_path / "run", bos=True)
-
-
 def test_scores_of_masked_and_causal_models_are_not_compared(run, causal_model, table, tmp_path):
     other = run_on(causal_model, table, tmp_path / "run", group="kind")
     with pytest.raises(InputError, match="scores pseudo-log-likelihood, there log-likelihood"):
         compare(run, other)
     with pytest.raises(InputError, match="have no sentence in common that is called right or wrong"):
         ng.side_by_side(run, run_on(run.model, table, tmp_path / "again", group="kind"))
-
-
-@pytest.mark.parametrize("name", ["run", "pairs"])
-def test_a_run_can_be_read_shown_reported_compared_and_verified(request, name, tmp_path):
-    one = request.getfixturevalue(name)
-    assert isinstance(LikelihoodRun.open(one.folder), LikelihoodRun)
-    assert verify(one.folder, sample=40).damage == ()
-    shown = one.sentences()
-    assert shown["sentence"].null_count() == 0
-    assert set(shown.filter(pl.col("failed"))["condition"]) == ({"good"} if name == "pairs" else set())
-    assert one.report(tmp_path / "report.html").stat().st_size > 10_000
-    assert reproduce(one.folder, tmp_path / "again", progress=False).is_same
-    assert compare(one.folder, tmp_path / "again").tables()
-    assert drawn_figures(one)
 
 
 def test_a_plan_counts_and_a_finished_run_is_not_run_again(run, model, table, tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """The selection keeps its answers, and the scoring takes them instead of asking the model again."""
 
-import shutil
 from dataclasses import replace
 
 import polars as pl
@@ -10,7 +9,7 @@ from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE, kept_answers
+from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.runs.masked_stages import DecidingStage
@@ -76,15 +75,6 @@ def test_answers_of_another_machine_are_not_taken(mini, selection, tmp_path, col
     assert files(found) == files(score(plan_scores(mini, selection), tmp_path / "computed"))
 
 
-def test_numbers_of_the_low_precision_model_are_taken_with_their_mark(mini, selection):
-    inexact = pl.col("expected_logprob") - 0.1  # the decisions alone are exact
-    stage = plan_scores(mini, selection, Taking)
-    stage = keeping(stage, inexact, pl.lit("int8").cast(pl.Categorical).alias("precision"))
-    known = stage.known(stage.open(Opening(precision=Precision.MIXED)), lambda _: None)["CpTp"]
-    assert known["taken_from"] == "select"
-    assert stage._taken(stage.triplets[0], known, slice(3))["precision"].to_list() == ["int8"] * 3
-
-
 def test_numbers_of_a_low_precision_model_that_errs_or_that_the_run_would_not_use_are_not_taken(mini, tmp_path):
     """The fake one errs, and the audit of so few sentences does not see it."""
     how, said = {"precision": Precision.MIXED}, []
@@ -106,12 +96,3 @@ def test_a_resumed_scoring_goes_on_with_the_answers_that_it_began_with(mini, sel
         path.unlink()
     with pytest.raises(InputError, match=r"answers.parquet is not the file that this scoring was started with"):
         score(stage, begun, **how)
-
-
-def test_a_file_with_other_columns_is_refused_in_one_line(selection, tmp_path):
-    folder = shutil.copytree(selection, tmp_path / "run")
-    pl.DataFrame({"triplet": [0]}).write_parquet(folder / ANSWERS_FILE)
-    stage = read_run(folder).stages["select"]
-    stage.files[ANSWERS_FILE] = sha256((folder / ANSWERS_FILE).read_bytes())
-    with pytest.raises(InputError, match=r"answers.parquet: not as negengine writes it"):
-        kept_answers(folder, stage, 1)

@@ -59,23 +59,6 @@ def test_italian_articles_agree_with_gender_and_the_next_sound():
     assert {"una psicologa", "una studentessa", "un'attrice", "un'architetta"} <= set(forms["f"])
 
 
-def test_italian_gerunds_are_those_of_their_infinitives():
-    irregular = {"bere": "bevendo", "comporre": "componendo", "sedurre": "seducendo"}
-    infinitives, gerunds = (load_lexicon(lexicon_path("italian"), f"verbs{kind}.txt") for kind in ("", "_gerund"))
-    assert gerunds.verbs == infinitives.verbs
-    for verb in gerunds.verbs:
-        regular = [form[:-3] + ("ando" if form.endswith("are") else "endo") for form in infinitives.accepted(verb)]
-        forms = zip(infinitives.accepted(verb), regular, strict=True)
-        assert gerunds.accepted(verb) == tuple(irregular.get(form, own) for form, own in forms)
-
-
-def test_spellings_of_a_french_verb_differ_in_a_circumflex_only():
-    lexicon = load_lexicon(lexicon_path("french"))
-    assert lexicon.accepted("dîner") == ("dîner", "diner")
-    for main, other in lexicon.at_mask.values():
-        assert main.replace("î", "i").replace("û", "u") == other != main
-
-
 WRITTEN = {
     "Bianca psicologa": "Bianca è una psicologa a cui non piace andare. Lei è contenta di [MASK].",
     "Achille psicologo": "Achille è uno psicologo a cui non piace andare. Lui è contento di [MASK].",
@@ -94,12 +77,6 @@ def test_sentences_agree_with_the_person(words):
     fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed=0)
     slots = {VERB: verb, **{slot: filler.word(who, what) for slot, filler in fillers.items()}}
     assert {pattern.name: pattern.text(slots, "[MASK]") for pattern in patterns.all}["CnTp"] == WRITTEN[words]
-
-
-def test_an_adjective_agrees_with_the_other_person_where_the_target_is_about_one():
-    others = pair_fillers(load_language("italian").lexicon, Coreference.OTHER_GENDER, seed=0)
-    assert {others["HAPPY"].word(i, 0) for i in range(100)} == {"contento"}  # of men, in women's sentences
-    assert {others["PROF"].word(i, 0)[:3] for i in range(100)} == {"un'"}
 
 
 def wordpiece(language):

@@ -74,15 +74,6 @@ def test_scores_are_what_pytorch_says(scored, logprobs):
         assert row["repeated"] == (rows.argmax(axis=1) == tokens).all()
 
 
-def test_every_kind_is_decided_again(scored, causal_checkpoint):
-    found = ng.verify(scored.folder, sample=30, torch=str(causal_checkpoint("gpt2", "smoked")))
-    assert not found.damage
-    several = [check for check in found.checks if check.what.startswith("verbs of several tokens decided again")]
-    assert [(check.of, check.wrong, check.n > 0) for check in several] == [
-        (stage, 0, True) for stage in ("select", "select", "score", "score")
-    ]
-
-
 def test_a_lazy_selection_in_shards_and_mixed_precision_give_the_same_triplets(scored, select, tmp_path):
     shards = [select(lazy=True, shard=f"{i}/2").folder for i in (1, 2)]
     mixed = select(precision="mixed")

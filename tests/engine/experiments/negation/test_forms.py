@@ -5,8 +5,6 @@ import shutil
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.experiments.negation.triplet_checks import recount_scores
 
 # The bundled model copies verbs, so a second form that is the verb of the context is what it repeats.
@@ -46,17 +44,6 @@ def test_any_accepted_form_as_the_first_choice_is_a_repetition_but_not_the_form_
     assert (cook["expected_logprob"] < cook["top1_logprob"]).all()
 
 
-def test_sentences_show_the_main_form_as_expected(scores):
-    rows = scores.sentences().filter(verb="cook")
-    assert rows["sentence"].str.contains("to cook.").all()
-    assert rows.select("expected", "verb_at_mask").unique().rows() == [("dance", "dance, cook")]
-    assert (rows["repeated"] == rows["answer"].is_in(["dance", "cook"])).all()
-    rows = SelectionRun.open(scores.folder).sentences()  # which leave open which form is the first choice
-    several = rows["verb_at_mask"].str.contains(",")
-    assert (rows["answer"].is_null() == several).all()
-    assert (rows["rank"].is_null() == several).all()
-
-
 def test_a_run_with_several_forms_is_verified_and_a_wrong_repetition_found(scores):
     found = ng.verify(scores.folder, sample=40)
     assert not found.damage, found.render("table")
@@ -72,12 +59,3 @@ def test_a_run_with_several_forms_is_verified_and_a_wrong_repetition_found(score
 @pytest.mark.parametrize("other", [{"precision": "mixed"}, {"lazy": True}])
 def test_another_way_selects_the_same_triplets(mini, folder, scores, tmp_path, other):
     assert select(mini, folder, tmp_path / "run", **other).triplets.equals(scores.selection.triplets)
-
-
-def test_another_name_needs_a_place_in_the_target(mini, folder, tmp_path):
-    (tmp_path / "null.toml").write_text(
-        'name = "null"\n[[pattern]]\nname = "CpTp"\nrole = "selecting"\n'
-        'context = "{NAME} is {PROF} who likes to {ACT}."\ntarget = "Wants to {MASK}."\n'
-    )
-    with pytest.raises(InputError, match=r"--coreference same-name: the patterns of 'null' have no {PRON}"):
-        ng.select(mini.folder, lexicon=folder, patterns=tmp_path / "null.toml", coreference="same-name")

@@ -46,16 +46,6 @@ def test_the_first_repeating_verbs_are_those_of_an_exhaustive_run_and_none_is_te
     assert min(told) >= 0
 
 
-def test_where_all_verbs_repeat_no_needless_one_is_tested():
-    found, rounds, _ = run(np.ones((4, 100), bool), enough=20)
-    assert (set(found.tested), len(rounds), set(found.repeating)) == ({20}, 1, {100})
-
-
-def test_a_share_that_is_counted_has_no_uncertainty_and_a_variance_of_zero_is_no_certainty():
-    assert share_interval(0.02, 0.0, pairs=9, stopped=0, enough=20) == (0.02, 0.02)
-    assert share_interval(1.0, 0.0, pairs=3, stopped=3, enough=1) == (pytest.approx(0.025 ** (1 / 3)), 1)
-
-
 @pytest.mark.parametrize("enough", [1, 2, 3, 4])
 @pytest.mark.parametrize("verbs", [1, 2, 5, 8])
 def test_the_estimate_and_its_variance_are_unbiased(verbs, enough):

@@ -26,7 +26,6 @@ from select_and_score import (
     execute,
     files,
     plan_scores,
-    planned,
     score,
     select,
     summary,
@@ -137,14 +136,6 @@ def test_shards_merge_to_the_bytes_of_the_whole_run_whose_triplets_are_those_of_
     assert [found[name] for name in KINDS] == [exact[name] for name in KINDS]
 
 
-def test_batch_size_does_not_change_the_triplets_of_the_bundled_model(mini, tmp_path):
-    first, *others = (
-        select(mini, tmp_path / str(tokens), kind=Selection, how={"batch_tokens": tokens}, pairs=2)
-        for tokens in (17, 300, 100_000)
-    )
-    assert all(triplets(first, name).equals(triplets(other, name)) for name in KINDS for other in others)
-
-
 # ---------------------------------------------------------------- what is selected
 
 
@@ -189,16 +180,6 @@ def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_sam
         assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
         assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]
     assert fewer["queries"] < more["queries"]
-
-
-@pytest.mark.parametrize(("max_verbs", "total", "fewest"), [(2, 2 * 2 * 12, 2 * 12), (100, 12 * 12, 12 * 12)])
-def test_a_lazy_selection_is_calibrated_for_what_it_will_run(mini, max_verbs, total, fewest):
-    """Some verbs of each pair, not the whole grid; and never more than the grid.
-
-    The audit is for the fewest tests that a share of repetitions allows: if all verbs repeat, as many as are kept.
-    """
-    (work,) = planned(mini.folder, Selection, Settings(lazy=True, max_verbs=max_verbs), LEXICON).workloads()
-    assert (work.total, work.at_least(1.0), work.at_least(0.0)) == (total, fewest, 12 * 12)
 
 
 # ---------------------------------------------------------------- refused

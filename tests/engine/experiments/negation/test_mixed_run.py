@@ -159,11 +159,6 @@ def test_interrupted_after_any_part_and_resumed(case, tmp_path):
         assert results(folder) == results(case.whole), f"after {parts} parts"
 
 
-@each([*DIAGONAL, ("lazy", Precision.FP32)])
-def test_in_two_processes(case, tmp_path):
-    assert results(case.run(tmp_path / "run", executor=Processes((CPU, CPU)))) == results(case.whole)
-
-
 @each([("select", Precision.AUTO), ("score", Precision.AUTO)])
 def test_shards_on_different_kinds_of_processors_are_merged_with_the_same_decisions(case, tmp_path, monkeypatch):
     folders = [case.run(tmp_path / "1", shard=Shard(1, 2))]

@@ -3,17 +3,14 @@
 import numpy as np
 import pytest
 from fake_models import LEXICON
-from negengine.engine.basics.choices import VerbConvention
 from negengine.engine.experiments.negation import select
 from negengine.engine.experiments.negation import selection_plan as planning
 from negengine.engine.experiments.negation.negation import Select
 from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.library.model import open_model
-from negengine.engine.runs.shard import Shard
 from negengine.engine.statistics.power import clusters_needed
 from negengine.engine.text.pattern_files import load_patterns
-from select_and_score import SEVERAL, SINGLE, planned
 
 
 def test_a_plan_says_what_the_run_does_and_how_many_pairs_a_width_needs(mini, small_lexicon, selected_run, tmp_path):
@@ -35,17 +32,6 @@ def test_a_plan_says_what_the_run_does_and_how_many_pairs_a_width_needs(mini, sm
     lazy = plan(lazy=True, max_verbs=2, pairs=5).work
     assert (lazy["sentences, at least"], lazy["sentences, at most"]) == (5 * 2, 5 * verbs)
     assert lazy["selected triplets, at most"] == 5 * 2
-
-
-def test_a_plan_says_how_many_sentences_verbs_of_several_tokens_need(mini, tmp_path):
-    single, both = (
-        planning.plan_of(planned(mini.folder, Selection, Settings(max_verbs=3, verbs=verbs)), tmp_path, Shard()).work
-        for verbs in (VerbConvention.IN_CONTEXT, VerbConvention.WHOLE_WORDS)
-    )
-    assert {name: both[name] for name in single} == single
-    assert (both["verbs that are one token"], both["verbs of several tokens"]) == (len(SINGLE), len(SEVERAL))
-    assert both["verbs of several tokens: sentences, at least"] == 12 * len(SEVERAL)
-    assert both["verbs of several tokens: sentences, at most"] > 24 * len(SEVERAL)
 
 
 def test_the_variance_is_that_of_simulated_pairs_and_verbs():

@@ -75,23 +75,6 @@ def test_ranks_quantiles_and_replacements_are_those_of_the_scores(run, frames):
         assert list(answers.values()) == sorted(counts.values(), reverse=True)[:2]
 
 
-def test_rates_by_word_are_those_of_the_scores(run, frames):
-    items = run.items.join(run.selection.triplets, on="triplet").filter(pl.col("pattern") != "CpTp")
-    for word in ("verb", "profession", "name"):
-        wanted = items.group_by("pattern", word).agg(rate=pl.col("repeated").mean(), n=pl.len().cast(pl.Int64))
-        both = frames[f"by-{word}"].join(wanted, on=["pattern", word], suffix="_counted")
-        assert len(both) == len(frames[f"by-{word}"]) > 0
-        assert both["rate"].to_list() == pytest.approx(both["rate_counted"].to_list())
-        assert both["n"].to_list() == both["n_counted"].to_list()
-    assert frames["by-gender"]["n"].sum() == len(items)
-
-
-def test_the_verdict_says_what_it_asks_for_and_which_test_its_table_has(run):
-    verdict, drops, *_ = negation_views.scored(run)
-    assert "is strong, which is above 50, and above its drop in every control" in verdict.notes[0]
-    assert "Student's test for both; the largest one" in drops.tables[0].notes[1]
-
-
 def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):
     assert run.remarks() == [run.reading] == [negation_views.scored(run)[0].sentences[0]]
     named = {"CpTn: other token with the verb's text": int(run.rates["n"][0])}

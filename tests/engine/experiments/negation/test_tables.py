@@ -90,12 +90,6 @@ def test_the_papers_drops_stand_beside():
     assert (cells(own, 4)[:2], cells(own, 5)[:2]) == (["", ""], ["selecting", ""])
 
 
-def test_tables_fit_in_80_columns():
-    tables = [selection_table(LARGE, PAPER), rates_table(RATES, PATTERNS, LARGE, PAPER)]
-    rows = [line for line in render(tables, "table", width=80).splitlines() if line.startswith("│")]
-    assert len(rows) == 6 + 5  # none goes on in a second line
-
-
 def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their_own(whole_words_run):
     selection, run = SelectionRun.open(whole_words_run), ScoresRun.open(whole_words_run)
     titles = [table.title for table in run.tables()]

@@ -1,18 +1,31 @@
-"""Reading the benchmark's files and original dev sets in the layouts of GLUE."""
+"""The files of the benchmark and of GLUE, what labels are called, and how a model was trained."""
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.nli.nli_pairs import SOURCES, Label, read_benchmark, read_original, read_sets
+from negengine.engine.experiments.nli.nli_items import training_told
+from negengine.engine.experiments.nli.nli_pairs import (
+    SOURCES,
+    THREE_WAY,
+    TWO_WAY,
+    Label,
+    coarsen,
+    common_scheme,
+    map_head,
+    read_benchmark,
+    read_original,
+    read_sets,
+)
 from negengine.engine.experiments.published import published
 
-from .conftest import BENCHMARK, HEADER
+from ..conftest import HEADER
 
 E, C, N, NOT = Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL, Label.NOT_ENTAILMENT
+ROW = "0\ta\tb\tentailment\r\n"
 
 
 def test_label_shares_of_the_real_files_are_those_of_table_5(shared):
     for source, labels in SOURCES.items():
-        pairs = read_benchmark(shared / BENCHMARK / f"{source}.txt", source).pairs
+        pairs = read_benchmark(shared / f"data/datasets/negation-nli/{source}.txt", source).pairs
         for split, shares in published("nli")[source]["labels"].items():
             own = [pair.gold for pair in pairs if split in {pair.kind, "all"}]
             assert len(own) == (1500 if split == "all" else 500)
@@ -26,43 +39,13 @@ def pairs_of(tmp_path, body, encoding="cp1252"):
     return read_benchmark(tmp_path / "RTE.txt", "RTE").pairs
 
 
-def test_the_type_of_a_pair_follows_from_its_index(tmp_path):
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig"])  # a copy that somebody has saved
+def test_the_type_of_a_pair_follows_from_its_index(tmp_path, encoding):
     body = "".join(f"{i}\tcafé\tb\tentailment\r\n" for i in (5, 0, 1, 3, 2))
-    for encoding in ("cp1252", "utf-8-sig"):  # a copy that somebody has saved
-        pairs = pairs_of(tmp_path, body, encoding)
-        kinds = {pair.item: pair.kind for pair in pairs}
-        assert kinds == {0: "Tneg-H", 1: "T-Hneg", 2: "Tneg-Hneg", 3: "Tneg-H", 5: "Tneg-Hneg"}
-        assert pairs[0].text == "café"
-
-
-ROW = "0\ta\tb\tentailment\r\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "RTE.txt:1: the file is empty"),
-        (HEADER, "RTE.txt:1: no row below the header"),
-        ("index\tText\tgold_label\r\n0\ta\tentailment", "RTE.txt:1: no column sentence2 or Hypothesis; the header"),
-        (f"{HEADER}{ROW}1\ta\tb\tperhaps\r\n", "RTE.txt:3: unknown label 'perhaps'; RTE has entailment"),
-        (f"{HEADER}0\ta\tb\tneutral\r\n", "RTE.txt:2: unknown label 'neutral'; RTE has entailment, not_entailment"),
-        (f"{HEADER}0\ta\tb\r\n", "RTE.txt:2: 3 fields, but the header has 4"),
-        (f"{HEADER}x\ta\tb\tentailment\r\n", "RTE.txt:2: index 'x' is not a whole number"),
-        (f"{HEADER}{ROW}0\tc\td\tentailment", "RTE.txt:2 has the index 0, too"),
-        (f"{HEADER}0\ta\t \tentailment\r\n", "RTE.txt:2: the hypothesis is empty"),
-        ((HEADER + ROW).encode("utf-16"), "RTE.txt:1: the character U+0000"),
-        (f"{HEADER}{ROW}".encode() + b"1\ta\x81\tb\tentailment\r\n", "RTE.txt:3: byte 0x81 is not UTF-8 or cp1252"),
-    ],
-)
-def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, tmp_path):
-    (tmp_path / "RTE.txt").write_bytes(content if isinstance(content, bytes) else content.encode("cp1252"))
-    with pytest.raises(InputError) as caught:
-        read_sets(tmp_path, {}, ["RTE"])
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-# ---------------------------------------------------------------- ids
+    pairs = pairs_of(tmp_path, body, encoding)
+    kinds = {pair.item: pair.kind for pair in pairs}
+    assert kinds == {0: "Tneg-H", 1: "T-Hneg", 2: "Tneg-Hneg", 3: "Tneg-H", 5: "Tneg-Hneg"}
+    assert pairs[0].text == "café"
 
 
 def test_a_pair_has_the_same_id_in_every_file_and_any_other_pair_another(tmp_path):
@@ -79,28 +62,23 @@ def test_a_pair_has_the_same_id_in_every_file_and_any_other_pair_another(tmp_pat
     assert ids[12] == f"{ids[0]}-2"
 
 
-# ---------------------------------------------------------------- GLUE's layouts
-
-
-GLUE_MNLI = "\t".join(
-    [
-        *("index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse"),
-        *("sentence1_parse", "sentence2_parse", "sentence1", "sentence2", "label1", "label2", "gold_label"),
-    ]
+GLUE_MNLI = (
+    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
+    "sentence1\tsentence2\tlabel1\tlabel2\tgold_label\n"
+    "0\t1\t1n\tfiction\t( a )\t( b )\t(A)\t(B)\ta\tb\tneutral\tneutral\tcontradiction\n"
 )
 GLUE_RTE = (
     'index\tsentence1\tsentence2\tlabel\n0\tIt is.\tIt’s not "so\tnot_entailment\n1\tIt was.\tIt was.\tentailment\n'
 )
-SNLI_OWN = "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\tlabel1\tlabel2"
-MNLI_ROW = "0\t1\t1n\tfiction\t( a )\t( b )\t(A)\t(B)\ta\tb\tneutral\tneutral\tcontradiction"
+SNLI = "gold_label\tx\tsentence1\tsentence2\tlabel1\tlabel2\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n"
 
 
 @pytest.mark.parametrize(
     ("source", "content", "pairs", "skipped"),
     [
         ("RTE", GLUE_RTE, [("It is.", 'It’s not "so', NOT), ("It was.", "It was.", E)], 0),  # without quoting
-        ("MNLI", f"{GLUE_MNLI}\n{MNLI_ROW}\n", [("a", "b", C)], 0),  # the gold label, not an annotator's
-        ("SNLI", f"{SNLI_OWN}\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n", [("c", "d", N)], 1),
+        ("MNLI", GLUE_MNLI, [("a", "b", C)], 0),  # the gold label, not an annotator's
+        ("SNLI", SNLI, [("c", "d", N)], 1),
     ],
 )
 def test_the_layouts_of_original_sets(source, content, pairs, skipped, tmp_path):
@@ -110,19 +88,90 @@ def test_the_layouts_of_original_sets(source, content, pairs, skipped, tmp_path)
     assert found.skipped == skipped
 
 
+GLUE = "index\tsentence1\tsentence2\tlabel\n0\t"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"index\tsentence1\tsentence2\n0\ta\tb\n", "dev.tsv:1: no column gold_label or label; the header has index"),
-        (b"index\tsentence1\tsentence2\tlabel\n0\ta\xe9\tb\tentailment\n", "dev.tsv:2: byte 0xe9 is not UTF-8"),
-        (b"sentence1\tsentence2\tlabel\na\tb\t-\n", "dev.tsv:2: no row has a gold label"),
-        (
-            b"promptID\tsentence1\tsentence2\tlabel\n1\ta\tb\tentailment\n",
-            "dev.tsv:1: the column promptID is that",
-        ),
+        ("", "RTE.txt:1: the file is empty"),
+        (HEADER, "RTE.txt:1: no row below the header"),
+        ("index\tText\tgold_label\r\n0\ta\tentailment", "RTE.txt:1: no column sentence2 or Hypothesis; the header"),
+        (f"{HEADER}{ROW}1\ta\tb\tperhaps\r\n", "RTE.txt:3: unknown label 'perhaps'; RTE has entailment"),
+        (f"{HEADER}0\ta\tb\tneutral\r\n", "RTE.txt:2: unknown label 'neutral'; RTE has entailment, not_entailment"),
+        (f"{HEADER}0\ta\tb\r\n", "RTE.txt:2: 3 fields, but the header has 4"),
+        (f"{HEADER}x\ta\tb\tentailment\r\n", "RTE.txt:2: index 'x' is not a whole number"),
+        (f"{HEADER}{ROW}0\tc\td\tentailment", "RTE.txt:2 has the index 0, too"),
+        (f"{HEADER}0\ta\t \tentailment\r\n", "RTE.txt:2: the hypothesis is empty"),
+        ((HEADER + ROW).encode("utf-16"), "RTE.txt:1: the character U+0000"),
+        (f"{HEADER}{ROW}".encode() + b"1\ta\x81\tb\tentailment\r\n", "RTE.txt:3: byte 0x81 is not UTF-8 or cp1252"),
+        (GLUE.replace("\tlabel", "") + "a\tb\n", "dev.tsv:1: no column gold_label or label; the header has index"),
+        (f"{GLUE}a\xe9\tb\tentailment\n", "dev.tsv:2: byte 0xe9 is not UTF-8"),
+        (f"{GLUE}a\tb\t-\n", "dev.tsv:2: no row has a gold label"),
+        (GLUE.replace("index", "promptID") + "a\tb\tentailment\n", "dev.tsv:1: the column promptID is that"),
     ],
 )
-def test_bad_original_sets_are_refused(content, message, tmp_path):
-    (tmp_path / "dev.tsv").write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        read_original(tmp_path / "dev.tsv", "RTE")
+def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, tmp_path):
+    """The benchmark's, and dev sets of RTE."""
+    name = message.partition(":")[0]
+    (tmp_path / name.partition(" ")[0]).write_bytes(content if isinstance(content, bytes) else content.encode("cp1252"))
+    with pytest.raises(InputError) as caught:
+        read_original(tmp_path / name, "RTE") if name == "dev.tsv" else read_sets(tmp_path, {}, ["RTE"])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- labels
+
+UNNAMED = ("LABEL_0", "LABEL_1", "LABEL_2")
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "found"),
+    [
+        (("CONTRADICTION", "NEUTRAL", "ENTAILMENT"), None, (C, N, E)),
+        (("Not-Entailment", "Entailment"), None, (NOT, E)),
+        (("not entailment", "entails"), None, (NOT, E)),
+        (("e", "n", "c"), None, (E, N, C)),
+        (UNNAMED, "contradiction, entailment,neutral", (C, E, N)),
+        (UNNAMED, None, "model: its labels are 'LABEL_0', 'LABEL_1', 'LABEL_2'.*--labels"),
+        (("entailment", "neutral"), None, "model: its labels are 'entailment', 'neutral'.*--labels"),
+        (("entailment", "entailment", "neutral"), None, "model: its labels are .*--labels"),
+        (UNNAMED, "entailment,neutral", "2 labels, but model has 3"),
+        (UNNAMED, "entailment,neutral,maybe", r"give entailment, contradiction, neutral \(or entailment and not_ent"),
+        (UNNAMED, "entailment,neutral,neutral", "each once"),
+    ],
+)
+def test_names_of_heads_tell_the_labels_or_are_refused(names, given, found):
+    if isinstance(found, tuple):
+        assert map_head(names, "model", given) == found
+    else:
+        with pytest.raises(InputError, match=found):
+            map_head(names, "model", given)
+
+
+def test_two_way_wherever_one_side_is():
+    assert common_scheme(THREE_WAY, THREE_WAY) == THREE_WAY
+    for head, gold in ((THREE_WAY, TWO_WAY), (TWO_WAY, THREE_WAY), (TWO_WAY, TWO_WAY)):
+        assert common_scheme(head, gold) == TWO_WAY
+    assert [coarsen(label, TWO_WAY) for label in (E, N, C, NOT)] == [E, NOT, NOT, NOT]
+    assert [coarsen(label, THREE_WAY) for label in (E, N, C)] == [E, N, C]
+
+
+TRAINING = {
+    "model": "bert-base-cased", "task": "RTE", "epochs": 50, "batch_size": 8, "learning_rate": 2e-5,
+    "weight_decay": 0.0, "max_length": 128, "seed": 42,
+}  # fmt: skip
+
+
+def test_the_settings_of_the_training_are_told_as_far_as_they_are_known():
+    assert training_told(TRAINING | {"limit": None}) == (
+        "We fine-tuned bert-base-cased on the original training split of RTE (transformers' Trainer; 50 epochs, "
+        "batches of 8, learning rate 2e-05, weight decay 0, at most 128 tokens, seed 42). "
+    )
+    said = training_told(TRAINING | {"limit": 1000, "negation": 0.7})
+    assert "on 1,000 pairs of the original training split of RTE, with 70 % of the new pairs; the other" in said
+    said = training_told(TRAINING | {"hub": {"repository": "nyu-mll/glue", "revision": "abc"}})
+    assert "split of RTE (nyu-mll/glue on the hub, revision abc) (transformers' Trainer" in said
+    for unknown in (None, {}, {"model": "m"}, "x", TRAINING | {"epochs": "many"}):
+        assert training_told(unknown) == ""

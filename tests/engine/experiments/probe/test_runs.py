@@ -6,16 +6,14 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
-from lies import copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.probe.probe import OwnSentences, ProbeRun
+from negengine.engine.experiments.probe.probe import OwnSentences
 from negengine.engine.inference.free_text import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.comparison.groups import by_group
 from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
-from negengine.engine.results.report.reproduction import reproduce
 from pages import drawn_figures
 
 ROWS = [
@@ -96,7 +94,6 @@ def test_a_file_a_frame_and_a_dictionary_give_the_same(ask, run, tmp_path):
     assert ask(tmp_path / "own.csv").summary.equals(run.summary)
     for data in (FRAME, FRAME.to_dict(as_series=False)):
         assert ask(data).items.equals(run.items)
-    assert reproduce(run.folder, tmp_path / "again", progress=False).is_same
 
 
 @pytest.mark.parametrize("method", ["left-to-right", "all-masks", "whole-word"])
@@ -322,61 +319,21 @@ def test_slips_in_groups_items_and_clusters_are_named_with_their_rows(model, tmp
     assert not (tmp_path / "other").exists()
 
 
-def test_two_runs_are_compared_row_by_row(run, ask, table):
-    frame = compare(run, ask(table)).frame
-    assert set(frame["split"]) == {"all", "group=affirmative", "group=negated"}
-    assert set(frame["metric"]) == {"is_top1", "logprob", "repeats_word"}
-    assert frame["difference"].to_list() == [0] * len(frame)
-    assert set(by_group(run, by="group").frame["group"]) == {"affirmative", "negated"}
-    with pytest.raises(InputError, match="cannot be compared: targets"):
-        compare(run, ask(table, target="other"))
-
-
-def test_a_run_is_opened_shown_drawn_and_cited(run, both):
-    assert isinstance(ng.open(run.folder), ProbeRun)
+def test_the_methods_have_the_figures_of_the_summary_and_a_row_of_a_sentence_those_of_its_item(run, ask, table, both):
     assert [table.title for table in both.tables()] == ["Targets by group: mini", "Groups compared", "Targets compared"]
     told = ["item", "condition", "sentence", "answer", "is_top1", "table_item"]
     kept = ["row", "target_column", "sentence", "top1", "is_top1", "item"]
     assert both.sentences().select(told).rows() == both.items.select(kept).rows()
-    figures = drawn_figures(run)
-    assert set(figures) == {"first-choice", "log-probability"}
-    shown, wanted = (
-        frame.filter(pl.col("split").is_in(["all", "group=negated"]))["value"].to_list()
-        for frame in (figures["log-probability"].plot.data, run.summary.filter(metric="logprob"))
-    )
-    assert shown == wanted
     citation = cite(run)
     (rate,) = run.summary.filter(split="all", metric="is_top1")["value"]
-    assert "In 6 sentences of our own we compared" in citation.methods[0]
     assert f"target: {100 * rate:.1f} %" in citation.methods[0]
     difference = run.summary.row(by_predicate=pl.col("metric") == "difference:logprob", named=True)
     interval = f"{difference['value']:.2f} [{difference['low']:.2f}, {difference['high']:.2f}]"
     (p,) = run.summary.filter(metric="p_holm:logprob")["value"]
-    assert (
-        f"group=negated, mean log-probability: {interval}, p = {p:.2g} (n = {difference['n']})" in citation.methods[0]
-    )
-    assert "; group=affirmative − group=negated of other, share" in cite(both).methods[0]
+    said = f"group=negated, mean log-probability: {interval}, p = {p:.2g} (n = {difference['n']})"
+    assert said in citation.methods[0]
     assert "several tokens" not in citation.methods[0]
     assert not [paper for paper in citation.references if paper.role == "test"]
-
-
-LIES = {
-    "is_top1": (True, "a target that is the first choice has rank 1"),
-    "logprob": (
-        0.5,
-        "log-probabilities are at most 0, and the target's is that of the first choice where its rank is 1",
-    ),
-    "top2_logprob": (0.5, "top1_logprob is not below top2_logprob"),
-    "repeats_word": (True, "the figures of summary.parquet are the means of the items"),
-    "top1": ("house", "items decided again by the reference model"),
-    "row": (1, "each item is there once"),
-}
-
-
-@pytest.mark.parametrize("column", LIES)
-def test_items_that_contradict_themselves_or_the_model_are_found(both, tmp_path, column):
-    folder = copy_without_parts(both.folder, tmp_path / "run")
-    items = pl.read_parquet(folder / "items.parquet")
-    value, what = LIES[column]
-    lie(folder, "probe", "items.parquet", items.with_columns(pl.lit(value).alias(column)))
-    assert what in damage(ng.verify(folder, sample=20 if column == "top1" else 0))
+    assert set(by_group(run, by="group").frame["group"]) == {"affirmative", "negated"}
+    with pytest.raises(InputError, match="cannot be compared: targets"):
+        compare(run, ask(table, target="other"))

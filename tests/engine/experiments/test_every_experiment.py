@@ -1,0 +1,354 @@
+"""What every experiment does with a run, on small data: the same tests for each of them.
+
+The folders beside this file test what an experiment asks, and what it counts.
+"""
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+
+import negengine as ng
+import polars as pl
+import pytest
+from lies import changed, copy_without_parts, damage, lie
+from negengine.engine.basics.errors import InputError
+from negengine.engine.experiments.experiment import options_of
+from negengine.engine.experiments.gh22.gh22 import Gh22
+from negengine.engine.experiments.nli.nli import Nli
+from negengine.engine.results.comparison.compare import compare
+from negengine.engine.results.report.citation import cite
+from negengine.engine.results.report.reproduction import reproduce
+from pages import drawn_figures
+
+from .diagnostics.conftest import write_tables
+
+FACTS = [("paris", "France"), ("rome", "Italy"), ("london", "England"), ("unspeakableness", "Denmark")]
+OWN = pl.DataFrame(
+    [
+        ("A robin is a [MASK].", "bird", "fish", "affirmative", 1),
+        ("A robin is not a [MASK].", "bird", "fish", "negated", 1),
+        ("A trout is a [MASK].", "fish", "bird", "affirmative", 2),
+        ("A trout is not a [MASK].", "fish", "bird", "negated", 2),
+        ("Fish or meat? I like [MASK].", "Fish", "meat", "affirmative", 3),
+    ],
+    schema=["sentence", "target", "other", "group", "item"],
+    orient="row",
+)
+PAIRS = {
+    "sentence_good": ["Anna is happy.", "He smokes.", "She likes to dance."],
+    "sentence_bad": ["Anna are happy.", "He smoke.", "She likes to dances."],
+    "linguistics_term": ["agreement", "agreement", "form"],
+}
+ASKED = ("lama", "diagnostics", "gh22", "probe")  # of a masked model, at its mask
+EVERY = (*ASKED, "nli", "likelihood", "cues")
+
+
+def write_facts(path):
+    rows = []
+    for answer, land in FACTS:
+        query = f"The capital of {land} is [MASK] ."
+        row = {"relation": "P36", "sub_label": land, "obj_label": answer, "masked_sentence": query}
+        row |= {} if land == "Italy" else {"masked_negation": query.replace("is", "is not")}
+        rows.append(row | {"misprimed_low": f"Berlin? {query}"})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+@pytest.fixture(scope="module")
+def call(mini, classifiers, nli_data, detector, small_lexicon, tmp_path_factory):
+    """Runs an experiment by its name on its small data, with other options if they are given."""
+    folder = tmp_path_factory.mktemp("data")
+    write_facts(folder / "TREx.jsonl")
+    write_tables(folder, CPRAG_102=("dog\tcat\tcar", "dog\tqzxqzx\tcar"))
+    OWN.write_parquet(folder / "own.parquet")
+    pl.DataFrame(PAIRS).write_ndjson(folder / "blimp.jsonl")
+    (folder / "text.txt").write_text("I don't know. It rained. Nobody came, not she.\nYou was careless, unsure.\n")
+    model = ng.load(mini.folder, device="cpu", precision="fp32")
+    nli = {"data": nli_data, "source": "RTE", "original": {"RTE": nli_data / "dev.tsv"}, "max_length": 16}
+    given = {
+        "lama": {"model": model, "data": folder / "TREx.jsonl"},
+        "diagnostics": {"model": model, "data": folder, "draws": 2},
+        "gh22": {"model": model, "pairs": 3, "ranks": [1, 50], "variant": "connective", "lexicon": small_lexicon},
+        "probe": {"model": model, "data": folder / "own.parquet", "target": ["target", "other"], "top": 3},
+        "nli": {"model": classifiers["two-way"][1].folder, **nli},
+        "likelihood": {"model": model, "data": folder / "blimp.jsonl", "group": "linguistics_term", "per_word": True},
+        "cues": {"model": ng.load(detector.folder, task=detector.task), "files": folder / "text.txt"},
+    }
+
+    def run(name, output, precision=None, **options):
+        options = {**given[name], "output": output, "progress": False, **options}
+        if precision:
+            exported = options["model"].exported
+            options["model"] = ng.load(exported.folder, task=exported.task, precision=precision)
+        return getattr(ng, name)(**options)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def made(call, tmp_path_factory):
+    """Its finished run, made once."""
+    return cache(lambda name: call(name, tmp_path_factory.mktemp("runs") / name))
+
+
+# ---------------------------------------------------------------- what is done with a run
+
+TOLD = {  # what its methods say; the remarks; the figures; the metrics that are compared
+    "lama": (
+        ["(Kassner and Schütze, 2020)", "ranked all tokens", "Precision at rank 1: TREx 0."],
+        ["facts excluded: 1 (the answer is not one token of the model)"],
+        {"correlation", "overlap", "precision"},
+        {"spearman", "overlap@1", "precision@1", "precision@5", "precision@10"},
+    ),
+    "diagnostics": (
+        ["the diagnostics of Ettinger, 2020"],
+        ["CPRAG-102: words that are not one token of the model: 1 (qzxqzx)"],
+        {"sensitivity", "accuracy-1", "accuracy-5"},
+        {"accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01"},
+    ),
+    "gh22": (
+        ["Handschuh, 2022 with 3 pairs", "at ranks 1, 50. Variants: connective.", "pattern, connective, at rank 1"],
+        None,
+        {"drops-connective", "rates-connective"},
+        {"repetition_rate"},
+    ),
+    "probe": (
+        ["In 5 sentences of our own we compared", "; group=affirmative − group=negated of other, share"],
+        [],
+        {"first-choice", "log-probability"},
+        {"is_top1", "logprob", "repeats_word"},
+    ),
+    "nli": (
+        ["of Hossain et al., 2020 with the labels not_entailment, entailment", "on the original dev sets: RTE"],
+        [],
+        {"accuracy", "labels"},
+        {"accuracy"},
+    ),
+    "likelihood": (["(Salazar et al., 2020)"], [], {"likelihood"}, {"accuracy", "accuracy_per_token", "ties"}),
+    "cues": (["sentences that contain a negation cue (as in Hossain et al., 2020) with the"], None, {"shares"}, None),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_run_is_opened_told_drawn_reported_compared_and_made_again(name, made, tmp_path):
+    run, (said, remarks, figures, metrics) = made(name), TOLD[name]
+    assert type(ng.open(run.folder)) is type(run)
+    (text,) = cite(run).methods
+    assert not [words for words in said if words not in text], text
+    assert remarks is None or run.remarks() == remarks
+    assert set(drawn_figures(run)) == figures
+    assert ng.report(run, tmp_path / "report.html").stat().st_size > 10_000
+    assert reproduce(run.folder, tmp_path / "again", progress=False).is_same
+    if metrics is None:
+        with pytest.raises(InputError, match="a run of cues cannot be compared"):
+            compare(run, tmp_path / "again")
+        return
+    frame = compare(run, ng.open(tmp_path / "again")).frame
+    assert set(frame["metric"]) == metrics
+    assert frame["difference"].to_list() == [0] * len(frame)
+
+
+AGAIN = {  # what is decided again by the reference model, and how many there are of it
+    "lama": {"items": lambda run: len(run.sentences()), "correlations": lambda run: run.items["spearman"].count()},
+    "diagnostics": {"items": lambda run: len(run.items)},
+    "gh22": {"items": lambda run: len(run.items), "ACTs": lambda run: len(run.acts)},
+    "probe": {"items": lambda run: len(run.items)},
+    "nli": {"pairs": lambda run: len(run.items)},
+    "likelihood": {"sentences": lambda run: len(run.items)},
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_every_item_is_decided_again_by_the_reference_model(name, made):
+    run = made(name)
+    found = ng.verify(run, sample=10_000)
+    assert not found.damage
+    again = {check.what.partition(" decided")[0]: check.n for check in found.checks if "again by" in check.what}
+    assert again == {kind: counted(run) for kind, counted in AGAIN[name].items()}
+
+
+ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
+OF_SUMMARY = "rates and drops of summary.parquet are those of the items"
+LIES = [  # a column and its false value, in the first row where the right one allows it; the check that finds it
+    ("lama", "precision@5", lambda own: not own, ALWAYS, "precision@5 follows from the ranks and the first choices"),
+    ("lama", "gold_logprob", 1.0, ALWAYS, "log-probabilities are at most 0, and the answer's is that of the first "),
+    ("lama", "top2_logprob", 0.0, ALWAYS, "top1_logprob is not below top2_logprob"),
+    ("lama", "spearman", 1.5, ALWAYS, "correlations are between -1 and 1"),
+    ("lama", "spearman", lambda own: own - 0.01, ALWAYS, REFERENCE.format("correlations")),
+    ("diagnostics", "accuracy@1", lambda own: not own, "rank", "an expected word is among the first 1 where its rank"),
+    ("diagnostics", "top2_probability", 0.99, ALWAYS, "top1_probability is not below top2_probability"),
+    ("diagnostics", "good_probability", 1.2, "good_probability", "probabilities are between 0 and 1"),
+    ("diagnostics", "sensitivity", lambda own: not own, "bad_probability", "sensitivity follows from the probabiliti"),
+    ("diagnostics", "top1", "nothing", ALWAYS, REFERENCE.format("items")),
+    ("gh22", "expected_rank", 0, ~pl.col("repeated"), "the ACT is repeated where its rank is 1, and nowhere else"),
+    ("gh22", "top1", "zebra", pl.col("repeated"), "the ACT is repeated where its rank is 1, and nowhere else"),
+    ("gh22", "expected_logprob", 0.5, ALWAYS, "log-probabilities are at most 0, and the ACT's at most that of"),
+    ("gh22", "name", "Nobody", ALWAYS, "ACTs are those of acts.parquet"),
+    ("gh22", "repeated", True, ~pl.col("repeated"), OF_SUMMARY),
+    ("gh22", "expected_rank", lambda own: own - 5, pl.col("expected_rank") > 10, REFERENCE.format("items")),
+    ("nli", "correct", lambda own: not own, ALWAYS, "a pair is right where both labels are the same"),
+    ("nli", "probability", 0.1, ALWAYS, "the label given is the most probable one"),
+    ("nli", "predicted", "entailment", pl.col("answer") != "entailment", "answer follows from predicted"),
+    ("nli", "probability", lambda own: (1 + own) / 2, ALWAYS, REFERENCE.format("pairs")),
+    ("probe", "is_top1", True, pl.col("rank") > 1, "a target that is the first choice has rank 1"),
+    ("probe", "logprob", 0.5, ALWAYS, "log-probabilities are at most 0, and the target's is that of the first choice"),
+    ("probe", "top2_logprob", 0.5, ALWAYS, "top1_logprob is not below top2_logprob"),
+    ("probe", "repeats_word", lambda own: not own, ALWAYS, "the figures of summary.parquet are the means of the items"),
+    ("probe", "top1", "house", ALWAYS, REFERENCE.format("items")),
+    ("probe", "row", 1, pl.col("row") == 2, "each item is there once"),
+    ("likelihood", "log_likelihood", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
+    ("cues", "kinds", "affix", pl.col("kinds") == "particle", "shares"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "false", "where", "said"),
+    LIES,
+    ids=[f"{name} {column} {i}" for i, (name, column, *_) in enumerate(LIES)],
+)
+def test_a_lie_about_an_item_is_found(name, column, false, where, said, made, tmp_path):
+    """By plain recounts; one that could be true, by the model."""
+    folder = copy_without_parts(made(name).folder, tmp_path / "run")
+    items = pl.read_parquet(folder / "items.parquet")
+    row = int(items.select(pl.col(where).is_not_null() if isinstance(where, str) else where).to_series().arg_max())
+    value = false(items[column][row]) if callable(false) else false
+    own = (
+        pl.when(pl.int_range(pl.len()) == row).then(pl.lit(value, items.schema[column])).otherwise(column).alias(column)
+    )
+    lie(folder, made(name).stage, "items.parquet", items.with_columns(own))
+    by_recounts = damage(ng.verify(folder, sample=0))
+    assert any(what.startswith(said) for what in by_recounts) == ("again by" not in said), by_recounts
+    if "again by" in said:
+        assert said in damage(ng.verify(folder, sample=10_000))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_lie_about_a_value_of_the_summary_is_found(name, made, tmp_path):
+    folder = copy_without_parts(made(name).folder, tmp_path / "run")
+    summary = pl.read_parquet(folder / "summary.parquet")
+    lie(folder, made(name).stage, "summary.parquet", changed(summary, 0, value=summary["value"][0] / 2 + 0.1))
+    assert any("summary.parquet" in what for what in damage(ng.verify(folder, sample=0)))
+
+
+def test_each_vocabulary_of_lama_is_ranked_again_and_is_another_run(call, made, tmp_path):
+    (tmp_path / "words.txt").write_text("paris\nrome\nlondon\nwater\nfire\n")
+    for vocabulary in ("words", str(tmp_path / "words.txt")):
+        found = call("lama", tmp_path / f"run of {Path(vocabulary).name}", vocabulary=vocabulary)
+        with pytest.raises(InputError, match="cannot be compared: vocabulary all, there"):
+            compare(made("lama"), found)
+        verified = ng.verify(found, sample=100)
+        assert not verified.damage
+        assert REFERENCE.format("items") in [check.what for check in verified.checks if check.n]
+
+
+# ---------------------------------------------------------------- sentences
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_all_sentences_are_those_that_the_model_judged(name, call, mini_tokenizer, seen_ids, tmp_path):
+    run = call(name, tmp_path / "run")
+    texts = run.sentences()["sentence"].to_list()
+    if name == "diagnostics":  # those with the other article are only in the columns of what is compared
+        texts += ["A hammer is an [MASK].", "A hammer is not a [MASK]."]
+    if name == "gh22":  # the model chooses the ACTs itself
+        choosing = pl.format("{} is {} and {} likes to [MASK]", "name", "profession", "pronoun")
+        texts += run.acts.select(choosing).to_series().to_list()
+    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(texts)} == seen_ids
+
+
+def test_a_query_fails_by_its_gold_answer_and_a_negation_by_the_answer_of_its_query(made):
+    items, rows = made("lama").items, made("lama").sentences()
+    assert rows["condition"].to_list() == ["original"] * 3 + ["negated"] * 2 + ["misprimed-low"] * 3
+    affirmative, negated = rows.filter(pl.col("condition") != "negated"), rows.filter(condition="negated")
+    assert affirmative["expected"].to_list() == items["gold"].to_list() == ["paris", "rome", "london"] * 2
+    assert affirmative["answer"].to_list() == items["top1"].to_list()
+    assert affirmative["failed"].to_list() == (~items["precision@1"]).to_list()
+    asked = items.filter(pl.col("negated_query").is_not_null())
+    assert negated["answer"].to_list() == asked["negated_top1"].to_list()
+    assert negated["failed"].to_list() == asked["overlap@1"].to_list()
+    assert negated.select("expected", "correct", "rank", "logprob").null_count().row(0) == (2,) * 4
+
+
+def test_a_negative_context_fails_by_its_sensitivity_and_a_text_without_one_expected_word_has_no_logprob(made):
+    rows = made("diagnostics").sentences()
+    assert rows["correct"].equals(made("diagnostics").items["accuracy@1"], null_equal=True)
+    affirmative, negative = rows.filter(dataset="NEG-136-SIMP").rows(named=True)
+    assert affirmative["expected"] == "tool"
+    assert affirmative["failed"] is not affirmative["correct"]
+    assert (negative["sentence"], negative["expected"]) == ("A hammer is not an [MASK].", "insect")
+    assert negative["correct"] is None
+    assert negative["failed"] is not negative["sensitivity"]
+    one = rows.filter(dataset="CPRAG-102", condition="original").row(0, named=True)
+    assert one["logprob"] == pytest.approx(math.log(one["good_probability"]))
+    assert rows.filter(pl.col("expected").str.contains("|", literal=True))["logprob"].is_null().all()
+
+
+def test_a_repetition_fails_after_a_negative_context_only(made):
+    rows = made("gh22").sentences()
+    kept = {"item": "pair", "condition": "condition", "pattern": "pattern", "act_rank": "rank", "expected": "act"}
+    kept |= {"answer": "top1", "repeated": "repeated", "rank": "expected_rank", "logprob": "expected_logprob"}
+    key = ["item", "condition", "pattern", "act_rank"]
+    assert rows.select(*kept).sort(key).equals(made("gh22").items.select(**kept).sort(key))
+    negative = pl.col("pattern").str.ends_with("N")
+    assert rows.select((pl.col("failed") == (pl.col("repeated") == negative)).all()).item()
+
+
+# ---------------------------------------------------------------- refused
+
+MIXED = ({"precision": "mixed"}, "--precision mixed: {} reports ")
+WRONG = {
+    "lama": [
+        ({"corpus": "Wikipedia"}, "--corpus Wikipedia: give GoogleRE, TREx"),
+        ({"vocabulary": "nouns"}, "--vocabulary nouns: not all, not words, and not a file"),
+        ({"data": "nowhere"}, "nowhere: "),
+        MIXED,
+    ],
+    "diagnostics": [
+        ({"draws": 0}, "--draws 0: give a number from 1"),
+        ({"dataset": "ROLE"}, "--dataset ROLE: did you mean 'ROLE-88'"),
+        MIXED,
+    ],
+    "gh22": [
+        ({"ranks": [0], "model": "none"}, "--ranks 0: give a number from 1"),
+        ({"ranks": [], "model": "none"}, "--ranks: give at least one"),
+        ({"variant": ["orignal"], "model": "none"}, "--variant orignal: did you mean 'original'"),
+        ({"ranks": [10**6]}, r"--ranks.*: give a number from 1 to \d+"),
+    ],
+    "nli": [
+        ({"source": ["QNLI"], "model": "none"}, "--source QNLI: did you mean 'SNLI'. Give RTE"),
+        ({"original": {"QNLI": "dev.tsv"}, "model": "none"}, "--original QNLI: did you mean 'SNLI'. Give RTE"),
+        ({"labels": "maybe"}, r"--labels maybe: 1 labels, but .* has 2"),
+        ({"max_length": 41}, r"--max-length 41: .* takes 5 to 40 tokens a pair"),
+    ],
+    "cues": [
+        ({"precision": "mixed"}, "--precision mixed"),
+        ({"files": ["a.txt", "a.txt"]}, "a.txt: this text is given twice"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_options_are_one_line_and_write_nothing(name, call, tmp_path):
+    for options, message in WRONG[name]:
+        with pytest.raises(InputError, match=message.format(name)) as caught:
+            call(name, tmp_path / "run", **options)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_a_run_with_other_options_is_refused(call, made):
+    for change, message in (({"seed": 1}, "seed 0, now 1"), ({"draws": 3}, "draws 2, now 3")):
+        with pytest.raises(InputError, match=message):
+            call("diagnostics", made("diagnostics").folder, **change)
+
+
+def test_options_of_the_command_line_are_read():
+    ranks, original = options_of(Gh22)["ranks"], options_of(Nli)["original"]
+    assert ranks.from_command("1,50") == [1, 50]
+    assert original.from_command(["RTE=dev.tsv"]) == {"RTE": Path("dev.tsv")}
+    for option, words, message in (
+        (ranks, "1,first", "--ranks 1,first: give numbers with commas between"),
+        (original, ["dev.tsv"], r"^--original dev\.tsv: give SOURCE=FILE, such as RTE=dev\.tsv$"),
+    ):
+        with pytest.raises(InputError, match=message):
+            option.from_command(words)
