@@ -3,13 +3,19 @@
 import tomllib
 
 import pytest
+from negengine.engine.basics.choices import Coreference
 from negengine.engine.experiments.lama.lama import trex_group
+from negengine.engine.experiments.negation.negation_tables import published as published_test
 from negengine.engine.experiments.nli.nli_pairs import SOURCES
 from negengine.engine.experiments.published import CELL, paper_of, published
+from negengine.engine.text.pattern_files import load_patterns
 
 CORPORA = {"Google-RE": "GoogleRE", "T-REx": "TREx", "ConceptNet": "ConceptNet", "SQuAD": "SQuAD"}
 SPLITS = {"Total": "all", "birth-place": "place_of_birth", "birth-date": "date_of_birth"}
 SPLITS |= {"death-place": "place_of_death"}
+MODELS = ["bert-base-cased", "bert-large-cased", "roberta-base", "roberta-large"]
+PATTERNS = load_patterns()
+COLUMNS = {"same-name": "coref", "same-gender": "noncoref_same_gender", "other-gender": "noncoref_other_gender"}
 
 
 @pytest.fixture
@@ -87,3 +93,43 @@ def test_groups_of_trex_are_those_of_the_data(shared):
     assert {group: len(own) for group, own in published("lama")["trex"].items()} == sizes
     assert trex_group("TREx", "P36") == ("1-1",)
     assert trex_group("TREx", "P0") == trex_group("GoogleRE", "P36") == ()
+
+
+# ---------------------------------------------------------------- the Self-Contained Negation Test
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_our_copy_of_tables_5_and_6_of_the_negation_test_is_the_transcript(transcript, model):
+    transcript = transcript("self-contained-negation-test")
+    table, own = transcript["table_5"], published_test(model, PATTERNS)
+    assert own.selection == {
+        "verbs": table["row_1_available_verbs_count"][model],
+        "pairs": table["row_2_available_name_prof_pairs_count"][model],
+        "tested": table["row_3_tested_triplets_millions"][model] * 1_000_000,
+        "repeating": table["row_4_triplets_with_act_repetition_millions"][model] * 1_000_000,
+        "ratio": table["row_5_repetition_ratio_percent"][model],
+        "selected": table["row_6_selected_triplets_count"][model],
+    }
+    pronoun = own.coreference["pronoun"]
+    assert pronoun.drops == {pattern.name: transcript["table_6"][pattern.name][model] for pattern in PATTERNS.scored}
+    assert pronoun.triplets == own.selection["selected"]
+    assert set(own.coreference) == set(Coreference)
+
+
+@pytest.mark.parametrize("table", ["table_8a", "table_8b", "table_9a", "table_9b"])
+def test_our_copy_of_tables_8_and_9_is_the_transcript(transcript, table):
+    theirs = transcript("self-contained-negation-test")[table]
+    for coreference, column in COLUMNS.items():
+        own, thousands = (
+            published_test(theirs["model"], PATTERNS).coreference[coreference],
+            theirs["triplets_thousands"],
+        )
+        assert own.drops == {pattern: drops[column] for pattern, drops in theirs["drop_points"].items()}
+        assert own.triplets == (round(thousands[column] * 1000) if column in thousands else None)
+
+
+def test_a_model_is_known_by_its_hub_id_and_no_other_has_figures():
+    for name, model in {"FacebookAI/roberta-base": MODELS[2], "google-bert/bert-large-cased": MODELS[1]}.items():
+        assert published_test(name, PATTERNS).model == model
+    for name in ("mini", "bert-base-uncased", "someone/roberta-base", "roberta"):
+        assert published_test(name, PATTERNS) is None

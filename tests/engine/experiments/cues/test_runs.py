@@ -5,8 +5,10 @@ import gzip
 import negengine as ng
 import polars as pl
 import pytest
+from cue_detectors import write_detector
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views.cells import cells
+from negengine.export.build import build
 
 TEXT = """\
 I don't know. It rained. Nobody came, not she.
@@ -37,6 +39,15 @@ def find(detector, tmp_path):
 @pytest.fixture
 def run(find, text):
     return find(text)
+
+
+def test_a_model_with_other_labels_is_refused(once, text, tmp_path):
+    labels = ("O", "B-PER", "I-PER")
+    made = once("other-labels", lambda folder: build(str(write_detector(folder / "names", labels)), folder / "out"))
+    model = ng.load(made / "out", task="token-classification", device="cpu")
+    with pytest.raises(InputError, match="its labels are O, B-PER, I-PER; a cue detector has O, SINGLE, MULTI-B"):
+        ng.cues(model, text, output=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_shares_cues_and_sentences_of_both_detectors(run, text, detector):
