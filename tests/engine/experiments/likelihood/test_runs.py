@@ -14,7 +14,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
-from negengine.engine.experiments.likelihood.likelihood_items import Faults, with_verdicts
+from negengine.engine.experiments.likelihood.likelihood_items import Columns, Faults, with_verdicts
 from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
