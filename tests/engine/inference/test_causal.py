@@ -30,18 +30,6 @@ def test_each_kind_is_opened_as_what_it_is(model, causal, mini):
         CausalLM(mini)
 
 
-def test_what_stands_behind_the_mask_is_not_read(model, batch):
-    ids, position, expected = batch
-    longer = np.concatenate([ids, np.full((40, 3), model.exported.tokenizer.mask_id, np.int32)], axis=1)
-    np.testing.assert_array_equal(model.logits(ids, position), model.logits(longer, position))
-    found = model.decide(longer, position, expected)
-    np.testing.assert_array_equal(found.ids, model.decide(ids, position, expected).ids)
-    earlier, places = ids.copy(), position - np.arange(40, dtype=np.int32) % 3  # masks at several places
-    earlier[np.arange(40), places] = model.exported.tokenizer.mask_id
-    alone = [model.logits(earlier[[row]], places[[row]])[0] for row in range(40)]
-    np.testing.assert_allclose(model.logits(earlier, places), alone, atol=1e-4)
-
-
 def test_of_nothing_there_are_no_decisions_nor_log_probabilities(model):
     assert model.token_logprobs(np.ones((3, 1), np.int32)).shape == (3, 0)
     assert model.token_logprobs(np.ones((0, 4), np.int32)).shape == (0, 3)
@@ -59,14 +47,6 @@ def test_a_mask_that_cannot_be_asked_for_is_refused(model, batch):
         model.decide(ids, position, expected)
     with pytest.raises(InputError, match="outside the vocabulary of"):
         model.token_logprobs(ids)
-
-
-def test_a_low_precision_model_has_no_log_probabilities_of_all_tokens(causal, batch):
-    exported = causal("gpt2")
-    low = CausalLM(exported, graph=exported.low_precision("cpu"))
-    assert len(low.decide(*batch)) == 40
-    with pytest.raises(ValueError, match=r"need the fp32 graph, not model\.int8\.onnx"):
-        low.token_logprobs(batch[0][:, :-1])
 
 
 # ---------------------------------------------------------------- shared beginnings

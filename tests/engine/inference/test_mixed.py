@@ -28,7 +28,6 @@ from negengine.engine.inference.mixed import (
 )
 from negengine.engine.inference.model import Decisions
 from negengine.engine.inference.precision import Models, Workload, choose_precisions, open_decider, widened
-from negengine.engine.text.token_ids import Bucket, EncodedSentences
 
 
 @dataclass(frozen=True)
@@ -389,22 +388,6 @@ def test_a_margin_has_the_sign_of_the_true_one_is_never_wider_and_its_error_is_b
         np.testing.assert_array_equal(margin, found.margin(expected[:, 0]))
     changed = table + np.random.default_rng(seed).uniform(-most, most, table.shape).astype(np.float32)
     assert np.abs(margin - decided_at_once(changed, expected).margin(expected)).max() <= 2 * most + 1e-4
-
-
-def test_mixed_precision_decides_as_the_reference_model():
-    random, n = np.random.default_rng(5), 4_000
-    truth = random.normal(0, 2, (n, 12))
-    low, exact = LogitsTable(truth + random.normal(0, 0.05, truth.shape), "int8"), LogitsTable(truth)
-    expected = random.integers(0, 12, (n, 3)).astype(np.int32)
-    expected[::2] = expected[::2, :1]  # half of the verbs have one form
-    ids, position, _ = sentences(n)
-    asked = EncodedSentences([Bucket(np.arange(500), ids[:500], position[:500])], expected[:500])
-    found = calibrate(SENTENCES, low, exact, asked)
-    exact.decided.clear()
-    decisions = Mixed(SENTENCES, low, exact, found).decide(ids, position, expected)
-    best = exact.logits.argmax(axis=1)
-    assert decisions.repeated(expected).tolist() == (expected == best[:, None]).any(axis=1).tolist()
-    assert 0 < len(set(exact.decided)) < n / 2  # the low-precision model decided most of them alone
 
 
 def test_two_accepted_tokens_that_are_close_are_a_close_call():

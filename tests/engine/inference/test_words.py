@@ -6,6 +6,7 @@ import torch
 from negengine.engine.basics.choices import TargetMethod
 from negengine.engine.inference import words as words_module
 from negengine.engine.inference.batches import finished
+from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts
 from negengine.engine.inference.model import MaskedLM
@@ -20,11 +21,10 @@ from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import WordClass, WordMarks
 from negengine.export.build import build
+from scipy.special import softmax
 from tiny_encoder import save_encoder
 from transformers import (
     AutoModelForMaskedLM,
-    GPT2Config,
-    GPT2LMHeadModel,
     PreTrainedTokenizerFast,
 )
 
@@ -140,18 +140,6 @@ def test_a_logarithm_that_is_not_a_number_stays_one():
     assert scores.logprob.tolist() == [-2.0, -4.0]
 
 
-def test_any_accepted_form_of_a_word_of_one_token_is_a_repetition(masked):
-    (bucket,) = [own for own in masked.buckets if 0 in own.rows][:1]
-    bucket = Bucket(np.arange(len(bucket.rows)), bucket.ids, bucket.mask_position)
-    first = masked.engine.decide(bucket.ids, bucket.mask_position, np.zeros_like(bucket.mask_position)).top1
-    other = np.where(first == 9, 8, 9).astype(np.int32)
-    forms = TokenSequences.single(np.stack([other, first], axis=1))
-    assert finished(repeated_words(masked.engine, [bucket], forms)).top1.all()
-    alone = finished(repeated_words(masked.engine, [bucket], TokenSequences.single(other)))
-    assert not alone.top1.any()
-    assert (alone.choices == first[:, None]).all()
-
-
 def test_scores_are_the_same_however_many_words_are_in_memory(masked):
     scores = finished(score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT))
     for at_once in (1, 5):
@@ -188,43 +176,20 @@ def test_the_greedy_fill_is_the_top1_and_nothing_is_asked_after_a_wrong_token(ma
         assert np.sum(told, axis=0).tolist() == [len(rows), found.queries] == [len(rows), queries * len(rows)]
 
 
-class Plain:
-    """A tiny GPT-2 with random weights as a causal model: it reads what stands before the position."""
-
-    def __init__(self, vocabulary):
-        torch.manual_seed(0)
-        sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 40}
-        self.model = GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes)).eval()
-
-    def batch_size(self, length):
-        return 64
-
-    def divide(self, n, length):
-        return [slice(0, n)]
-
-    def reduce_logits(self, batches, reduce):
-        yield ()
-        return [reduce(number, [self.logits(*asked) for asked in batch]) for number, batch in enumerate(batches)]
-
-    def logits(self, ids, mask_position):
-        with torch.inference_mode():
-            return self.model(torch.from_numpy(ids[:, : mask_position[0]]).long()).logits[:, -1].numpy()
-
-
-def test_probabilities_of_all_whole_words_sum_to_one(small_tokenizers):
-    """Words of one token or two: what is missing to 1 is the probability of a longer word."""
-    tokenizer = small_tokenizers["WordPiece cased"]
-    model, marks = Plain(tokenizer.vocab_size), WordMarks.of(tokenizer, tokenizer.vocab_size)
+def test_probabilities_of_all_whole_words_sum_to_one(causal):
+    """Of a causal model, words of one token and longer ones; the rest is the probability of what begins no word."""
+    model = open_language_model(causal("gpt2"))
+    tokenizer = model.exported.tokenizer
+    marks = WordMarks.of(tokenizer, model.exported.vocab_size)
     begins, continues = (np.flatnonzero(marks.classes == own) for own in (WordClass.BEGINS, WordClass.CONTINUES))
-    ends = np.flatnonzero(marks.classes == WordClass.SPECIAL)
-    before = np.array([[2, 40, 41, tokenizer.mask_id]], np.int32)
+    (before,) = tokenizer.encode([f"Jessica likes to {tokenizer.mask_token}"])
+    n, mask = len(begins), len(before) - 1
+    asked = Bucket(np.arange(n), np.tile(before, (n, 1)), np.full(n, mask, np.int32))
     words = TokenSequences.of([[token] for token in begins.tolist()])
-    bucket = Bucket(np.arange(len(words)), before.repeat(len(words), axis=0), np.full(len(words), 3, np.int32))
-    alone = np.exp(score_whole_words(model, [bucket], words, marks, causal=True).logprob).sum()
-    chances = torch.softmax(torch.from_numpy(model.logits(before, [3])[0]).double(), 0).numpy()
-    texts = np.column_stack([before[:, :3].repeat(len(begins), axis=0), begins, begins]).astype(np.int32)
-    after = torch.softmax(torch.from_numpy(model.logits(texts, [4])).double(), 1).numpy()
-    share = chances[begins].sum() + chances[ends].sum()
-    longer = sum(chances[token] * own[continues].sum() for token, own in zip(begins, after, strict=True)) / share
-    end_of_text = chances[ends].sum() / share
-    assert alone + longer + end_of_text == pytest.approx(1, abs=1e-5)
+    alone = np.exp(score_whole_words(model, [asked], words, marks, causal=True).logprob).sum()
+    first = softmax(model.logits(asked.ids[:1], asked.mask_position[:1])[0].astype(float))
+    texts = np.column_stack([asked.ids[:, :mask], begins, asked.ids[:, mask]]).astype(np.int32)
+    second = softmax(model.logits(texts, asked.mask_position + 1).astype(float), axis=1)
+    longer = (first[begins] * second[:, continues].sum(axis=1)).sum()
+    others = first[marks.breaks].sum() - first[begins].sum()
+    assert alone + (longer + others) / first[marks.breaks].sum() == pytest.approx(1, abs=1e-5)

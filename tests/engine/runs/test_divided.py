@@ -102,12 +102,6 @@ def test_a_finished_shard_whose_parts_are_gone_is_not_finished(tmp_path):
     assert (gone.state, gone.reason) == (State.STOPPED, "3 of its finished parts have been removed")
 
 
-def test_a_shard_that_is_given_twice_is_not_enough(tmp_path):
-    run = found(shard(tmp_path, 1, count=2), shard(tmp_path / "again", 1, count=2))
-    assert not run.is_finished
-    assert [str(one.state) for one in run.shards] == ["finished", "finished", "missing"]
-
-
 def test_shards_that_have_only_begun_are_known_by_their_names_and_other_folders_are_refused(tmp_path):
     (tmp_path / "mini-1-of-2").mkdir()
     run = found(tmp_path / "mini-1-of-2")

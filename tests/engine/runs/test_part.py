@@ -3,14 +3,10 @@
 The rows of all parts are one lazy frame: each use of it reads whole parts, in order, and only what it needs.
 """
 
-import hashlib
-import os
-
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.basics.reading import MOST_JSON
-from negengine.engine.runs.part import EncodedPart, Marker, PartFiles, part_rows
+from negengine.engine.runs.part import EncodedPart, PartFiles, part_rows
 from negengine.engine.runs.stage import PartResult
 from small_stages import part
 
@@ -22,50 +18,6 @@ def files(tmp_path) -> PartFiles:
     files.rows.parent.mkdir(parents=True)
     files.write(part(1, bounds={"CpTp": 0.1 + 0.2, "CnTp": 1}, needed={"CpTp": 0.0, "CnTp": 1e-9}))
     return files
-
-
-def test_a_part_is_read_as_it_was_written(files):
-    assert sorted(path.name for path in files.rows.parent.iterdir()) == ["part-00012.json", "part-00012.parquet"]
-    read, written = files.read(), part(1)
-    digest = hashlib.sha256(files.rows.read_bytes()).hexdigest()
-    bounds, needed = {"CpTp": 0.1 + 0.2, "CnTp": 1.0}, {"CpTp": 0.0, "CnTp": 1e-9}
-    assert read.marker == Marker(len(written.content), digest, {"tested": 11, "rows": 3}, bounds, needed)
-    assert read.content == written.content
-
-
-@pytest.mark.parametrize(("kind", "step"), [("marker", 1), ("rows", 40)])
-def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(files, kind, step):
-    """White space may change; no number, no name."""
-    whole, path = files.read(), getattr(files, kind)
-    content = path.read_bytes()
-    for position in range(0, len(content), step):
-        damaged = bytearray(content)
-        damaged[position] ^= 1 << position % 7
-        path.write_bytes(bytes(damaged))
-        read = files.read()
-        assert read is None or (read.marker, read.content) == (whole.marker, whole.content), position
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        *(
-            lambda files, content=content: files.marker.write_text(content, encoding="latin-1")
-            for content in ("", "[]", "[" * 100_000, '{"bytes": 1, "sha256": 2, "counts": 3}', "\xff")
-        ),
-        lambda files: files.marker.unlink(),
-        lambda files: files.rows.unlink(),
-        lambda files: files.rows.write_bytes(files.rows.read_bytes() + b"x"),
-        lambda files: os.truncate(files.marker, MOST_JSON + 1),
-        lambda files: files.remove(),
-    ],
-)
-def test_what_is_not_whole_is_not_a_part_and_is_removed(files, damage):
-    damage(files)
-    assert files.read() is None
-    for _ in range(2):
-        files.remove()
-        assert list(files.rows.parent.iterdir()) == []
 
 
 def test_a_part_that_is_decided_again_keeps_the_wider_margins_and_what_was_wrong_before():
@@ -133,15 +85,6 @@ def rows(folder):
 @pytest.mark.parametrize("engine", ["streaming", "in-memory"])
 def test_a_query_gives_what_it_gives_on_the_whole_frame(tmp_path, whole, query, engine):
     assert query(rows(tmp_path)).collect(engine=engine).equals(query(whole.lazy()).collect())
-
-
-def test_a_damaged_part_is_one_line_with_its_file_where_its_rows_are_asked_for(tmp_path, whole):
-    frame = rows(tmp_path)
-    path = PartFiles.of(tmp_path, "select", 3).rows
-    path.write_bytes(path.read_bytes()[:-1])
-    assert frame.head(6).collect().equals(whole[:6])  # parts behind them are not read
-    with pytest.raises(InputError, match=r"part-00003\.parquet: missing or damaged; run the same command again"):
-        frame.select("n").collect()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.negation.select import Settings
 from negengine.engine.runs.ray import Ray
 from negengine.engine.runs.record import read_run
-from negengine.engine.runs.stage import Choices
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
 from small_stages import CALIBRATION, Counted, Squares, record, results, run, watched
@@ -78,17 +77,6 @@ def test_two_nodes_give_the_bytes_of_one_process(cluster, tmp_path):
     assert (worker["workers"], worker["threads"], worker["device"]) == (2, 1, "cpu")
     assert worker["machine"]["system"]
     assert {"Ray: 3 nodes, 2 workers", "calibrated"} <= set(said)
-
-
-def test_progress_counts_every_part_once(cluster, tmp_path):
-    finished, told = [], []
-    with Ray().start(Squares(parts=PARTS), Opening(), lambda _: None) as workers:
-        for numbers in ([5], range(PARTS), []):
-            finished.clear()
-            told.clear()
-            workers.run(numbers, Choices(), lambda *part: finished.append(part[0]), lambda *done: told.append(done))
-            assert sorted(finished) == sorted(numbers)
-            assert sum(units for units, _ in told) == sum(number + 1 for number in numbers)
 
 
 def test_mixed_precision_gives_the_bytes_of_one_process(cluster, mini, tmp_path):
