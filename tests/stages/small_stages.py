@@ -23,7 +23,7 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.part import EncodedPart
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import StageRecord, read_run
-from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Stage
+from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Publish, Stage
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0, "pairs": None}
 PARTS = 3
@@ -57,12 +57,24 @@ def results(folder: Path) -> dict[str, bytes]:
     return everything(folder, (".lock", "run.json", "sessions"))
 
 
-def work(folder: Path, **options: Any) -> Path:
-    """What a run does: the missing parts, then the final files."""
-    with hold(folder, **options) as run:
+def work(
+    folder: Path,
+    stage: str = "select",
+    *,
+    upto: float = float("inf"),
+    publish: Publish = publish,
+    selection: Path | None = None,
+    **options: Any,
+) -> Path:
+    """What a run does: the missing parts with smaller numbers than `upto`; then, if there are all, the final files."""
+    with hold(folder, stage, **options) as run:
+        if selection is not None:
+            run.carry_stage(selection, "select")
         for number in run.missing_parts:
-            run.write_part(number, part(number))
-        run.finish(publish)
+            if number < upto:
+                run.write_part(number, part(number))
+        if not run.missing_parts:
+            run.finish(publish)
     return folder
 
 

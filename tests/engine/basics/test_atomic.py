@@ -130,11 +130,3 @@ def test_a_full_disk_tells_what_is_free_and_what_to_do(tmp_path, monkeypatch, nu
     )
     # an error without words of the system
     assert str(unwritable(tmp_path / "x", OSError("odd"))) == f"{tmp_path}/x: cannot be written (odd)"
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted in /proc")
-def test_no_file_stays_open(tmp_path):
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    make_folder(tmp_path / "a" / "b")
-    write_bytes(tmp_path / "a" / "b" / "x", b"content")
-    assert len(list(Path("/proc/self/fd").iterdir())) == before

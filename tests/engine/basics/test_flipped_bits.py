@@ -44,13 +44,3 @@ def test_results_are_compared_again_when_they_are_read(run, name):
     (run / name).write_bytes(damaged)
     with pytest.raises(InputError, match=rf"{name}: missing, or changed since the run wrote it"):
         opened.items, opened.rates, opened.selection  # noqa: B018 - properties
-
-
-def test_the_command_of_a_stage_writes_its_damaged_marker_again(run):
-    whole = (run / "score.done.json").read_bytes()
-    for damaged in (b"", b"{}", whole[:-20], whole.replace(b"format", b"Format")):
-        (run / "score.done.json").write_bytes(damaged)
-        with pytest.raises(InputError, match=r"score\.done\.json: .* run the command of score again"):
-            ng.open(run)
-        ng.score(run)
-        assert (run / "score.done.json").read_bytes() == whole

@@ -14,11 +14,8 @@ from negengine.engine.basics.reading import (
     DEEPEST,
     LargerError,
     MissingFileError,
-    exists,
     file_sha256,
     files_below,
-    is_file,
-    is_folder,
     open_regular,
     parse_json,
     paths_in,
@@ -86,13 +83,6 @@ def test_a_file_is_read_up_to_the_bytes_that_it_may_have_and_the_hint_ends_the_l
         with pytest.raises(LargerError if name == "x" else MissingFileError) as caught:
             read_regular(tmp_path / name, 1_000, hint)
         assert str(caught.value) == f"{tmp_path / name}: {reason}{'; ' if hint else ''}{hint}"
-
-
-def test_what_a_name_stands_for(tmp_path):
-    (tmp_path / "file").touch()
-    assert [kind(tmp_path / "file") for kind in (is_file, is_folder, exists)] == [True, False, True]
-    assert [kind(tmp_path) for kind in (is_file, is_folder, exists)] == [False, True, True]
-    assert [kind(tmp_path / "a\0b") for kind in (is_file, is_folder, exists)] == [False] * 3
 
 
 # ---------------------------------------------------------------- folders

@@ -24,34 +24,48 @@ STAGES = {"select"}
 AGAIN = "negengine select mini --pairs 9"
 
 
-def shard(folder, index, count=3, parts=9, upto=9, **options):
-    """A shard that has finished its parts with smaller numbers than `upto`."""
-    session = Session(again=AGAIN)
-    with hold(
-        folder / f"mini-{index}-of-{count}", parts=parts, shard=Shard(index, count), session=session, **options
-    ) as run:
-        for number in run.missing_parts:
-            if number < upto:
-                run.write_part(number, part(number))
-        if not run.missing_parts:
-            run.finish(lambda _: {})
-    return folder / f"mini-{index}-of-{count}"
+def shard(folder, index, count=3, **options):
+    path, session = folder / f"mini-{index}-of-{count}", Session(again=AGAIN)
+    return work(path, parts=9, shard=Shard(index, count), session=session, publish=lambda _: {}, **options)
 
 
 def found(*folders):
     return divided_run(list(folders), STAGES)
 
 
-def test_finished_missing_and_stopped_shards_with_the_commands_that_run_them(tmp_path):
-    run = found(shard(tmp_path, 1), shard(tmp_path, 3, upto=4))
-    assert (run.is_finished, run.stage, run.count) == (False, "select", 3)
-    start = "negengine select mini --pairs 9 --shard"
-    assert [(str(one.shard), str(one.state), one.done, one.parts, one.command) for one in run.shards] == [
-        ("1/3", "finished", 3, 3, ""),
-        ("2/3", "missing", 0, None, f"{start} 2/3 --output {tmp_path}/mini-2-of-3"),
-        ("3/3", "stopped", 1, 3, f"{start} 3/3 --output {tmp_path}/mini-3-of-3"),
-    ]
-    assert found(*(shard(tmp_path, index) for index in (2, 1, 3))).is_finished
+def test_every_shard_is_told_with_its_state_and_the_command_that_runs_it(tmp_path):
+    for index in (1, 4, 6):
+        shard(tmp_path, index, 6)
+    for marker in tmp_path.glob("mini-4-of-6/parts/select/*.json"):
+        marker.unlink()
+    (tmp_path / "mini-6-of-6/run.json").write_text("{}")
+    shard(tmp_path, 3, 6, upto=4)
+    shard(tmp_path, 5, 6, identity={"seed": 5})
+    run = found(*tmp_path.iterdir())
+    assert (run.is_finished, run.stage, run.count) == (False, "select", 6)
+    again = {n: f"{AGAIN} --shard {n}/6 --output {tmp_path}/mini-{n}-of-6" for n in range(7)} | {None: ""}
+    for one, (state, done, parts, command, reason) in zip(
+        run.shards,
+        [
+            ("finished", 2, 2, None, ""),
+            ("missing", 0, None, 2, ""),
+            ("stopped", 1, 2, 3, ""),
+            ("stopped", 0, 1, 4, "1 of its finished parts have been removed"),
+            ("another run", 0, None, None, "model sha256"),
+            ("missing", 0, None, 5, ""),
+            ("damaged", 0, None, None, f"{tmp_path}/mini-6-of-6/run.json: not as negengine writes it"),
+        ],
+        strict=True,
+    ):
+        assert (str(one.state), one.done, one.parts, one.command) == (state, done, parts, again[command])
+        assert one.reason.startswith(reason)
+        assert bool(one.reason) == bool(reason)
+
+
+def test_all_shards_once_are_a_whole_run(tmp_path):
+    first, *others = (shard(tmp_path, index) for index in (2, 1, 3))
+    assert found(first, *others).is_finished
+    assert not found(first, *others, shard(tmp_path / "again", 2)).is_finished
 
 
 def test_a_running_shard_with_its_process_and_a_stopped_one(tmp_path):
@@ -82,24 +96,6 @@ def test_a_shard_that_failed_says_why_and_an_interrupted_one_has_not_failed(tmp_
         run(Squares(fault=fault, at=3), folder, shard=Shard(2, 2))
     failed = divided_run([folder], {"squares"}).shards[1]
     assert (failed.state, failed.reason, failed.done, failed.parts) == (state, reason, 1, 2)
-
-
-def test_a_shard_of_another_run_and_a_damaged_one(tmp_path):
-    folders = [shard(tmp_path, 1), shard(tmp_path, 2), shard(tmp_path, 3, identity={"seed": 5})]
-    run = found(*folders)
-    (other,) = [one for one in run.shards if one.state is State.OTHER_RUN]
-    assert other.reason.startswith("model sha256")
-    (folders[1] / "run.json").write_text("{}")
-    damaged = found(folders[0], folders[1]).shards[1]
-    assert (damaged.state, "run.json" in damaged.reason) == (State.DAMAGED, True)
-
-
-def test_a_finished_shard_whose_parts_are_gone_is_not_finished(tmp_path):
-    folder = shard(tmp_path, 1)
-    for path in (folder / "parts/select").glob("*.json"):
-        path.unlink()
-    gone = found(folder).shards[0]
-    assert (gone.state, gone.reason) == (State.STOPPED, "3 of its finished parts have been removed")
 
 
 def test_shards_that_have_only_begun_are_known_by_their_names_and_other_folders_are_refused(tmp_path):

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import small_stages
 from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import merge as merging
 from negengine.engine.runs.folder import RunFolder
@@ -31,16 +32,8 @@ def publish_scores(parts: FinishedParts):
 PUBLISHERS = {"select": publish, "score": publish_scores}
 
 
-def work(folder: Path, stage="select", *, parts=PARTS, upto=PARTS, selection=None, **options) -> Path:
-    with hold(folder, stage, parts=parts, **options) as run:
-        if selection:
-            run.carry_stage(selection, "select")
-        for number in run.missing_parts:
-            if number < upto:
-                run.write_part(number, EncodedPart.of(PartResult(rows(number), {"tested": number})))
-        if not run.missing_parts:
-            run.finish(PUBLISHERS[stage])
-    return folder
+def work(folder: Path, stage="select", *, parts=PARTS, **options) -> Path:
+    return small_stages.work(folder, stage, parts=parts, publish=PUBLISHERS.get(stage, publish), **options)
 
 
 def merge(shards, output) -> str:

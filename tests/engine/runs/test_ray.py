@@ -1,17 +1,12 @@
 """Wrong options and addresses are refused at once; machines are divided among workers; files are copied once."""
 
-import errno
 import os
 import socket
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.runs import ray as own
 from negengine.engine.runs.ray import NotSeenError, Ray, connected, digests, placed
-from small_stages import Squares
 
 ADDRESSES = ["", "nowhere", "host:0", "host:999999", "http://host:6379", "host"]
 
@@ -135,40 +130,9 @@ def test_a_folder_that_is_seen_is_used_and_another_one_is_copied_once(model):
         placed(get, {**contents, "empty": b"x"}, folder.with_name("other"), wanted)
 
 
-def test_a_folder_that_may_not_be_read_is_copied(model, monkeypatch):
-    folder, contents = model
-    wanted, scandir = digests(folder), os.scandir
-
-    def refusing(path):
-        if Path(path) == folder:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refusing)
-    with pytest.raises(NotSeenError):
-        placed(lambda sent: sent, None, folder, wanted)
-    copy = placed(lambda sent: sent, contents, folder, wanted)
-    assert {name: (copy / name).read_bytes() for name in contents} == contents
-
-
 def test_a_single_file_travels_too(model):
     file, content = model[0] / "model.onnx", model[1]["model.onnx"]
     wanted = digests(file)
     file.unlink()
     copy = placed(lambda sent: sent, {".": content}, file, wanted)
     assert (copy.name, copy.read_bytes()) == (file.name, content)
-
-
-def test_a_worker_that_cannot_be_reached_is_asked_again_for_a_while(monkeypatch):
-    """As after a machine has gone: all calls of its worker fail at once, until Ray has seen it."""
-    exceptions = pytest.importorskip("ray", reason="the extra `ray` is not installed").exceptions
-
-    def get(call):
-        raise exceptions.ActorUnavailableError("the connection is lost\nand more", None)
-
-    monkeypatch.setattr(own, "_BEFORE_AGAIN", 0.0)
-    pool = own._Pool(SimpleNamespace(get=get, exceptions=exceptions), Squares(), print)
-    assert pool._answer("worker", "call") is None
-    monkeypatch.setattr(own, "_UNREACHED", 0.0)
-    with pytest.raises(InputError, match=r"^Ray: a worker's process ended 4 times \(.*the connection is lost"):
-        pool._answer("worker", "call")

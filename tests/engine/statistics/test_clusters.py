@@ -23,19 +23,12 @@ def interval(successes, n):
     return proportion_interval(clustered_mean(np.asarray(successes), np.asarray(n)))
 
 
-def student(n, freedom):
-    return (stats.t.ppf(0.975, n - 1) / stats.t.ppf(0.975, freedom)) ** 2
-
-
 FALLING = [max(1, round(200 * 0.6**place)) for place in range(16)]
 BY_HAND = [
     # p = 1/2, Σ (r - p n)² = 2, v = 3/2 · 2 / 36 = 1/12, p (1 - p) / v = 3; t(5) and t(2) are 2.570582 and 4.302653.
     ([2, 1, 0], [2, 2, 2], 3 * (2.570582 / 4.302653) ** 2),
     # Clusters of one: v = p (1 - p) / (n - 1), and both quantiles are those of n - 1.
     ([1] * 30 + [0] * 71, [1] * 101, 100),
-    # Clusters that agree with themselves are one draw each, but for Student's quantiles.
-    ([20] * 30 + [0] * 71, [20] * 101, 100 * student(2020, 100)),
-    ([3, 0] * 5, [3] * 10, 9 * student(30, 9)),
     # Clusters that agree with each other: v = 0, and n independent draws are the most.
     ([5] * 50, [10] * 50, 500),
     # Nothing or all: each cluster is a draw.
@@ -212,31 +205,3 @@ def test_crossed_clusters_cover_where_pairs_and_verbs_have_rates_of_their_own():
         alone += low <= truth <= high
     assert both >= 0.90 * 200
     assert alone < both
-
-
-def test_sums_are_those_of_the_clusters_that_there_are():
-    sums, sizes = cluster_sums(np.array([1.0, 2.0, 4.0, 8.0]), np.array([5, 0, 5, 2]))
-    assert (sums.tolist(), sizes.tolist()) == ([2.0, 8.0, 5.0], [1, 1, 2])
-    assert cluster_sums(np.array([True, True]), np.array([0, 0]))[0].tolist() == [2.0]
-
-
-@pytest.mark.parametrize(
-    ("sums", "size", "freedom"),
-    [
-        ([2, 0], 5, 1),
-        ([3, 3, 3], 5, 2),
-        ([5], 5, 0),
-        ([1, 1, 0, 0], 5, 3),
-        ([20, 0] * 5, 20, 9),
-        # One of ten repeats, in all of its triplets: deviations 18 and nine times -2, Σ u² = 360, Σ u⁴ = 105120.
-        ([20] + [0] * 9, 20, 20 / (10 * 105120 / 360**2 - 1)),
-    ],
-)
-def test_the_degrees_of_freedom_by_hand(sums, size, freedom):
-    assert clustered_mean(np.array(sums), np.full(len(sums), size)).freedom == pytest.approx(freedom)
-
-
-def test_the_degrees_of_freedom_of_unequal_clusters_by_hand():
-    """Sizes 2, 1, 1: w = 1/2, 1/4, 1/4, Σ w² = 3/8; q = 1/2, 1/12, 1/12, (Σ q)² = 4/9, Σ q² = 19/72; d = 1.8."""
-    found = clustered_mean(np.array([1.0, 0.25, 0.75]), np.array([2, 1, 1]))
-    assert (found.freedom, found.equal_clusters) == pytest.approx((1.8, 8 / 3))

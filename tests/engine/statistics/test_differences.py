@@ -41,13 +41,6 @@ def from_the_ends(first, second, correlation):
     return p - q - below**0.5, p - q + above**0.5
 
 
-def test_two_values_are_combined_with_the_ends_that_face_each_other():
-    first, second = (0.7, 0.6, 0.75), (0.4, 0.1, 0.6)
-    for correlation in (-1.0, -0.4, 0.0, 0.5):
-        assert combined(first, second, correlation) == pytest.approx(from_the_ends(first, second, correlation))
-    assert combined((0.7, 0.6, 0.8), (0.4, 0.3, 0.5), 1.0) == pytest.approx((0.3, 0.3))
-
-
 @pytest.mark.parametrize(
     ("table", "wanted"),
     [
