@@ -11,6 +11,7 @@ from pathlib import Path
 import negengine as ng
 import polars as pl
 import pytest
+from documented import documented
 from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.experiment import options_of
@@ -146,6 +147,12 @@ def test_a_run_is_opened_told_drawn_reported_compared_and_made_again(name, made,
     frame = compare(run, ng.open(tmp_path / "again")).frame
     assert set(frame["metric"]) == metrics
     assert frame["difference"].to_list() == [0] * len(frame)
+
+
+def test_the_columns_of_nli_are_documented(made):
+    """Those of the others: tests/docs/test_files.py."""
+    for file, heading in (("items.parquet", "items.parquet` of `nli"), ("summary.parquet", "summary.parquet")):
+        assert documented(heading) == made("nli").frame(file).columns
 
 
 AGAIN = {  # what is decided again by the reference model, and how many there are of it

@@ -15,7 +15,6 @@ from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
 from negengine.engine.experiments.likelihood.likelihood_items import Columns, Faults, with_verdicts
-from negengine.engine.experiments.likelihood.likelihood_stage import Likelihoods
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.verification.verify import verify
@@ -380,11 +379,8 @@ def test_scores_of_masked_and_causal_models_are_not_compared(run, causal_model, 
         ng.side_by_side(run, run_on(run.model, table, tmp_path / "again", group="kind"))
 
 
-def test_a_plan_counts_and_a_finished_run_is_not_run_again(run, model, table, tmp_path, monkeypatch):
+def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):
     plan = Likelihood(table).plan(model, {"output": tmp_path / "run"})
     assert plan.work["sentences"] == len(SENTENCES)
     assert plan.work["tokens to score"] == plan.work["masked copies that the model reads"] > 30
     assert not (tmp_path / "run").exists()
-    monkeypatch.setattr(Likelihoods, "open", None)
-    options = {"group": "kind", "per_token": True, "per_word": True}
-    assert run_on(model, table, run.folder, **options).items.equals(run.items)
