@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from transformers import PretrainedConfig
 from transformers import __version__ as transformers_version
 
 LONGEST_COMPARED = 8192  # tokens of the longest input on which an export is compared with PyTorch
+
+LONGEST_CHUNK = 512  # tokens of the longest text of a model with linear attention: its graph multiplies L × L matrices
 
 _AFTER_PADDING = "after padding"
 
@@ -92,6 +95,8 @@ FAMILIES = {
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xlm-roberta-xl": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xmod": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    **dict.fromkeys(("qwen3_5_text", "olmo_hybrid"), Family(most_tokens=lambda _: LONGEST_CHUNK)),
+    **dict.fromkeys(("qwen3_5_moe_text", "qwen3_next"), Family(refused=_experts, most_tokens=lambda _: LONGEST_CHUNK)),
     **dict.fromkeys(("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "olmoe"), Family(by_torch=True, refused=_experts)),
 }
 
@@ -146,4 +151,4 @@ def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:
 
 def intermediate_size(config: PretrainedConfig) -> int:
     """Width of the feed-forward blocks; 0 if the configuration does not tell."""
-    return int(getattr(config, family_of(config).intermediate_size, 0) or 0)
+    return int(np.max(getattr(config, family_of(config).intermediate_size, None) or 0))  # some have one for each layer

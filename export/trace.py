@@ -20,9 +20,9 @@ from torch.onnx import OnnxExporterError
 from transformers import PretrainedConfig, PreTrainedModel
 
 from ..engine.basics.errors import InputError
-from .experts import use_all_experts
 from .families import family_of
 from .graph import Graph
+from .layers import in_forms_of_graphs
 from .observe import told_in_one_line
 from .trace_weights import write_weights
 
@@ -59,11 +59,11 @@ class Torch:
         return list(inspect.signature(model.forward).parameters)
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, _: Path, name: str) -> Graph:
-        use_all_experts(model)
         fixed = {"use_cache": False} if "use_cache" in self.inputs(model) else {}
         example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in inputs)
         axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-        with told_in_one_line(name, "tracing it"), _told_plainly(name), torch.no_grad(), redirect_stderr(StringIO()):
+        quietly = redirect_stderr(StringIO())
+        with told_in_one_line(name, "tracing it"), _told_plainly(name), torch.no_grad(), quietly, in_forms_of_graphs(model):
             given = {"dynamic_shapes": (tuple(axes for _ in inputs),), "strict": False}
             traced = torch.export.export(_Logits(model, inputs, fixed), example, **given)
             written = torch.onnx.export(
