@@ -54,9 +54,10 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 test: $(READY) lint types  ## lint, check types, run the tests of what a change can break, one process a core
 	$(PYTEST) $(ARGS)
 
-# ARGS='-m everything' runs only what `make test` leaves out.
+# ARGS='-m everything' runs only what `make test` leaves out. Without ARGS, all families run with transformers 5, too.
 test-all: $(READY) lint types  ## the same with all families, pages, notebooks, trainings, Ray, short torture, the wheel
 	HYPOTHESIS_PROFILE=all $(PYTEST) -m "" $(ARGS)
+	$(if $(ARGS),,$(MAKE) test-5 ARGS='-m ""')
 
 test-wheel: $(READY)  ## install the wheel in a clean environment, from the network, and run it
 	$(BIN)/python -m pytest tests/clean_machine $(ARGS)

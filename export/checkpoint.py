@@ -315,6 +315,11 @@ def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
         raise InputError(f"{name} is a {config.model_type} model, which has no {head.adjective} head in transformers")
     if getattr(config, "is_decoder", False) and not head.is_decoder:
         raise InputError(f"{name} is configured as a decoder (is_decoder): a {head.noun} is an encoder")
+    if getattr(config, "text_config", None) is not None:
+        raise InputError(
+            f"{name} reads more than texts, and cannot be exported: give a checkpoint of its text model alone "
+            f"({config.text_config.model_type})"
+        )
     if reason := family_of(config).refused(config):
         raise InputError(f"{name}: the family {config.model_type} cannot be exported: {reason}")
 

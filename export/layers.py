@@ -1,11 +1,11 @@
 """Layers in a form that a graph can have, where transformers computes them in another one; the sums are the same.
 
-Mixtures of experts: transformers chooses a token's experts and computes these alone, in a loop or by indices that depend
-on the tokens. Here every expert computes every token, and those that were not chosen get the weight 0. Where two of
-eight experts are chosen, the experts take four times as long.
+Mixtures of experts: transformers chooses a token's experts and computes these alone, in a loop or by indices that
+depend on the tokens. Here every expert computes every token, and those that were not chosen get the weight 0. Where two
+of eight experts are chosen, the experts take four times as long.
 
-Gated delta rule (Yang et al. 2024), the linear attention of Qwen 3.5: transformers goes through a text in chunks, so the
-number of operations depends on its length. Here a text is one chunk.
+Gated delta rule (Yang et al. 2024), the linear attention of Qwen 3.5: transformers goes through a text in chunks, so
+the number of operations depends on its length. Here a text is one chunk.
 
 transformers 5 lets us give these forms; transformers 4 does not.
 """
@@ -63,8 +63,9 @@ def _all_experts(
 def _delta_rule(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, g: torch.Tensor, beta: torch.Tensor, **given: object
 ) -> tuple[torch.Tensor, None]:
-    """Of queries and keys [B, L, heads, d], values [B, L, heads × n, e], log-decays and strengths [B, L, heads × n]:
-    what is read at each token, [B, L, heads × n, e].
+    """What is read at each token, [B, L, heads × n, e].
+
+    Given: queries and keys [B, L, heads, d], values [B, L, heads × n, e], log-decays and strengths [B, L, heads × n].
 
     A token writes what its value has beyond what is read with its key. So the values that are written solve a system
     of equations whose matrix is triangular, with ones on its diagonal: each depends on those before it.

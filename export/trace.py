@@ -63,7 +63,13 @@ class Torch:
         example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in inputs)
         axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
         quietly = redirect_stderr(StringIO())
-        with told_in_one_line(name, "tracing it"), _told_plainly(name), torch.no_grad(), quietly, in_forms_of_graphs(model):
+        with (
+            told_in_one_line(name, "tracing it"),
+            _told_plainly(name),
+            torch.no_grad(),
+            quietly,
+            in_forms_of_graphs(model),
+        ):
             given = {"dynamic_shapes": (tuple(axes for _ in inputs),), "strict": False}
             traced = torch.export.export(_Logits(model, inputs, fixed), example, **given)
             written = torch.onnx.export(

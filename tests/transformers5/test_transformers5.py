@@ -24,6 +24,8 @@ SIZES = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 SIZES |= {"max_position_embeddings": 130}
 SHARED = SIZES | {"num_key_value_heads": 2, "head_dim": 16}
 WINDOWS = {"sliding_window": 40, "layer_types": ["sliding_attention", "full_attention"]}
+LINEAR = {"layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 4}
+LINEAR |= {"linear_key_head_dim": 16, "linear_value_head_dim": 16}
 EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
 MASKED = {
     "bert": SIZES,
@@ -36,12 +38,14 @@ MASKED = {
 }
 CAUSAL = {
     "gemma3_text": SHARED | WINDOWS | {"query_pre_attn_scalar": 16},
+    "gemma4_text": SHARED | WINDOWS | {"global_head_dim": 32, "hidden_size_per_layer_input": 16},
     "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 130},
     "gpt_oss": SHARED | WINDOWS | EXPERTS,
     "llama": SHARED,
     "mixtral": SHARED | EXPERTS,
     "modernbert-decoder": SIZES | {"local_attention": 80, "cls_token_id": 0, "sep_token_id": 0},
     "olmo3": SHARED | WINDOWS,
+    "qwen3_5_text": SHARED | LINEAR,
     "qwen3_moe": SHARED | EXPERTS,
 }
 
