@@ -28,8 +28,6 @@ OF_THE_MACHINE = frozenset(
 )
 """Errors of the operating system that say something about the machine, and nothing about this program."""
 
-RESUME = "finished parts are kept, run the same command again to resume"
-
 _LONGEST_WORD, _LONGEST_MESSAGE = 160, 600  # characters
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
@@ -43,6 +41,20 @@ class InputError(Exception):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(shortened(message))
+
+
+class StoppedError(InputError):
+    """A run ends early for a cause outside of its input; run again, it goes on from its finished parts.
+
+    The message has the cause alone. Whoever prints it knows the command that resumes the run, and says it.
+    """
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; finished parts are kept, run the same command again to resume"
+
+    @property
+    def cause(self) -> str:
+        return super().__str__()
 
 
 def shortened(message: str) -> str:

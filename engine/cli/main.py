@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..basics.errors import OF_THE_MACHINE, InputError, shortened
+from ..basics.errors import OF_THE_MACHINE, InputError, StoppedError, shortened
 from ..library.registry import experiment, experiments, load, summary
 from .console import error_document, open_standard_streams, say, show
 from .program import Commands, CommandsByName, Program, as_command, with_subcommands
@@ -82,6 +82,8 @@ def run() -> int:
     said = ""
     try:
         return app(standalone_mode=False, prog_name="negengine") or 0  # Typer turns an interrupt into status 130
+    except StoppedError as error:
+        said = _with_resumption(error.cause)
     except InputError as error:
         said = str(error)
     except typer.TyperException as error:
@@ -126,8 +128,13 @@ def negengine(
 
 
 def say_interrupted() -> None:
-    """Say what an interrupted run has kept, and which command resumes it."""
+    """Say that the user has stopped the command."""
+    say(f"negengine: {_with_resumption('interrupted')}")
+
+
+def _with_resumption(why: str) -> str:
+    """Why a command ended early; for a run also what it has kept, and which command resumes it."""
     named = {" ".join(sys.argv[1:2]), " ".join(sys.argv[1:3])}
     trainings = (f"{name} train" for name in _TRAININGS)
     kept = not named.isdisjoint({"merge", "reproduce", "suite", *experiments(), *trainings})
-    say(f"negengine: interrupted{f'; finished parts are kept. To resume: {resuming_command()}' if kept else ''}")
+    return f"{why}; finished parts are kept. To resume: {resuming_command()}" if kept else why

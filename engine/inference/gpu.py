@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnxruntime as ort
 
-from ..basics.errors import RESUME, InputError, first_line
+from ..basics.errors import InputError, StoppedError, first_line
 from . import tally
 from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner, sentences_in
 from .session import Device
@@ -88,5 +88,5 @@ class Filled(Runner):
                     )
             return
         if any(sign in str(error).lower() for sign in _LOST):
-            raise InputError(f"--device {self._device}: the device was lost ({said}); {RESUME}") from error
+            raise StoppedError(f"--device {self._device}: the device was lost ({said})") from error
         raise error

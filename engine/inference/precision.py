@@ -12,9 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from ..basics.choices import Precision
 from ..basics.errors import InputError
+from . import tally
 from .audit import audit_share, disagreement_bound
 from .causal import open_language_model
-from .exported import LOW_PRECISION, REFERENCE, ExportedModel
+from .exported import LOW_PRECISION, ON_WEBGPU, REFERENCE, ExportedModel
 from .mixed import CALIBRATION_SENTENCES, SENTENCES, Calibration, Method, Mixed, NotFiniteError, calibrate
 from .model import LanguageModel, OpenedModel
 from .session import Device
@@ -44,7 +45,10 @@ class ModelPair(Generic[Opened]):
     @cached_property
     def low_precision(self) -> Opened | None:
         """Opened when it is asked for first: a short run does not need it."""
-        return self.open_low_precision() if self.open_low_precision else None
+        opened = self.open_low_precision() if self.open_low_precision else None
+        if opened is not None and opened.precision == ON_WEBGPU:
+            tally.say(f"{self.device}: the device or the export has no fp16, so it computes in fp32")
+        return opened
 
 
 Models = ModelPair[LanguageModel]
@@ -161,6 +165,8 @@ def choose_precisions(
     for candidate in candidates:
         own = share if candidate in chosen else audit_share([candidate.weight], fewest)
         choices[candidate.workload.pattern] = _choice(candidate, own, is_mixed=candidate in chosen, say=say)
+    if not chosen and models.on and models.on != models.reference.device:
+        tally.say(f"{models.reference.device} decides, in fp32; --precision mixed has {models.on} decide")
     return {workload.pattern: choices[workload.pattern] for workload in workloads}
 
 

@@ -76,7 +76,6 @@ class WebGpu(Device):
     def low_precision(self, exported: ExportedModel) -> Path | None:
         if self._adapter.has_fp16 and (half := exported.low_precision("cuda")):
             return half
-        tally.say(f"{self}: {'the export' if self._adapter.has_fp16 else 'the device'} has no fp16, so it takes fp32")
         return exported.graph
 
     def precision(self, graph: Path) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, cast
 
 from ..basics.option import Opening, OpeningOptions, options_of
 from ..basics.paths import shell_command
+from ..inference.device import refuse_fp32
 from ..runs.divided import refuse_other_division
 from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution
@@ -71,6 +72,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
     executor = options.get("executor") or executor_of(model)
     made_with = of_model(model)
     if device := getattr(executor, "device", None):  # a cluster decides where the model runs, not this machine
+        refuse_fp32(str(device), model.opening.precision)
         made_with["device"] = str(device)
     again = options.get("again")
     line = explicit(again, options.get("shard"), options.get("output")) if again else _script()

@@ -133,7 +133,7 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
         return open_language_model(self.exported, choose_device(options.device), **options.session)
 
     def describe(self, model: LanguageModel) -> Mapping[str, Any]:
-        return {**description(self.exported, model), "precision": str(Precision.FP32)}
+        return {**description(self.exported, model), "precision": model.precision}
 
 
 def refuse_mixed(stage: str, precision: Precision) -> None:

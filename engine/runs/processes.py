@@ -1,9 +1,10 @@
 """Several devices: each has a process, which gets one part after the other.
 
 Processes and not threads, as each has its own CUDA context, interpreter lock and cores. Parts are handed out as
-processes become free, so a slow device does not hold up the others. A process ends when the one that started it is
-gone: its standard input closes then. The processes are in a session of their own: Ctrl-C and the closing of the
-terminal reach the starting process alone, which stops them.
+processes become free, so a slow device does not hold up the others. Of several kinds of devices, one has the run's
+low-precision model: a GPU if there is one. On the others the reference model decides alone. A process ends when the one
+that started it is gone: its standard input closes then. The processes are in a session of their own: Ctrl-C and the
+closing of the terminal reach the starting process alone, which stops them.
 
 `multiprocessing` would run the user's script again in each process, unless the script protects itself against that.
 """
@@ -23,7 +24,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import IO, Any, TextIO, cast
 
-from ..basics.errors import RESUME, InputError
+from ..basics.choices import Precision
+from ..basics.errors import InputError, StoppedError
 from ..basics.option import Opening
 from ..inference import tally
 from ..inference.device import threads_each
@@ -51,9 +53,11 @@ class Processes:
 
     @contextmanager
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
+        first = min(self.devices, key=lambda device: device.uses_cores)
+        mixes = [device.kind == first.kind for device in self.devices]
         each = [
-            replace(options, device=str(device), threads=count)
-            for device, count in zip(self.devices, threads_each(self.devices, options.threads), strict=True)
+            replace(options, device=str(device), threads=count, precision=options.precision if own else Precision.FP32)
+            for device, count, own in zip(self.devices, threads_each(self.devices, options.threads), mixes, strict=True)
         ]
         orders = [pickle.dumps((stage, own)) for own in each]
         inbox: _Inbox = queue.SimpleQueue()
@@ -69,7 +73,7 @@ class Processes:
                 (description,) = children[index].content(message)
                 say(f"{children[index].name}: {opened(description)}")
                 descriptions[index] = {**description, **worker(each[index])}
-            yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))])
+            yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))], mixes)
         finally:
             _stop(children)
 
@@ -79,9 +83,10 @@ class _Pool:
     children: Sequence["_Child"]
     inbox: _Inbox
     descriptions: Sequence[Mapping[str, Any]]
+    mixes: Sequence[bool]  # of each child, whether it may have the run's low-precision model
 
     def choose(self, say: Say) -> Choices:
-        self.children[0].write("choose")
+        self.children[self.mixes.index(True)].write("choose")
         while (answer := _next_message(self.children, self.inbox))[1] is not None and answer[1][0] == "say":
             say(answer[1][1])
         index, message = answer
@@ -103,8 +108,12 @@ class _Pool:
                 for other in self.children:
                     other.write("end")
 
-        for child in self.children:
-            child.write("run", choices)
+        mixed = {name: own for name, own in choices.calibration.items() if "bound" in own}
+        alone = {**choices.calibration, **{name: {"precision": Precision.FP32} for name in mixed}}
+        for child, mixes in zip(self.children, self.mixes, strict=True):
+            child.write("run", choices if mixes else replace(choices, calibration=alone))
+            if mixed and not mixes:
+                tally.say(f"{child.name}: the fp32 model decides alone; the low-precision model is for another device")
         for child in [*self.children] * _IN_FLIGHT:
             give(child)
         while running:
@@ -166,9 +175,9 @@ class _Child:
     def content(self, message: Any) -> tuple[Any, ...]:
         """What a message holds; raises an error that the process tells, or that it has ended."""
         if message is None:
-            raise InputError(f"--device {self.name}: its process {_end(self.process.wait())}; {RESUME}")
+            raise StoppedError(f"--device {self.name}: its process {_end(self.process.wait())}")
         if message[0] == "refused":
-            raise InputError(message[1])
+            raise message[1]
         if message[0] == "failed":
             raise RuntimeError(f"--device {self.name}: {message[1]}")
         return tuple(message[1:])
@@ -182,12 +191,16 @@ def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
     looks = 0
     while True:
         with suppress(queue.Empty):
-            return inbox.get(timeout=_BETWEEN_LOOKS)
+            index, message = inbox.get(timeout=_BETWEEN_LOOKS)
+            if message is None or message[0] != "note":
+                return index, message
+            tally.say(message[1])
+            continue
         stopped = next((child for child in children if child.is_stopped), None)
         looks = looks + 1 if stopped else 0
         if stopped and looks == _MOST_LOOKS:
             told = f"its process {stopped.process.pid} is stopped (by SIGSTOP?) and does not go on"
-            raise InputError(f"--device {stopped.name}: {told}; {RESUME}")
+            raise StoppedError(f"--device {stopped.name}: {told}")
 
 
 def _stop(children: Sequence[_Child]) -> None:
@@ -241,7 +254,7 @@ def worker_main() -> None:
     try:
         _work(commands, answer)
     except InputError as error:
-        answer("refused", str(error))
+        answer("refused", error)
     except BaseException:  # noqa: BLE001 - whatever it is, the starting process must hear of it
         answer("failed", traceback.format_exc())
     threading.Event().wait()  # until stdin closes: ending earlier could cut off the answer
@@ -249,7 +262,7 @@ def worker_main() -> None:
 
 def _work(commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Callable[..., None]) -> None:
     stage, options = pickle.loads(commands.get()[1])  # noqa: S301
-    tally.listen(lambda line: answer("say", line))
+    tally.listen(lambda line: answer("note", line))
     model = stage.open(options)
     answer("opened", dict(stage.describe(model)))
     while True:

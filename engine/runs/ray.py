@@ -30,7 +30,7 @@ import platformdirs
 from filelock import FileLock
 
 from ..basics.atomic import make_folder, sha256, write_bytes
-from ..basics.errors import RESUME, InputError, check_number, first_line, needs_extra
+from ..basics.errors import InputError, StoppedError, check_number, first_line, needs_extra
 from ..basics.limits import cpu_threads
 from ..basics.option import Opening
 from ..basics.printable import counted
@@ -54,6 +54,7 @@ _TRIES = 4  # of Ray, for a call whose worker dies
 _FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
 _TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
 _BEFORE_AGAIN, _UNREACHED = 1.0, 120.0  # seconds until a worker that cannot be reached is asked again, or given up
+Answer = tuple[Any, list[str]]  # What a worker has found, and what its models have said
 Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file → its content in Ray's object store
 
 
@@ -200,28 +201,36 @@ class Worker:
         self._preparing, self._deciding = threading.Lock(), threading.Lock()
         self._opened: tuple[Stage[Any, Any], Any, dict[str, Any]] | None = None
         self._used: tuple[Choices, Any] | None = None
+        self._notes: list[str] = []  # what models said since the last answer; each answer takes them along
+        tally.listen(self._notes.append)
 
-    def open(self, sent: Sent) -> tuple[str, dict[str, Any]]:
+    def open(self, sent: Sent) -> Answer:
         node = str(self._ray.util.get_node_ip_address())
         try:
-            return node, self._open(sent)[2]
+            return self._answer((node, self._open(sent)[2]))
         except InputError as error:
             raise InputError(f"node {node}: {error}") from None
 
-    def choose(self, sent: Sent) -> tuple[Choices, list[str]]:
+    def choose(self, sent: Sent) -> Answer:
         stage, model, _ = self._open(sent)
         said: list[str] = []
         with self._deciding:
-            return Choices(stage.calibrate(model, said.append)), said
+            return self._answer((Choices(stage.calibrate(model, said.append)), said))
 
-    def decide(self, sent: Sent, number: int, choices: Choices) -> EncodedPart:
+    def decide(self, sent: Sent, number: int, choices: Choices) -> Answer:
         stage, model, _ = self._open(sent)
         with self._preparing:
             prepared = stage.prepare(number)
         with self._deciding:
             if self._used is None or self._used[0] != choices:
                 self._used = choices, stage.use(model, choices.calibration)
-            return EncodedPart.of(stage.decide(self._used[1], number, prepared, lambda *_: None), tally.take())
+            decided = stage.decide(self._used[1], number, prepared, lambda *_: None)
+            return self._answer(EncodedPart.of(decided, tally.take()))
+
+    def _answer(self, found: Any) -> Answer:
+        notes = [*self._notes]
+        del self._notes[: len(notes)]
+        return found, notes
 
     def _open(self, sent: Sent) -> tuple[Stage[Any, Any], Any, dict[str, Any]]:
         with self._deciding:
@@ -300,7 +309,7 @@ class _Pool:
                 waiting = waiting or deque(sorted(left))
                 signs = [actor.__ray_ready__.remote() for actor in self._actors]  # all may be stopped, or cut off
                 if not self._ray.wait([*self._calls, *signs], timeout=_TO_BEGIN)[0]:
-                    raise InputError(f"Ray: no worker has given a sign for {_TO_BEGIN / 60:.0f} minutes; {RESUME}")
+                    raise StoppedError(f"Ray: no worker has given a sign for {_TO_BEGIN / 60:.0f} minutes")
             for one in answered:
                 actor, number, asked = self._calls.pop(one)
                 if number == _OPENING:
@@ -338,7 +347,7 @@ class _Pool:
         while which it is, and then starts the worker elsewhere.
         """
         try:
-            answer = self._ray.get(call)
+            answer, notes = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, NotSeenError):
                 if self._sent is None:
@@ -349,7 +358,7 @@ class _Pool:
                     }
                 return None
             if isinstance(error.cause, InputError):
-                raise InputError(str(error.cause)) from None
+                raise error.cause from None
             raise RuntimeError(f"a Ray worker: {error}") from None
         except self._ray.exceptions.RayError as error:
             now, unreached = time.monotonic(), isinstance(error, self._ray.exceptions.ActorUnavailableError)
@@ -358,6 +367,8 @@ class _Pool:
                 return None
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
             reason = (found[1] if found else first_line(error))[:160].rstrip(".:") + "; is the memory full?"
-            raise InputError(f"Ray: a worker's process ended {_TRIES} times ({reason}); {RESUME}") from None
+            raise StoppedError(f"Ray: a worker's process ended {_TRIES} times ({reason})") from None
         self._lost.pop(actor, None)
+        for note in notes:
+            tally.say(note)
         return answer

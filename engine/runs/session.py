@@ -88,8 +88,10 @@ def used_models(session: Session, workers: Sequence[Mapping[str, Any]], choices:
     kinds = {
         pattern: str(choice["precision"]) for pattern, choice in choices.calibration.items() if "precision" in choice
     }
-    told = {str(worker["precision"]) for worker in workers if "precision" in worker}
-    words = set(kinds.values()) or told
+    kinds = kinds or {
+        str(worker.get("device")): str(worker["precision"]) for worker in workers if "precision" in worker
+    }
+    words = set(kinds.values())
     session.precision = kinds if len(words) > 1 else next(iter(words), None)
 
 

@@ -1,8 +1,9 @@
 """Run experiments on one device, in one process, so that each shader is compiled once.
 
-`python on_webgpu.py FOLDER DEVICE [kill]`: FOLDER has the models `masked`, `causal` and `pairs`, the word lists
+`python on_webgpu.py FOLDER DEVICE [kill|others]`: FOLDER has the models `masked`, `causal` and `pairs`, the word lists
 `lexicon` and the data. What the runs write lies beside them, in DEVICE. With `kill`, only a selection runs, and the
-process kills itself once a part of it is written. On a GPU, a line of stdout is a JSON document: which operators run
+process kills itself once a part of it is written. With `others`, a selection runs in two processes, on the device and
+on the CPU, and one on Ray. On a GPU, a line of stdout is a JSON document: which operators run
 where, and how many bytes come back.
 """
 
@@ -12,12 +13,14 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import negengine as ng
 import numpy as np
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.select import Selection, Settings
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.gpu import Filled
@@ -27,7 +30,9 @@ from negengine.engine.inference.session import placed
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.masked_stages import DecidingStage
+from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.ray import Ray
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
@@ -40,7 +45,7 @@ filled, back = Filled._filled, []
 DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibration would take most of the time
 
 
-def select(name: str, model: str = "masked", shard: str = "1/1") -> Path:
+def select(name: str, model: str = "masked", shard: str = "1/1", executor: Any = None) -> Path:
     """A selection in eight parts."""
     stage = Selection.plan(
         load_exported(folder / model),
@@ -49,21 +54,25 @@ def select(name: str, model: str = "masked", shard: str = "1/1") -> Path:
         Settings(),
         candidates_per_part=60,
     )
-    opening = Opening(precision=Precision(decided["precision"]))
-    run_stage(stage, runs / name, Execution(ThisProcess(device), opening, Shard.parse(shard), Reporter(silent=True)))
+    opening, where = Opening(precision=Precision(decided["precision"])), executor or ThisProcess(device)
+    run_stage(stage, runs / name, Execution(where, opening, Shard.parse(shard), Reporter(silent=True)))
     return runs / name
 
 
 def watched(self, *args):
     back.append(filled(self, *args))
-    if sys.argv[3:] and any((runs / "killed" / "parts").rglob("*.parquet")):
+    if "kill" in sys.argv and any((runs / "killed" / "parts").rglob("*.parquet")):
         os.kill(os.getpid(), signal.SIGKILL)
     return back[-1]
 
 
 Filled._filled = watched
-if sys.argv[3:]:
+if "kill" in sys.argv:
     select("killed")
+if "others" in sys.argv:
+    select("processes", executor=Processes((device, CPU)))
+    select("ray", executor=Ray("local", workers=1, device=device.kind))
+    sys.exit()
 if device.kind != "cpu":
     model = MaskedLM(load_exported(folder / "masked"), device)
     ids, few = np.full((5, 12), 7, np.int32), np.ones(5, np.int32)

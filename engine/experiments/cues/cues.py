@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import polars as pl
 
-from ...basics.choices import Precision, Task
+from ...basics.choices import Task
 from ...basics.errors import InputError
 from ...basics.option import Opening
 from ...inference.device import choose_device
@@ -115,7 +115,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         return CueDetector(self.exported, choose_device(options.device), **options.session)
 
     def describe(self, model: CueDetector) -> Mapping[str, Any]:
-        return {**description(self.exported, model.model), "precision": str(Precision.FP32)}
+        return {**description(self.exported, model.model), "precision": model.model.precision}
 
     def prepare(self, number: int) -> Prepared:
         t, own = self.parts[number]

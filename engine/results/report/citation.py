@@ -23,6 +23,7 @@ import yaml
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...experiments.data_sets.sources import sources
+from ...inference.exported import ON_WEBGPU, REFERENCE
 from ...library.call import files_in
 from ...library.finished import open_run
 from ...library.registry import experiment
@@ -241,8 +242,9 @@ def _inference(used: Usage) -> str:
             " A low-precision model decided where its margin was beyond a calibrated bound, and the fp32 model decided"
             " all other sentences; a random sample of the low-precision decisions was checked in fp32."
         )
-    elif used.precisions == ("fp32",):
-        precision = " All numbers were computed in fp32."
+    elif used.precisions and {*used.precisions} <= {REFERENCE, ON_WEBGPU}:
+        precision = " All numbers were computed in fp32"
+        precision += ", by WebGPU, which rounds otherwise than a CPU." if ON_WEBGPU in used.precisions else "."
     return f"Sentences were run with negengine {version}{commit}{with_runtime}.{precision}"
 
 

@@ -14,13 +14,18 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError, StoppedError
+from negengine.engine.cli import main
 from negengine.engine.inference import cuda, tally, webgpu
 from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.gpu import Filled
+from negengine.engine.inference.precision import ModelPair
+from negengine.engine.inference.session import refuse_cpu_nodes
 from negengine.engine.inference.webgpu import WebGpu
 from negengine.engine.library import model as loading
+from negengine.engine.runs import executors
 
 SCRIPT = Path(__file__).parents[2] / "stand_in" / "on_webgpu.py"
 DRIVERS = [
@@ -203,6 +208,20 @@ def test_a_run_that_was_killed_or_divided_has_the_bytes_of_a_whole_one(name, see
 
 
 @pytest.mark.everything
+def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    done = start(SCRIPT, folder, "webgpu", "others")
+    assert done.returncode == 0, done.stderr[-3000:]
+    exact = (folder / "cpu" / "select" / "triplets.parquet").read_bytes()
+    for name in ("processes", "ray"):
+        assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact
+        record = json.loads((folder / "webgpu" / name / "run.json").read_text())["stages"]["select"]
+        assert record["calibration"]["CpTp"]["low_precision"] == "webgpu"
+    answers = pl.read_parquet(folder / "webgpu" / "ray" / "answers.parquet")  # its one worker has the device
+    assert "webgpu" in answers["precision"].cast(pl.String)
+
+
+@pytest.mark.everything
 def test_the_record_says_which_model_and_device_decided(seen, folder):
     assert seen
     choice = json.loads((folder / "webgpu" / "select" / "run.json").read_text())["stages"]["select"]["calibration"][
@@ -274,7 +293,7 @@ def test_rows_of_hidden_states_that_do_not_fit_the_memory_are_halved_too():
         (
             "WebGPU device lost (1): driver reset\nmore",
             InputError,
-            r"^--device .*was lost \(.*reset\); finished parts are",
+            r"^--device .*was lost \(.*reset\); finished parts are kept, run the same command again",
         ),
         ("a bug", RuntimeError, "^a bug$"),
     ],
@@ -308,6 +327,9 @@ def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
 
     lost = "Error creating: x.cc:136\nFailed to get a WebGPU adapter: No supported adapters.\n"
     assert "does not load the plugin for WebGPU (too old)" in found_by(monkeypatch, fails("too old"))
+    with monkeypatch.context() as old:
+        old.setattr(webgpu.ort, "InferenceSession", object)
+        assert found_by(old, list).endswith("does not tell where operators run: install 1.31 or newer")
     assert found_by(monkeypatch, list) == "no GPU on this machine: use --device cpu"
     assert "(Failed to get a WebGPU adapter: No supported adapters.): install the newest driver" in found_by(
         monkeypatch, lambda: [GPU], fails(lost)
@@ -329,19 +351,54 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
         if kind is np.float16:
             raise RuntimeError("requires f16")
 
-    said = []
-    monkeypatch.setattr(tally, "_listeners", [said.append])
     for added, graph in ((lambda *_: None, "model.fp16.onnx"), (only_fp32, "model.onnx")):
         adapter = found_by(monkeypatch, lambda: [GPU], added)
         monkeypatch.setattr(webgpu, "_adapter", lambda _, own=adapter: own)
         assert adapter.name == "Radeon"
         assert WebGpu().low_precision(mini).name == graph
         monkeypatch.undo()
-        monkeypatch.setattr(tally, "_listeners", [said.append])
-    assert said == ["webgpu:0: the device has no fp16, so it takes fp32"]
+    said = []
+    monkeypatch.setattr(tally, "_listeners", [said.append])
+    opened = SimpleNamespace(precision=WebGpu().precision(mini.graph))
+    assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
+    assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
     monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
         WebGpu().session(mini.low_precision("cuda"))
+
+
+@pytest.mark.parametrize(
+    ("adapter", "words", "said"),
+    [
+        ("no plugin: install it", ["--device", "webgpu"], "--device webgpu: no plugin: install it"),
+        (webgpu._Adapter("x", False, False), ["--device", "webgpu", "--precision", "fp32"], "fp32: the GPU rounds"),
+        (webgpu._Adapter("x", False, False), ["--device", "webgpu"], "webgpu:0 was lost; finished parts are kept. To"),
+    ],
+)
+def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, said, mini, monkeypatch, capsys):
+    """A lost device is told with the command that resumes the run."""
+
+    def lost(*_):
+        raise StoppedError("--device webgpu:0 was lost")
+
+    monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
+    monkeypatch.setattr(webgpu, "_version", lambda: (0, 4))
+    monkeypatch.setattr(executors.ThisProcess, "start", lost)
+    monkeypatch.chdir(mini.folder.parent)
+    command = ["negengine", "select", str(mini.folder), *words, "--output", "run"]
+    monkeypatch.setattr(sys, "argv", command)
+    assert main.run() == 2
+    (line,) = [own for own in capsys.readouterr().err.splitlines() if own.startswith("negengine: ")]
+    assert said in line
+    assert ("To resume: " + " ".join(command) in line) == ("lost" in said)
+
+
+def test_an_operator_that_the_device_lacks_is_refused_in_one_line():
+    node = SimpleNamespace(op_type="Det")
+    group = SimpleNamespace(ep_name="CPUExecutionProvider", get_nodes=lambda: [node])
+    session = SimpleNamespace(get_provider_graph_assignment_info=lambda: [group])
+    with pytest.raises(InputError, match=r"^m\.onnx: WebGPU cannot run Det of this model: use --device cpu$"):
+        refuse_cpu_nodes(session, Path("m.onnx"), "WebGPU")
 
 
 def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(monkeypatch):
@@ -349,6 +406,7 @@ def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_c
     for is_software, device in ((False, WebGpu()), (True, CPU)):
         monkeypatch.setattr(webgpu, "_adapter", lambda _, own=is_software: webgpu._Adapter("x", own, has_fp16=False))
         assert choose_device("auto") == device
+        assert choose_device("auto", Precision.FP32) == CPU
     for version, count in (("0.5.1", 2), ("0.4.0", 1)):
         own = SimpleNamespace(ep_metadata={"version": version})
         monkeypatch.setattr(webgpu, "_devices", lambda own=own: [own, own])

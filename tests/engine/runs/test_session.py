@@ -114,6 +114,7 @@ def test_the_reason_of_an_early_end_does_not_name_the_user(monkeypatch):
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "mixed"}, "Cv": {}}, [], "mixed"),
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "fp32"}}, [], {"Cp": "mixed", "Cn": "fp32"}),
         ({}, [{"precision": "fp32"}, {"device": "cpu"}], "fp32"),
+        ({}, [{"device": "webgpu:0", "precision": "webgpu"}] * 2, "webgpu"),
         ({"Cp": {"precision": "mixed"}}, [{"precision": "fp32"}], "mixed"),
         ({}, [], None),
     ],
