@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -24,12 +23,12 @@ from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.experiments.negation.select import Selection, Settings
 from ..engine.inference.cpu import CPU
-from ..engine.inference.cuda import Cuda, cuda_bus_address, nvml
+from ..engine.inference.cuda import Cuda
 from ..engine.inference.exported import graph_precision
 from ..engine.inference.machine import energy_used
 from ..engine.inference.model import Decider, Decisions, MaskedLM
 from ..engine.inference.precision import Models, open_models
-from ..engine.inference.session import Device, placed
+from ..engine.inference.session import Device, State, placed
 from ..engine.inference.webgpu import WebGpu
 from ..engine.runs.record import read_run
 from ..engine.text.token_ids import EncodedSentences
@@ -252,7 +251,6 @@ def _command(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]
 
 
 _EVERY = 0.2  # seconds
-Sample = tuple[float, float, float]  # utilisation in percent, bytes in use, watts
 
 
 @contextmanager
@@ -262,12 +260,12 @@ def watched(device: Device) -> Iterator[Found]:
     It is in the dictionary at the end of the block. What the machine does not tell is None.
     """
     seen: Found = {}
-    samples: list[Sample] = []
-    ended, read = threading.Event(), _reader(device)
+    samples: list[State] = []
+    ended = threading.Event()
 
     def sample() -> None:
-        while read is not None and not ended.wait(_EVERY):
-            samples.extend(filter(None, [read()]))
+        while not ended.wait(_EVERY):
+            samples.extend(filter(None, [device.state()]))
 
     sampler, before, began = threading.Thread(target=sample, daemon=True), sum(os.times()[:4]), time.perf_counter()
     with energy_used([device]) as joules:
@@ -287,19 +285,6 @@ def watched(device: Device) -> Iterator[Found]:
     for index, (name, take) in enumerate(figures.items()):
         values = [row[index] for row in samples]
         seen[name] = take(values) if values else None
-
-
-def _reader(device: Device) -> Callable[[], Sample | None] | None:
-    """Reads the state of a CUDA device; None for others, and where the driver hides it."""
-    if device.kind != Cuda.kind or (address := cuda_bus_address(device.index)) is None:
-        return None
-
-    def asked(library: Any) -> Sample:
-        handle = library.nvmlDeviceGetHandleByPciBusId(address)
-        used, watts = library.nvmlDeviceGetMemoryInfo(handle).used / 1e9, library.nvmlDeviceGetPowerUsage(handle) / 1e3
-        return float(library.nvmlDeviceGetUtilizationRates(handle).gpu), used, watts
-
-    return partial(nvml, asked) if nvml(asked) else None
 
 
 def baselines(setting: Setting, *, start: Start | None = None) -> Found:

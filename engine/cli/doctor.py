@@ -104,10 +104,10 @@ def diagnose() -> dict[str, Found]:
 
 
 def _told(device: "Device") -> str:
-    """Such as `cuda:0 (NVIDIA H200, 139.8 GiB)`."""
+    """Such as `cuda:0 (NVIDIA H200, 139.8 GiB)` or `webgpu:0 (Radeon, fp32 alone)`."""
     known = device.hardware()
     memory = f"{known['memory GiB']} GiB" if "memory GiB" in known else ""
-    told = ", ".join(filter(None, [known.get("hardware", ""), memory]))
+    told = ", ".join(filter(None, [known.get("hardware", ""), memory, known.get("numbers", "")]))
     return f"{device} ({told})" if told else str(device)
 
 

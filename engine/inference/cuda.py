@@ -21,7 +21,7 @@ from ..basics.errors import InputError
 from .batches import Runner
 from .exported import REFERENCE, graph_precision
 from .gpu import Filled
-from .session import Device, open_session, refuse_cpu_nodes
+from .session import Device, State, open_session, refuse_cpu_nodes
 
 _STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
@@ -83,13 +83,22 @@ class Cuda(Device):
 
     def joules(self) -> float | None:
         """Energy since the driver was loaded; None if the device does not count it."""
+        millijoules = self._asked(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        return None if millijoules is None else float(millijoules) / 1e3
+
+    def state(self) -> State | None:
+        def ask(nvml: Any, handle: Any) -> State:
+            used, milliwatts = nvml.nvmlDeviceGetMemoryInfo(handle).used, nvml.nvmlDeviceGetPowerUsage(handle)
+            return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu), used / 1e9, milliwatts / 1e3
+
+        found: State | None = self._asked(ask)
+        return found
+
+    def _asked(self, ask: Callable[[Any, Any], Any]) -> Any:
         # CUDA and NVML number devices differently: what they share is the address on the bus.
         if (address := cuda_bus_address(self.index)) is None:
             return None
-        millijoules = nvml(
-            lambda nvml: nvml.nvmlDeviceGetTotalEnergyConsumption(nvml.nvmlDeviceGetHandleByPciBusId(address))
-        )
-        return None if millijoules is None else float(millijoules) / 1e3
+        return nvml(lambda nvml: ask(nvml, nvml.nvmlDeviceGetHandleByPciBusId(address)))
 
 
 def nvml(ask: Callable[[Any], Any]) -> Any:

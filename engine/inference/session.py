@@ -30,6 +30,10 @@ _SHAPE_ARITHMETIC = frozenset(
 )
 
 
+State = tuple[float, float, float]
+"""Utilisation of a device in percent, GB in use, watts."""
+
+
 @dataclass(frozen=True)
 class Device(ABC):
     """One device of its kind, by its index."""
@@ -63,6 +67,10 @@ class Device(ABC):
     @abstractmethod
     def hardware(self) -> dict[str, Any]:
         """What it is, for the run's record: `hardware` is its name; what is not known is missing."""
+
+    def state(self) -> State | None:
+        """What it does at this moment; None if it does not tell."""
+        return None
 
     @abstractmethod
     def session(self, graph: Path) -> ort.InferenceSession:

@@ -67,7 +67,7 @@ class WebGpu(Device):
         return self._adapter.is_software
 
     def hardware(self) -> dict[str, Any]:
-        return {"hardware": self._adapter.name}
+        return {"hardware": self._adapter.name, "numbers": "fp32 and fp16" if self._adapter.has_fp16 else "fp32 alone"}
 
     @property
     def reference(self) -> Device:

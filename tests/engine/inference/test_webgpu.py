@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
-from negengine.engine.cli import main
+from negengine.engine.cli import doctor, main
 from negengine.engine.inference import cuda, tally, webgpu
 from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import choose_device
@@ -217,8 +217,8 @@ def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
         assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact
         record = json.loads((folder / "webgpu" / name / "run.json").read_text())["stages"]["select"]
         assert record["calibration"]["CpTp"]["low_precision"] == "webgpu"
-    answers = pl.read_parquet(folder / "webgpu" / "ray" / "answers.parquet")  # its one worker has the device
-    assert "webgpu" in answers["precision"].cast(pl.String)
+    one, ray = (folder / "webgpu" / name / "answers.parquet" for name in ("select", "ray"))
+    assert one.read_bytes() == ray.read_bytes()
 
 
 @pytest.mark.everything
@@ -363,6 +363,7 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
     assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
     assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
     monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
+    assert doctor._told(WebGpu()) == "webgpu:0 (Radeon, fp32 alone)"
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
         WebGpu().session(mini.low_precision("cuda"))
 
