@@ -150,6 +150,11 @@ class Opening:
         check_options(self)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the reference model alone may compute."""
+        return self.precision is Precision.FP32
+
+    @property
     def session(self) -> "dict[str, Any]":
         """What a session takes besides its device."""
         return {"batch_tokens": self.batch_tokens, "threads": self.threads}

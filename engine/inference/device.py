@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from ..basics.choices import Precision
 from ..basics.errors import InputError
 from ..basics.limits import cpu_threads
 from .cpu import CPU, Cpu
@@ -20,11 +19,11 @@ _PREFERRED = (Cuda, WebGpu)  # by `auto`, in this order
 _MOST_DEVICES = 64  # one process for each
 
 
-def choose_device(wanted: str, precision: Precision = Precision.AUTO) -> Device:
+def choose_device(wanted: str, *, is_exact: bool = False) -> Device:
     """Turn `auto`, `cpu`, `cuda`, `webgpu` or `cuda:1` into a device that exists.
 
-    `auto` is the first CUDA device, else the first WebGPU device that is not software, else the CPU. Only a device
-    whose fp32 is the reference is chosen for fp32.
+    `auto` is the first CUDA device, else the first WebGPU device that is not software, else the CPU. With
+    `is_exact`, for fp32, only a device whose fp32 is the reference is chosen.
 
     Raises:
         InputError: Another word, a device that does not exist, or one whose fp32 is not the reference, for fp32.
@@ -32,12 +31,13 @@ def choose_device(wanted: str, precision: Precision = Precision.AUTO) -> Device:
     if wanted == "auto":
         found = (kind() for kind in _PREFERRED if kind.missing() is None)
         kept = (device for device in found if not device.is_software)
-        return next((device for device in kept if precision is not Precision.FP32 or device.reference == device), CPU)
+        return next((device for device in kept if not is_exact or device.reference == device), CPU)
     match = re.fullmatch(r"cpu|(cuda|webgpu)(?::([0-9]{1,4}))?", wanted)
     if match is None:
         raise InputError(f"--device {wanted}: give auto, cpu, cuda, cuda:INDEX, webgpu or webgpu:INDEX")
     kind = KINDS[match[1] or wanted]
-    refuse_fp32(wanted, precision)
+    if is_exact:
+        refuse_fp32(wanted)
     if missing := kind.missing():
         raise InputError(f"--device {wanted}: {missing}")
     device = kind(int(match[2] or 0))
@@ -47,17 +47,17 @@ def choose_device(wanted: str, precision: Precision = Precision.AUTO) -> Device:
     return device
 
 
-def refuse_fp32(wanted: str, precision: Precision) -> None:
-    """Raise InputError if fp32 is asked for on a device whose numbers in fp32 are not those of the reference model."""
+def refuse_fp32(wanted: str) -> None:
+    """Raise InputError for a device whose numbers in fp32 are not those of the reference model."""
     kind = KINDS.get(wanted.partition(":")[0])
-    if precision is Precision.FP32 and kind is not None and (reference := kind().reference) != kind():
+    if kind is not None and (reference := kind().reference) != kind():
         raise InputError(
             f"--device {wanted} --precision fp32: the GPU rounds otherwise than the reference model, which runs on the "
             f"{reference}: give --device {reference}, or no --precision (the {reference} makes close calls again)"
         )
 
 
-def choose_devices(wanted: str, precision: Precision = Precision.AUTO) -> tuple[Device, ...]:
+def choose_devices(wanted: str, *, is_exact: bool = False) -> tuple[Device, ...]:
     """Turn one or several words for devices, separated by commas, into devices that exist.
 
     `cpu,cpu` gives two processes on the CPU. A GPU can be given once only, as its memory is divided between the
@@ -71,7 +71,7 @@ def choose_devices(wanted: str, precision: Precision = Precision.AUTO) -> tuple[
         raise InputError(f"--device {wanted}: auto stands for one device; to use several, name each of them")
     if len(words) > _MOST_DEVICES:
         raise InputError(f"--device: {len(words):,} devices; give at most {_MOST_DEVICES}")
-    devices = tuple(choose_device(word, precision) for word in words)
+    devices = tuple(choose_device(word, is_exact=is_exact) for word in words)
     for device, times in Counter(devices).items():
         if times > 1 and not device.uses_cores:
             raise InputError(f"--device {wanted}: {device} is given {times} times; give it once")

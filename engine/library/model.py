@@ -97,7 +97,7 @@ def find_model(reference: Model | str | Path, opening: Opening | None = None, *,
             raise InputError(f"{reference.name} is a {reference.exported.task} model; {needed} is needed")
         return reference
     own = opening or Opening()
-    devices = choose_devices(own.device, own.precision)
+    devices = choose_devices(own.device, is_exact=own.is_exact)
     return Model(load_exported(reference, task=task), devices, own)
 
 
@@ -147,7 +147,7 @@ def load(
 def opening_of(options: OpeningOptions) -> Opening:
     """The keyword arguments as one value; devices that do not exist are refused, before anything is exported."""
     own = Opening(**options)  # type: ignore[arg-type]  # a precision by its name
-    choose_devices(own.device, own.precision)
+    choose_devices(own.device, is_exact=own.is_exact)
     return own
 
 

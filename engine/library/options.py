@@ -72,7 +72,8 @@ def execution(model: Model, options: RunOptions) -> Execution:
     executor = options.get("executor") or executor_of(model)
     made_with = of_model(model)
     if device := getattr(executor, "device", None):  # a cluster decides where the model runs, not this machine
-        refuse_fp32(str(device), model.opening.precision)
+        if model.opening.is_exact:
+            refuse_fp32(str(device))
         made_with["device"] = str(device)
     again = options.get("again")
     line = explicit(again, options.get("shard"), options.get("output")) if again else _script()

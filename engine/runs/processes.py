@@ -55,8 +55,9 @@ class Processes:
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> Iterator[Workers]:
         first = min(self.devices, key=lambda device: device.uses_cores)
         mixes = [device.kind == first.kind for device in self.devices]
+        alone = replace(options, precision=Precision.FP32)
         each = [
-            replace(options, device=str(device), threads=count, precision=options.precision if own else Precision.FP32)
+            replace(options if own else alone, device=str(device), threads=count)
             for device, count, own in zip(self.devices, threads_each(self.devices, options.threads), mixes, strict=True)
         ]
         orders = [pickle.dumps((stage, own)) for own in each]

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
-from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
 from negengine.engine.cli import doctor, main
 from negengine.engine.inference import cuda, tally, webgpu
@@ -408,7 +407,7 @@ def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_c
     for is_software, device in ((False, WebGpu()), (True, CPU)):
         monkeypatch.setattr(webgpu, "_adapter", lambda _, own=is_software: webgpu._Adapter("x", own, has_fp16=False))
         assert choose_device("auto") == device
-        assert choose_device("auto", Precision.FP32) == CPU
+        assert choose_device("auto", is_exact=True) == CPU
     for version, count in (("0.5.1", 2), ("0.4.0", 1)):
         own = SimpleNamespace(ep_metadata={"version": version})
         monkeypatch.setattr(webgpu, "_devices", lambda own=own: [own, own])
