@@ -88,7 +88,8 @@ def diagnose() -> dict[str, Found]:
         Found("off") if off else Found("on, as ORT_DISABLE_TELEMETRY is not 1", State.WRONG, "remove the variable")
     )
     if found["onnxruntime"].state is State.MISSING:  # what follows imports it
-        return found
+        needed = Found("needs ONNX Runtime", State.MISSING)
+        return found | dict.fromkeys((*sorted(_RUNTIMES - {"gpu"}), "device auto", "models"), needed)
     from ..inference.device import KINDS, choose_device
     from ..inference.exported import exported_names
 

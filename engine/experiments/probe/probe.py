@@ -368,13 +368,19 @@ class OwnSentences(TableExperiment):
     def columns(self, table: UserTable) -> Columns:
         """The columns that are named, else those with the obvious names; an `InputError` if one is missing."""
         targets = find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),)
-        wanted = find_column(table, "--unwanted", None, ["wanted"]) if self.unwanted is None else None
+        wanted = find_column(table, "--unwanted", None, ["wanted"])
         if self.unwanted is not None:
             column, equals, value = self.unwanted.partition("=")
             if not equals or not value:
                 raise InputError(f"--unwanted {self.unwanted}: give COLUMN=VALUE, such as group=negated")
             if column != TARGET_COLUMN:
                 find_column(table, "--unwanted", column)
+            if wanted not in {None, column}:
+                raise InputError(
+                    f"--unwanted {self.unwanted}: the column {wanted!r} of {table.name} also says which targets are "
+                    "wanted; leave out --unwanted, or rename the column"
+                )
+            wanted = None
         return Columns(
             needed_column(table, "--sentence", self.sentence, ["sentence"]),
             targets,

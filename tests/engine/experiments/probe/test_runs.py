@@ -185,6 +185,11 @@ LONG = "dog " * 509  # the model takes 512 tokens
         (None, {"unwanted": "negated"}, "--unwanted negated: give COLUMN=VALUE"),
         (None, {"unwanted": "groups=negated"}, "--unwanted groups: did you mean 'group'"),
         (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
+        (
+            FRAME.with_columns(wanted=pl.lit("yes")),
+            {"unwanted": "group=negated"},
+            "the column 'wanted' of the frame also says which targets are wanted",
+        ),
         (FRAME.with_columns(wanted=pl.lit("maybe")), {}, "wanted is maybe; yes or no is needed, or nothing"),
         ("folder", {}, "a folder of 2 tables; give one of them"),
     ],
