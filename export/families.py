@@ -54,6 +54,12 @@ def _experts(_: PretrainedConfig) -> str | None:
     return None
 
 
+def _sparse_activations(config: PretrainedConfig) -> str | None:
+    if any(config.activation_sparsity_pattern or ()):
+        return "its sparse activations need the inverse of the error function, which ONNX does not have"
+    return None
+
+
 def _always(reason: str) -> Callable[[PretrainedConfig], str | None]:
     return lambda _: reason
 
@@ -74,6 +80,7 @@ FAMILIES = {
     "electra": Family(standard_attention=True),
     "ernie": Family(standard_attention=True),
     "esm": Family(first_position=_AFTER_PADDING),
+    "gemma3n_text": Family(refused=_sparse_activations),
     "gpt2": Family(standard_attention=True, intermediate_size="n_inner"),
     "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "luke": Family(standard_attention=True, first_position=_AFTER_PADDING),

@@ -187,6 +187,7 @@ XMOD = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "la
 XMOD = made("xmod", hf.XmodForMaskedLM, hf.XmodConfig(**XMOD, default_language="en"))
 BART = made("bart", hf.BartForConditionalGeneration, hf.BartConfig(vocab_size=60, d_model=16, encoder_layers=1))
 PICTURES = made("pictures", None, hf.Gemma3Config())
+SPARSE = made("sparse", None, hf.Gemma3nTextConfig())
 EXPERTS = made("experts", None, hf.MixtralConfig())
 NOT_A_FOLDER = "is not a folder: give a hub id, a local folder, or mini"
 TWO_PARTS = "t5: a model of the family t5 has an encoder and a decoder, and cannot be exported; give a masked"
@@ -195,6 +196,7 @@ OTHERS = [  # its name or how it is made, options of the export, what is said
     (T5, {}, TWO_PARTS),
     (BART, {}, TWO_PARTS.replace("t5", "bart")),
     (PICTURES, {}, r"pictures reads more than texts, .* text model alone \(gemma3_text\)"),
+    (SPARSE, {}, "its sparse activations need the inverse of the error function, which ONNX does not have"),
     (EXPERTS, {}, r"transformers 4 computes its experts in a loop .* pip install 'negengine\[export5\]'"),
     (XMOD, {}, "which operations it computes depends on the tokens of a text"),
     ("mini", {"task": PAIRS}, "mini is not a sequence classifier: its weights lack"),
