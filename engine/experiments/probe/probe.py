@@ -43,7 +43,7 @@ from .probe_items import (
     metrics,
     result_schema,
 )
-from .probe_sentences import TARGET_COLUMN, Columns, mask_faults
+from .probe_sentences import TARGET_COLUMN, Columns, mask_faults, unwanted_rows
 from .probe_stage import OwnStimuli
 from .probe_views import sections as report_sections
 from .probe_views import tables
@@ -370,9 +370,7 @@ class OwnSentences(TableExperiment):
         targets = find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),)
         wanted = find_column(table, "--unwanted", None, ["wanted"])
         if self.unwanted is not None:
-            column, equals, value = self.unwanted.partition("=")
-            if not equals or not value:
-                raise InputError(f"--unwanted {self.unwanted}: give COLUMN=VALUE, such as group=negated")
+            column, _ = unwanted_rows(self.unwanted)
             if column != TARGET_COLUMN:
                 find_column(table, "--unwanted", column)
             if wanted not in {None, column}:

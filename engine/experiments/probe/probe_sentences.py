@@ -33,20 +33,15 @@ class Columns(OwnColumns):
 
     @property
     def shared(self) -> dict[str, str]:
-        column = self.wanted or self._unwanted[0]
+        column = unwanted_rows(self.unwanted)[0] if self.unwanted else self.wanted
         known = {column: WANTED} if column and column != TARGET_COLUMN else {}
         return {**known, **super().shared}
-
-    @property
-    def _unwanted(self) -> tuple[str, str]:
-        column, _, value = (self.unwanted or "").partition("=")
-        return column, value
 
     @property
     def is_wanted(self) -> pl.Expr | None:
         """Whether the target of an item is wanted; null where its row does not say it. None if no row does."""
         if self.unwanted is not None:
-            column, value = self._unwanted
+            column, value = unwanted_rows(self.unwanted)
             return pl.col(column).cast(pl.String) != value
         return yes_or_no(self.wanted, *_WANTED) if self.wanted else None
 
@@ -54,7 +49,7 @@ class Columns(OwnColumns):
         """Raise InputError if no row has the value that makes its target unwanted."""
         if self.unwanted is None:
             return
-        column, value = self._unwanted
+        column, value = unwanted_rows(self.unwanted)
         known = self.targets if column == TARGET_COLUMN else labels.rows[column].drop_nulls().unique().to_list()
         if value not in known:
             listed = ", ".join(map(repr, sorted(known)[:_MOST_LISTED]))
@@ -186,6 +181,14 @@ class Encoder:
                 f"{needed} tokens with the sentence, but {self.exported.name} takes at most {self.exported.max_length}"
             )
         return ""
+
+
+def unwanted_rows(option: str) -> tuple[str, str]:
+    """The column and the value of `--unwanted COLUMN=VALUE`; an `InputError` if it is not of this form."""
+    column, _, value = option.partition("=")
+    if not value:
+        raise InputError(f"--unwanted {option}: give COLUMN=VALUE, such as group=negated")
+    return column, value
 
 
 def _without(rows: Rows, sentence: Rows64, faults: Sequence[str | None]) -> tuple[Rows, Rows64]:
