@@ -1,9 +1,6 @@
-"""Questions to a language model, and its answers: the one stage that decides them; it knows no experiment.
+"""Questions to a language model and its answers: the one stage that decides them; it knows no experiment.
 
-    items of an experiment → questions → token ids in batches → answers → rows of items.parquet → summary.parquet
-
-A question is a text with one mask, or two texts whose logits are compared, such as a query and its negation. The
-logits of a question are in memory only while a core ranks them.
+items of an experiment → questions → token ids in batches → answers → rows of items.parquet → summary.parquet
 """
 
 from abc import abstractmethod
@@ -93,11 +90,7 @@ class Asked(Experiment, Generic[Item]):
     @cached_property
     @abstractmethod
     def items(self) -> Sequence[Item]:
-        """What is asked about, in the order of items.parquet; read once, before the model is opened.
-
-        Raises:
-            InputError: A file is wrong.
-        """
+        """What is asked about, in the order of items.parquet; read before the model is opened."""
 
     @property
     @abstractmethod
@@ -157,10 +150,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class AskStage(ReferenceStage[Prepared], Generic[Item]):
-    """The stage of an experiment whose items are questions. A part is a range of items.
-
-    Which items count is known once a part's token ids are made, not before the run.
-    """
+    """The stage of an experiment whose items are questions. A part is a range of items; its tokens say which count."""
 
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
@@ -357,9 +347,8 @@ def _merged(asked: Sequence[tuple[Any, Sequence[Question]]]) -> dict[tuple[str, 
 class Batch:
     """What one core runs: the first texts of some questions, then their second texts.
 
-    Two texts of a question belong together, since their logits are compared and too many to keep. But a negation is
-    longer by one or two tokens. So a batch has questions with first texts of one length, sorted by the length of the
-    second ones.
+    Two texts of a question belong together: their logits are compared, and too many to keep. A negation is longer by a
+    token or two. So first texts have one length, and questions are sorted by the length of the second ones.
     """
 
     rows: NDArray[np.int64]  # [n], which questions

@@ -1,11 +1,6 @@
 """The plain form of an experiment: sentences with one mask, an expected word for each, and metrics of the answer.
 
-items.parquet has the columns of `items`, then
-
-    query, expected                   the sentence with [MASK], and the word; null where none is expected
-    top1, top1_logprob, top2, …       the first choices; logprob: natural logarithms of probabilities
-    rank, logprob                     of the expected word among all tokens
-    one column a metric               evaluated from the other columns
+items.parquet has the columns of `items`, those of `Clozes.schema`, and one a metric, evaluated from the others.
 """
 
 from abc import abstractmethod

@@ -1,16 +1,7 @@
 """An experiment is a declaration: what can be chosen, what is asked, what counts, what the tables say.
 
-    @dataclass(frozen=True, eq=False)
-    class Birds(Clozes):
-        name = "birds"
-        metrics = {"accuracy": pl.col("rank") == 1}
-        seed: Annotated[int, Option("Seed for all random choices.", minimum=0)] = 0
-
-        def clozes(self): ...
-
-Its fields are its options. From them follow the command and its help, the function of the library with its docstring,
-and the settings in a suite. `Clozes` and `Asked` (in `ask`) bring the stage and the results; another experiment names
-a stage and a class of results of its own.
+A subclass is a frozen dataclass whose fields are its options. From them follow the command and its help, the function
+of the library with its docstring, and the settings in a suite. `Clozes` and `Asked` bring the stage and the results.
 """
 
 import inspect
@@ -70,10 +61,7 @@ class Experiment(ABC):
         check_options(self)
 
     def call(self, model: ModelLike, **options: Unpack[RunOptions]) -> Run | ShardRun:
-        """What the function of the library does; its parameters stand before the fields of the experiment.
-
-        One that goes on from a finished run has other parameters, of which the first one is `run`: see `Score`.
-        """
+        """What the function of the library does; its parameters stand before the fields. `Score` has others."""
         shard_of(options)  # wrong options are refused before a model is looked for
         return self.run(open_model(model, task=self.task), options)
 

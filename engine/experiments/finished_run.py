@@ -87,9 +87,7 @@ class SummaryRun(Run):
 def run_probe(
     stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions, probe: str | None = None
 ) -> Results | ShardRun:
-    """Run a probe of one stage, or its unfinished parts; the result is a `ShardRun` if only a shard was asked for.
-
-    The usual run folder is named after `probe`, by default the stage.
+    """Run a probe of one stage, or its unfinished parts; its run folder is named after `probe`, by default the stage.
 
     Raises:
         InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
@@ -117,10 +115,9 @@ class AskedRun(SummaryRun):
         return pl.col(name).str.replace_all(MASK, mask_token(self.record.metadata, self.folder), literal=True)
 
     def texts(self, rows: pl.LazyFrame, prefix: str = "", /, **columns: Any) -> pl.LazyFrame:
-        """Rows of items.parquet as `sentence_rows` has them.
+        """Rows of items.parquet as `sentence_rows` has them; columns of the text and its answers begin with `prefix`.
 
-        By default an item fails if its expected word is not the first choice, and the columns are those of `Clozes`;
-        those of the text and its first choices begin with `prefix`. `columns` are other ones, or come after them.
+        An item fails if its expected word is not the first choice. `columns` replace usual ones, or come after them.
         """
         correct = columns.get(CORRECT, pl.col("rank") == 1)
         usual: dict[str, Any] = {name: name for name in ("item", "condition")}
@@ -169,8 +166,7 @@ class Correlated:
 def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int) -> Iterator[Recount]:
     """What holds of the answers to any question: each item stands once; log-probabilities and ranks agree.
 
-    `expected` is the column with the log-probability of the expected word, whose rank is in `rank`. `tops` are columns
-    with the log-probabilities of the first choices, with `{}` for their number.
+    `expected` is the column of the expected word's log-probability, `tops` those of the first choices, by their number.
     """
     yield item_once(items)
     first = tops[0].format(1)
@@ -207,10 +203,7 @@ def item_once(items: pl.DataFrame, names: Sequence[str] = _ITEM) -> Recount:
 
 
 def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) -> Recount:
-    """The metrics of summary.parquet are the means of the items of their split.
-
-    The items have the columns dataset, condition, splits (lists, or texts with `|` between) and the metrics.
-    """
+    """The metrics of summary.parquet are the means of the items of their split; `splits` are lists or joined texts."""
     several = pl.col("splits").str.split(SEPARATOR) if items["splits"].dtype == pl.String else pl.col("splits")
     by_split = items.with_columns(pl.col(*metrics).cast(pl.Float64), split=several)
     counted = by_split.explode("split").drop_nulls("split").unpivot(metrics, index=CELL[:-1], variable_name="metric")

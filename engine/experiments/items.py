@@ -1,13 +1,6 @@
 """What items.parquet and summary.parquet of the probes have in common: names and columns. Quick to import.
 
-items.parquet has one row for each item and condition, in plain columns only, so that R, pandas and spreadsheets read it
-as it is. Several words in one cell are joined by `|`.
-
-    dataset, condition   where the item belongs
-    item                 its words or a stable id: the same in every run with the same data
-    splits               the splits that it counts in, such as `all|H`
-    cluster              what it shares with other items: the relation of a fact, the context of a draw
-    one column a metric  a truth value or a number; null where the metric does not apply
+Only plain columns, so that R, pandas and spreadsheets read it. Several words in one cell are joined by `|`.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,7 @@
 """What rows of a user's table share: groups, items, clusters; and what in them looks like a slip of the keyboard.
 
-Spaces at the ends of a value do not count, and an empty cell is not a value. In text files, NA and NaN, as R and
-pandas write them, are empty cells. Groups whose names differ in upper and lower case alone are refused. Everything else
-that a person may not have meant is told with its rows before a run begins.
+Spaces at the ends of a value do not count, and an empty cell is not a value. Groups whose names differ in case alone
+are refused. Everything else that a person may not have meant is told with its rows before a run begins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,11 +46,7 @@ class Labels:
     _groups: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
     def see(self, file: str, rows: Rows, missing: Sequence[str]) -> None:
-        """Take in rows as they stand in a file; `missing` are the texts that stand for no value.
-
-        Raises:
-            InputError: A column of groups has so many values that it holds no groups.
-        """
+        """Take in rows as they stand in a file; `missing` stand for no value. `InputError`: too many groups."""
         shared = shared_values(rows.frame, self.columns, missing)
         values = {name: own.cast(pl.String) for name, own in shared.items()}
         numbers, kind = (rows.numbers, "row") if rows.lines is None else (rows.lines, "line")

@@ -1,7 +1,6 @@
 """What the experiments on a user's own table share: groups and clusters, skipped rows, means by group, and the plan.
 
-A row that cannot be asked about is an error, or it is skipped and listed in skipped.parquet. Rows count in the split
-`all`, and in one split for each column of groups in which they have a value.
+Rows count in the split `all`, and in one for each column of groups in which they have a value. Skipped ones are listed.
 """
 
 import time
@@ -76,10 +75,7 @@ class OwnColumns:
 
     @property
     def clusters(self) -> pl.Expr:
-        """The cluster of a row, a text; null where rows are independent. Rows of a minimal pair depend on each other.
-
-        A row without a value is a cluster of its own.
-        """
+        """The cluster of a row; null where rows are independent. A row without a value is a cluster of its own."""
         if (name := self.cluster or self.item) is None:
             return pl.lit(None, pl.String)
         return pl.col(name).cast(pl.String).fill_null(pl.format("no {}: {}", pl.lit(name), pl.col(ROW)))
@@ -109,11 +105,7 @@ class OwnColumns:
 def find_columns(
     table: UserTable, option: str, given: str | Sequence[str], obvious: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The columns that a user named for a purpose; else one with an obvious name, if there is one.
-
-    Raises:
-        InputError: The table lacks a column, or a column is named twice.
-    """
+    """The columns named for a purpose, else one with an obvious name. `InputError`: one is missing, or named twice."""
     names = [given] if isinstance(given, str) else list(given)
     found = tuple(needed_column(table, option, name, [name]) for name in names)
     if twice := [name for name in found if found.count(name) > 1]:
@@ -152,10 +144,7 @@ def divided(rows: pl.LazyFrame, place: Sequence[str] = (ROW,)) -> tuple[pl.LazyF
 def mean_rows(
     items: pl.DataFrame, key: tuple[str, str, str], metrics: Mapping[str, str], clusters: str
 ) -> Iterator[Row]:
-    """The rows of summary.parquet for the items of a split; `key` is data set, condition and split.
-
-    `metrics` are names → columns of the items, null where a metric does not apply.
-    """
+    """The rows of summary.parquet for the items of a data set, condition and split; `metrics` are names → columns."""
     dataset, condition, split = key
     for metric, column in metrics.items():
         known = items.filter(pl.col(column).is_not_null())
@@ -175,10 +164,7 @@ class TableRun(SummaryRun):
         keys: Mapping[str, pl.Expr],
         further: Sequence[str] = (),
     ) -> pl.DataFrame:
-        """The outcomes of items in every split that they count in.
-
-        `keys` are dataset, condition, item and cluster; `further` are columns that items are grouped by.
-        """
+        """The outcomes of items in every split that they count in; `further` are columns that items are grouped by."""
         values = {metric: pl.col(column).cast(pl.Float64) for metric, column in metrics.items()}
         groups = {name: pl.col(name).cast(pl.String) for name in further}
         every = pl.concat(
@@ -304,11 +290,7 @@ class TableStage(ReferenceStage[Prepared]):
         """Let the model read a few sentences of a part; returns the number of their tokens."""
 
     def plan(self, options: Opening, devices: int, folder: Path, shard: Shard) -> TablePlan:
-        """Count what a run would do, and estimate its time from a few sentences.
-
-        Raises:
-            InputError: A row is bad, or the model cannot be opened.
-        """
+        """Count what a run would do, and estimate its time from a few sentences."""
         self.check(lambda _: None)
         own = shard.parts(len(self.sizes))
         work: dict[str, int | float] = {}
@@ -349,11 +331,7 @@ class TableExperiment(Experiment):
     def scan(
         self, table: UserTable, columns: OwnColumns, results: Sequence[str], check: Check
     ) -> tuple[Stimuli, Labels]:
-        """Read a table once: its rows, and what they share.
-
-        Raises:
-            InputError: A column has the name of one of the results; or as for `UserTable.scan`.
-        """
+        """Read a table once: its rows, and what they share; an `InputError` if a column has the name of a result."""
 
         def refuse(name: str, own: Iterable[str]) -> None:
             if taken := [column for column in own if column in results or column in SKIPPED]:

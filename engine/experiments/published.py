@@ -1,11 +1,8 @@
 """Figures that papers print, shown next to ours: a file `published.toml` in the folder of an experiment.
 
-    hub       the paper's name of a model → the names of that model on the Hugging Face hub
-    figures   that name → data set → condition → split → metric → percent, or the text that the paper prints: "≈ 50"
-    doubts    what is uncertain about all figures
-    marks     a printed text, such as "37.5 ?" → what is uncertain about it
-
-The head of each file says what else is in it.
+hub       the paper's name of a model → the names of that model on the Hugging Face hub
+figures   that name → data set → condition → split → metric → percent, or the text that the paper prints: "≈ 50"
+doubts    what is uncertain about all figures; marks: about one printed text, such as "37.5 ?"
 """
 
 import re

@@ -1,13 +1,5 @@
 """From the items of an experiment, with the columns of `items`, to the rows of summary.parquet.
 
-    dataset, condition, split, metric   what the value is about
-    value, low, high                    a fraction, correlation or p-value, with its 95 % interval
-    n                                   number of items
-    clusters                            number of clusters; null where items are independent draws
-    design_effect                       variance of the value, in units of that of independent draws
-    detectable                          of a difference: the smallest true one that is found with a power of 80 %
-    tests                               of a corrected p: the number of tests that it is corrected for
-
 The items become arrays first: a summary has hundreds of figures about parts of the items, and each question to a frame
 takes a tenth of a millisecond or more, so a short run would take longer to summarise than to decide.
 """
@@ -122,20 +114,20 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class Row(NamedTuple):
-    """A row of summary.parquet; the module says what its columns are."""
+    """A row of summary.parquet."""
 
     dataset: str
     condition: str
     split: str
     metric: str
-    value: float
+    value: float  # a fraction, correlation or p, with its 95 % interval
     low: float | None
     high: float | None
-    n: int
-    clusters: int | None = None
-    design_effect: float | None = None
-    detectable: float | None = None
-    tests: int | None = None
+    n: int  # of items
+    clusters: int | None = None  # null where items are independent draws
+    design_effect: float | None = None  # variance of the value, in units of that of independent draws
+    detectable: float | None = None  # of a difference: the smallest true one that is found with a power of 80 %
+    tests: int | None = None  # of a corrected p: the tests that it is corrected for
 
 
 @dataclass(frozen=True)
@@ -162,11 +154,7 @@ def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
 
 
 def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
-    """Every metric in every split, with its 95 % interval.
-
-    The interval allows for clusters where the items of a split come from several clusters. The items of a single
-    cluster are taken as draws from it.
-    """
+    """Every metric in every split, with its 95 % interval, which allows for clusters where there are several."""
     arrays = ItemArrays(items)
     outcomes = arrays.outcomes(metrics)
     rows = []
@@ -181,10 +169,7 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
 
 
 def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> list[Row]:
-    """Every metric in every split of several clusters, as the mean of the clusters' means; n counts clusters.
-
-    `suffix` is put after the names of the metrics.
-    """
+    """Every metric (with a suffix) in every split of several clusters: the mean of their means; n counts clusters."""
     arrays = ItemArrays(items)
     outcomes, clusters = arrays.outcomes(metrics), arrays.clusters
     rows: list[Row] = []
@@ -204,7 +189,7 @@ def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> l
 def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
     """For each contrast of a boolean metric the difference (first - second), and the p of its test by sign flips.
 
-    Both allow for clusters where the common items come from several. Contrasts without common items have no rows.
+    Both allow for clusters. Contrasts without common items have no rows.
     """
     arrays = ItemArrays(items)
     outcomes = arrays.outcomes(list(dict.fromkeys(contrast.metric for contrast in wanted)))
@@ -224,10 +209,7 @@ def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
 
 
 def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: PairedDifference) -> list[Row]:
-    """The row of a difference and that of its p.
-
-    `key` has data set, condition and split of both; `name` is the metric of the difference, `outcome` the compared one.
-    """
+    """The row of a difference and that of its p; `name` is the metric of the difference, `outcome` the compared one."""
     clusters = found.clusters if found.clusters < found.n else None
     difference = Row(*key, name, found.value, found.low, found.high, found.n, clusters, detectable=found.detectable)
     return [difference, Row(*key, f"{P_VALUE}:{outcome}", found.p, None, None, found.n, clusters)]
@@ -236,10 +218,7 @@ def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: P
 def paired(
     first: pl.Series, second: pl.Series, clusters: pl.Series, crossed: pl.Series | None = None
 ) -> PairedDifference:
-    """Two outcomes of the same items, in clusters, and in clusters of a second kind if given.
-
-    An item without a cluster counts as a cluster of its own.
-    """
+    """Two outcomes of the same items; an item without a cluster counts as one of its own."""
     one, other = Outcomes.of(first), Outcomes.of(second)
     second_kind = None if crossed is None else numbered(crossed)
     return _paired(one.values, other.values, numbered(clusters), second_kind, yes_or_no=one.yes_or_no)
@@ -298,10 +277,7 @@ def differences_in(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def disagreements(found: pl.DataFrame) -> list[str]:
-    """Why intervals and tests of the same differences disagree, as lines below a table; none where they agree.
-
-    The columns low, high, p and p_holm of `found` count.
-    """
+    """Why intervals and tests of the same differences disagree, as lines below a table; none where they agree."""
     excludes = (pl.col("low") > 0) | (pl.col("high") < 0)
     small, smaller = (pl.col(name) < 1 - CONFIDENCE for name in (P_VALUE, HOLM))
     why = {
@@ -329,8 +305,7 @@ def estimated(
     """The mean of outcomes, without nulls, with its 95 % interval; clusters are null where items are independent draws.
 
     `crossed` are clusters of a second kind, such as verbs beside pairs. The mean of a group of items, such as those of
-    one verb, is about its one cluster alone where it has no other one. The fields are value, low, high, n, clusters and
-    design effect, the last two only where there are several clusters.
+    one verb, is about its one cluster alone where it has no other one.
     """
     own = Outcomes.of(values)
     if crossed is not None and (not of_group or min(clusters.n_unique(), crossed.n_unique()) > 1):

@@ -1,20 +1,8 @@
 """Tables and figures of an experiment as declarations: what a person reads of summary.parquet.
 
-The summary has one row for each value, which its data set, condition, split and metric name. A `View` puts the values
-of several metrics beside each other, with the paper's where the model is one of the paper's; a `Chart` draws a metric.
-
-    BIRDS = View(
-        "Birds: {model} (%)",
-        ("dataset", "split"),
-        [Column("data", "dataset"), Column("birds", "n"),
-         Values("right", "accuracy", interval=True), Values("of five", "accuracy@5", paper=BESIDE)],
-        where=pl.col("condition") == "original",
-    )
-    RIGHT = Chart("right", "accuracy", "right (%)")
-
-`BIRDS.table(run)` and `RIGHT.figure(run)` are printed in every format, shown in reports and written to files. The frame
-of a table has each value in full in a column of its own: `accuracy`, `accuracy_low`, `accuracy_high`, `accuracy@5`,
-`published accuracy@5`. A run gives its `summary`, `model_name` and `paper`, as every `SummaryRun` does.
+A `View` puts the values of several metrics beside each other, with the paper's where the model is one of the paper's; a
+`Chart` draws a metric. `View.table(run)` and `Chart.figure(run)` are printed in every format, shown in reports and
+written to files; the frame of a table has each value in full in a column of its own: `accuracy`, `accuracy_low`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,10 +117,7 @@ class View:
 
 
 def differences(test: str, title: str = "Against each other, on the same items") -> View:
-    """A row for each two sides that the summary compares: their difference, and p as it is and after Holm's correction.
-
-    `test` is that of `View`.
-    """
+    """A row for each two sides that the summary compares: their difference, p, and p with Holm's correction."""
     kind = pl.col("metric").str.splitn(":", 2).struct
     return View(
         title,

@@ -20,10 +20,7 @@ _SENTENCE = f"This is the {MASK} ."  # where words of a list are looked up
 
 
 def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
-    """The token that a model would have to predict for each of n words, [n]; `NOT_ONE_TOKEN` where there is none.
-
-    Each word has a text of its own with one [MASK]; `MaskTokenizer.word_tokens` says what its token is.
-    """
+    """The token of each word at the [MASK] of its own text, [n]; `NOT_ONE_TOKEN` where there is none."""
     contexts = []
     for text in texts:
         before, _, after = text.partition(MASK)
@@ -41,8 +38,8 @@ def listed_ids(tokenizer: MaskTokenizer, words: Sequence[str]) -> NDArray[np.int
 def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
     """The tokens that can be a word of letters by themselves, int32 [m], ascending.
 
-    Tokens that continue a word, punctuation, numbers and special tokens are not among them. Beginnings of words are,
-    where they look like words, and so are stop words, which LAMA's own list does not have.
+    Not those that continue a word, punctuation, numbers and special tokens; but beginnings that look like words, and
+    stop words, which LAMA's own list does not have.
     """
     known = range(min(vocab_size, tokenizer.vocab_size))
     texts = [tokenizer.token_text(i) for i in known]
@@ -90,11 +87,7 @@ class Ranked:
         return hashlib.sha256(json.dumps(sorted(set(self.words))).encode()).hexdigest()
 
     def ids(self, tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
-        """The tokens, int32 [m], ascending.
-
-        Raises:
-            InputError: Fewer than two words of the list are one token of the model.
-        """
+        """The tokens, int32 [m], ascending; an `InputError` if fewer than two words of the list are one token."""
         if self.name == Vocabulary.ALL:
             return np.arange(vocab_size, dtype=np.int32)
         if self.name == Vocabulary.WORDS:

@@ -1,7 +1,7 @@
 """A trained cue detector: an exported token classifier, and the pieces of words that it reads.
 
-A detector labels tokens; a word of several tokens has the label of its first one, as in training. The words are joined
-by single spaces, so that a text and a corpus that is divided into words already give the same tokens.
+It labels tokens; a word has the label of its first one, as in training. Words are joined by single spaces, so that a
+text and a corpus that is divided into words give the same tokens.
 """
 
 from bisect import bisect_right
@@ -97,11 +97,7 @@ def _halves(words: list[str]) -> list[list[str]]:
 
 
 def encoder_of(exported: ExportedModel) -> WordEncoder:
-    """The encoder of a detector.
-
-    Raises:
-        InputError: The model's labels are not those of a cue detector, or its tokenizer is damaged.
-    """
+    """The encoder of a detector; an `InputError` if the model has other labels, or its tokenizer is damaged."""
     names = tuple(exported.info["labels"])
     if sorted(names) != sorted(LABELS):
         shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
@@ -113,11 +109,7 @@ def encoder_of(exported: ExportedModel) -> WordEncoder:
 
 
 class CueDetector:
-    """A detector on a device; `threads` batches run at the same time on the CPU.
-
-    Raises:
-        InputError: As for `encoder_of` and `TokenClassifier`.
-    """
+    """A detector on a device; `threads` batches run at the same time on the CPU. Errors: as for `encoder_of`."""
 
     def __init__(
         self,
@@ -137,10 +129,7 @@ class CueDetector:
     def find_in(
         self, sentences: Sequence[Sequence[str]], encoded: Sequence[Sequence[Window]], advance: Advance = ignored
     ) -> list[list[MarkedCue]]:
-        """The cues of sentences that are encoded already.
-
-        `advance` is called after each batch with its number of windows; several threads may call it.
-        """
+        """The cues of encoded sentences; threads call `advance` after each batch with its number of windows."""
         windows = [window for own in encoded for window in own]
         labels = iter(self.model.labels([window.ids for window in windows], advance))
         found = []

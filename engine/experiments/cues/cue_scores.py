@@ -1,29 +1,17 @@
 """Sentences with marked cues in the columns of CD-SCO, and precision, recall and F1 as its program counts them.
 
-CD-SCO is the corpus of the *SEM 2012 shared task. One word a line, a blank line after each sentence; tabs between the
-columns (Morante and Blanco 2012, section 2.1):
+A word a line, a blank line after each sentence; tabs between the columns (Morante and Blanco 2012, section 2.1):
 
     chapter  sentence  word's number  word  lemma  part of speech  parse  ***               without negation
     chapter  sentence  word's number  word  lemma  part of speech  parse  cue scope event … three for each negation
 
 A cue, scope or event column holds the word, or the part of the word that belongs to it, else `_`.
-
-Source of the counts: `eval.cd-sco.pl`, version 2.2 (Roser Morante, 1 April 2012), which comes with the corpus, and
-section 4 of Morante and Blanco (2012).
-
-- A gold cue is found by the first cue of the system, in the order of their columns, that has a word in common with it
-  and that no other gold cue has found. Each cue finds one at most.
-- It is a true positive if both have exactly the same words and the same parts of words, with the same capitals.
-  Otherwise it is a false negative, as is a gold cue that finds none.
-- A cue of the system is a false positive only if no gold cue has found it. A cue that is partly right is thus counted
-  as one error, a false negative, and not as two.
-- The program's measure B divides by all cues of the system instead: precision B = TP / system.
-- Since version 2.2 the program leaves out punctuation, but it does so in scopes only. A punctuation mark in a cue
-  would count; no cue of CD-SCO has one.
-
-The program rounds precision and recall to two digits (percent) before it computes F1; here nothing is rounded, so that
-the last digit may differ by one. The program gives no counts by kind of cue: here a true positive and a false negative
-have the kind of the gold cue, a false positive has the kind of the system's cue.
+Source of the counts: `eval.cd-sco.pl`, version 2.2 (Roser Morante, 1 April 2012), and section 4 of the paper. A gold
+cue is found by the first cue of the system, by column, that shares a word with it and that no other gold cue has found.
+It is a true positive if words and parts are exactly the same, capitals too, else a false negative. A false positive is
+a cue of the system that no gold cue has found; the measure B divides by all its cues instead. The program leaves out
+punctuation in scopes only. It rounds precision and recall before it computes F1; here nothing is rounded. By kind, a
+false positive has the kind of the system's cue, all others that of the gold cue.
 """
 
 from collections import Counter
@@ -52,12 +40,7 @@ class MarkedSentence:
 
 
 def read_columns(path: Path) -> list[MarkedSentence]:
-    """Read all sentences of a file.
-
-    Raises:
-        InputError: The file cannot be read or has no sentence; a line has another number of columns, a word is missing,
-            or what a cue column holds is not a part of the word.
-    """
+    """All sentences of a file; an `InputError` if it cannot be read, has none, or a line is bad."""
     sentences = [_sentence(rows) for rows in _groups(path)]
     if not sentences:
         raise InputError(f"{path}:1: no sentence in this file; {_HINT}")

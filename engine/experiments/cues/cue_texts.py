@@ -1,9 +1,7 @@
-"""Texts: read part by part, divided into sentences and words without a model.
+"""Texts: read in parts of whole lines, so that they can have any size, and divided into sentences and words.
 
 Words are divided as in CD-SCO, which follows the Penn Treebank: a contracted negation, a clitic and a punctuation mark
 are words of their own (`do n't`, `can not`, `Holmes 's`), and a word with hyphens is one word.
-
-A text file is read in parts of whole lines, so that it can have any size.
 """
 
 import hashlib
@@ -81,13 +79,10 @@ class TextFile:
 
     @classmethod
     def scan(cls, path: Path, bytes_per_part: int = BYTES_PER_PART) -> "TextFile":
-        """Read a file once, to know its digest and its parts; one line is in memory.
-
-        A part ends with the line in which it has `bytes_per_part` bytes.
+        """Read a file once, line by line, to know its digest and its parts of at least `bytes_per_part` bytes.
 
         Raises:
-            InputError: The file cannot be read, or holds no word; a line is not UTF-8, holds a control character or is
-                too long.
+            InputError: The file cannot be read or holds no word, or a line is bad.
         """
         digest, own, parts, blank = hashlib.sha256(), hashlib.sha256(), [], True
         with open_text(path, _HINT) as stream:
@@ -154,10 +149,9 @@ _CONTINUED = _Continued()
 
 
 def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
-    """One row for each sentence with a cue and each detector that finds one.
+    """One row for each sentence with a cue and each detector (`condition`) that finds one; `answer` has its cues.
 
-    No word is expected. `condition` is the detector, and `answer` its cues. A row fails if the other detector finds no
-    cue in this sentence, so that `negengine show RUN --failed` shows where the detectors disagree.
+    A row fails if the other detector finds no cue here, so that `show RUN --failed` shows where the detectors disagree.
     """
     return items.select(
         "item",

@@ -1,17 +1,6 @@
 """The results of `cues`: items, shares, tables, sections of a report, and what is counted again.
 
-items.parquet has a row for each sentence with a cue and each detector that finds one:
-
-    dataset     the text
-    condition   the detector: `words` (the list) or `model`
-    item        line and place of the sentence: `12.2` is the second sentence of line 12
-    line        the line alone
-    sentence    the sentence
-    cues        its cues, joined by `|`: `not|un-`
-    kinds       their kinds, joined by `|`: `particle|affix`
-
-summary.parquet has the shares of sentences with a cue, and with a cue of each kind (split), of all sentences (n), as in
-Table 1 of the NLI paper. A share describes a text, of which every sentence was read, so it has no interval.
+A share describes a text, of which every sentence was read, so it has no interval. Split: a kind of cue (Table 1).
 """
 
 import tomllib
@@ -95,10 +84,7 @@ def paper_shares() -> str:
 
 
 def share_table(summary: pl.DataFrame, model: str) -> Table:
-    """Texts: sentences, the share with a cue, and the shares of the kinds of cue, by either detector.
-
-    The frame has the columns text, detector, sentences, share, and the share of each kind; shares are fractions.
-    """
+    """Texts: sentences, the share with a cue, and the shares of the kinds of cue, by either detector; as fractions."""
     kinds = [str(kind) for kind in Kind]
     shares = (
         summary.pivot(on="split", index=["dataset", "condition", "n"], values="value", aggregate_function="first")
@@ -186,17 +172,7 @@ class CueShares(Shown):
 
 
 def cue_share(path: Path) -> dict[str, Any]:
-    """How common negation is in a UTF-8 text file (also `.gz`).
-
-    A line break ends a sentence; within a line, sentences are split by `split_sentences`.
-
-    Returns:
-        file, share (a fraction: Table 1), sentences, negated (sentences with a cue), by_kind (those with a cue of each
-        kind), cues (how often each occurs, the most frequent first).
-
-    Raises:
-        InputError: The file cannot be read, is not UTF-8 text, or holds no sentence.
-    """
+    """How common negation is in a UTF-8 text file (also `.gz`); a line break ends a sentence. Shares are fractions."""
     sentences = negated = 0
     kinds: Counter[Kind] = Counter()
     words: Counter[str] = Counter()

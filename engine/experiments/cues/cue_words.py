@@ -1,24 +1,8 @@
-"""Negation cues: the list of words that negate, a cue as it is marked, and cues as one label for each word.
+"""Negation cues: the list of words that negate (`cues.toml`), a cue as it is marked, and cues as labels of words.
 
-Hossain et al. (2020), section 4, found cues with a BiLSTM-CRF trained on CD-SCO (F1 92.4). Here a list takes its place
-(`cues.toml`): it needs no model, everyone can read what counts, and it finds the same three kinds of cue that CD-SCO
-annotates.
-
-Not counted are verbs and nouns that deny by their meaning (`fail`, `refuse`, `lack`, `absence`), approximate negators
-(`hardly`, `rarely`) and affixed words that are not listed. Shares are therefore likely to be somewhat lower than the
-paper's. `No.` before a number is not a negation.
-
-A token classifier learns cues as one label for each word:
-
-    O         not a cue
-    SINGLE    a cue of one word: not, n't, never, without
-    MULTI-B   the first word of a cue of several words: neither (… nor), by (no means)
-    MULTI-I   a further word of the cue that began last; other words may stand between them
-    PREFIX    a word whose prefix is the cue: un-happy; which letters it has follows from the list in cues.toml
-    SUFFIX    a word whose suffix is the cue, or a suffix with another one behind it: care-less, care-less-ly
-
-The first two kinds of cue and the affixes are told apart as in Hossain et al. (2020, appendix A). What labels cannot
-express (two cues with a word in common, cues of several words that cross) is found by `labels_of`.
+Hossain et al. (2020), section 4, found cues with a BiLSTM-CRF trained on CD-SCO (F1 92.4). The list finds the same
+three kinds (their appendix A) without a model. Not counted are words that deny by their meaning (`fail`, `absence`),
+approximate negators (`hardly`) and affixed words that are not listed. So shares are likely to be somewhat lower.
 """
 
 import re
@@ -142,9 +126,8 @@ def labels_of(words: Sequence[str], cues: Iterable[MarkedCue]) -> tuple[list[str
 def cues_of(words: Sequence[str], labels: Sequence[str]) -> list[MarkedCue]:
     """The cues that labels say, by their first words.
 
-    Labels that a model gives need not fit together: a further word without a first one begins a cue, and a cue of
-    several words that has only one is a cue of one word. Where no affix of the list is in a word, the whole word is the
-    cue.
+    Labels of a model need not fit together: a further word without a first one begins a cue, and one alone is a cue of
+    one word. Where no affix of the list is in a word, the whole word is the cue.
     """
     found: list[tuple[list[int], list[str]]] = []
     begun: tuple[list[int], list[str]] | None = None

@@ -1,7 +1,6 @@
 """Which sentences of texts hold a negation cue? Hossain et al. (2020), section 4, `negengine cues`.
 
-A part is a range of lines of one text, read where it lies, so that texts of any size take the memory of a part. Every
-sentence is judged twice, by the detector and by the list of words, so that both stand side by side.
+A part is a range of lines of one text, read where it lies. The detector and the list of words judge every sentence.
 """
 
 import threading

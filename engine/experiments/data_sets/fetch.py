@@ -1,8 +1,7 @@
 """Fetching data sets of other authors with Pooch: most from GitHub at a fixed commit, checked, kept in a cache.
 
-GitHub may pack the archive of a commit again at any time, so its SHA-256 is not fixed. The SHA-256 of each file is.
-Therefore `Archive` is a downloader of Pooch that finds each file by its digest, wherever it is in the archive. Nothing
-is unpacked to the disk, and only the files wanted are kept.
+GitHub may pack the archive of a commit again, so only the SHA-256 of each file is fixed: `Archive` is a downloader of
+Pooch that finds each file by its digest, in memory.
 """
 
 import hashlib
@@ -70,10 +69,7 @@ def get(
 
 
 def _get_unfixed(wanted: Source, largest: int, say: Callable[[str], None]) -> Path:
-    """Fetch files whose digests are not known, each by itself, and keep their digests.
-
-    If all of them lie in the folder, and no digest is known, somebody has put them there: they are taken as they are.
-    """
+    """Fetch files whose digests are not known, or take those that somebody has put there; keep the digests."""
     names, place = wanted.unfixed, {"repository": wanted.repository, "commit": wanted.commit}
     urls = {name: wanted.address.format(name=name, stem=Path(name).stem, **place) for name in names}
     if wanted.by_hand and not any(wanted.kept_digests().values()) and all(is_file(wanted.folder / n) for n in names):

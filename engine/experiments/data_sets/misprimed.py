@@ -1,9 +1,7 @@
 """LAMA queries in the layout of norakassner/LAMA_primed_negated, and the same facts in ours.
 
-theirs   CORPUS/{high_ranked,low_ranked,random}/RELATION.jsonl, one line for each fact and kind of misprime:
-masked_sentences, masked_negations, masked_misprimed, lists of one text each
-ours     CORPUS.jsonl, one line for each fact: relation, sub_label, obj_label, masked_sentence, masked_negation,
-misprimed_high, misprimed_low, misprimed_random, source_id
+theirs   CORPUS/{high_ranked,low_ranked,random}/RELATION.jsonl, a line for each fact and kind of misprime
+ours     CORPUS.jsonl, a line for each fact
 """
 
 import json

@@ -1,8 +1,4 @@
-"""Data sets of other authors: their sources, the folder where they are kept, the table of `negengine data list`.
-
-`sources.toml` lists them. Their files are kept in the folder that the environment variable NEGENGINE_DATA names, or in
-the platform's cache folder. Pooch finds that folder and compares files with their SHA-256.
-"""
+"""Data sets of other authors (`sources.toml`), the folder that keeps them, and the table of `negengine data list`."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -102,12 +98,9 @@ def cache_folder() -> Path:
 
 
 def named_place(data: object, probe: str) -> Path | None:
-    """Where the data set of a probe lies that NAME stands for, or one file of it that NAME:STEM does; else None.
+    """Where the data set of a probe that NAME stands for lies, or one file of it (NAME:STEM); else None.
 
-    A file or folder of the user with this name comes first.
-
-    Raises:
-        InputError: The data set was not fetched, or has no such file.
+    A user's own file of this name comes first. An `InputError` if the data set was not fetched, or has no such file.
     """
     name, _, stem = str(data).partition(":")
     known = sources().get(name) if isinstance(data, str) and not exists(Path(data)) else None

@@ -1,14 +1,12 @@
 """The diagnostics of Ettinger (2020) as completions to compare.
 
-A sentence is its context, the word, and a full stop. `(a|an)` in a context is the article of the word that is scored:
-`an` before a, e, i, o, u. Perturbed contexts, as upstream has them, are asked for accuracy only:
+A sentence is its context, the word, and a full stop. Perturbed contexts, as upstream has them, ask for accuracy only:
 
     shuffled             first sentence without its full stops, its words in another order (one item for each draw)
     truncated            of the second sentence the last two words before the target
     shuffled-truncated   both, with the same orders
     -Obj                 `which OBJECT the SUBJECT had` becomes `which one the SUBJECT had`
-    -Sub                 it becomes `which OBJECT the other had`
-    -ObjSub              both
+    -Sub, -ObjSub        it becomes `which OBJECT the other had`, `which one the other had`
 """
 
 import dataclasses

@@ -1,31 +1,16 @@
 """What does a model predict where people's predictions are known? Ettinger (2020), `negengine diagnostics`.
 
-`files` says what is in the data sets, `contexts` which contexts are asked about. Metrics, as in upstream's code:
+Metrics, as in upstream's code:
 
     accuracy@k        one of the k most probable tokens, of the whole vocabulary, is an expected word
     sensitivity       the good completion is more probable than each bad one
     sensitivity>0.01  by more than 0.01
+    outside:…         the share of items with a word that is not one token of the model; it counts as wrong
+    sd:…              of a shuffled value, the mean over draws: the standard deviation between draws (ddof 0)
 
-A word that is not one token of the model is never among the k, and a comparison with it counts as wrong. The columns
-`outside_expected` and `outside_compared` have such words. summary.parquet, values are fractions:
-
-    dataset       condition                                split                       metric
-    CPRAG-102     original                                 all, H, L                   every one
-                  truncated, shuffled, shuffled-truncated  all, H, L                   accuracy@k, outside:accuracy
-                  shuffled, shuffled-truncated             all, H, L                   sd:accuracy@k
-                  shuffled, shuffled-truncated             draw-1, draw-2 …            accuracy@k, outside:accuracy
-    ROLE-88       original                                 all                         every one
-                  original                                 cloze-1 to cloze-4          accuracy@k, outside:accuracy
-                  -Obj, -Sub, -ObjSub                      all, cloze-1 to cloze-4     accuracy@k, outside:accuracy
-    NEG-136-SIMP  original                                 all, affirmative            every one
-                  original                                 negative                    sensitivity, outside:sensitivity
-    NEG-136-NAT   as SIMP, and splits licensed, unlicensed, affirmative-licensed …
-
-`outside:` is the share of items with a word that is not one token of the model. H and L are the highly and the less
-constraining contexts. The bins go from cloze-1, the contexts in which fewest people gave the expected word, to cloze-4.
-A shuffled value is the mean over draws; `sd:` is the standard deviation between the draws (divided by their number, as
-upstream). `original vs …` and `affirmative vs negative` are the paired tests; for shuffles they use the first draw, so
-that each item has one outcome. Clusters are the rows of a file; in ROLE-88 the pairs of contexts with the same words.
+Splits: H and L are the highly and the less constraining contexts; the bins go from cloze-1, the contexts in which
+fewest people gave the expected word, to cloze-4. Paired tests of shuffles use the first draw, so that each item has one
+outcome. Clusters are the rows of a file; in ROLE-88 the pairs of contexts with the same words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -188,8 +173,8 @@ class DiagnosticsRun(AskedRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """One text for each item; for a pair of contexts (ROLE-88) the context that the word fits.
 
-        An item fails if none of its expected words is the first choice. Where accuracy is not asked for, as in negative
-        contexts, it fails if the word that fits is not more probable than those that do not fit.
+        An item fails if none of its expected words is the first choice; without such words, if the word that fits is
+        not the more probable one.
         """
         accuracy, cut = ACCURACIES[0], pl.col("query").str.split(MASK)
         fits = pl.col("good").str.strip_prefix(cut.list.first()).str.strip_suffix(cut.list.last())

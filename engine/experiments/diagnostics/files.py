@@ -96,11 +96,10 @@ class Rows:
 
 
 def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
-    """Read the tables of a folder, with NAME.tsv in it or below it, or one such file; by default all that are there.
+    """The tables of a folder, with NAME.tsv in it or below it, or one such file; by default all that are there.
 
     Raises:
-        InputError: A file is missing, or a line is bad: an item is there twice, a context has a
-            mask, a field has another value than the data's, or a context of ROLE-88 lacks its counterpart.
+        InputError: A file is missing or a line is bad, or a context of ROLE-88 lacks its counterpart.
     """
     if is_file(path):
         if tuple(datasets or (path.stem,)) != (path.stem,) or path.stem not in DATASETS:

@@ -1,11 +1,8 @@
 """The first stage: which ACTs the model itself would put into the contexts, for each [NAME, PROF] pair.
 
 Section 2.2 of the Self-Contained Negation Test Set: for "NAME is PROF and PRON likes to [MASK]", the tokens at ranks 1,
-50, 100 and 200 of the predicted distribution. Special tokens and the unknown token do not have a rank, because they are
-not words. Of tokens with equal logits the smaller id comes first. All other tokens are taken, verbs or not.
-
-The stage is small: one sentence for each pair. So every shard of a run does all of it, and needs no result of another
-shard.
+50, 100 and 200, verbs or not; special tokens and the unknown one have no rank; of equal logits the smaller id is first.
+It is small, one sentence a pair. So every shard does all of it, and needs no result of another shard.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -70,8 +67,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         """Plan the choice of the ACTs for a sample of `pairs`, or for all; the model itself is not needed yet.
 
         Raises:
-            InputError: A rank is below 1 or beyond the vocabulary, there are too few pairs, or the sentence has a slot
-                for a verb or an unknown one.
+            InputError: A rank does not exist, there are too few pairs, or the sentence has an unknown slot.
         """
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
         if other := next((slot for slot in pattern.slots if slot not in fillers), None):
@@ -118,11 +114,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         return list(self.composer.compose(self._indices(self.parts[number])))
 
     def decide(self, model: LanguageModel, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
-        """One row for each pair and rank.
-
-        Columns: pair, name, gender, pronoun, profession, rank, act, act1, act2 (texts), act_id, act1_id, act2_id
-        (tokens), act_logprob (natural logarithm), act_is_verb (whether it is a verb of the lexicon).
-        """
+        """One row for each pair and rank. Columns: see `_rows`; act_logprob is a natural logarithm."""
         part, depth = self.parts[number], self.ranks[-1] + COORDINATED
         ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
 

@@ -39,11 +39,7 @@ from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
 
 @dataclass(frozen=True, eq=False)
 class Gh22Run(SummaryRun):
-    """A finished run of the test.
-
-    The columns of `acts` (acts.parquet) are those of `Acts.decide`, the columns of `items` those of
-    `Repetitions.decide`.
-    """
+    """A finished run of the test; `Acts.decide` makes the columns of `acts`, `Repetitions.decide` those of `items`."""
 
     stage: ClassVar[str] = Repetitions.name
     clusters: ClassVar[str] = "[NAME, PROF] pairs"
@@ -80,10 +76,7 @@ class Gh22Run(SummaryRun):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """Pairs are joined by their words, so only the sentence for the ACTs and the patterns must be the same.
-
-        A variant that was not run counts as the bundled one: it has no items that could differ.
-        """
+        """The sentence for the ACTs and the patterns, as pairs are joined by words. A variant not run is ours."""
         identity = self.record.identity
         bundled = {patterns_key(variant): load_variant(variant).sha256 for variant in Variant}
         return {"sentence": identity["sentence"], **{key: identity.get(key, sha) for key, sha in bundled.items()}}
@@ -192,11 +185,7 @@ def run_both(
     *,
     acts_per_part: int = ACTS_PER_PART,
 ) -> None:
-    """Run both stages, or their unfinished parts. A shard has all ACTs, and its share of the repetitions.
-
-    Raises:
-        InputError: As for `run_stage`.
-    """
+    """Run both stages, or their unfinished parts. A shard has all ACTs, and its share of the repetitions."""
     # ACTs are ranks, so the reference model chooses them in every precision.
     exactly = replace(work.options, precision=Precision.FP32)
     run_stage(acts, folder, replace(work, options=exactly, shard=Shard()))

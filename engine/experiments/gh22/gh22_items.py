@@ -1,19 +1,8 @@
 """Items of `gh22`: their summary, their sentences, and what `verify` counts and asks again.
 
-The items of a run become the rows of summary.parquet. Values are fractions; the split is PATTERN@RANK.
-
-    1P@1    repetition_rate       how often the top-1 at the mask is the ACT
-            repetition_rate:any   coordinated only: how often it is one of the three ACTs
-            ungrammatical         how often the top-1 is not a verb of the lexicon
-    1@1     drop                  rate of 1P − rate of 1N (section 2.4), with the interval of a paired difference
-            p:repetition_rate       test by sign flips of the same [NAME, PROF] pairs in P and N: McNemar's exact test
-            p_holm:repetition_rate  adjusted with Holm's method over the whole summary
-    ACT@1   act_not_a_verb        how often the ACT itself is not a verb of the lexicon; in condition `original`
-
-Every pair is one item of a pattern and rank, so the pairs are the sampling units, and there are no further clusters.
-`ungrammatical` follows a remark in section 2.1: a low repetition rate can also come from ungrammatical predictions.
-
-An item fails if the model repeats the ACT after a negative context, or does not repeat it after an affirmative one.
+Values of the summary are fractions; the split is PATTERN@RANK. The drop is the rate of 1P − that of 1N (section 2.4);
+its test is McNemar's exact one. Pairs are the sampling units. `ungrammatical` follows a remark in section 2.1: a low
+repetition rate can also come from ungrammatical predictions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,7 +37,7 @@ USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
-    """The summary of a run's items, by condition and rank; the module says which rows it has."""
+    """The summary of a run's items, by condition and rank."""
     common: Mapping[str, Any] = {"dataset": pl.lit(DATASET), "item": "pair", "cluster": pl.lit(None, pl.String)}
     metrics: Mapping[str, Any] = {
         "repetition_rate": "repeated",
@@ -78,9 +67,9 @@ _FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
 
 
 def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], mask: str) -> pl.LazyFrame:
-    """The sentences of items.parquet, variant by variant and pattern by pattern.
+    """The sentences, pattern by pattern. `rank` is the ACT's rank here, `act_rank` that in the first sentence.
 
-    `rank` and `logprob` are those of the ACT at this mask, `act_rank` is its rank among the model's own predictions.
+    One fails if the model repeats the ACT after a negative context, or does not after an affirmative one.
     """
     words = items.with_columns(pl.col("act").alias(column(VERB)))
     return pl.concat(

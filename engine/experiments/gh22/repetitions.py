@@ -1,11 +1,8 @@
 """The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?
 
-Every ACT of the first stage fills every pattern of every variant: Table 2 (`original`), with a connective (Table 1),
-with coordinated verbs (footnote 2). A part is a range of ACTs; its rows come pattern after pattern. All rates come from
-the top-1, so it is exact in every precision.
-
-The identity has what the ACTs depend on, not the ACTs themselves. So shards from other machines can be merged,
-although a token that is almost as probable as its neighbour can have another rank there. Every row names its ACT.
+A part is a range of ACTs; its rows come pattern after pattern. The identity has what the ACTs depend on, not the ACTs
+themselves: so shards from other machines can be merged, although a token that is almost as probable as its neighbour
+can have another rank there. Every row names its ACT.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -168,12 +165,7 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
         prepared: list[list[Bucket]] | None,
         advance: Advance,
     ) -> PartResult:
-        """One row for each ACT and pattern.
-
-        Columns: those of the ACT without the tokens, condition (the variant), pattern, top1 (text), repeated,
-        repeated_any (the top-1 is one of the ACTs in the context), top1_is_verb, expected_rank, expected_logprob,
-        top1_logprob (natural logarithms), precision (of the graph that gave rank and log-probabilities).
-        """
+        """One row for each ACT and pattern; `precision` names the graph that gave rank and log-probabilities."""
         part = self.parts[number]
         acts, frames = self.acts[part.start : part.stop], []
         tokens = {slot: acts[column].to_numpy() for slot, column in _TOKENS.items()}

@@ -1,14 +1,13 @@
 """The facts of LAMA as cloze queries, with their negations and misprimes, from three layouts of files.
 
     ours       CORPUS.jsonl (or .gz): relation, sub_label, obj_label, masked_sentence, masked_negation, misprimed_*
-    misprimed  CORPUS/{high_ranked,low_ranked,random}/RELATION.jsonl, as in norakassner/LAMA_primed_negated:
-               masked_sentences, masked_negations, masked_misprimed, lists of one text each
+    misprimed  see `data_sets/misprimed`
     LAMA       CORPUS/RELATION.jsonl: for T-REx and Google-RE the queries come from templates ([X] subject, [Y] object;
                relations.jsonl beside the folder TREx), for ConceptNet and SQuAD from masked_sentences and negated
 
-The fields of a row tell its layout; the names of its file and folders tell its corpus. From LAMA's own files the facts
-are chosen as its code does (`scripts/batch_eval_KB_completion.py`): each subject and object of a template once, without
-the Google-RE facts that most raters rejected, and without queries of more than 100 words.
+The fields of a row tell its layout. From LAMA's own files the facts are chosen as its code does
+(`scripts/batch_eval_KB_completion.py`): each subject and object of a template once, without the Google-RE facts that
+most raters rejected, and without queries of more than 100 words.
 """
 
 import hashlib
@@ -84,7 +83,7 @@ class Facts:
 
 
 def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
-    """Read the facts of files and folders, in any of the layouts; of all corpora if none is named.
+    """The facts of files and folders, in any of the layouts; of all corpora if none is named.
 
     Raises:
         InputError: A path has no files, the files have no facts, or a line is bad.

@@ -1,18 +1,13 @@
 """Does a model tell a query from its negation? Tables 1 and 2 of Kassner and Schütze (2020), `negengine lama`.
 
-Every fact is queried in affirmative form, negated, and after a misleading word. As in LAMA, a fact does not count if
-its gold answer is not one token of the model, or not among the ranked tokens. P159 does not count either: its negation
-is the affirmative sentence itself, so overlap and correlation are 1 for every model. For a causal model a fact counts
-if all its queries end in the answer.
-
 The metrics are over the ranked tokens, as in LAMA's `lama/evaluation_metrics.py`:
 
     spearman      rank correlation between the scores of the query and of its negation
     overlap@1     whether the same token is first in both
     precision@k   whether the gold answer is among the first k (affirmative and misprimed queries)
 
-summary.parquet: `dataset` is the corpus, `split` all, a relation, or 1-1, N-1, N-M for T-REx; a metric is the mean over
-facts, with `-by-relation` the mean over the relations' means.
+As in LAMA, a fact does not count if its gold answer is not one ranked token of the model. P159 does not count either:
+its negation is the affirmative sentence itself. Splits are all, a relation, or 1-1, N-1, N-M for T-REx.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,8 +132,7 @@ class LamaRun(AskedRun):
     def sentence_rows(self) -> pl.LazyFrame:
         """The affirmative queries, their negations, then the misprimed queries.
 
-        An affirmative or misprimed query fails if its first answer is not the gold one. No word is expected in a
-        negation: it fails if its first answer is that of the affirmative query.
+        One fails if its first answer is not the gold one; a negation, if its first answer is that of its query.
         """
         items, tops = self.items.lazy(), list(top_schema(TOP))[2:]
         own = {"dataset": "dataset", "relation": "cluster", "splits": "splits", "gold": "gold"}

@@ -1,12 +1,8 @@
 """What the model answered in the selecting pattern: the selection keeps it, so that the scoring need not ask again.
 
-answers.parquet has one row for each row of triplets.parquet: top1 (text), expected_rank, expected_logprob, top1_logprob
-(natural logarithms), precision (of the graph that gave the row's numbers). The verb is repeated in all of them. In the
-parts of a selection they are one column beside the triplet's words.
-
 The numbers are those of the machine that selected. So the scoring takes them only if this machine finds the same: some
-hundred triplets are decided again (`disagreement`). The last digits of a sentence can depend on its batch, so a few of
-these rows may differ there, but not by more than a near-tie.
+hundred triplets are decided again. The last digits of a sentence can depend on its batch, so a few of these rows may
+differ there, but not by more than a near-tie. In a part, the answers are one column beside the triplet's words.
 """
 
 from collections.abc import Mapping
@@ -85,11 +81,7 @@ def rejoined(files: Mapping[str, pl.LazyFrame], triplets: str) -> pl.LazyFrame:
 
 
 def kept_answers(folder: Path, stage: StageRecord, triplets: int) -> pl.DataFrame:
-    """The answers of a finished selection with so many triplets.
-
-    Raises:
-        InputError: The file is not as the selection wrote it.
-    """
+    """The answers of a finished selection with so many triplets; an `InputError` if it did not write the file so."""
     frame = read_frame(folder, stage, ANSWERS_FILE)
     is_known = dict(frame.schema) == {"triplet": pl.Int64(), **{name: kind() for name, kind in _SCHEMA.items()}}
     if not is_known or len(frame) != triplets or not frame["precision"].is_in(PRECISIONS).fill_null(False).all():
@@ -103,10 +95,7 @@ def is_exact(answers: pl.DataFrame) -> bool:
 
 
 def disagreement(answers: pl.DataFrame, scores: WordScores, tokenizer: MaskTokenizer, near_tie: float) -> str:
-    """Why answers are not those of the reference model on this machine, in one clause; empty if they are.
-
-    Where the low-precision model gave the numbers, only that the verb is repeated is compared.
-    """
+    """Why answers are not those of the reference model on this machine, in one clause; empty if they are."""
     now = pl.DataFrame(answer_columns(scores, tokenizer))
     exact = (answers["precision"].cast(pl.String) == REFERENCE).to_numpy()
     close = (np.abs(scores.margins) < near_tie).any(axis=1)

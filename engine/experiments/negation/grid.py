@@ -55,13 +55,7 @@ class Grid:
 
 
 def sample_pairs(lexicon: Lexicon, n: int | None, seed: int) -> NDArray[np.int64]:
-    """The ids of the n pairs with the smallest keys, int64 [n], ascending: a smaller sample is part of a larger one.
-
-    All pairs if n is None.
-
-    Raises:
-        InputError: n is less than 1 or exceeds the number of pairs.
-    """
+    """The ids of the n pairs with the smallest keys, int64 [n], ascending; all if n is None. Samples are nested."""
     if n is None:
         return np.arange(lexicon.n_pairs)
     if not 1 <= n <= lexicon.n_pairs:
@@ -75,8 +69,7 @@ def verb_order(
 ) -> NDArray[np.uint64]:
     """The keys that order the verbs of each pair, uint64 [n_pairs, n_verbs]: verbs with smaller keys are kept first.
 
-    A key is a function of the seed and the three words alone. Name and profession (both [n_pairs]) and verb [n_verbs]
-    are indices in the lexicon.
+    A key is a function of the seed and the three words alone; name, profession and verb are indices in the lexicon.
     """
     return combine(
         _keys(lexicon.names, "verbs", seed)[name][:, None],
@@ -99,12 +92,8 @@ class PairFillers:
 def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[str, PairFillers]:
     """The filler of each slot except {ACT} and {MASK}, for each [NAME, PROF] pair.
 
-    A profession has the form of the name's gender, where the lexicon has forms. For a further slot of the lexicon, the
-    form agrees with the gender of the filler of {PRON}. If the slot has a plain list, the word with the smallest key of
-    (seed, slot, NAME, PROF, word) is taken.
-
-    Raises:
-        InputError: as `subjects`, or the seed is below 0.
+    A profession has the form of the name's gender, the forms of a further slot that of the filler of {PRON}. Of a plain
+    list, the word with the smallest key of (seed, slot, NAME, PROF, word) is taken.
     """
     shape = len(lexicon.names), len(lexicon.professions)
     genders = list(lexicon.pronouns)
@@ -127,11 +116,7 @@ def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[
 def subjects(lexicon: Lexicon, coreference: Coreference, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The fillers of {PRON}, and each pair's index among them, int64 [n_names, n_professions].
 
-    Another name is, among the names of the gender asked for and other than NAME, the one with the smallest key of
-    (seed, NAME, PROF, that name).
-
-    Raises:
-        InputError: There is no other name of the same gender.
+    Another name is the allowed one with the smallest key of (seed, NAME, PROF, that name); an `InputError` if none is.
     """
     genders = np.array(lexicon.genders)
     shape = (len(lexicon.names), len(lexicon.professions))

@@ -1,21 +1,17 @@
 """Lazy selection: test a pair's verbs in the order in which they would be kept, and stop once enough repeat.
 
-At most 20 verbs of a pair are kept: among those that repeat, the ones with the smallest keys. Testing the verbs by
-ascending key and stopping at the 20th that repeats gives the same triplets as testing all of them. Pairs advance
-together, a round of tests for all pairs that still lack verbs, so that batches stay full.
-
-How many verbs repeat in all is then an estimate. Of a pair that reached its k-th repetition in the n-th test, out of V
-verbs, Haldane's estimator (1945, Biometrika 33, 222-225) is unbiased, also without replacement:
+Testing the verbs by ascending key and stopping at the 20th that repeats gives the same triplets as testing all of them.
+Pairs advance together, in rounds, so that batches stay full. How many verbs repeat in all is then an estimate. Of a
+pair that reached its k-th repetition in the n-th test, out of V verbs, Haldane's estimator (1945, Biometrika 33,
+222-225) is unbiased, also without replacement:
 
     R = V (k - 1) / (n - 1)        var R = V² p (1 - p) / (n - 2) · (1 - (n - 1) / V),   p = (k - 1) / (n - 1)
 
-The variance is unbiased, too. 0/0 stands for 1 in R where k = n = 1. In var R, 0/0 stands for 0, except where n = 2 and
-k = 1: there p (1 - p) / (n - 2) stands for 1. These values make R and var R unbiased for k = 1 and k = 2. The estimator
-also counts where the last verb of a pair was tested: to take the exact count there, and only there, would add a bias,
-as it would replace the smallest estimates alone. A pair with fewer than k repeating verbs is counted exactly.
+The variance is unbiased, too, if 0/0 stands for 1 in R where k = n = 1, and in var R for 0, except where n = 2 and
+k = 1: there p (1 - p) / (n - 2) stands for 1. The estimator also counts where the last verb of a pair was tested: the
+exact count only there would add a bias. A pair with fewer than k repeating verbs is counted exactly.
 
-With k = 1, R is V where the first verb repeats, and 0 elsewhere: all that a pair tells is its first verb, and its var R
-is no guide to how far the sum may be off. The first verbs are draws from different pairs, so their number is more
+With k = 1, all that a pair tells is its first verb. These are draws from different pairs, so their number is more
 certain than a binomial one (Hoeffding 1956, Annals of Mathematical Statistics 27, 713-721), whose interval is used.
 """
 
@@ -51,8 +47,7 @@ def first_repeating(
 ) -> LazyRepeats:
     """Test each pair's verbs in order ([pairs, verbs], by ascending key) until enough of them repeat.
 
-    After each round, `advance` gets the number of newly found verbs. A pair counts as complete when all its verbs are
-    tested, so the sum is pairs × `enough` at the end.
+    After each round, `advance` gets the number of newly found verbs; the sum is pairs × `enough` at the end.
     """
     pairs, verbs = order.shape
     in_order = np.zeros((pairs, verbs), np.bool_)
@@ -78,12 +73,10 @@ def first_repeating(
 
 
 def share_interval(share: float, variance: float, pairs: int, stopped: int, enough: int) -> tuple[float, float]:
-    """The 95 % interval of the share of candidates that repeat.
+    """The 95 % interval of the share of candidates that repeat; it has no width where no pair's count is estimated.
 
-    It is Clopper and Pearson's, for as many independent candidates as have the variance of the estimate. The sum over
-    pairs is not normal for few pairs or extreme shares, and its variance is sometimes estimated as 0. The share and the
-    two ends are fractions of all candidates. Both ends are the share where no pair's count is an estimate (`stopped`
-    is 0).
+    It is Clopper and Pearson's, for as many independent candidates as have the variance of the estimate: the sum over
+    pairs is not normal for few pairs or extreme shares, and its variance is sometimes estimated as 0.
     """
     if not stopped:
         return share, share

@@ -1,16 +1,10 @@
 """The Self-Contained Negation Test (Kletz, Amsili and Candito 2023): which triplets are selected, how they are scored.
 
 1. `grid`: the candidates, [NAME, PROF, verb].
-2. `select` (section 3.2): those whose verb the model repeats in the selecting pattern, at most 20 for each [NAME, PROF]
-   pair, become triplets.parquet; also `lazy`, and `answers`, which keeps what the model said.
-3. `score` (section 3.3): the same triplets in all patterns, scores.parquet: is the verb still repeated?
-4. `rates`: how often, and the drop where a negation forbids it: rates.parquet.
+2. `select` (section 3.2; also `lazy`, `answers`): those whose verb the model repeats in the selecting pattern.
+3. `score` (section 3.3): the same triplets in all patterns: is the verb still repeated?
+4. `rates`: how often, and the drop where a negation forbids it.
 5. `reading` (section 3.5): are the drops larger than those of the controls?
-
-The way of a candidate to its rate, file by file: `grid`, `select`; its sentence as token ids in `text/composition` and
-`text/token_ids`; the decision in `inference/words`, `inference/model` and, with mixed precision, `inference/mixed`;
-what is kept of it in `answers`, `runs/part` and `runs/results`; then `negation_runs`, `score` with all patterns by the
-same way, `rates`, and the interval in `statistics/clusters`.
 """
 
 from dataclasses import dataclass

@@ -71,11 +71,7 @@ class SelectionRun(Run):
         return PatternSet.from_json(self.record.metadata["pattern set"])
 
     def exported(self, moved_to: str | None = None) -> ExportedModel:
-        """The model that selected the triplets; it lies in `moved_to` now, if it was moved.
-
-        Raises:
-            InputError: The folder does not contain the model, or contains another one.
-        """
+        """The model that selected the triplets, now in `moved_to` if it was moved; an `InputError` for another one."""
         try:
             found = load_exported(moved_to or with_home(self._recorded("model folder")))
         except InputError as error:
@@ -149,11 +145,7 @@ class SelectionRun(Run):
 
 
 def read_selected(folder: Path) -> SelectionRun:
-    """Read a finished selection that can be scored.
-
-    Raises:
-        InputError: The folder is not a run, its selection is not finished or damaged, or nothing was selected.
-    """
+    """A finished selection that can be scored; an `InputError` if it is not finished, damaged or empty."""
     found = SelectionRun.open(folder)
     if found.dead_end:
         raise InputError(found.dead_end)

@@ -1,7 +1,4 @@
-"""The paper's Tables 5, 6, 8 and 9 with our figures; the published ones, of `[[published]]` in pattern files, beside.
-
-Verbs of several tokens have tables of their own, without a column of the paper.
-"""
+"""The paper's Tables 5, 6, 8 and 9 with our figures, the published ones (of pattern files) beside them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -65,10 +62,7 @@ class Published:
 
 
 def published(model_name: str, patterns: PatternSet) -> Published | None:
-    """The published figures for a model, by its hub id or bare name; None if no paper has tested it with the set.
-
-    The figures of a bundled set are those of the installed version.
-    """
+    """The published figures for a model, by its hub id or bare name; None if no paper has tested it with the set."""
     columns = patterns.published or _bundled(patterns.sha256)
     own = [column for column in columns if model_name in column.models]
     if not own:
@@ -90,10 +84,7 @@ def _bundled(sha256: str) -> tuple[PublishedColumn, ...]:
 
 
 def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Table:
-    """The selection, the content of selection.json, in the layout of Table 5.
-
-    The column quantity has the key in selection.json; low and high are the 95 % interval of an estimated ratio.
-    """
+    """The content of selection.json in the layout of Table 5; low and high are the interval of an estimated ratio."""
     lazy, coreference = selection.get("lazy"), selection["coreference"]
     estimate = ", estimated" if lazy else ""
     labels = {
@@ -252,8 +243,7 @@ def _target(coreference: str) -> str:
 def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:
     """The patterns of one run, or runs of one model that differ in the target: Tables 8 and 9; None of any others.
 
-    Raises:
-        InputError: The words, patterns or conventions of the runs differ.
+    An `InputError` if the words, patterns or conventions of the runs differ.
     """
     scored = [pattern.name for pattern in runs[0].selection.patterns.scored]
     # A suffix of the condition for each kind of verbs, if all runs have both kinds: they are never counted together.

@@ -1,10 +1,8 @@
 """How often the verb is repeated in each pattern, with intervals for triplets that are not independent.
 
-Triplets of one [NAME, PROF] pair share most of their sentence, so they are not independent draws: they are a cluster.
-`drop_low` and `drop_high` allow for that. Triplets of one verb are no independent draws either: some models decide by
-the verb alone. `drop_low_two_way` and `drop_high_two_way` take pairs and verbs as clusters that cross. Formulas and
-sources are in `negengine.engine.statistics.clusters`. Pairs count as independent, although they share names and
-professions. So with other word lists, the rate may lie outside the interval.
+Triplets of one [NAME, PROF] pair share most of their sentence, and some models decide by the verb alone: so pairs are
+clusters (`drop_low`, `drop_high`), or pairs and verbs that cross (`…_two_way`); see `statistics.clusters`. Pairs count
+as independent, although they share names and professions: with other word lists, the rate may lie outside the interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,25 +41,11 @@ _SCHEMA = {
 def rates(
     scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], selecting: str | None = None
 ) -> pl.DataFrame:
-    """Repetition rates and drops in percent, one row for each pattern.
+    """Repetition rates, drops (section 3.3 of the paper) and their 95 % intervals in percent, one row for each pattern.
 
-        pattern, n, repetitions, repetition_rate
-        drop                                   100 - repetition_rate, section 3.3 of the paper
-        drop_low, drop_high                    95 % interval with pairs as clusters
-        pairs, verbs                           how many of them
-        design_effect                          of the pairs
-        drop_low_two_way, drop_high_two_way    95 % interval with pairs and verbs as clusters
-        design_effect_two_way                  of both
-        detectable                             smallest true difference from the drop of any other pattern but the
-                                               selecting one that a test finds with a power of 80 %; pairs and verbs
-                                               as clusters
-
-    The rate of the selecting pattern is 100 % by construction and not an estimate, so it has no intervals, design
-    effects or detectable difference. Where a pattern has no triplets, all figures but the counts are null. `scores` has
-    columns triplet, pattern, repeated; `triplets` has triplet, name, profession, verb.
-
-    Raises:
-        ValueError: the triplet of a score is not among the triplets.
+    `detectable` is the smallest true difference from the drop of any other pattern but the selecting one that a test
+    finds with a power of 80 %. The rate of the selecting pattern is 100 % by construction and not an estimate, so it
+    has no interval. `scores` has columns triplet, pattern, repeated; `triplets` has triplet, name, profession, verb.
     """
     scored = _scored(scores, triplets, patterns)
     smallest = _detectable({name: own for name, own in scored.items() if len(own) and name != selecting})
@@ -70,10 +54,7 @@ def rates(
 
 
 def _scored(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Pattern → triplet (ascending), repeated, and the numbers of pair and verb, in the order of their words.
-
-    Numbers and no words: the scores of all patterns are in memory at once.
-    """
+    """Pattern → triplet (ascending), repeated, and pair and verb as numbers: all patterns are in memory at once."""
     pair, verb = (own.rank("dense").cast(pl.Int64) for own in (pl.struct(*PAIR), pl.col("verb")))
     numbers = triplets.select("triplet", pair=pair, verb=verb)
     wanted = scores.filter(pl.col("pattern").is_in(patterns)).with_columns(pl.col("pattern").cast(pl.Enum(patterns)))
@@ -87,10 +68,7 @@ def _scored(scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str
 def token_rates(
     scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: Sequence[str], numbers: Sequence[int]
 ) -> pl.DataFrame:
-    """Rates of the verbs of several tokens: tokens (`several` for all of them, or a number), the columns of `rates`.
-
-    The first pattern is the selecting one.
-    """
+    """Rates of the verbs of each number of tokens, and of all of them (`several`); the first pattern selects."""
     groups = {ALL_SEVERAL: pl.lit(value=True), **{str(number): pl.col(TOKENS) == number for number in numbers}}
     return pl.concat(
         rates(scores.filter(own), triplets.filter(own), patterns, patterns[0]).select(
@@ -152,12 +130,11 @@ _DIFFERENCES = {
 def differences(
     scores: pl.LazyFrame, triplets: pl.LazyFrame, names: Sequence[str], selecting: str | None = None
 ) -> pl.DataFrame:
-    """One row for each ordered pair of patterns of scores.parquet: the difference of their repetition rates.
+    """One row for each ordered pair of patterns: the difference of their repetition rates (first - second), in points.
 
-    Columns: first, second, n (triplets), difference (first - second), low, high (its 95 % interval; pairs and verbs are
-    clusters) in percentage points, p (that allows for both kinds), and in how many triplets the verb is repeated in
-    both, only_first, only_second, neither. The rate of the selecting pattern has no error, so a difference from it has
-    the interval of the other pattern's drop, and no p.
+    Its interval and p allow for pairs and verbs as clusters; then in how many triplets the verb is repeated in both,
+    only_first, only_second, neither. The rate of the selecting pattern has no error, so a difference from it has the
+    interval of the other pattern's drop, and no p.
     """
     scored = _scored(scores, triplets, names)
     rows = [

@@ -3,14 +3,11 @@
 "Passing our test implies having strong drops for the CpTn and CnTp patterns", which are the forbidden ones, "and that
 these drops be greater than in the control pattern CpTv, and to a lesser extent in the CnTn pattern." The paper names no
 limit for a strong drop; it praises "a drop of over 50%", so that is the limit here. A model that meets this in some of
-the forbidden patterns passes in part, as roberta-base does in the paper.
+the forbidden patterns passes in part, as roberta-base does in the paper. A drop is above 50, or above another one, if
+its 95 % interval is: the wider one, with pairs and verbs as clusters. That is stricter than the test in `compare`.
 
-A drop is above 50, or above another one, if its 95 % interval is: the one with pairs and verbs as clusters, which is
-the wider one. That is stricter than the test of the difference in `compare`: the intervals of two patterns come from
-the same triplets.
-
-The paper claims this for its own patterns, and for targets about the same person. Elsewhere it claims nothing: if the
-target is about another person, a repetition stays natural, and a drop is not a sign of understanding.
+The paper claims this for its own patterns, and for targets about the same person. If the target is about another
+person, a repetition stays natural, and a drop is not a sign of understanding.
 """
 
 from collections.abc import Mapping, Sequence

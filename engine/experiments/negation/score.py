@@ -1,12 +1,8 @@
 """The scoring: how often is the verb still repeated, pattern by pattern?
 
-Every selected triplet fills every pattern of the set, the selecting one included. For that one, the selection has kept
-the model's answers: they are taken, once some of them are decided again and found to be the same (see `answers`). Where
-they were not kept, or this machine finds other numbers, the model decides again: the repetition rate, 100 % by
-construction, then checks the run. A part is a range of triplets; its rows come pattern after pattern.
-
-Each token of a verb is a query, filled from left to right (see `select`). Unlike the selection, the scoring needs all
-of them.
+Every selected triplet fills every pattern. For the selecting one the selection's answers are taken, if this machine
+finds the same (see `answers`); else the model decides again. A part is a range of triplets; its rows come pattern after
+pattern. Each token of a verb is a query, filled from left to right; unlike the selection, the scoring needs all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -131,11 +127,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     def plan(
         cls, selected: SelectionRun, exported: ExportedModel, *, triplets_per_part: int = TRIPLETS_PER_PART
     ) -> Self:
-        """Plan a scoring with the model that selected; the model itself is not needed yet.
-
-        Raises:
-            InputError: The selection's answers are damaged.
-        """
+        """Plan a scoring with the model that selected; an `InputError` if the selection's answers are damaged."""
 
         def coded(name: str) -> pl.DataFrame:
             return selected.frame(name).with_columns(pl.col(pl.String).cast(pl.Categorical))
@@ -183,9 +175,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     def patterns(self) -> dict[str, tuple[ScoredPattern, ...]]:
         """`Triplets.apart` → all patterns over these triplets, the selecting one first.
 
-        Raises:
-            InputError: A sentence is too long, or a verb cannot be predicted at the mask of a scored pattern as at that
-                of the selecting one.
+        An `InputError` if a sentence is too long, or a verb cannot be predicted at the mask of a scored pattern.
         """
         return {own.apart: tuple(self._patterns(own)) for own in self.triplets if len(own.coded)}
 
@@ -237,10 +227,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         ]
 
     def known(self, model: PatternDeciders, say: Callable[[str], None]) -> dict[str, dict[str, Any]]:
-        """The selecting pattern, if the selection's answers are those of this machine.
-
-        Numbers of a low-precision model are taken only where the scoring could have mixed precision, too.
-        """
+        """The selecting pattern, if the selection's answers are those of this machine, and of a precision asked for."""
         kept = self.triplets[0].kept
         if kept is None or kept.is_empty():
             return {}

@@ -1,16 +1,12 @@
 """The selection: which verbs does the model repeat for each [NAME, PROF] pair?
 
-Section 3.2 of Kletz, Amsili and Candito (2023), "The Self-Contained Negation Test Set": of all candidates [NAME, PROF,
-verb], those are kept whose verb is the model's top-1 in the selecting pattern, at most 20 verbs for each pair. A keyed
-hash of (seed, NAME, PROF, verb) decides which 20. So the choice does not depend on batches, shards or interruptions. A
-part is a range of pairs: what is kept of a pair is decided within one part.
+Section 3.2 of Kletz, Amsili and Candito (2023): of all candidates [NAME, PROF, verb], those are kept whose verb is the
+model's top-1 in the selecting pattern, at most 20 for each pair; a keyed hash of (seed, NAME, PROF, verb) decides which
+20. So the choice does not depend on batches, shards or interruptions. A part is a range of pairs.
 
-A verb of k tokens is *repeated* if each of its k tokens is the model's first choice at its mask: the sentence has k
-masks, and the verb's tokens before it are filled in (left-to-right, see `negengine.engine.inference.words`). With k = 1
-that is the top-1. The number of masks tells the model how long the word is. So a rate of verbs of several tokens is not
-the rate that the paper has, and is never mixed with it: `--verbs whole-words` keeps at most `--max-verbs` verbs of one
-token of each pair, as without it, and as many of several tokens, and reports them apart. Where a lexicon has several
-forms of a verb for the mask, of a verb of several tokens the main form counts.
+A verb of k tokens is *repeated* if each is the model's first choice at its mask: the sentence has k masks, and the
+verb's tokens before it are filled in (see `inference.words`). The number of masks tells the model how long the word is,
+so `--verbs whole-words` reports these verbs apart. Of their forms for the mask, the main one counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -155,8 +151,7 @@ class Selection(DecidingStage[Sentences]):
         """Plan a selection; the model itself is not needed yet.
 
         Raises:
-            InputError: No verb is of the kind asked for, there are too few pairs, or the patterns have no place for a
-                name that is asked for.
+            InputError: There are no such verbs or too few pairs, or the patterns have no place for another name.
         """
         settings = settings or Settings()
         coreference, convention = Coreference(settings.coreference), VerbConvention(settings.verbs)
@@ -357,12 +352,7 @@ class Selection(DecidingStage[Sentences]):
         return Found(found.repeated, tested, candidates[own], scores.take(own), counts)
 
     def _kept(self, verbs: Verbs, pairs: Pairs, found: Found) -> pl.DataFrame:
-        """The triplets of a part, by pair, then key: of each pair, the repeating verbs with the smallest keys.
-
-        Columns: name, gender, pronoun (what fills {PRON}), profession, verb, verb_at_mask (its accepted forms at the
-        mask, where the lexicon has other ones there), the words of other slots that the patterns have, tokens (how many
-        the verb has), and the model's answer (see `answers`).
-        """
+        """The triplets of a part, by pair, then key: of each pair, the repeating verbs with the smallest keys."""
         name, profession = pairs
         order = self.verb_order(verbs, pairs)
         in_order = np.take_along_axis(found.repeated, order, axis=1)
@@ -409,10 +399,7 @@ class Selection(DecidingStage[Sentences]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """triplets.parquet, answers.parquet (see `answers`), and selection.json; verbs of several tokens beside.
-
-        selection.json has rows 1 to 6 of the paper's Table 5, and what readers of the run need.
-        """
+        """triplets.parquet, answers.parquet, and selection.json: rows 1 to 6 of the paper's Table 5, and more."""
         rows, counts, metadata = parts.rows.select(pl.exclude("triplet")), parts.counts, parts.metadata
         verbs: Mapping[str, int] = metadata.get(SEVERAL, {})
         is_several = pl.col(TOKENS) > 1  # null where the rows come from triplets.parquet

@@ -1,9 +1,8 @@
 """What a selection would do, and how wide its intervals would be: said before a run, from the plan alone.
 
-The intervals follow from the correlation between two triplets of one pair, and between two of one verb. Both depend on
-the model. Those of the bundled model were measured over 600 pairs, from the design effects of its four scored patterns:
-0.001 to 0.006 for pairs, 0.79 to 0.95 for verbs. The largest ones are used here, and 0.3 beside that of the pairs: a
-model that looks at names and professions may have such a one.
+The intervals follow from the correlation between two triplets of one pair, and between two of one verb, which depend
+on the model. Those of the bundled model, over 600 pairs and four patterns, are 0.001 to 0.006 for pairs, 0.79 to 0.95
+for verbs: the largest are used, and beside that of pairs 0.3, for a model that looks at names and professions.
 """
 
 from collections.abc import Mapping
@@ -114,14 +113,12 @@ def _of_shard(verbs: Verbs, shard: Shard) -> tuple[int, int]:
 def two_way_variance(
     pairs: int, size: int, verbs: int, by_pair: float = PAIR_CORRELATION, by_verb: float = VERB_CORRELATION
 ) -> float:
-    """The variance of a rate of 50 % with pairs and verbs as clusters.
+    """The variance of a rate of 50 % with pairs and verbs as clusters; each pair has `size` random verbs.
 
-    With n = pairs · size triplets, each pair with `size` verbs at random, two triplets share a pair with probability
-    1 / pairs, and a verb with (1 - size / verbs) / n + 1 / verbs, each triplet with itself included:
+    Of n = pairs · size triplets, two share a pair with probability 1 / pairs, a verb with (1 - size / verbs) / n + 1 /
+    verbs, each with itself included:
 
         p (1 - p) · [(1 - a - b) / n + a / pairs + b · ((1 - size / verbs) / n + 1 / verbs)]
-
-    where a and b are `by_pair` and `by_verb`.
     """
     n = pairs * size
     same_verb = (1 - size / verbs) / n + 1 / verbs

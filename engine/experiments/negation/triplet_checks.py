@@ -1,8 +1,7 @@
 """What `verify` checks of the test: recorded decisions asked again, and the figures counted again in a plain way.
 
-A selection keeps, of each pair, the repeating verbs with the smallest keys, at most `--max-verbs`. So a verb that was
-not selected must not be repeated, except where the pair is full and the verb's key comes after those that are kept.
-Such verbs say nothing and are not drawn.
+A verb that was not selected must not be repeated, except where the pair has its `--max-verbs` and the verb's key comes
+after those that are kept. Such verbs say nothing and are not drawn.
 """
 
 import unicodedata
@@ -55,11 +54,7 @@ def _question(draw: Draw, row: Mapping[str, Any]) -> Question:
 
 
 def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_exact: bool) -> Sample:
-    """Candidates of one token that were not selected: those without a row in `kept`, the content of triplets.parquet.
-
-    Raises:
-        InputError: run.json contradicts itself, or the word lists that a user gives cannot be read.
-    """
+    """Candidates of one token without a row in `kept` (triplets.parquet). `InputError`: run.json contradicts itself."""
     kind, lexicon = "unselected candidates", _lexicon(record, draw.lexicon)
     if lexicon is None or lexicon.sha256 != record.identity["lexicon sha256"]:
         return Sample(kind, [], "the word lists of the run were not found: give --lexicon DIR")

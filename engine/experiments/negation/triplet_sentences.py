@@ -1,8 +1,7 @@
-"""The sentences of a selection or a scoring, with the model's answers (see `negengine.engine.library.sentences`).
+"""The sentences of a selection or a scoring, with the model's answers (see `library.sentences`).
 
-An item fails if the model repeats the verb where the negation forbids it, or does not repeat it where a repetition
-stays natural (sections 3.1 to 3.3 of the paper). If the target is about another person, nothing forbids a repetition:
-`failed` is null in the forbidden patterns then.
+An item fails if the model repeats the verb where the negation forbids it, or does not where a repetition stays natural
+(sections 3.1 to 3.3 of the paper). About another person nothing is forbidden: `failed` is null in those patterns.
 """
 
 from collections.abc import Sequence
@@ -22,14 +21,7 @@ _SCORES = {"top1": "answer", "expected_rank": "rank", "expected_logprob": "logpr
 def scored_sentences(
     scores: pl.LazyFrame, triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str
 ) -> pl.LazyFrame:
-    """The sentences of a scoring, pattern after pattern.
-
-    Columns: item (the triplet), condition (the pattern), sentence, expected, answer, repeated, failed, rank, logprob,
-    answer_logprob (natural logarithms), precision (of the graph that gave the numbers), role, gender, and the words of
-    each slot; verb_at_mask (all accepted forms) where the lexicon has other forms there. `expected` is the main form,
-    and rank and logprob are its own. Of verbs of several tokens also tokens: the sentence has as many masks, and the
-    numbers are those of `answers.answer_columns`.
-    """
+    """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
     scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
     triplets = _with_main_form(triplets)
     return pl.concat(
@@ -51,8 +43,7 @@ def scored_sentences(
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
     """The sentences of the selected triplets in the selecting pattern, with the columns of `scored_sentences`.
 
-    A selection keeps only the triplets whose verb is the first choice, so the answer is the verb and its rank is 1.
-    Both are null where the verb has several accepted forms. Log-probabilities and precision are null.
+    The verb is the first choice: answer and rank are known, unless it has several accepted forms; nothing else is.
     """
     triplets = _with_main_form(triplets)
     decided = triplets.with_columns(

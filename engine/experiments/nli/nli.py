@@ -150,10 +150,7 @@ class NliRun(SummaryRun):
         return {}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row for each pair and split: whether the label is right. Two-way accuracy has a metric of its own.
-
-        The three new pairs of one original pair are a cluster.
-        """
+        """One row for each pair and split: whether the label is right. Two-way accuracy has a metric of its own."""
         two_way = len(self.record.identity["labels"]) == len(TWO_WAY)
         coarse = [source for source, labels in SOURCES.items() if two_way and len(labels) > len(TWO_WAY)]
         right = self.items.select(

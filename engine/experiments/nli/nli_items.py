@@ -1,7 +1,4 @@
-"""Items of `nli`: the pairs with their labels, what `verify` counts and asks again, and how a classifier was trained.
-
-A pair fails if its label is wrong. The texts are those of the data; where `truncated` is true, the model read less.
-"""
+"""Items of `nli`: the pairs with their labels, what `verify` counts and asks again, how a classifier was trained."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,10 +104,7 @@ CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev i
 
 
 def training_told(training: Mapping[str, Any] | None) -> str:
-    """What was trained how, as a sentence with a space after it; empty if export.json does not say it.
-
-    It says so where `negengine nli train` trained the classifier.
-    """
+    """How `negengine nli train` trained, as a sentence with a space after it; empty if export.json does not say it."""
     if not isinstance(training, Mapping) or not _NEEDED.items() <= {k: type(v) for k, v in training.items()}.items():
         return ""
     settings = (

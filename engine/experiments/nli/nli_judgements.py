@@ -1,27 +1,13 @@
-"""The stage of `nli`, which judges pairs of texts, and its summary.
-
-The items of a run become the rows of summary.parquet. Values are fractions, as in section 6.1 of the paper.
-
-    condition  split                               metric
-    new        Tneg-H, T-Hneg, Tneg-Hneg, all      accuracy, majority, label_share:LABEL, truncated,
-                                                   drop, relative_drop                    (from original, all)
-                                                   drop_from_negation, relative_drop_from_negation
-    new        Tneg-H vs T-Hneg …                  difference:accuracy, p:accuracy, p_holm:accuracy
-    original   all, negation                       accuracy, majority, label_share:LABEL, truncated
-    original   all                                 negation_share                         (Table 1)
+"""The stage of `nli`, which judges pairs of texts, and its summary: fractions, as in section 6.1 of the paper.
 
 majority is the accuracy of always giving the most frequent label. drop is the difference of two accuracies,
 relative_drop that difference over the original accuracy. Where model or data set has two labels only, accuracy and
-majority are two-way (see `nli_pairs`).
+majority are two-way (see `nli_pairs`). Three new pairs are made from one original pair, so over all new pairs the
+original pairs are the clusters. Intervals: accuracy Wilson's, over all new pairs `proportion_interval`; drop both of
+these combined, as the original dev set is another sample; relative_drop that of a ratio of two proportions; difference
+that of two proportions of the same original pairs. p is McNemar's exact test, adjusted with Holm's method.
 
-Three new pairs are made from one original pair, so they are not independent: over all new pairs, the original pairs are
-the clusters. Intervals: accuracy Wilson's, over all new pairs `proportion_interval`; drop both of these intervals
-combined (`combined`), as the original dev set is another sample; relative_drop that of a ratio of two proportions;
-difference that of two proportions of the same original pairs. p is that of the test by sign flips of original pairs,
-which is McNemar's exact test here, adjusted with Holm's method over the whole summary.
-
-A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted. The
-precision is chosen for all sets together.
+A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,7 +58,7 @@ ITEMS = {
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
-    """The summary of a run's items; the module says which rows it has."""
+    """The summary of a run's items, with the splits of `_splits`."""
     rows: list[Row] = []
     for source in items["dataset"].unique(maintain_order=True):
         own = items.filter(pl.col("dataset") == source)

@@ -1,16 +1,9 @@
 """Pairs of texts and their labels: the benchmark with negation, and original dev sets in the layouts of GLUE.
 
-The names of a classifier's labels are free. A classifier is used only if its names say which label is which; nothing is
-guessed from the order. Where a classifier or a data set has two labels only, gold label and prediction are both scored
-two-way: neutral and contradiction both become "not entailment", after the three-way decision (as for HANS, McCoy et al.
-2019, section 4).
-
-Both kinds of files are tables with a header; tabs separate the fields, and quotes have no meaning. The benchmark's
-files (Hossain et al. 2020) are in cp1252 with CRLF; a copy that somebody has saved as UTF-8 is read as such. Its rows
-do not name the type of a pair. It follows from the index: three rows a pair, `index % 3` = 0 T negated, 1 H negated, 2
-both.
-
-This module is quick to import.
+A classifier is used only if the names of its labels say which is which. Where it or the data set has two labels only,
+gold label and prediction are both scored two-way, after the three-way decision (as for HANS, McCoy et al. 2019, section
+4). The benchmark's files (Hossain et al. 2020) are tables in cp1252 with CRLF, or saved as UTF-8. `index % 3` is the
+type of a pair: 0 T negated, 1 H negated, 2 both.
 """
 
 import hashlib
@@ -121,8 +114,7 @@ _OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's 
 class Pair:
     """A text, a hypothesis and how they were judged.
 
-    The id is the same in every file with this pair: a digest of kind, text, hypothesis and label. The second pair of a
-    file with the same digest has `-2` after it.
+    The id is a digest of kind, text, hypothesis and label; the second such pair of a file has `-2` after it.
     """
 
     item: int  # number in its file
@@ -150,11 +142,7 @@ class PairSet:
 
 
 def read_sets(benchmark: Path, originals: Mapping[str, Path], sources: Sequence[str]) -> tuple[PairSet, ...]:
-    """Read original dev sets, then files of the folder `benchmark`; `sources` says which of these.
-
-    Raises:
-        InputError: A file is missing or bad.
-    """
+    """Read original dev sets, then files of the folder `benchmark`; `sources` says which of these."""
     return (
         *(read_original(originals[source], source) for source in SOURCES if source in originals),
         *(read_benchmark(benchmark / f"{source}.txt", source) for source in SOURCES if source in sources),
@@ -182,11 +170,7 @@ def read_benchmark(path: Path, source: str) -> PairSet:
 
 
 def read_original(path: Path, source: str) -> PairSet:
-    """Read an original dev set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI).
-
-    Raises:
-        InputError: A line is bad, or no row has a gold label.
-    """
+    """Read an original dev set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI)."""
     found = list(stream_original(path, source))
     pairs = [pair for pair in found if pair is not None]
     if not pairs:
@@ -195,11 +179,7 @@ def read_original(path: Path, source: str) -> PairSet:
 
 
 def stream_original(path: Path, source: str) -> Iterator[Pair | None]:
-    """The pairs of an original set one by one, without their ids; None for a row without a gold label.
-
-    Raises:
-        InputError: A line is bad, or the header has a column that only another source has.
-    """
+    """The pairs of an original set one by one, without their ids; None for a row without a gold label."""
     label = ""
     for item, row in enumerate(stream_rows(stream_lines(path, "give a file of pairs", MOST_TABLE), str(path))):
         if not label:

@@ -1,7 +1,6 @@
 """What does a model say at the masks of a user's own sentences? `negengine probe`: options and results.
 
-Where the rows of a table say whether a target is wanted, the model is right if a wanted target is its first choice, or
-an unwanted one is not. Without that, nothing is called right or wrong.
+The model is right if a wanted target is its first choice, or an unwanted one is not; else nothing is right or wrong.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -146,10 +145,7 @@ class ProbeRun(TableRun):
         return self.in_splits(self.items, self.columns, {name: name for name in self.metrics}, keys, own)
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """One row for each row of the table and target; an item is the number of a row, a condition its target.
-
-        Other columns of items.parquet follow. A column of the table that has the name of one before is `table_NAME`.
-        """
+        """One row for each row of the table and target. A column named like one of the first ones is `table_NAME`."""
         items, sentence = self.items.lazy(), pl.col(self.columns.sentence)
         mask = mask_token(self.record.metadata, self.folder)
         results = {EXPECTED, LOGPROB, RANK, ROW, TARGET_COLUMN, "top1", "top1_logprob", self.columns.sentence}

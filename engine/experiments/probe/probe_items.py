@@ -1,14 +1,7 @@
 """Items of `probe`: the columns of items.parquet, and the rows of summary.parquet.
 
-    condition   split                 metric
-    TARGET      all, GROUP=VALUE      is_top1, logprob, repeats_word: rates and means; correct, where the
-                                      rows say which targets are wanted
-    TARGET      GROUP=V vs GROUP=W    difference:is_top1, difference:logprob; p:… where the rows are minimal pairs
-    T vs U      all, GROUP=VALUE      preferred: the share of rows where T is more probable than U; differences and p
-
-TARGET is the name of a column of targets, and GROUP that of a column of groups. Rows are minimal pairs if they share an
-item: a row of one group is then compared with a row of the other group, and several rows of one item and group count
-by their mean. Other groups are compared without a test. Clusters are the values of the column `cluster`, else items.
+Condition: a column of targets, or `T vs U`; split: all, `GROUP=VALUE`, or two of these. Rows are minimal pairs if they
+share an item: then groups are compared by it, several rows of one item and group by their mean, and have a test.
 """
 
 import re
@@ -79,14 +72,9 @@ class Answers:
         )
 
     def judge(self, items: Rows64, place: Rows64, expected: Ids, logits: Logits, ranked: Ids | None) -> None:
-        """Judge items with targets of one token from the logits of their sentences.
+        """Judge items with targets of one token from the logits float32 [b, V] of their sentences.
 
-        Args:
-            items: int64 [n], which items.
-            place: int64 [n], the position of each item's sentence among the logits.
-            expected: int32 [n], the targets' tokens.
-            logits: float32 [b, V], at the masks of the sentences.
-            ranked: int32, the tokens that are ranked; None for all.
+        `place` is the position of each item's sentence among the logits; `ranked` are the ranked tokens, None for all.
         """
         kept = logits if ranked is None else logits[:, ranked]
         total = _log_sum_exp(kept)

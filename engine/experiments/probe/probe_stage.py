@@ -1,7 +1,6 @@
 """`negengine probe`: how probable is a target at the mask of a user's own sentence?
 
-A part is a range of the table's rows. Each row is read where it lies, so that a table of any size can be asked. A model
-reads each different sentence of a part once, however many rows and targets it has.
+A part is a range of the table's rows, read where they lie. A model reads each different sentence of a part once.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,10 +81,7 @@ class OwnStimuli(TableStage[Encoded]):
         return WordMarks.of(self.tokenizer, self.exported.vocab_size)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can.
-
-        Rows that are skipped are found when their part is prepared, so the first good row is enough here.
-        """
+        """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can."""
         first = ""
         for number in range(len(self.stimuli.parts)):
             rows = self.prepare(number).rows
