@@ -1,7 +1,7 @@
 """Files that are either complete or do not exist, even if the process is killed or the machine loses power.
 
-A file is written under a temporary name in its folder, flushed to the disk, and renamed. Then the folder is flushed, so
-that the new name survives too. A killed process leaves a temporary file, which `remove_leftovers` finds by its name.
+A file is written under a temporary name, flushed to the disk, and renamed; then the folder is flushed, so that the new
+name survives, too. A killed process leaves a temporary file, which `remove_leftovers` finds by its name.
 """
 
 import errno
@@ -26,8 +26,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """Write or replace a file in a folder that exists; neither a reader nor a crash ever sees a part of it.
 
-    Raises:
-        InputError: No space left, no permission, a failing disk. An older file is kept, and no temporary file is left.
+    An InputError for no space left, no permission, a failing disk: the older file is kept, and no temporary file is
+    left.
     """
     with _replacing(path) as temporary:
         write(temporary)
@@ -55,7 +55,6 @@ def write_unflushed(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the place of a file once it is written."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
     try:
         yield temporary

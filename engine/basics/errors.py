@@ -33,10 +33,9 @@ _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 class InputError(Exception):
-    """Bad input: the message is one line that says what, where, and what would be right.
+    """Bad input: one line that says what, where, and what would be right; exit status 2, without a traceback.
 
-    The command line prints it without a traceback and exits with status 2. A message often quotes what it is about, and
-    that can be of any length: a long quotation loses its middle.
+    A message often quotes what it is about: a long quotation loses its middle.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -76,7 +75,7 @@ def _without_middle(text: str, most: int) -> str:
 
 
 def choice(kind: type[Kind], option: str, word: str) -> Kind:
-    """The member of this name; raises InputError if there is none. `option` is such as `--precision`."""
+    """The member of this name; InputError if there is none. `option` is such as `--precision`."""
     try:
         return kind(word)
     except ValueError:

@@ -1,7 +1,4 @@
-"""Frames as Parquet files. The same rows give the same bytes, however they come: whole, in chunks, or as a stream.
-
-A lazy frame is written as a stream: row group by row group, so that the memory does not grow with the number of rows.
-"""
+"""Frames as Parquet files. The same rows give the same bytes, however they come: whole, in chunks, or as a stream."""
 
 import hashlib
 import io
@@ -42,11 +39,7 @@ def parquet_bytes(frame: pl.DataFrame) -> bytes:
 
 
 def write_frame(path: Path, frame: pl.LazyFrame) -> str:
-    """Write rows as a Parquet file while they come, atomically; returns its SHA-256 in hex.
-
-    Raises:
-        InputError: The file cannot be written, or the rows cannot be read.
-    """
+    """Write rows as a Parquet file while they come, atomically; returns its SHA-256 in hex."""
     digest = ""
 
     def write(temporary: Path) -> None:
@@ -61,7 +54,7 @@ def write_frame(path: Path, frame: pl.LazyFrame) -> str:
 def frame_sha256(frame: pl.LazyFrame, file: BinaryIO | None = None) -> str:
     """SHA-256 in hex of a frame as a Parquet file, which is written if there is one to write into.
 
-    Rows that cannot be read are an `InputError`.
+    It is written row group by row group, so that the memory does not grow with the number of rows.
     """
     stream = _Digested(file)
     try:

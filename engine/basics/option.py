@@ -113,11 +113,7 @@ def options_of(declared: Any) -> dict[str, OptionField]:
 
 
 def check_options(made: Any) -> None:
-    """Check each option of a frozen dataclass that has just been made, and put members in the place of their names.
-
-    Raises:
-        InputError: One is too small or too large, or not one of its choices.
-    """
+    """Check each option of a frozen dataclass that has just been made, and put members in the place of their names."""
     kind: Any = type(made)
     for name, field in options_of(kind).items():
         object.__setattr__(made, name, field.checked(getattr(made, name)))
@@ -125,11 +121,7 @@ def check_options(made: Any) -> None:
 
 @dataclass(frozen=True)
 class Opening:
-    """How a model is opened: one value, handed on from the command line to the session.
-
-    Raises:
-        InputError: The precision does not exist, or a number is too small or too large.
-    """
+    """How a model is opened: one value, handed on from the command line to the session."""
 
     device: Annotated[
         str, Option("auto, cpu, cuda, cuda:INDEX or webgpu; several share the work: cuda:0,cuda:1.", metavar="DEVICE")

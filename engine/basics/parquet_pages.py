@@ -83,7 +83,6 @@ class _Thrift:
         self._kept = 0
 
     def struct(self, wanted: _Fields) -> _Fields:
-        """The wanted fields of a structure, by their numbers."""
         found, field = {}, 0
         while head := self._byte():
             field = field + (head >> 4) if head >> 4 else self._signed()

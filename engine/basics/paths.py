@@ -1,7 +1,7 @@
 """Names and paths in files that are passed on.
 
-A run or an export can come from elsewhere. The names in its documents are used to open and to write files, so none of
-them may lead out of the folder. The home folder names the user, so it stands there as `~` or `$HOME`.
+The names in a run's or an export's documents are used to open files, so none may lead out of the folder. The home
+folder names the user, so it stands there as `~` or `$HOME`.
 """
 
 import re
@@ -68,7 +68,6 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", 
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a name is that of a file in the folder itself."""
     if _ELSEWHERE.search(name) or _DEVICE.fullmatch(name) or name != name.rstrip(". "):  # also refuses "." and ".."
         return False
     try:

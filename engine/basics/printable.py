@@ -1,8 +1,4 @@
-r"""Texts without characters that control a terminal: they are shown as escapes, such as `\x1b`.
-
-A name, a text or a token of a model can contain characters that move the cursor, set colours, change the window's title
-or reverse the reading order.
-"""
+r"""Texts without characters that control a terminal: they are shown as escapes, such as `\x1b`."""
 
 import re
 from collections.abc import Sequence

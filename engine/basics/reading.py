@@ -1,7 +1,6 @@
 """Reading with care: regular files only, and only so many bytes; folders that can be listed; JSON that is bounded.
 
-A name that a user gives can be a pipe without a writer, a device without an end, or a file of any size. To open the
-first and to read the second would take for ever. So every file is opened here.
+A name that a user gives can be a pipe without a writer or a device without an end. So every file is opened here.
 """
 
 import hashlib
@@ -55,10 +54,7 @@ def open_regular(path: Path, hint: str = "") -> BufferedReader:
 
 
 def read_regular(path: Path, most: int, hint: str = "") -> bytes:
-    """The content of a regular file of at most so many bytes; a larger one is a `LargerError`.
-
-    Other errors as for `open_regular`.
-    """
+    """The content of a regular file of at most so many bytes; a larger one is a `LargerError`."""
     with open_regular(path, hint) as stream:
         try:
             size = os.fstat(stream.fileno()).st_size  # read() reserves memory for what it is asked for
@@ -104,10 +100,7 @@ _MOST_ENTRIES = 100_000
 
 
 def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
-    """The sorted entries of a folder whose names match a pattern of `fnmatch`.
-
-    A folder that does not exist has none; one that cannot be listed is an `InputError`. Upper and lower case differ.
-    """
+    """The sorted entries of a folder whose names match a pattern of `fnmatch`; none if it does not exist."""
     try:
         paths = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -118,11 +111,7 @@ def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def files_below(folder: Path, pattern: str = "*") -> list[Path]:
-    """The files in a folder and its subfolders whose names match a pattern, sorted; none if there is no such folder.
-
-    Raises:
-        InputError: The folder, or one below it, cannot be listed; or it holds very many files: it is a wrong one.
-    """
+    """The files in a folder and its subfolders whose names match a pattern, sorted; none if there is no such folder."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -138,10 +127,7 @@ def files_below(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def refuse_few_open_files(needed: int = 64) -> None:
-    """Raise the process's own limit if it is too low; an `InputError` where the system does not allow so many.
-
-    A run has less than twenty files open at once; some libraries end the process if one cannot be opened.
-    """
+    """Raise the process's own limit if it is too low; an `InputError` where the system does not allow so many."""
     try:
         import resource  # noqa: PLC0415 - not on Windows, which has no such limit
     except ImportError:

@@ -1,15 +1,7 @@
 """JSON documents that carry the digest of their own content, so that a single flipped bit is noticed.
 
-The last member of such a document is `content_sha256`, the SHA-256 of all bytes before it:
-
-    {
-      "format": 3,
-      ...,
-      "content_sha256": "2c26b46b68ff..."
-    }
-
-The digest is of the bytes, not of the values that they stand for: what was written is what is read, and white space
-counts. Nothing of a document is believed, and nothing but its end is parsed, before its digest is right.
+The last member, `content_sha256`, is the SHA-256 of all bytes before it: white space counts. Nothing of a document is
+believed, and nothing but its end is parsed, before its digest is right.
 """
 
 import re
@@ -39,11 +31,7 @@ def seal(document: Any) -> bytes:
 
 
 def unseal(content: bytes, kind: type[T]) -> T:
-    """The document of such content, of a type without the member `content_sha256`.
-
-    Raises:
-        DamagedError: It is not as `seal` gave it, or it is another kind of document.
-    """
+    """The document of such content, of a type without the member `content_sha256`; DamagedError for anything else."""
     if (found := _SEALED.fullmatch(content)) is None:
         raise DamagedError("it has no digest of its content")
     if sha256(found[1]).encode() != found[2]:
@@ -60,12 +48,7 @@ def write_sealed(path: Path, document: Any) -> None:
 
 
 def read_sealed(path: Path, kind: type[T], *, made_as: int, repair: str) -> T:
-    """Read a document that `write_sealed` wrote, and that says its format.
-
-    Raises:
-        MissingFileError: There is no file of that name.
-        InputError: It cannot be read, it is damaged or edited, or it has another format.
-    """
+    """Read a document that `write_sealed` wrote, and that says its format; InputError if it is another, or damaged."""
     content = read_regular(path, MOST_JSON)
     try:
         found = unseal(content, _Format).format

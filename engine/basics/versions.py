@@ -28,7 +28,6 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 @cache
 def own_version() -> str:
-    """The version of negengine."""
     return version("negengine")
 
 
@@ -44,8 +43,7 @@ def package_version(package: str) -> str | None:
 def source_commit(root: Path = _ROOT) -> str | None:
     """The commit of negengine's source, with `+changes` if files differ from it; None if it is not known.
 
-    It is known for a git checkout, also one that is installed as editable, and for an installation from a repository's
-    address. A package index does not tell it.
+    It is known for a git checkout, and for an installation from a repository's address (PEP 610).
     """
     if (root / ".git").exists():
         commit = _git(root, "rev-parse", "HEAD")

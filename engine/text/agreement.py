@@ -1,8 +1,7 @@
 """The rules of a language that words and patterns follow: `agreement.toml` of a lexicon (`docs/languages.md`).
 
-Elisions change the sentences: French `de` is `d'` before a vowel, Italian `il` is `lo` or `l'`. All other rules only
-check the words. Letters decide, not sounds: a rule lists how the following word begins. The longest beginning that fits
-decides, so `unless` can hold exceptions (`onz`, `hurl`) and `before` exceptions to these.
+Elisions change the sentences (French `de` is `d'` before a vowel); all other rules only check the words. Letters
+decide, not sounds: of `before` and `unless`, the longest beginning that fits decides.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ class Beginnings:
     """A set of words, by how they begin."""
 
     before: tuple[str, ...]
-    unless: tuple[str, ...] = ()  # words that begin so are not in it, although one of `before` fits
+    unless: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rule: "_Elisions | Article") -> "Beginnings":
@@ -41,7 +40,7 @@ class Elision:
     forms: tuple[tuple[str, Beginnings], ...]
 
     def spell(self, filler: str, *, capital: bool) -> str:
-        """Word and filler together, such as `de fumer` and `d'aimer`."""
+        """Word and filler together: `de fumer`, `d'aimer`."""
         form = next((form for form, following in self.forms if filler in following), self.word)
         return before(form, capital=capital) + filler
 
@@ -53,7 +52,6 @@ def before(form: str, *, capital: bool) -> str:
 
 
 def _longest(word: str, beginnings: Sequence[str]) -> int:
-    """The number of letters of the longest beginning that fits; 0 if none does."""
     return max((len(beginning) for beginning in beginnings if word.startswith(beginning)), default=0)
 
 
@@ -98,10 +96,7 @@ class Agreement:
 
 
 def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
-    """Read the rules of a lexicon; no rules where it does not have the file.
-
-    Raises InputError if the file is not TOML, or a rule is not of the right form or names another gender.
-    """
+    """The rules of a lexicon, none without the file; InputError for a bad rule, or a gender that is not there."""
     path = folder / AGREEMENT_FILE
     if not exists(path):
         return Agreement()

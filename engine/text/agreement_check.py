@@ -1,8 +1,4 @@
-"""Words and patterns compared with the rules of their language: what is wrong, and what to know.
-
-A problem is an error of agreement, or one that spoils a run. A note is what a user should know; nothing is wrong. The
-rules are those of `agreement.toml`; without this file only the patterns are checked.
-"""
+"""Words and patterns compared with the rules of their language: problems, and notes on what a user should know."""
 
 import re
 import unicodedata
@@ -30,7 +26,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding."""
+    """What is wrong, or what to know, and where."""
 
     kind: Kind
     where: str
@@ -54,8 +50,9 @@ class Rules:
 
     @cached_property
     def _entries(self) -> Mapping[str, Mapping[str, str]]:  # name of a file → entry → file and line
-        paths = [*paths_in(self.language.folder, "names_*.txt"), *paths_in(self.language.folder, "professions*.txt")]
-        paths += [*paths_in(self.language.folder, "slot_*.txt"), self.language.folder / self.language.file.verbs]
+        folder = self.language.folder
+        paths = [path for name in ("names_*", "professions*", "slot_*") for path in paths_in(folder, f"{name}.txt")]
+        paths.append(folder / self.language.file.verbs)
         return {path.name: {entry.text: entry.location for entry in read_entries(path)} for path in paths}
 
     def _of_profession(self, gender: str, profession: str) -> str:
@@ -87,7 +84,6 @@ class Rules:
                     yield _problem(where, f"{_listed(forms)} do not differ by a rule of [[endings]]")
 
     def _of_slot(self, slot: str) -> str:
-        """File and line of a slot of the patterns' own, or the lexicon's file."""
         if slot in self.language.file.slots:
             return self.language.file.toml.line_in("slots", slot)
         return str(self.language.folder / f"slot_{slot}.txt")
@@ -148,7 +144,6 @@ class Rules:
         return known.get(slot, lexicon.lists.get(slot, lexicon.names))
 
     def _lists(self) -> Iterator[Finding]:
-        """Words of a list that are verbs of the lexicon, too: a sentence could have the same verb twice."""
         verbs = {*self.language.lexicon.verbs, *self.language.lexicon.mask_forms}
         for slot, words in self.language.lexicon.lists.items():
             if both := [word for word in words if word in verbs]:
@@ -232,7 +227,6 @@ def _agree(forms: Mapping[str, str], rules: Sequence[Mapping[str, str]]) -> bool
 
 
 def _not_elided(text: str, rules: Sequence[Elision]) -> Iterator[str]:
-    """Words of a text that should have another form before the word that follows."""
     by_word = {rule.word: rule for rule in rules}
     for word, following in _TWO_WORDS.findall(SLOT.sub("", text)):
         rule = by_word.get(word.lower())

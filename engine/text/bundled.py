@@ -10,31 +10,21 @@ _RESOURCES = Path(__file__).parent / "resources"
 ENGLISH = "english"
 SELF_CONTAINED_NEGATION = "self-contained-negation"
 BUNDLED_LEXICON = _RESOURCES / "lexicon"
-LEXICONS: Mapping[str, Path] = {
+LEXICONS: Mapping[str, Path] = {  # name → folder: one for each language
     ENGLISH: BUNDLED_LEXICON,
     **{path.name.removeprefix("lexicon-"): path for path in sorted(_RESOURCES.glob("lexicon-*"))},
 }
-"""Name → folder of a bundled lexicon: one for each language."""
-PATTERNS: Mapping[str, Path] = {
-    name: _RESOURCES / "patterns" / f"{name}.toml"
-    for name in sorted(path.stem for path in (_RESOURCES / "patterns").glob("*.toml"))
-}
-"""Name → file of a bundled pattern set."""
+_SETS = sorted((_RESOURCES / "patterns").glob("*.toml"), key=lambda path: path.stem)
+PATTERNS: Mapping[str, Path] = {path.stem: path for path in _SETS}
 
 
 def pattern_path(source: str | Path | None = None) -> Path:
-    """The file of a bundled set (by default the paper's), or of a path. A word without a folder or an ending is a name.
-
-    Raises InputError if no bundled set has this name.
-    """
+    """The file of a bundled set (by default the paper's), or of a path; InputError for an unknown name."""
     return _found(SELF_CONTAINED_NEGATION if source is None else source, PATTERNS, "pattern set", "sets", "a TOML file")
 
 
 def lexicon_path(source: str | Path | None = None) -> Path:
-    """The folder of a bundled lexicon (by default the English one), or of a path.
-
-    Raises InputError if no bundled lexicon has this name, and there is no such folder.
-    """
+    """The folder of a bundled lexicon (by default the English one), or of a path; InputError for an unknown name."""
     return _found(ENGLISH if source is None else source, LEXICONS, "lexicon", "lexicons", "a folder of word lists")
 
 

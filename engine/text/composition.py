@@ -1,12 +1,8 @@
 """The token ids of sentences, put together from the ids of their fillers instead of tokenized one by one.
 
-Sentences of one pattern differ in their fillers only. So each filler is tokenized once, in an example sentence, the
-template; a span is the part of the template that one filler replaces. All other sentences are put together by indexing.
-Not every tokenizer allows this. Therefore `composer` compares sentences that cover every filler with the tokenizer's
-own. If one of them differs, every sentence is tokenized.
-
-A sentence is a row of the fillers that a composer gets: slot → int64 [n], indices in that slot's list of fillers. At
-least one slot is given, so that n is known. Slots that the pattern does not have are ignored.
+Each filler is tokenized once, in an example sentence, the template; a span is the part of it that one filler replaces.
+Not every tokenizer allows this: `composer` compares sentences that cover every filler with the tokenizer's own. A
+sentence is a row of fillers: slot → int64 [n], indices in that slot's list; slots that the pattern lacks are ignored.
 """
 
 import itertools
@@ -23,8 +19,7 @@ from .pattern import MASK, Hole, Pattern
 from .token_ids import Bucket, in_buckets, n_sentences
 from .tokenizer import MaskTokenizer
 
-RANDOM_COMBINATIONS = 2_000
-"""How many sentences of random fillers are compared, besides those that cover every filler."""
+RANDOM_COMBINATIONS = 2_000  # sentences of random fillers that are compared, besides those that cover every filler
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +79,7 @@ class SlotwiseComposer:
         return np.array([layout.length for layout in self._layouts], dtype=np.int32).take(self._layout_of(fillers))
 
     def longest(self, used: Mapping[str, NDArray[np.int64]] | None = None) -> int:
-        """The number of tokens of the longest sentence.
-
-        `used`, slot → int64 [m], are the fillers that sentences can have, in any combination; of other slots, all.
-        """
+        """The number of tokens of the longest sentence of the fillers `used` (slot → int64 [m]), by default of all."""
         used = used or {}
         growth: dict[str, NDArray[np.int64]] = {}
         for span in self.spans:  # one filler may replace several spans
@@ -123,7 +115,6 @@ class SlotwiseComposer:
         rows: NDArray[np.int64],
         fillers: Mapping[str, NDArray[np.int64]],
     ) -> None:
-        """Write the sentences of rows of one layout into ids, int32 [n, length]."""
         column = copied = 0
         for span, width in zip(self.spans, layout.widths, strict=True):
             gap = self.template[copied : span.start]
@@ -137,13 +128,12 @@ class SlotwiseComposer:
 
     @cached_property
     def _layouts(self) -> list[_Layout]:  # by ascending length
-        return sorted(map(self._layout, itertools.product(*(span.widths for span in self.spans))))
-
-    def _layout(self, widths: tuple[int, ...]) -> _Layout:
-        growth = [width - (span.stop - span.start) for span, width in zip(self.spans, widths, strict=True)]
-        before_mask = [span.stop <= self.mask for span in self.spans]
-        shift = sum(itertools.compress(growth, before_mask))
-        return _Layout(length=len(self.template) + sum(growth), widths=widths, mask_position=self.mask + shift)
+        found, before_mask = [], [span.stop <= self.mask for span in self.spans]
+        for widths in itertools.product(*(span.widths for span in self.spans)):
+            growth = [width - (span.stop - span.start) for span, width in zip(self.spans, widths, strict=True)]
+            shift = sum(itertools.compress(growth, before_mask))
+            found.append(_Layout(len(self.template) + sum(growth), widths, self.mask + shift))
+        return sorted(found)
 
     @cached_property
     def _layout_numbers(self) -> NDArray[np.unsignedinteger]:
@@ -170,16 +160,18 @@ def composer(
     random_combinations: int = RANDOM_COMBINATIONS,
     sentences: Mapping[str, NDArray[np.integer]] | None = None,
 ) -> "Composer":
-    """The fastest composer that gives exactly the tokenizer's ids. Slots that the pattern lacks are ignored.
+    """The fastest composer that gives exactly the tokenizer's ids; InputError if a filler holds a special token.
 
-    It tokenizes some thousand sentences, so call it only when there are sentences to run. The seed draws the random
-    combinations among them; the ids do not depend on it. `sentences`, slot → int [n], are all that are going to be
-    composed, where they are known: if they are fewer than the others, they are compared instead.
-
-    Raises InputError if a filler holds a special token, such as a mask of its own, or hides the pattern's mask.
+    The seed draws random combinations for the comparison; the ids do not depend on it. `sentences`, slot → int [n], are
+    all that are going to be composed: if they are fewer, they are compared instead.
     """
     whole = WholeSentenceComposer(tokenizer, pattern, {slot: fillers[slot] for slot in pattern.slots})
-    _refuse_special_tokens(whole)
+    for slot, words in whole.fillers.items():
+        for word, token in zip(words, tokenizer.special_token_in(words), strict=True):
+            if token is not None:
+                raise InputError(
+                    f"the word {word!r} for {{{slot}}} holds the special token {token!r} of the model; remove the word"
+                )
     try:
         slotwise = _learn(whole)
         compared = _sample(whole, seed, random_combinations)
@@ -229,15 +221,6 @@ class WholeSentenceComposer:
 Composer = SlotwiseComposer | WholeSentenceComposer
 
 
-def _refuse_special_tokens(whole: WholeSentenceComposer) -> None:
-    for slot, words in whole.fillers.items():
-        for word, token in zip(words, whole.tokenizer.special_token_in(words), strict=True):
-            if token is not None:
-                raise InputError(
-                    f"the word {word!r} for {{{slot}}} holds the special token {token!r} of the model; remove the word"
-                )
-
-
 class _NotSlotwiseError(Exception):
     """The tokenizer does not treat the fillers one by one; the message shows where."""
 
@@ -270,7 +253,7 @@ def _learn(whole: WholeSentenceComposer) -> SlotwiseComposer:
 
 
 def _sample(whole: WholeSentenceComposer, seed: int, random_combinations: int) -> dict[str, NDArray[np.int64]]:
-    """Sentences that cover every filler, and random combinations: slot → int64 [n], indices."""
+    """Sentences that cover every filler, and random combinations."""
     rng = np.random.default_rng(string_keys([str(checked_seed(seed))], "proof"))
     sizes = {slot: len(words) for slot, words in whole.fillers.items()} or {MASK: 1}
     covering = max(sizes.values())
@@ -281,7 +264,6 @@ def _sample(whole: WholeSentenceComposer, seed: int, random_combinations: int) -
 
 
 def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, fillers: Mapping[str, NDArray[np.int64]]) -> int:
-    """Compare sentences with the tokenizer's, and return how many they are."""
     texts = whole.texts(fillers)
     expected = whole.tokenizer.encode_masked(texts)
     for bucket in slotwise.compose(fillers):

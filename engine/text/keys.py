@@ -1,7 +1,6 @@
 """Keyed hashes of strings: the only source of randomness in the project.
 
-A random choice (which pairs a sample holds, which verbs of a pair are kept) takes the strings with the smallest keyed
-hashes. So it depends on the strings and the seed only, and not on order, batch, shard or list position.
+A choice takes the strings with the smallest keyed hashes: it depends on strings and seed, not on order, batch or shard.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 
 def checked_seed(seed: int) -> int:
-    """The same seed. Raises InputError below 0, which NumPy refuses, and above 63 bits, which run.json refuses."""
+    """The same seed. InputError below 0, which NumPy refuses, and above 63 bits, which run.json refuses."""
     check_number("--seed", seed, 0, 2**63 - 1)
     return seed
 
@@ -34,8 +33,7 @@ def string_keys(strings: Sequence[str], key: str) -> NDArray[np.uint64]:
 def combine(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Hash tuples of keys, element by element: uint64, of the broadcast shape.
 
-    The order counts: combine(a, b) and combine(b, a) are unrelated. With all but one key fixed, different values of
-    that key never collide.
+    The order counts. With all but one key fixed, different values of that key never collide.
     """
     combined = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant

@@ -1,7 +1,6 @@
-"""The words that fill the slots: names, professions, intransitive verbs, pronouns.
+"""The words that fill the slots: a folder of text files, one entry per line (`docs/languages.md`).
 
-A lexicon is a folder of text files, one entry per line; `resources/` has the bundled ones. The code does not contain
-words of any language: articles, pronouns, genders and rules of agreement are read from the folder, too.
+The code does not contain words of any language: articles, pronouns and genders are read from the folder, too.
 """
 
 import hashlib
@@ -19,9 +18,7 @@ from .pattern import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
 from .text_lines import Located, read_entries
 
 VERBS_FILE = "verbs.txt"
-FORMS_SEPARATOR = ", "
-"""Between the accepted forms of a verb, where they are one text."""
-
+FORMS_SEPARATOR = ", "  # between the accepted forms of a verb, where they are one text
 _HINT = "a lexicon folder holds names_female.txt, names_male.txt, professions.txt and verbs.txt"
 _MOST_PAIRS = 10**7
 _RESERVED_COLUMNS = {"triplet", "gender", "pattern"}
@@ -60,7 +57,6 @@ class Lexicon:
 
     @property
     def n_pairs(self) -> int:
-        """The number of [NAME, PROF] pairs."""
         return len(self.names) * len(self.professions)
 
     @property
@@ -71,10 +67,9 @@ class Lexicon:
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal digest of the entries and their order, whatever comments and white space the files hold.
+        """Hexadecimal digest of the entries and their order; of optional files, where they differ from ours.
 
-        Articles and rules of agreement are not part of it: they check the words, and elisions are part of the patterns'
-        digest. The other optional files are part of it where they differ from the bundled ones.
+        Articles and rules of agreement are not part of it: elisions are part of the patterns' digest.
         """
         entries: list[object] = [self.names, self.genders, self.professions, self.verbs]
         if self.pronouns != _bundled_pronouns():
@@ -89,13 +84,10 @@ class Lexicon:
 
 
 def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon:
-    """Read a lexicon folder, or the bundled English lexicon; `docs/languages.md` says which files it may hold.
+    """Read a lexicon folder, or the bundled English lexicon, whose articles and pronouns stand in for missing files.
 
-    Without articles.txt or pronouns.txt, those of the bundled English lexicon are taken, with its rules for articles.
-
-    Raises InputError if a file is missing, empty or not UTF-8 text; an entry stands twice (a name may be in one file
-    only), holds characters that are not printable or more than one space in a row; a profession has no article; the
-    genders of the files differ.
+    Raises InputError if a file is missing, empty or no text; an entry is there twice, is not printable or lacks its
+    article; genders differ between the files.
     """
     folder = folder or BUNDLED_LEXICON
     pronouns, labels = _read_pronouns(folder)
@@ -252,7 +244,7 @@ def _read_own_slots(
 
 
 def _distinct(entries: list[Located]) -> list[Located]:
-    """The same entries. Raises InputError if one of them is there twice."""
+    """The same entries; InputError if one of them is there twice."""
     first: dict[str, Located] = {}
     for entry in entries:
         earlier = first.setdefault(entry.text, entry)

@@ -1,10 +1,7 @@
 """Sentences with slots, one of them for the mask, as values; and their texts as expressions over a table of words.
 
-The sentence is the context, a space and the target. Where there is one sentence only, there is no target.
-`pattern_files.py` reads a set of patterns.
-
-This is the only list of slots. A slot that the code does not know is a text file of the lexicon (`slot_CITY.txt` makes
-{CITY}), so another slot needs no code at all.
+The sentence is the context, a space and the target, if there is one. This is the only list of slots: another one is a
+text file of the lexicon (`slot_CITY.txt` makes {CITY}).
 """
 
 import hashlib
@@ -26,18 +23,10 @@ from .agreement import Beginnings, Elision, before
 NAME, PROFESSION, VERB, PRONOUN, MASK = "NAME", "PROF", "ACT", "PRON", "MASK"
 
 _COLUMNS = {NAME: "name", PROFESSION: "profession", VERB: "verb", PRONOUN: "pronoun"}
-
-WORD_SLOTS = tuple(_COLUMNS)
-"""The slots that every lexicon has words for."""
-
-SLOTS = (*WORD_SLOTS, MASK)
-"""The names that a pattern may have in braces with every lexicon."""
-
-AT_MASK = "verb_at_mask"
-"""The column of a table of triplets that holds the accepted forms of the verb at the mask, if they are not the verb."""
-
-SLOT_NAME = re.compile(r"[A-Z][A-Z0-9]*")
-"""The spelling of a further slot of a lexicon."""
+WORD_SLOTS = tuple(_COLUMNS)  # every lexicon has words for them
+SLOTS = (*WORD_SLOTS, MASK)  # what a pattern may have in braces with every lexicon
+SLOT_NAME = re.compile(r"[A-Z][A-Z0-9]*")  # of a further slot of a lexicon
+AT_MASK = "verb_at_mask"  # column of a table of triplets: the accepted forms at the mask, if they are not the verb
 
 
 def column(slot: str) -> str:
@@ -112,7 +101,7 @@ class Pattern:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that take a filler, in order of appearance; {MASK} is not among them."""
+        """The slots that take a filler, in order of appearance."""
         return tuple(dict.fromkeys(hole.slot for hole in self.holes if hole.slot != MASK))
 
     @property
@@ -122,7 +111,6 @@ class Pattern:
 
     @property
     def holes(self) -> tuple[Hole, ...]:
-        """The occurrences of slots in the sentence, {MASK} among them."""
         return tuple(hole for hole, _, _ in self._placed)
 
     @cached_property
@@ -148,7 +136,6 @@ class Pattern:
         return tuple(found)
 
     def fill(self, words: Sequence[str]) -> str:
-        """The sentence with one word for each hole, spelled as given."""
         first, *rest = self.pieces
         return first + "".join(word + piece for word, piece in zip(words, rest, strict=True))
 
@@ -175,15 +162,12 @@ class PatternSet:
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots of all patterns, in order of appearance; {MASK} is not among them."""
+        """The slots of all patterns that take a filler, in order of appearance."""
         return tuple(dict.fromkeys(slot for pattern in self.all for slot in pattern.slots))
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal digest of the patterns and their order, whatever else their file holds.
-
-        The rules of elision are part of it where one of them applies.
-        """
+        """Hexadecimal digest of the patterns, their order, and the rules of elision that apply."""
         content: list[object] = [[own.name, own.role, own.context, own.target] for own in self.all]
         if rules := self._rules():
             content.append(rules)

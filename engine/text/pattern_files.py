@@ -1,7 +1,7 @@
 """Pattern sets, which are TOML files (`docs/languages.md`), and languages: a pattern set together with its words."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from .pattern import MASK, SLOT, SLOT_NAME, SLOTS, Pattern, PatternSet, Publishe
 from .text_lines import fault_of_entry
 from .toml_file import TomlFile
 
-_TOP = ("name", "lexicon", "verbs", "slots", "pattern", "published")
 _MOST_PATTERNS = 500
 _LONGEST_SENTENCE = 2_000  # characters
 
@@ -24,14 +23,9 @@ _LONGEST_SENTENCE = 2_000  # characters
 def load_patterns(
     source: str | Path | None = None, slots: Collection[str] = SLOTS, elisions: Sequence[Elision] = ()
 ) -> PatternSet:
-    """Read a pattern set without its words, from a TOML file or by the name of a bundled set (by default the paper's).
+    """Read a pattern set without its words: a TOML file, or the name of a bundled set (by default the paper's).
 
-    `slots` are the names that may stand in braces: `Lexicon.slots` for a lexicon with slots of its own. Those of the
-    file itself may, too.
-
-    Raises InputError if no bundled set has this name; the file cannot be read or is not TOML; a key is missing, unknown
-    or not a string; a role or slot is unknown; braces do not match; white space is more than one space between words; a
-    pattern has not exactly one mask; two patterns share a name; not exactly one of them is selecting.
+    `slots` are the names that may stand in braces besides the file's own. InputError for whatever the file does wrong.
     """
     file = PatternFile.read(source)
     return file.patterns([*slots, *(slot for slot in file.slots if slot not in slots)], elisions)
@@ -56,16 +50,28 @@ class PatternFile:
 
     @classmethod
     def read(cls, source: str | Path | None = None) -> "PatternFile":
-        """Read a file. Raises InputError as `load_patterns`, except for faults in the patterns themselves."""
+        """Read a file. InputError as `load_patterns`, except for faults in the patterns themselves."""
         path = pattern_path(source)
         toml = TomlFile.read(path, "give a TOML file of patterns, or the name of a bundled set")
-        toml.refuse_unknown(_TOP, "name, lexicon, verbs, [slots], [[pattern]] and [[published]]")
+        known = ("name", "lexicon", "verbs", "slots", "pattern", "published")
+        toml.refuse_unknown(known, "name, lexicon, verbs, [slots], [[pattern]] and [[published]]")
         if not isinstance(toml.document.get("name"), str):
             raise InputError(f'{toml.line("name")}: the set needs a name: name = "…" above the first [[pattern]]')
-        return cls(toml, _lexicon(toml), _verbs(toml), _slots(toml), tuple(toml.convert("published", PublishedColumn)))
+        lexicon = toml.document.get("lexicon")
+        if lexicon is not None:
+            if not isinstance(lexicon, str) or not lexicon.strip():
+                where = toml.line("lexicon")
+                raise InputError(f'{where}: lexicon is {lexicon!r}; give a name or a folder, as in "italian"')
+            beside = path.parent / lexicon
+            lexicon = beside if is_folder(beside) else lexicon
+        verbs = toml.document.get("verbs", "verbs.txt")
+        if not isinstance(verbs, str) or not re.fullmatch(r"verbs\w*\.txt", verbs):
+            where = toml.line("verbs")
+            raise InputError(f"{where}: verbs is {verbs!r}; name a file of the lexicon, as in verbs_gerund.txt")
+        return cls(toml, lexicon, verbs, _slots(toml), tuple(toml.convert("published", PublishedColumn)))
 
     def patterns(self, slots: Collection[str], elisions: Sequence[Elision] = ()) -> PatternSet:
-        """The patterns. Raises InputError as `load_patterns`."""
+        """The patterns. InputError as `load_patterns`."""
         tables = self.toml.tables("pattern")
         if not tables:
             raise InputError(f"{self.toml.line('pattern')}: no pattern; each is a table [[pattern]]")
@@ -73,17 +79,22 @@ class PatternFile:
             raise InputError(f"{self.toml.path}: {len(tables):,} patterns; a set has at most {_MOST_PATTERNS}")
         rules, read = tuple(elisions), self.toml.convert("pattern", _PatternTable)
         patterns = [self._pattern(table, number, slots, rules) for number, table in enumerate(read)]
-        self._refuse_duplicates(patterns)
+        first: dict[str, int] = {}
+        for number, pattern in enumerate(patterns):
+            if (earlier := first.setdefault(pattern.name, number)) != number:
+                raise InputError(
+                    f"{self.line(number, 'name')}: the name {pattern.name!r} is also in {self.line(earlier, 'name')}; "
+                    "give each pattern its own"
+                )
         selecting = self._selecting(patterns)
         scored = tuple(pattern for pattern in patterns if pattern is not selecting)
-        self._refuse_published_of_others(scored)
-        return PatternSet(
-            name=self.toml.document["name"],
-            selecting=selecting,
-            scored=scored,
-            published=self.published,
-            bundled=self.toml.path in PATTERNS.values(),
-        )
+        names = [pattern.name for pattern in scored]
+        for number, column in enumerate(self.published):
+            if other := next((name for name in column.drops if name not in names), None):
+                where = self.toml.line_of("published", number, "drops")
+                raise InputError(f"{where}: a drop of {other!r}, but the scored patterns are {', '.join(names)}")
+        bundled = self.toml.path in PATTERNS.values()
+        return PatternSet(self.toml.document["name"], selecting, scored, self.published, bundled)
 
     def line(self, number: int, key: str | None = None) -> str:
         return self.toml.line_of("pattern", number, key)
@@ -100,15 +111,6 @@ class PatternFile:
             raise InputError(f"{self.line(number)}: {pattern.name} has {masks} masks; it needs exactly one {{{MASK}}}")
         return pattern
 
-    def _refuse_duplicates(self, patterns: Sequence[Pattern]) -> None:
-        first: dict[str, int] = {}
-        for number, pattern in enumerate(patterns):
-            if (earlier := first.setdefault(pattern.name, number)) != number:
-                raise InputError(
-                    f"{self.line(number, 'name')}: the name {pattern.name!r} is also in {self.line(earlier, 'name')}; "
-                    "give each pattern its own"
-                )
-
     def _selecting(self, patterns: Sequence[Pattern]) -> Pattern:
         numbers = [number for number, pattern in enumerate(patterns) if pattern.role is Role.SELECTING]
         if not numbers:
@@ -119,31 +121,6 @@ class PatternFile:
                 f"{patterns[numbers[0]].name} ({self.line(numbers[0], 'role')}); there can be one"
             )
         return patterns[numbers[0]]
-
-    def _refuse_published_of_others(self, scored: Sequence[Pattern]) -> None:
-        names = [pattern.name for pattern in scored]
-        for number, column in enumerate(self.published):
-            if other := next((name for name in column.drops if name not in names), None):
-                where = self.toml.line_of("published", number, "drops")
-                raise InputError(f"{where}: a drop of {other!r}, but the scored patterns are {_listed(names)}")
-
-
-def _lexicon(toml: TomlFile) -> str | Path | None:
-    """The name of a bundled lexicon, or the path of a folder beside the file."""
-    source = toml.document.get("lexicon")
-    if source is None:
-        return None
-    if not isinstance(source, str) or not source.strip():
-        raise InputError(f'{toml.line("lexicon")}: lexicon is {source!r}; give a name or a folder, as in "italian"')
-    beside = toml.path.parent / source
-    return beside if is_folder(beside) else source
-
-
-def _verbs(toml: TomlFile) -> str:
-    name = toml.document.get("verbs", "verbs.txt")
-    if not isinstance(name, str) or not re.fullmatch(r"verbs\w*\.txt", name):
-        raise InputError(f"{toml.line('verbs')}: verbs is {name!r}; name a file of the lexicon, as in verbs_gerund.txt")
-    return name
 
 
 def _slots(toml: TomlFile) -> dict[str, tuple[str, ...] | Mapping[str, str]]:
@@ -175,7 +152,7 @@ def _fault(sentence: str, slots: Collection[str]) -> str:
     if len(sentence) > _LONGEST_SENTENCE:
         return f"{len(sentence):,} characters; a sentence has at most {_LONGEST_SENTENCE:,}"
     if unknown := next((slot for slot in SLOT.findall(sentence) if slot not in slots), None):
-        return f"unknown slot {unknown!r} in {sentence!r}; known are {_listed(slots)}"
+        return f"unknown slot {unknown!r} in {sentence!r}; known are {', '.join(slots)}"
     if re.search(r"[{}]", SLOT.sub("", sentence)):
         return f"stray brace in {sentence!r}; write braces only around the name of a slot"
     if sentence != " ".join(sentence.split()):
@@ -183,10 +160,6 @@ def _fault(sentence: str, slots: Collection[str]) -> str:
     if odd := next((character for character in sentence if not character.isprintable()), None):
         return f"the character U+{ord(odd):04X} in {sentence!r} is not printable; remove it"
     return ""
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words)
 
 
 @dataclass(frozen=True)
@@ -204,25 +177,21 @@ def load_language(
 ) -> Language:
     """Read a pattern set and its words: of the given lexicon, the one that the pattern file names, or the English one.
 
-    Raises InputError as for `load_patterns` and `load_lexicon`; a slot of the patterns' own is in the lexicon, too, or
-    its genders differ from the lexicon's.
+    InputError as `load_patterns` and `load_lexicon`, and where the slots of the two do not fit together.
     """
     file = PatternFile.read(patterns)
     folder = lexicon_path(file.lexicon if lexicon is None else lexicon)
-    words = _with_slots(load_lexicon(folder, file.verbs), file, folder)
-    return Language(file.patterns([*words.slots, *slots], words.agreement.elisions), words, folder, file)
-
-
-def _with_slots(lexicon: Lexicon, file: PatternFile, folder: Path) -> Lexicon:
-    forms, lists = dict(lexicon.forms), dict(lexicon.lists)
-    for slot, words in file.slots.items():
+    words = load_lexicon(folder, file.verbs)
+    forms, lists = dict(words.forms), dict(words.lists)
+    for slot, own in file.slots.items():
         where = file.toml.line_in("slots", slot)
-        if slot in lexicon.slots:
+        if slot in words.slots:
             raise InputError(f"{where}: {slot} is also in {folder / f'slot_{slot}.txt'}; remove one of the two")
-        if not isinstance(words, Mapping):
-            lists[slot] = words
+        if not isinstance(own, Mapping):
+            lists[slot] = own
             continue
-        if set(words) != set(lexicon.labels):
-            raise InputError(f"{where}: {slot} must have a word for each of {', '.join(lexicon.labels)}")
-        forms[slot] = {label: (words[gender],) for gender, label in lexicon.labels.items()}
-    return replace(lexicon, forms=forms, lists=lists)
+        if set(own) != set(words.labels):
+            raise InputError(f"{where}: {slot} must have a word for each of {', '.join(words.labels)}")
+        forms[slot] = {label: (own[gender],) for gender, label in words.labels.items()}
+    words = replace(words, forms=forms, lists=lists)
+    return Language(file.patterns([*words.slots, *slots], words.agreement.elisions), words, folder, file)

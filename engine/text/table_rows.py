@@ -9,12 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-Check = Callable[[pl.DataFrame], pl.Series]
-"""Rows → for each row why it cannot be used, a text; null where it can."""
-
+Check = Callable[[pl.DataFrame], pl.Series]  # rows → for each row why it cannot be used; null where it can
+# Of the frame of skipped rows: number of the row (from 1), line (null outside text files), why, fields as JSON.
 SKIPPED_SCHEMA = {"row": pl.Int64, "line": pl.Int64, "reason": pl.String, "content": pl.String}
-"""Of the frame of skipped rows: number of the row (from 1), line (null outside text files), why, fields as JSON."""
-
 NEEDED = "a text is needed"
 
 
@@ -37,7 +34,6 @@ class Rows:
     skipped: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SKIPPED_SCHEMA))
 
     def line(self, place: int) -> int | None:
-        """The line where a row begins; None outside text files."""
         return None if self.lines is None else int(self.lines[place])
 
     def without(self, reasons: pl.Series) -> "Rows":
@@ -55,10 +51,7 @@ class Rows:
         return Rows(self.frame.filter(keep), self.numbers[kept], lines, skipped.sort("row", maintain_order=True))
 
     def judged(self, texts: Sequence[str], missing: Sequence[str], check: Check | None) -> "Rows":
-        """The same without rows that lack one of some texts, and those that a check finds.
-
-        `missing` are the texts that stand for a missing value. A part of JSON lines can lack a column, or all.
-        """
+        """The same without rows that lack a text, or have one of `missing` for it, and without those a check finds."""
         nothing = [None] * len(self.numbers)  # a frame without columns does not know how many rows it has
         absent = [pl.Series(name, nothing, pl.String) for name in texts if name not in self.frame.columns]
         frame = pl.DataFrame([*self.frame, *absent]).with_columns(pl.col(texts).cast(pl.String))
@@ -89,8 +82,8 @@ def as_json(value: Any) -> str:
 def typed(name: str, values: Sequence[Any], dtype: pl.DataType | None = None) -> pl.Series:
     """Values of JSON as a plain column: Boolean, Int64, Float64 or String; Null if there are only nulls.
 
-    Where the values are of several kinds, or are lists or objects, they are written as texts: a text as it is, anything
-    else as JSON. `dtype` is what the column is in the whole table; by default these values alone decide.
+    Values of several kinds, lists and objects are written as texts. `dtype` is what the column is in the whole table;
+    by default these values alone decide.
     """
     if dtype is None:
         dtype = pl.Null()

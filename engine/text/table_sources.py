@@ -1,7 +1,6 @@
 """Where the rows of a user's table come from: text files (CSV, TSV, JSON lines), Parquet files, frames in memory.
 
-A source has `columns`, its digest, `parts` (all of them, in one pass) and `rows` (of one part again). What kind of
-table a file is, its first bytes say, and its name where these are text.
+A source has `columns`, its digest, `parts` (all of them, in one pass) and `rows` (of one part again).
 """
 
 import csv
@@ -53,22 +52,12 @@ class Kind(StrEnum):
     PARQUET = "Parquet"
 
 
-_BY_NAME = {
-    ".csv": Kind.CSV,
-    ".tsv": Kind.TSV,
-    ".tab": Kind.TSV,
-    ".jsonl": Kind.JSON_LINES,
-    ".ndjson": Kind.JSON_LINES,
-    ".json": Kind.JSON_LINES,
-    ".parquet": Kind.PARQUET,
-}
+_BY_NAME = {".csv": Kind.CSV, ".parquet": Kind.PARQUET} | dict.fromkeys((".tsv", ".tab"), Kind.TSV)
+_BY_NAME |= dict.fromkeys((".jsonl", ".ndjson", ".json"), Kind.JSON_LINES)
 
 
 def kind_of(path: Path) -> Kind:
-    """Which kind of table a file is; without a known name a text is JSON lines if it begins with `{`, else CSV.
-
-    Raises InputError if it cannot be read, is empty, or is something else, such as a packed file or a spreadsheet.
-    """
+    """Which kind of table a file is, by its first bytes, then its name; InputError if it is none."""
     with open_regular(path, _HINT) as stream:
         try:
             first = stream.read(_FIRST)
@@ -120,28 +109,33 @@ class TextTable:
 
     @classmethod
     def open(cls, path: Path, kind: Kind) -> "TextTable":
-        """Read the header, or the first row of JSON lines.
-
-        Raises InputError if the file cannot be read, its header or first row is bad, or two columns have one name.
-        """
+        """Read the header, or the first row of JSON lines; InputError if it is bad."""
         with open_text(path) as stream:
             lines = Lines(stream, str(path))
             first = next((line for line in lines if line.strip()), "")
             if kind is Kind.JSON_LINES:
                 return cls(path, kind, tuple(_fields(first, lines.location)), "", Place())
-            delimiter = _delimiter(first, kind)
+            # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
+            usual = "\t" if kind is Kind.TSV else ","
+            delimiter = max(_DELIMITERS, key=lambda delimiter: (first.count(delimiter), delimiter == usual))
             lines = Lines(stream, str(path))  # again as a row: a header may have quoted line ends
             try:
                 fields = next((row for row in _reader(lines, delimiter) if any(row)), [])
             except csv.Error as error:
                 raise InputError(f"{lines.location}: {_told(error)}") from None
-            return cls(path, kind, _names(fields, lines.location), delimiter, lines.place)
+            # R and pandas write a first column without a name: it is called by its position.
+            names = tuple(name.strip() or f"column {number}" for number, name in enumerate(fields, start=1))
+            _refuse_many(len(names), lines.location)
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise InputError(
+                    f"{lines.location}: two columns have the name {twice[0]!r}; give each a name of its own"
+                )
+            return cls(path, kind, names, delimiter, lines.place)
 
     def sha256(self) -> str:
         return file_sha256(self.path)
 
     def parts(self, size: int, texts: Sequence[str]) -> Iterator[tuple[Part, Rows]]:
-        """All parts in one pass. Raises InputError if a line is too long."""
         with open_text(self.path) as stream:
             lines = Lines(stream, str(self.path), self.start)
             raws, n, place = self._raws(lines, texts), 0, lines.place
@@ -177,14 +171,14 @@ class TextTable:
                 continue
             if len(fields) == len(self.columns):
                 yield _Raw(first, dict(zip(self.columns, fields, strict=True)))
-            else:
-                yield _Raw(first, {}, self._ragged(len(fields)), as_json(fields))
+                continue
+            reason = f"{counted(len(fields), 'field')}, but the header has {len(self.columns)}"
+            if len(fields) > len(self.columns):
+                reason += f"; a text that has a {_DELIMITERS[self.delimiter]} must stand in double quotes"
+            yield _Raw(first, {}, reason, as_json(fields))
 
     def _numbered(self, raws: Sequence[_Raw], before: int, schema: Mapping[str, pl.DataType] | None) -> Rows:
-        """Rows in the columns of `schema`, by default those of the first row and their own.
-
-        `before` is how many rows stand before them.
-        """
+        """Rows behind `before` others, in the columns of `schema`, by default those of the first row and their own."""
         numbered = list(enumerate(raws, before + 1))
         good = [(number, raw) for number, raw in numbered if not raw.reason]
         bad = [(number, raw.line, raw.reason, raw.content) for number, raw in numbered if raw.reason]
@@ -197,12 +191,6 @@ class TextTable:
             np.array([raw.line for _, raw in good], np.int64),
             pl.DataFrame(bad, schema=SKIPPED_SCHEMA, orient="row"),
         )
-
-    def _ragged(self, n: int) -> str:
-        found = f"{counted(n, 'field')}, but the header has {len(self.columns)}"
-        if n < len(self.columns):
-            return found
-        return f"{found}; a text that has a {_DELIMITERS[self.delimiter]} must stand in double quotes"
 
 
 def _json_rows(lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
@@ -243,21 +231,6 @@ def _reader(lines: Lines, delimiter: str) -> Iterator[list[str]]:
     return csv.reader(map("{}\n".format, lines), delimiter=delimiter, strict=True)
 
 
-def _delimiter(header: str, kind: Kind) -> str:
-    """The delimiter that the header has most often: spreadsheets in many countries write semicolons into CSV."""
-    usual = "\t" if kind is Kind.TSV else ","
-    return max(_DELIMITERS, key=lambda delimiter: (header.count(delimiter), delimiter == usual))
-
-
-def _names(fields: Sequence[str], location: str) -> tuple[str, ...]:
-    """The names of a header. R and pandas write a first column without a name: it is called by its position."""
-    names = tuple(name.strip() or f"column {number}" for number, name in enumerate(fields, start=1))
-    _refuse_many(len(names), location)
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise InputError(f"{location}: two columns have the name {twice[0]!r}; give each a name of its own")
-    return names
-
-
 def _told(error: csv.Error) -> str:
     text = str(error)
     if "field limit" in text:
@@ -296,15 +269,14 @@ class ColumnTable:
         if self.path is not None:
             return file_sha256(self.path)
         with self._reading() as rows:
-            digest = hashlib.sha256(
-                as_json([[name, str(dtype)] for name, dtype in rows.collect_schema().items()]).encode()
-            )
+            schema = [[name, str(dtype)] for name, dtype in rows.collect_schema().items()]
+            digest = hashlib.sha256(as_json(schema).encode())
             for some in rows.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True):
                 digest.update(_plain(some).write_ndjson().encode())
         return digest.hexdigest()
 
     def parts(self, size: int, texts: Sequence[str]) -> Iterator[tuple[Part, Rows]]:
-        """All parts. Raises InputError if one of the columns `texts` holds something else."""
+        """All parts. InputError if one of the columns `texts` holds something else."""
         with self._reading() as rows:
             schema, n = rows.collect_schema(), rows.select(pl.len()).collect().item()
         for column in texts:

@@ -1,8 +1,6 @@
 """The one reader of text files: line by line, so that every error names its file and line.
 
-Lexicons, word lists, tables and JSON lines are all read here. A file is UTF-8 text, with or without a byte order mark;
-a file whose name ends in `.gz` is unpacked while it is read. A line and a text are bounded, so that no file takes all
-memory.
+A file is UTF-8 text, or such a text packed with gzip; a line and a text are bounded, so that no file takes all memory.
 """
 
 import gzip
@@ -19,15 +17,9 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from ..basics.errors import InputError
 from ..basics.reading import open_regular, parse_json, unreadable
 
-LONGEST_LINE = 1_000_000
-"""Bytes. A longer line shows that the file is not a text with line ends."""
-
-MOST_LIST, MOST_TABLE = 2**22, 2**31
-"""Bytes of a word list or a pattern file, and of a table or of JSON lines."""
-
-LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000
-"""Characters of an entry of a word list, and of a text in a table: no model takes a longer one."""
-
+LONGEST_LINE = 1_000_000  # bytes; a longer line shows that the file is not a text with line ends
+MOST_LIST, MOST_TABLE = 2**22, 2**31  # bytes of a word list, and of a table or of JSON lines
+LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000  # characters of an entry of a word list, and of a text in a table
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
@@ -55,9 +47,9 @@ BEGINNING = Place()
 class BadLineError(InputError):
     """A line that is not text; the lines after it can be read."""
 
-    def __init__(self, message: str, location: str = "") -> None:
-        super().__init__(message)
-        self.reason = message.removeprefix(f"{location}: ")  # without file and line
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"{location}: {reason}")
+        self.reason = reason
 
 
 class Lines(Iterator[str]):
@@ -78,19 +70,13 @@ class Lines(Iterator[str]):
 
     @property
     def location(self) -> str:
-        """File and number of the line that was read last."""
         return f"{self._name}:{self.place.line}"
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> str:
-        """The next line.
-
-        Raises:
-            BadLineError: It is not UTF-8, or holds a control character.
-            InputError: It is too long for a line of text, or the file is too large.
-        """
+        """The next line; BadLineError if it is no text, InputError if it is too long, or the file too large."""
         line = self._stream.readline(LONGEST_LINE + 1)
         if not line:
             raise StopIteration
@@ -103,20 +89,16 @@ class Lines(Iterator[str]):
             raise InputError(
                 f"{self.location}: this line has more than {LONGEST_LINE:,} bytes; give a file with shorter lines"
             )
-        return self._decoded(line.removeprefix(BYTE_ORDER_MARK) if self.place.line == 1 else line)
-
-    def _decoded(self, line: bytes) -> str:
+        line = line.removeprefix(BYTE_ORDER_MARK) if self.place.line == 1 else line
         try:
             # Only a line feed ends a line: JSON may hold the other characters that str.splitlines() splits at.
             text = line.removesuffix(b"\n").removesuffix(b"\r").decode()
         except UnicodeDecodeError as error:
-            raise self._bad(f"byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text") from error
+            reason = f"byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
+            raise BadLineError(self.location, reason) from error
         if found := _CONTROL.search(text):
-            raise self._bad(_not_printable(found[0], text))
+            raise BadLineError(self.location, _not_printable(found[0], text))
         return text
-
-    def _bad(self, reason: str) -> BadLineError:
-        return BadLineError(f"{self.location}: {reason}", self.location)
 
     def located(self) -> Iterator[Located]:
         for line in self:
@@ -125,10 +107,7 @@ class Lines(Iterator[str]):
 
 @contextmanager
 def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
-    """A text file, unpacked where it is packed.
-
-    Raises InputError if it is not a regular file, or cannot be read, now or later.
-    """
+    """A text file, unpacked where it is packed; InputError if it cannot be read, now or later."""
     with open_regular(path, hint) as file:
         try:
             with gzip.open(file) if path.suffix == ".gz" else file as stream:
@@ -172,10 +151,7 @@ class Row:
     location: str
 
     def text(self, name: str) -> str:
-        """A field without outer white space.
-
-        Raises InputError if the field is missing, empty, not a text, or too long for any model.
-        """
+        """A field without outer white space; InputError if it is missing, empty, no text, or too long for any model."""
         value = self.fields.get(name)
         if not isinstance(value, str) or not value.strip():
             found = "is missing" if name not in self.fields else f"is {value!r}"
@@ -183,7 +159,6 @@ class Row:
         return checked_length(value.strip(), f"{self.location}: {name}")
 
     def number(self, name: str) -> float:
-        """A field as a number. Raises InputError if it is none."""
         text = self.text(name)
         if not _NUMBER.fullmatch(text):
             raise InputError(f"{self.location}: {name} is {self.fields[name]!r}; a number is needed")
@@ -198,10 +173,7 @@ def checked_length(text: str, what: str) -> str:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
-    """The rows of a table with a header; tabs separate the fields, and quotes have no meaning.
-
-    Raises InputError as `stream_rows`, or one of `columns` is missing; others are kept, too.
-    """
+    """The rows of a table whose header must have `columns`; tabs separate the fields, and quotes have no meaning."""
     rows = list(stream_rows(read_lines(path), str(path)))
     if absent := [name for name in columns if name not in rows[0].fields]:
         raise InputError(f"{path}:1: no column {absent[0]!r}; the header has {', '.join(rows[0].fields)}")
@@ -209,10 +181,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
 
 
 def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
-    """The rows of a table from its lines, the header first; empty lines do not count.
-
-    Raises InputError if a row has more or fewer fields than the header, or there is no row.
-    """
+    """The rows of a table from its lines, the header first; InputError for a ragged row, or if there is no row."""
     filled = ((line.split("\t"), location) for line, location in lines if line.strip())
     header, first = next(filled, ([], f"{name}:1"))
     if not header:
@@ -243,7 +212,7 @@ def json_object(line: str, location: str) -> dict[str, Any]:
 def read_entries(path: Path, hint: str = "") -> list[Located]:
     """The entries of a word list: one a line; empty lines and lines that begin with "#" do not count.
 
-    Raises InputError as `stream_lines`, or an entry has a fault (see `fault_of_entry`).
+    InputError as `stream_lines`, or an entry has a fault (see `fault_of_entry`).
     """
     found = []
     for line, location in stream_lines(path, hint, MOST_LIST):

@@ -35,9 +35,7 @@ class EncodedSentences:
     """Sentences of one pattern, grouped by length, and the token expected in each."""
 
     buckets: Sequence[Bucket]
-    # By row, int32 [n]; or int32 [n, k] where several tokens are accepted (see
-    # `negengine.engine.inference.model.main_token`).
-    expected: NDArray[np.int32]
+    expected: NDArray[np.int32]  # by row, int32 [n]; or int32 [n, k] where several tokens are accepted
 
 
 def n_sentences(fillers: Mapping[str, NDArray[np.integer]]) -> int:
@@ -45,8 +43,7 @@ def n_sentences(fillers: Mapping[str, NDArray[np.integer]]) -> int:
     return len(next(iter(fillers.values())))
 
 
-NOTHING = -1
-"""Stands in a table of tokens where a word has no token any more."""
+NOTHING = -1  # stands in a table of tokens where a word has no token any more
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +65,7 @@ class TokenSequences:
 
     @classmethod
     def of(cls, words: Sequence[Sequence[int]]) -> "TokenSequences":
-        """A table of the tokens of each word. Raises ValueError if a word has none."""
+        """A table of the tokens of each word, of which each has one or more."""
         counts = np.array([len(word) for word in words], np.int64)
         if len(counts) and counts.min() < 1:
             raise ValueError(f"word {int(counts.argmin())} has no tokens")
@@ -87,16 +84,13 @@ class TokenSequences:
     def joined(cls, several: Sequence["TokenSequences"]) -> "TokenSequences":
         """Several tables, which must have the same width, as one."""
         accepted = [own.accepted for own in several if own.accepted is not None]
-        tokens, counts = (
-            np.concatenate(own) for own in zip(*((own.tokens, own.counts) for own in several), strict=True)
-        )
+        tokens = np.concatenate([own.tokens for own in several])
+        counts = np.concatenate([own.counts for own in several])
         return cls(tokens, counts, np.concatenate(accepted) if accepted else None)
 
     def expected(self, token: int) -> NDArray[np.int32]:
         """What is expected as one token of each word: int32 [n]; int32 [n, a] where several forms are accepted."""
-        if self.accepted is not None:
-            return self.accepted
-        return np.maximum(self.tokens[:, token], 0)
+        return np.maximum(self.tokens[:, token], 0) if self.accepted is None else self.accepted
 
     def take(self, rows: NDArray[np.int64]) -> "TokenSequences":
         """The words of some rows, in this order; the table keeps its width."""

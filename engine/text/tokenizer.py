@@ -1,10 +1,8 @@
 """A model's own tokenizer: for sentences with one mask, and for the sentences of a causal model, which end in a mask.
 
-A causal model predicts the next token from those before it. So a sentence is what stands before its mask, and then the
-mask, whose id is outside the vocabulary: no graph ever gets it. What follows the mask is not read: a full stop is
-dropped, and a text with words there is refused. The space before the mask belongs to the next token ("Ġsmoke",
-"▁smoke"), so it is dropped with the mask. Tokens that a tokenizer puts before every text (the `<s>` of Llama) stay;
-those that it puts behind are dropped, as the text goes on.
+A causal model predicts the next token from those before it, so what follows the mask is not read: a full stop is
+dropped, words there are refused. The space before the mask is part of the next token ("Ġsmoke"), so it is dropped, too.
+The mask's id is outside the vocabulary; no graph ever gets it. Tokens that a tokenizer puts before every text stay.
 """
 
 import json
@@ -24,13 +22,12 @@ from tokenizers.models import WordPiece
 from ..basics.errors import InputError, first_line
 from ..basics.reading import read_regular
 
-NOT_ONE_TOKEN = -1
-"""Used instead of a token id if the word is not one token."""
-
-
+NOT_ONE_TOKEN = -1  # instead of a token id, if the word is not one token
 _FILE = "tokenizer.json"
 _MOST_GROWTH = 256
 _MOST = 2**28  # bytes: ten times those of the largest vocabularies
+MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
+MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -66,7 +63,7 @@ class MaskTokenizer:
     reads_behind: ClassVar[bool] = True
 
     def __init__(self, tokenizer: Tokenizer, mask_token: str) -> None:
-        """Switch truncation and padding off. Raises InputError if the tokenizer does not know the mask token."""
+        """Switch truncation and padding off. InputError if the tokenizer does not know the mask token."""
         mask_id = tokenizer.token_to_id(mask_token)
         if mask_id is None:
             raise InputError(f"the tokenizer has no token {mask_token!r}; give the model's own mask token")
@@ -81,7 +78,7 @@ class MaskTokenizer:
 
     @classmethod
     def load(cls, folder: Path, mask_token: str) -> "MaskTokenizer":
-        """Read tokenizer.json. Raises InputError as `load_tokenizer` and the constructor."""
+        """Read tokenizer.json. InputError as `load_tokenizer` and the constructor."""
         tokenizer = load_tokenizer(folder)
         try:
             return cls(tokenizer, mask_token)
@@ -89,10 +86,7 @@ class MaskTokenizer:
             raise InputError(f"{folder / _FILE}: {error}") from error
 
     def reads(self, text: str) -> bool:
-        """Whether the model reads all words of a text.
-
-        A causal model does not read what follows the mask: there may be marks, but no letters or digits.
-        """
+        """Whether the model reads all words of a text: a causal model, only those before the mask."""
         _, mask, after = text.rpartition(self.mask_token)
         return self.reads_behind or not mask or not any(character.isalnum() for character in after)
 
@@ -106,7 +100,7 @@ class MaskTokenizer:
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
 
     def encode_masked(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The ids of texts. Raises InputError if one of them does not hold exactly one mask."""
+        """The ids of texts. InputError if one of them does not hold exactly one mask."""
         sentences = self.encode(texts)
         for text, ids in zip(texts, sentences, strict=True):
             if (masks := np.count_nonzero(ids == self.mask_id)) != 1:
@@ -114,10 +108,10 @@ class MaskTokenizer:
         return sentences
 
     def word_tokens(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> NDArray[np.int32]:
-        """The token that a model must predict at the mask for each word (see `word_sequences`): int32 [n].
+        """The token that a model must predict at the mask for each word, or `NOT_ONE_TOKEN`: int32 [n].
 
-        It is `NOT_ONE_TOKEN` where a word is several tokens, a special token or the unknown one. RoBERTa has a token
-        with a leading space ("Ġsmoke") and another one without it ("smoke"): within a sentence, the word is the first.
+        RoBERTa has a token with a leading space ("Ġsmoke") and one without ("smoke"): in a sentence, the word is the
+        first.
         """
         found = self.word_sequences(contexts, words)
         single = [own[0] if isinstance(own, tuple) and len(own) == 1 else NOT_ONE_TOKEN for own in found]
@@ -129,14 +123,12 @@ class MaskTokenizer:
         words: Sequence[str],
         masked: Sequence[NDArray[np.int32]] | None = None,
     ) -> list[tuple[int, ...] | str]:
-        """The tokens that a model must predict for each word, from the mask's position on; at least one token a word.
+        """The tokens that a model must predict for each word from the mask's position on; or, as a text, why it cannot.
 
-        A text in their place says why the word cannot be predicted there. The word is put at the mask, and the text is
-        tokenized as a whole. The word's tokens are those from the mask's position to the one that ends with the word.
-        They must cover the word and nothing else but a space before it, and the tokens before the word must be those of
-        the masked text. The tokens after it may change: some tokenizers mark the start of a word after a special token,
-        but not after a word. A model sees the masked text's. `masked` holds the ids of the texts with their masks, from
-        `encode`, where the caller has them.
+        The word is put at the mask, and the text is tokenized as a whole. The word's tokens must cover the word and
+        nothing else but a space before it, and the tokens before the word must be those of the masked text. The tokens
+        after it may change: a model sees the masked text's. `masked` holds the ids of the texts with their masks, from
+        `encode`.
         """
         if not self.reads_behind:
             contexts = [(before, "") for before, _ in contexts]
@@ -169,15 +161,10 @@ class MaskTokenizer:
         return np.array([len(ids) == 1 for ids in self._alone(texts)], dtype=bool)
 
     def _alone(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        """The ids of each text without special tokens around it."""
         return (encoding.ids for encoding in self.backend.encode_batch_fast(list(texts), add_special_tokens=False))
 
     def token_text(self, token_id: int) -> str:
-        """A token as a person reads it.
-
-        The mark of a leading space ("Ġsmoke", "▁smoke") is not shown. WordPiece's mark of a token that continues a word
-        ("##ing") is shown, since such a token is not a word.
-        """
+        """A token as a person reads it: without a leading space, but with WordPiece's mark ("##ing"): it is no word."""
         token: str | None = self.backend.id_to_token(token_id)
         if token is None:  # models may have more output rows than their tokenizer has tokens
             return f"#{token_id}"
@@ -188,10 +175,7 @@ class MaskTokenizer:
         return text if text and "\N{REPLACEMENT CHARACTER}" not in text else token
 
     def word_text(self, tokens: Sequence[int]) -> str:
-        """Tokens that stand one after the other as a person reads them: one word, or several with spaces.
-
-        A first token that continues a word keeps WordPiece's mark, as it is not the beginning of a word.
-        """
+        """Tokens that stand one after the other as a person reads them: one word, or several with spaces."""
         if isinstance(self.backend.model, WordPiece):
             mark = self.backend.model.continuing_subword_prefix
             first, *more = [self.token_text(token) for token in tokens]
@@ -202,11 +186,10 @@ class MaskTokenizer:
         return " ".join(self.token_text(token) for token in tokens)
 
     def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which of `ids`, int32 [n], are other tokens than the expected ones, but read the same: bool [n].
+        """Which `ids`, int32 [n], are other tokens than the expected, int32 [n] or [n, k], but read the same: bool [n].
 
-        `expected` is int32 [n], or int32 [n, k] where several tokens are accepted. RoBERTa has "smoke" beside "Ġsmoke".
-        Code that compares texts without outer spaces counts the prediction of either as a repetition of "smoke"; here
-        only the token that stands at the mask counts.
+        RoBERTa has "smoke" beside "Ġsmoke". Code that compares texts without outer spaces counts either as a
+        repetition; here only the token that stands at the mask counts.
         """
         accepted = (expected[:, None] if expected.ndim == 1 else expected).T
         tokens, rows = np.unique(np.stack([ids, *accepted]), return_inverse=True)
@@ -218,15 +201,10 @@ class MaskTokenizer:
 
     def special_ids(self) -> frozenset[int]:
         """The ids that are not words: special tokens and the unknown token."""
-        special = self._special_tokens()
-        unknown_id = self.unknown_id
-        return frozenset(special if unknown_id is None else special | {unknown_id})
+        return frozenset(self._special_tokens() | ({self.unknown_id} if self.unknown_id is not None else set()))
 
     def unranked_ids(self, size: int) -> NDArray[np.int64]:
-        """The outputs of a model that are not words, int64, ascending: special tokens, and rows without a token.
-
-        A model may have more outputs, `size`, than its tokenizer has tokens.
-        """
+        """The outputs of a model that are not words, int64, ascending: special tokens, and rows without a token."""
         special = self.special_ids()
         return np.array([i for i in range(size) if i in special or self.backend.id_to_token(i) is None], np.int64)
 
@@ -278,10 +256,6 @@ def _last_token(encoding: Encoding, first: int, start: int, stop: int) -> int | 
     return last if min(begins) >= start - 1 and offsets[last][1] == stop else None
 
 
-MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
-_EXAMPLE = "a"
-
-
 class CausalTokenizer(MaskTokenizer):
     """A causal model's own tokenizer, and a mask that it does not know."""
 
@@ -290,34 +264,29 @@ class CausalTokenizer(MaskTokenizer):
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
         self._hold(tokenizer, MASK_TOKEN)
         self.mask_id = max(vocab_size, self.vocab_size)  # a model may have more logits than its tokenizer has tokens
-        encoding = tokenizer.encode(_EXAMPLE)
+        encoding = tokenizer.encode("a")
         first = next((i for i, special in enumerate(encoding.special_tokens_mask) if not special), len(encoding.ids))
         # The ids that stand before every text, int32 [n]; empty for GPT-2.
         self.prefix: NDArray[np.int32] = np.array(encoding.ids[:first], np.int32)
 
     @classmethod
     def of(cls, folder: Path, vocab_size: int) -> "CausalTokenizer":
-        """Read tokenizer.json. Raises InputError as `load_tokenizer`."""
         return cls(load_tokenizer(folder), vocab_size)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The ids of each text up to its mask, int32 [length]; of all of it, where it has none.
-
-        Raises InputError if words stand behind a mask, or nothing before it.
-        """
-        for text in texts:
+        """The ids of each text up to its mask, int32 [length]; InputError for words behind it, or nothing before it."""
+        found = self.encode_any(texts)
+        for text, ids in zip(texts, found, strict=True):
             if not self.reads(text):
                 raise InputError(
                     f"words follow the mask in {text!r}: a causal model reads only what stands before it; give a "
                     "sentence that ends in the mask, or a masked language model"
                 )
-        found = self.encode_any(texts)
-        if any(len(ids) and ids[0] == self.mask_id for ids in found):
-            empty = next(text for text, ids in zip(texts, found, strict=True) if len(ids) and ids[0] == self.mask_id)
-            raise InputError(
-                f"nothing stands before the mask in {empty!r}, and the tokenizer does not begin a text with a token of "
-                "its own: give words before the mask, or export the model with --bos"
-            )
+            if len(ids) and ids[0] == self.mask_id:
+                raise InputError(
+                    f"nothing stands before the mask in {text!r}, and the tokenizer does not begin a text with a token "
+                    "of its own: give words before the mask, or export the model with --bos"
+                )
         return found
 
     def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:

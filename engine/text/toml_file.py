@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +31,6 @@ class TomlFile:
 
     @classmethod
     def read(cls, path: Path, hint: str = "") -> "TomlFile":
-        """Read a file. Raises InputError if it cannot be read, or is not TOML."""
         text = read_text(path, hint, _MOST)
         if found := _MANY_PARTS.search(text):
             line = text.count("\n", 0, found.start()) + 1
@@ -45,22 +45,18 @@ class TomlFile:
             raise InputError(f"{path}:{line}: not valid TOML: {error}") from error
 
     def refuse_unknown(self, known: tuple[str, ...], said: str) -> None:
-        """Refuse keys at the top that do not exist, with an InputError."""
         if unknown := next((key for key in self.document if key not in known), None):
             raise InputError(f"{self.line(unknown)}: unknown key {unknown!r}; known are {said}")
 
     def tables(self, name: str) -> list[dict[str, Any]]:
-        """The tables of an array; none if the file lacks it. Raises InputError if it is something else."""
+        """The tables of an array; none if the file lacks it. InputError if it is something else."""
         found = self.document.get(name, [])
         if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
             raise InputError(f"{self.line(name)}: {name} must be tables [[{name}]]")
         return found
 
     def convert(self, name: str, kind: type[Kind]) -> list[Kind]:
-        """The tables of an array as values.
-
-        Raises InputError if a key is missing or unknown, or has a value of another kind.
-        """
+        """The tables of an array as values; InputError if a key is missing, unknown, or of another kind."""
         found = []
         for number, table in enumerate(self.tables(name)):
             try:
@@ -89,9 +85,11 @@ class TomlFile:
 
     def line(self, key: str | None = None) -> str:
         """File and line of a key or table at the top, or of the first line where it is not found."""
-        found = [] if key is None else self._starting_with(_key(key), range(len(self._above)))
-        if not found and key is not None:
-            found = self._starting_with(rf"\[\[?\s*[\"']?{re.escape(key)}[\"']?\s*[\].]", range(len(self.lines)))
+        found = []
+        if key is not None:
+            above = self._headers[0] if self._headers else len(self.lines)
+            header = rf"\[\[?\s*[\"']?{re.escape(key)}[\"']?\s*[\].]"
+            found = self._starting_with(_key(key), range(above)) or self._starting_with(header, range(len(self.lines)))
         return f"{self.path}:{(found or [0])[0] + 1}"
 
     def line_of(self, table: str, number: int, key: str | None = None) -> str:
@@ -115,17 +113,18 @@ class TomlFile:
     def _headers(self) -> list[int]:  # the lines that begin a table at the top
         return self._starting_with(r"\[", range(len(self.lines)))
 
-    @property
-    def _above(self) -> range:  # the lines above the first table
-        return range(self._headers[0] if self._headers else len(self.lines))
-
     def _starting_with(self, expression: str, lines: range) -> list[int]:
         """The lines on which a statement like this begins."""
         alike = [number for number in lines if re.match(rf"\s*{expression}", self.lines[number])]
         if len(alike) > _MOST_PARSED or not self._is_spread:
             return alike  # too many to parse what is above each of them; or no value has several lines
         # What stands above a statement is a whole document; what stands above a line in a string or a list is not.
-        return [number for number in alike if _is_toml("\n".join(self.lines[:number]))]
+        found = []
+        for number in alike:
+            with suppress(ValueError, RecursionError):
+                tomllib.loads("\n".join(self.lines[:number]))
+                found.append(number)
+        return found
 
     @cached_property
     def _is_spread(self) -> bool:  # whether a value may have several lines
@@ -135,11 +134,3 @@ class TomlFile:
 
 def _key(key: str) -> str:
     return rf"""["']?{re.escape(key)}["']?\s*="""
-
-
-def _is_toml(text: str) -> bool:
-    try:
-        tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True

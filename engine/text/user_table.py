@@ -1,7 +1,4 @@
-"""Opening a user's table, the one pass over it, and reading its parts.
-
-A table is a file, a frame in memory, or a folder of files with the same columns.
-"""
+"""A user's table (a file, a frame in memory, a folder of files with the same columns): the pass over it, its parts."""
 
 import hashlib
 import os
@@ -36,12 +33,10 @@ class Table:
 
     @property
     def name(self) -> str:
-        """For messages."""
         return self.sources[0].name
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns; in JSON lines those of the first row."""
         return self.sources[0].columns
 
     def scan(
@@ -56,10 +51,8 @@ class Table:
         """Read all rows once, one part at a time: count them, check them, and find the digests and the parts.
 
         Every row must hold a text in each of the columns `texts`. `check` says what else makes a row bad, such as a
-        sentence without a mask; it gets a part's rows with all columns. Bad rows are counted with `skip_bad`. `see`
-        gets the name of the file, the good rows of each part, and the texts that stand for a missing value.
-
-        Raises InputError if a file cannot be read; a row is bad, without `skip_bad`; no row of a file can be used.
+        sentence without a mask; bad rows are an InputError, or counted with `skip_bad`. `see` gets the name of the
+        file, the good rows of each part, and the texts that stand for a missing value.
         """
         parts: list[tuple[int, Part]] = []
         schema: dict[str, pl.DataType] = {}
@@ -108,7 +101,6 @@ class Stimuli:
 
     @property
     def sizes(self) -> list[int]:
-        """The rows of each part."""
         return [part.size for _, part in self.parts]
 
     @property
@@ -130,10 +122,7 @@ class Stimuli:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def read(self, number: int, check: Check | None = None) -> Rows:
-        """The rows of a part with the columns of `schema`.
-
-        Raises InputError if the file cannot be read, or was changed since.
-        """
+        """The rows of a part with the columns of `schema`; InputError if the file was changed since."""
         file, part = self.parts[number]
         source = self.sources[file]
         if source.path is not None and (stamp := _stamp(source.path)) != self.stamps[file]:
@@ -149,7 +138,7 @@ class Stimuli:
         return self.files[self.parts[number][0]] if self.files else None
 
     def location(self, number: int, row: int, line: int | None) -> str:
-        """Where a row of a part stands, for a message: file and line of a text file, or the number of the row."""
+        """Where a row of a part stands, for a message."""
         return _location(self.sources[self.parts[number][0]].name, row, line)
 
     def paths(self) -> dict[str, Path]:
@@ -157,7 +146,6 @@ class Stimuli:
         return {f"table {i}": source.path for i, source in enumerate(self.sources) if source.path is not None}
 
     def at(self, places: Mapping[str, Path]) -> "Stimuli":
-        """The same table with some of its `paths` in other places."""
         moved = [
             replace(source, path=places[name]) if (name := f"table {i}") in places else source
             for i, source in enumerate(self.sources)
@@ -166,11 +154,7 @@ class Stimuli:
 
 
 def open_table(source: TableLike) -> Table:
-    """Open a user's table, or all tables of a folder in the order of their names: read their headers, not their rows.
-
-    Raises InputError if there is no such file; it is packed, a spreadsheet or something else; its header is bad; a
-    folder has no table, or tables with other columns.
-    """
+    """Open a user's table, or all tables of a folder in the order of their names: read headers, not rows."""
     if not isinstance(source, str | Path):
         return Table("frame", (ColumnTable(None, _frame(source)),))
     path = Path(source)
@@ -241,13 +225,7 @@ def _location(name: str, number: int, line: int | None) -> str:
 
 
 def find_column(table: Table, option: str, given: str | None, obvious: Sequence[str] = ()) -> str | None:
-    """The column that a user named for a purpose; else one with an obvious name; None if there is neither.
-
-    `option` is what names the column, such as `--sentence`, for the message. The `obvious` names are in lower case;
-    upper and lower case are the same.
-
-    Raises InputError if the table does not have the named column.
-    """
+    """The column that a user named with `option`; else one with an obvious name, in lower case; else None."""
     if given is None:
         by_name = {name.strip().lower(): name for name in reversed(table.columns)}
         return next((by_name[name] for name in obvious if name in by_name), None)
@@ -258,7 +236,7 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
 
 
 def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:
-    """As `find_column`, for a column that the table must have. Raises InputError if it does not have it."""
+    """As `find_column`, for a column that the table must have. InputError if it does not have it."""
     found = find_column(table, option, given, obvious)
     if found is None:
         raise InputError(

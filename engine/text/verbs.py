@@ -19,24 +19,26 @@ def mask_fillers(
     convention: VerbConvention,
     further: Sequence[Sequence[str]] = (),
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The mono-token verbs: verbs that are one token at the mask (see `MaskTokenizer.word_tokens`).
+    """The mono-token verbs: verbs whose main form is one token at the mask (see `MaskTokenizer.word_tokens`).
 
-    The main form of a verb must be one token, since ranks and log-probabilities are its own. Another accepted form
-    (`further`, of each verb) that is not one token drops out. By the convention `BARE` the verb must be one token
-    alone, too; the token to expect at the mask is that of the sentence all the same.
-
-    Returns:
-        int64 [m], the mono-token verbs' indices in verbs, ascending, and int32 [m], the token of each; where a verb has
-        several forms that are one token, int32 [m, k], as `EncodedSentences.expected`.
-
-    Raises InputError if no verb is left, or the sentence has another mask.
+    Another accepted form (`further`, of each verb) that is not one token drops out. By the convention `BARE` the verb
+    must be one token alone, too. Returns int64 [m], ascending indices in verbs, and their tokens: int32 [m], or int32
+    [m, k] where a verb has several (see `EncodedSentences.expected`). InputError if no verb is left, or the sentence
+    has another mask.
     """
     accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
     before, after, spelled = _in_place(tokenizer, pattern, [form for forms in accepted for form in forms], fillers)
     tokens = tokenizer.word_tokens([(before, after)] * len(spelled), spelled)
     if convention == VerbConvention.BARE:
         tokens = np.where(tokenizer.is_single_token(spelled), tokens, NOT_ONE_TOKEN)
-    found = _by_verb(tokens, [len(forms) for forms in accepted])
+    # The tokens of each verb in a row, int32 [verbs, k]: its main form first, the row filled up with it.
+    forms = np.array([len(own) for own in accepted])
+    first = np.cumsum(forms) - forms
+    found = np.repeat(tokens[first][:, None], max(forms), axis=1)
+    for number in range(1, found.shape[1]):
+        has = np.flatnonzero(forms > number)
+        other = tokens[first[has] + number]
+        found[has, number] = np.where(other == NOT_ONE_TOKEN, found[has, 0], other)
     index = np.flatnonzero(found[:, 0] != NOT_ONE_TOKEN)
     if not len(index):
         masked = before + tokenizer.mask_token + after
@@ -48,24 +50,10 @@ def mask_fillers(
     return index, usable[:, 0] if (usable == usable[:, :1]).all() else usable
 
 
-def _by_verb(tokens: NDArray[np.int32], forms: Sequence[int]) -> NDArray[np.int32]:
-    """The tokens of each verb in a row, int32 [verbs, k]: its main form first, the row filled up with it."""
-    first = np.cumsum([0, *forms[:-1]])
-    found = np.repeat(tokens[first][:, None], max(forms), axis=1)
-    for number in range(1, found.shape[1]):
-        has = np.flatnonzero(np.array(forms) > number)
-        other = tokens[first[has] + number]
-        found[has, number] = np.where(other == NOT_ONE_TOKEN, found[has, 0], other)
-    return found
-
-
 def mask_words(
     tokenizer: MaskTokenizer, pattern: Pattern, verbs: Sequence[str], fillers: Mapping[str, str]
 ) -> list[tuple[int, ...] | str]:
-    """The tokens of each verb at the mask, in any number; or, as text, why the model cannot predict it there.
-
-    Raises InputError if the sentence has another mask.
-    """
+    """The tokens of each verb at the mask, in any number; or, as text, why the model cannot predict it there."""
     before, after, spelled = _in_place(tokenizer, pattern, verbs, fillers)
     return tokenizer.word_sequences([(before, after)] * len(spelled), spelled)
 

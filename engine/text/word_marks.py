@@ -1,7 +1,7 @@
 """How a vocabulary marks the words: which tokens begin a word, and which continue one (`docs/several-tokens.md`).
 
-WordPiece has `##` before a continuation; byte-level BPE (`Ġ`) and SentencePiece (`▁`) have a leading space before a
-first token; BPE with ends of words has `</w>` after the last token.
+WordPiece has `##` before a continuation, byte-level BPE (`Ġ`) and SentencePiece (`▁`) a leading space before a first
+token, BPE with ends of words `</w>` after the last.
 """
 
 import re
@@ -25,31 +25,19 @@ _IN_WORDS = frozenset("LMN")  # Unicode's categories of letters, marks on letter
 class WordClass(IntEnum):
     """What a token can be in a word."""
 
-    SPECIAL = 0
-    """A special token or the unknown token: not a part of any word."""
-    BEGINS = 1
-    """It begins a word; with marks at the ends of words: it does not end one."""
+    SPECIAL = 0  # a special token or the unknown token: not a part of any word
+    BEGINS = 1  # with marks at the ends of words: it does not end one
     CONTINUES = 2
-    """It continues a word."""
-    OTHER = 3
-    """Without a mark, but it cannot continue a word of letters: punctuation. With marks at the ends: it ends one."""
-    UNUSED = 4
-    """An output of the model that does not stand for any token."""
+    OTHER = 3  # without a mark, but it cannot continue a word: punctuation; with marks at the ends: it ends one
+    UNUSED = 4  # an output of the model that does not stand for any token
 
 
 class Mark(StrEnum):
     """Where a vocabulary has its mark."""
 
-    CONTINUATION = "continuation"
-    """Before tokens that continue a word, as in WordPiece."""
-    BEGINNING = "beginning"
-    """Before tokens that begin a word: a leading space."""
-    END = "end"
-    """After the last token of a word."""
-
-
-_BREAKS = (WordClass.BEGINS, WordClass.OTHER, WordClass.SPECIAL)
-_UNMARKED = (WordClass.CONTINUES, WordClass.OTHER, WordClass.SPECIAL)
+    CONTINUATION = "continuation"  # before tokens that continue a word, as in WordPiece
+    BEGINNING = "beginning"  # before tokens that begin a word: a leading space
+    END = "end"  # after the last token of a word
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,23 +49,21 @@ class WordMarks:
 
     @classmethod
     def of(cls, tokenizer: MaskTokenizer, outputs: int) -> "WordMarks":
-        """The marks of a vocabulary. `outputs` is V, the number of logits: some models give more than there are tokens.
-
-        Raises InputError if the vocabulary does not mark words.
-        """
+        """The marks of a vocabulary for a model of so many outputs (some have more than tokens)."""
         backend = tokenizer.backend
         known = min(outputs, tokenizer.vocab_size)
         tokens = [str(backend.id_to_token(token) or "") for token in range(known)]
         classes = np.full(outputs, WordClass.UNUSED, np.int8)
         suffix = getattr(backend.model, "end_of_word_suffix", None) if isinstance(backend.model, BPE) else None
-        leading = _leading_space(tokens)
+        spaces = {mark: sum(token.startswith(mark) for token in tokens) for mark in (_BYTE_LEVEL, _SENTENCEPIECE)}
+        leading = max(spaces, key=spaces.__getitem__)
         if isinstance(backend.model, WordPiece):
             mark, prefix = Mark.CONTINUATION, backend.model.continuing_subword_prefix
             found = [WordClass.CONTINUES if token.startswith(prefix) else WordClass.BEGINS for token in tokens]
         elif suffix:
             mark = Mark.END
             found = [WordClass.OTHER if token.endswith(suffix) else WordClass.BEGINS for token in tokens]
-        elif leading:
+        elif spaces[leading]:
             mark = Mark.BEGINNING
             found = [_by_leading_space(token, leading) for token in tokens]
         else:
@@ -91,23 +77,13 @@ class WordMarks:
 
     @property
     def breaks(self) -> NDArray[np.bool_]:
-        """The tokens after which the word before has ended: bool [V]; not defined where marks are at the ends of words.
-
-        They begin another word, are punctuation, or end the text.
-        """
-        return np.isin(self.classes, _BREAKS)
+        """The tokens after which the word before has ended: bool [V]; not where marks are at the ends of words."""
+        return np.isin(self.classes, (WordClass.BEGINS, WordClass.OTHER, WordClass.SPECIAL))
 
     @property
     def unmarked(self) -> NDArray[np.bool_]:
         """The tokens that can begin a word where no space stands before it: bool [V]."""
-        return np.isin(self.classes, _UNMARKED)
-
-
-def _leading_space(tokens: list[str]) -> str:
-    """The character that stands for a leading space; empty if there is none."""
-    counts = {mark: sum(token.startswith(mark) for token in tokens) for mark in (_BYTE_LEVEL, _SENTENCEPIECE)}
-    mark = max(counts, key=counts.__getitem__)
-    return mark if counts[mark] else ""
+        return np.isin(self.classes, (WordClass.CONTINUES, WordClass.OTHER, WordClass.SPECIAL))
 
 
 def _by_leading_space(token: str, mark: str) -> WordClass:
@@ -116,13 +92,10 @@ def _by_leading_space(token: str, mark: str) -> WordClass:
     if not token:
         return WordClass.UNUSED
     if mark == _BYTE_LEVEL:
-        token = _BYTES.decode([token])
+        token = decoders.ByteLevel().decode([token])
         if token.startswith("\N{REPLACEMENT CHARACTER}"):  # a part of a character
             return WordClass.CONTINUES
     elif _BYTE.fullmatch(token):
         return WordClass.CONTINUES
     inside = unicodedata.category(token[:1] or " ")[0] in _IN_WORDS
     return WordClass.CONTINUES if inside else WordClass.OTHER
-
-
-_BYTES = decoders.ByteLevel()
