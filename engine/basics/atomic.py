@@ -23,7 +23,7 @@ _SUFFIX = ".negengine-tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write or replace a file in a folder that exists; neither a reader nor a crash ever sees a part of it.
 
     An InputError for no space left, no permission, a failing disk: the older file is kept, and no temporary file is
@@ -40,11 +40,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write bytes atomically; errors as in `write_atomically`."""
-
-    def write(temporary: Path) -> None:
-        temporary.write_bytes(content)
-
-    write_atomically(path, write)
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
 
 
 def write_unflushed(path: Path, content: bytes) -> None:

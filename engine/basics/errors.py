@@ -10,24 +10,9 @@ from typing import TypeVar
 
 Kind = TypeVar("Kind", bound=StrEnum)
 
-OF_THE_MACHINE = frozenset(
-    {
-        errno.EACCES,
-        errno.EDQUOT,
-        errno.EIO,
-        errno.ELOOP,
-        errno.EMFILE,
-        errno.ENAMETOOLONG,
-        errno.ENFILE,
-        errno.ENOLCK,
-        errno.ENOMEM,
-        errno.ENOSPC,
-        errno.EPERM,
-        errno.EROFS,
-    }
-)
-"""Errors of the operating system that say something about the machine, and nothing about this program."""
-
+# Errors of the operating system that say something about the machine, and nothing about this program.
+OF_THE_MACHINE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOLCK})
+OF_THE_MACHINE |= {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC}
 _LONGEST_WORD, _LONGEST_MESSAGE = 160, 600  # characters
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 

@@ -40,15 +40,14 @@ def parquet_bytes(frame: pl.DataFrame) -> bytes:
 
 def write_frame(path: Path, frame: pl.LazyFrame) -> str:
     """Write rows as a Parquet file while they come, atomically; returns its SHA-256 in hex."""
-    digest = ""
+    digests = []
 
     def write(temporary: Path) -> None:
-        nonlocal digest
         with temporary.open("wb") as file:
-            digest = frame_sha256(frame, file)
+            digests.append(frame_sha256(frame, file))
 
     write_atomically(path, write)
-    return digest
+    return digests[0]
 
 
 def frame_sha256(frame: pl.LazyFrame, file: BinaryIO | None = None) -> str:
@@ -67,14 +66,9 @@ def frame_sha256(frame: pl.LazyFrame, file: BinaryIO | None = None) -> str:
 
 
 def _write(frame: pl.LazyFrame, stream: Any) -> None:
-    frame.sink_parquet(
-        stream,  # a stream of bytes; only `write` is called
-        compression="zstd",
-        compression_level=3,
-        statistics=True,
-        row_group_size=_ROW_GROUP,
-        engine="streaming",
-    )
+    # of the stream only `write` is called
+    how: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "statistics": True}
+    frame.sink_parquet(stream, row_group_size=_ROW_GROUP, engine="streaming", **how)
 
 
 class _Digested(io.RawIOBase):

@@ -1,7 +1,6 @@
-"""An option, written once: what it is, its limits and its default, for the command line, the library and suites.
+"""An option, written once for the command line, the library and suites: a field of a frozen dataclass.
 
-Options are fields of a frozen dataclass, such as `Opening` or an experiment, whose annotations hold an `Option`. Quick
-to import, as `--help` shows them.
+Quick to import.
 """
 
 import dataclasses
@@ -15,8 +14,7 @@ from typing import Annotated, Any, TypedDict
 from .choices import Precision
 from .errors import check_number, choice
 
-LARGEST = 2**63 - 1
-"""The largest whole number that run.json holds."""
+LARGEST = 2**63 - 1  # the largest whole number that run.json holds
 
 
 @dataclass(frozen=True)
@@ -80,11 +78,7 @@ class OptionField:
         return next((one for one in inner if isinstance(one, type) and issubclass(one, Enum)), None)
 
     def checked(self, value: Any) -> Any:
-        """The value, or several of them, as members of `choices` if it has any.
-
-        Raises:
-            InputError: It is too small or too large, or none of the choices.
-        """
+        """The value, or several of them, as members of `choices` if it has any; InputError if it is out of limits."""
         if (kind := self.choices) is not None and value is not None:
             if typing.get_origin(self.option.kind) is not list:
                 return choice(kind, self.flag, str(value))

@@ -24,12 +24,9 @@ _PAGE: _Fields = {_UNPACKED: None, _PACKED: None, **{header: {1: None} for heade
 
 
 def refuse_huge_pages(path: Path, content: bytes | None = None) -> None:
-    """Refuse a Parquet file whose rows take very much memory, before any are unpacked.
+    """InputError for a damaged Parquet file, or one of which a few rows take more than 268 MB, before they do.
 
     The headers of the pages have the sizes. What unpacks a page trusts its header, too: one that lies gives an error.
-
-    Raises:
-        InputError: A few rows take more than 268 MB; or the file cannot be read, or is damaged.
     """
     with open_regular(path) if content is None else io.BytesIO(content) as file:
         try:

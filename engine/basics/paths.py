@@ -36,21 +36,20 @@ def with_home(path: str) -> Path:
 
 def shell_command(words: Sequence[str]) -> str:
     """A command line, quoted for a shell, with `"$HOME"` for the home folder; `words_of` gives the words back."""
-    return " ".join(_quoted(word) for word in words)
+    home, quoted = _home(), []
+    for word in words:
+        if not home or f"{home}/" not in f"{word}/":
+            quoted.append(shlex.quote(word))
+        else:
+            before, _, after = word.partition(home)
+            quoted.append((before and shlex.quote(before)) + _HOME + (after and shlex.quote(after)))
+    return " ".join(quoted)
 
 
 def words_of(command: str) -> list[str]:
     """The words of a command line; a `ValueError` if it is not one."""
     home = _home()
     return shlex.split(command.replace(_HOME, shlex.quote(home)) if home else command)
-
-
-def _quoted(word: str) -> str:
-    home = _home()
-    if not home or f"{home}/" not in f"{word}/":
-        return shlex.quote(word)
-    before, _, after = word.partition(home)
-    return (shlex.quote(before) if before else "") + _HOME + (shlex.quote(after) if after else "")
 
 
 def _home() -> str | None:
@@ -68,6 +67,7 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", 
 
 
 def is_file_name(name: str) -> bool:
+    """Whether a name is that of a file in the folder itself, on every system."""
     if _ELSEWHERE.search(name) or _DEVICE.fullmatch(name) or name != name.rstrip(". "):  # also refuses "." and ".."
         return False
     try:

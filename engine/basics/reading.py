@@ -17,8 +17,8 @@ from typing import Any
 
 from .errors import InputError
 
-MOST_JSON = 64 * 2**20
-"""Bytes of a JSON document: a hundred times the largest one that negengine writes."""
+MOST_JSON = 64 * 2**20  # bytes: a hundred times the largest document that negengine writes
+_MOST_ENTRIES = 100_000
 
 
 class MissingFileError(InputError):
@@ -96,9 +96,6 @@ def unreadable(path: Path, error: Exception, hint: str = "") -> InputError:
     return InputError(f"{path}: cannot be read ({reason}){hint and '; '}{hint}")
 
 
-_MOST_ENTRIES = 100_000
-
-
 def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
     """The sorted entries of a folder whose names match a pattern of `fnmatch`; none if it does not exist."""
     try:
@@ -149,13 +146,13 @@ _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def parse_json(text: str, location: str) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        InputError: It is not JSON, it is nested too deeply, or a string has a control character or half a character.
-    """
-    if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST:
-        raise InputError(f"{location}: lists or objects in more than {DEEPEST} levels; give plain values")
+    """The value of a JSON text; InputError if it is none, too deep, or a string holds what is not text."""
+    if text.count("[") + text.count("{") > DEEPEST:
+        depth = 0
+        for bracket in re.finditer(r"[\[\]{}]", _STRING.sub("", text)):
+            depth += 1 if bracket[0] in "[{" else -1
+            if depth > DEEPEST:
+                raise InputError(f"{location}: lists or objects in more than {DEEPEST} levels; give plain values")
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -167,21 +164,9 @@ def parse_json(text: str, location: str) -> Any:
     return value
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    for bracket in re.finditer(r"[\[\]{}]", _STRING.sub("", text)):
-        depth += 1 if bracket[0] in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
-
-
 def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _strings(inner)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
+    elif isinstance(value, list | dict):
+        for inner in [*value, *value.values()] if isinstance(value, dict) else value:
             yield from _strings(inner)

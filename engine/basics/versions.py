@@ -8,11 +8,9 @@ from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
 
+# The packages that decide a run's numbers.
 DECIDING = ("numpy", "polars", "onnxruntime", "onnxruntime-gpu", "tokenizers", "scipy")
-"""The packages that decide a run's numbers."""
-
 _ROOT = Path(__file__).resolve().parents[2]
-_SECONDS_FOR_GIT = 10
 
 
 @cache
@@ -28,6 +26,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 @cache
 def own_version() -> str:
+    """The version of negengine."""
     return version("negengine")
 
 
@@ -59,19 +58,14 @@ def source_commit(root: Path = _ROOT) -> str | None:
 
 def _git(root: Path, *words: str) -> str | None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(root), "--no-optional-locks", *words]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), "--no-optional-locks", *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_SECONDS_FOR_GIT,
-            env=clean,
-            stdin=subprocess.DEVNULL,
+        told = subprocess.check_output(
+            command, text=True, timeout=10, env=clean, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
-    return done.stdout.strip()
+    return told.strip()
 
 
 def commit_of(installed: Distribution) -> str | None:
