@@ -46,6 +46,7 @@ _CONFIG = {
         "titleFontWeight": "normal",
         "gridOpacity": 0.14,
     },
+    "axisX": {"labelSeparation": 6},  # a phone is too narrow for all of them
     "axisY": {"labelPadding": 3},
     "header": {"labelColor": INK, "labelFontSize": 11},
     # Nothing is bold: vl-convert writes the fonts of a PDF in a random order, and one font has none.
