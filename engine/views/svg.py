@@ -37,6 +37,7 @@ _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a P
 _CONFIG = {
     "aria": False,
     "background": None,
+    "padding": {"left": 16, "top": 5, "right": 5, "bottom": 5},  # where the fonts are missing, others are wider
     "font": _FONT,
     "view": {"stroke": None},
     "axis": {
