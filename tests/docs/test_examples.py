@@ -151,7 +151,7 @@ def test_code_that_is_not_run_can_be_parsed(block):
                 assert re.fullmatch(rf"\.\[(({'|'.join(EXTRAS)}),?)+\]", package)
                 parse(arguments)
             case ["pip", "install", package]:
-                assert re.fullmatch(rf"negengine\[(({'|'.join(EXTRAS)}),?)+\]", package)
+                assert re.fullmatch(rf"(negengine|\.)\[(({'|'.join(EXTRAS)}),?)+\]", package)
             case _:
                 pytest.fail(f"{block.place}: {' '.join(words)} is not a command that this test knows")
 
