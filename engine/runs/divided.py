@@ -1,9 +1,7 @@
-"""The shards of a run on disk: `runs/NAME-I-of-N`, found by the name of the run, by a pattern, or by their folder.
+"""The shards of a run on disk, `runs/NAME-I-of-N`: how far they are. Nothing is changed.
 
-`divided_run` tells how far they are: which are finished, running, stopped, failed or missing. Nothing is changed.
-
-A shard is running if a process holds its folder. What holds a folder is known on this machine, and on others if the
-file system's locks reach them. Else a running shard looks like a stopped one; the time of its last part tells more.
+A shard is running if a process holds its folder. Where the file system's locks do not reach other machines, a shard
+that runs there looks like a stopped one; the time of its last part tells more.
 """
 
 import re
@@ -73,22 +71,18 @@ def refuse_other_division(whole: Path, shard: Shard) -> None:
     Some tasks of a job array that are submitted again look like a smaller array.
     """
     for other in divisions(whole):
-        if other.count != shard.count and not _is_complete(other):
-            raise InputError(
-                f"--shard auto: {whole.parent} has shards of {whole.name} in {other.count}, not all finished, and "
-                f"this array has {shard.count} tasks: to continue those, give the first and the last index of the "
-                f"whole array, such as --shard auto:0-{other.count - 1} or --shard auto:1-{other.count}; else choose "
-                "another --output"
-            )
-
-
-def _is_complete(division: Division) -> bool:
-    try:
-        return len(division.folders) == division.count and all(
-            record.finished for folder in division.folders.values() for record in read_run(folder).stages.values()
+        if other.count == shard.count:
+            continue
+        if len(other.folders) == other.count:
+            with suppress(InputError):
+                if all(own.finished for folder in other.folders.values() for own in read_run(folder).stages.values()):
+                    continue
+        raise InputError(
+            f"--shard auto: {whole.parent} has shards of {whole.name} in {other.count}, not all finished, and "
+            f"this array has {shard.count} tasks: to continue those, give the first and the last index of the "
+            f"whole array, such as --shard auto:0-{other.count - 1} or --shard auto:1-{other.count}; else choose "
+            "another --output"
         )
-    except InputError:
-        return False
 
 
 def _divided(folders: Sequence[Path], whole: Path | None = None) -> list[Division]:
@@ -137,20 +131,18 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class ShardStatus:
-    """One shard."""
+    """How far a shard is."""
 
-    shard: Shard  # which one
-    state: State  # what it is
+    shard: Shard
+    state: State
     folder: Path  # its folder, or the one that its command will write
     parts: int | None = None  # how many parts it has; None if that is not known yet
     done: int = 0  # how many of them are finished
     holder: str | None = None  # Who works on it: `process 123 on HOST`
     last: datetime | None = None  # When its last part was finished, or when it began
-    # how long it will still take, at the rate of its process; None where that is not known
-    seconds_left: float | None = None
-    reason: str = ""  # Why it failed, or what is wrong with it
-    # the command that runs or resumes it; empty where there is nothing to run, or no command was recorded
-    command: str = ""
+    seconds_left: float | None = None  # how long it will still take, at the rate of its process, where that is known
+    reason: str = ""  # why it failed, or what is wrong with it
+    command: str = ""  # what runs or resumes it, where there is something to run and a command was recorded
 
 
 @dataclass(frozen=True)
@@ -158,9 +150,8 @@ class DividedRun:
     """A run that is divided into shards."""
 
     stage: str | None  # the stage that is divided; None if no shard has begun it
-    count: int  # how many shards there are
-    # all of them, in the order of their numbers; one that is given twice stands there twice
-    shards: Sequence[ShardStatus]
+    count: int
+    shards: Sequence[ShardStatus]  # by their numbers; one that is given twice stands there twice
 
     @property
     def is_finished(self) -> bool:
@@ -199,8 +190,11 @@ def divided_run(folders: Sequence[Path], stages: Collection[str]) -> DividedRun:
     leading = next((one for one in begun if str(one.run) == kinds.most_common(1)[0][0]), None)
     shards = [_status(one, count, leading) for one in found]
     there = {one.shard.index for one in shards if one.state is not State.OTHER_RUN}
+    # A missing one goes beside the others, named like them.
+    wholes = [named[0] for one in found if (named := named_shard(one.folder)) is not None and named[1].count == count]
+    whole = wholes[0] if wholes else found[0].folder.with_name("shard")
     missing = [Shard(index, count) for index in range(1, count + 1) if index not in there]
-    shards += [_missing(shard, leading, _folder_of(shard, found)) for shard in missing]
+    shards += [_missing(one, leading, whole.with_name(f"{whole.name}{one.suffix}")) for one in missing]
     shards.sort(key=lambda one: (one.shard.index, str(one.folder)))
     return DividedRun(leading.stage if leading else None, count, shards)
 
@@ -261,14 +255,6 @@ def _known(folder: Path, shard: Shard, stage: str, record: StageRecord) -> Shard
 def _missing(shard: Shard, leading: _Found | None, folder: Path) -> ShardStatus:
     command = shard_command(leading.record, folder, shard) if leading and leading.record else None
     return ShardStatus(shard, State.MISSING, folder, command=command or "")
-
-
-def _folder_of(shard: Shard, found: Sequence[_Found]) -> Path:
-    """Where a missing shard goes: beside the others, named like them."""
-    for one in found:
-        if (named := named_shard(one.folder)) is not None and named[1].count == shard.count:
-            return named[0].with_name(f"{named[0].name}{shard.suffix}")
-    return found[0].folder.with_name(f"shard{shard.suffix}")
 
 
 def _changed(folder: Path, stage: str) -> datetime | None:

@@ -1,15 +1,7 @@
-"""Executors: where the parts of a stage are decided. An executor does not know what a part is.
+"""Executors: where the parts of a stage are decided: in this process, in one for each device, or on a Ray cluster.
 
-    ThisProcess   one device, in this process
-    Processes     several devices, one process for each; the parts come back to this process
-    Ray           actors on the machines of a Ray cluster; the parts come back to this process
-
-Only the process that runs the loop writes the run folder, so an executor needs no folder of its own. Another one is
-another class with `start`.
-
-The next part is composed and the last one written while the model decides about this one. Composing and writing spend
-their time in NumPy, Polars and the operating system, and the model in ONNX Runtime; all of them release Python's lock,
-so threads are enough.
+Only the process that runs the loop writes the run folder. The next part is composed and the last one written while the
+model decides about this one; all three release Python's lock, so threads are enough.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

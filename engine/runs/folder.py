@@ -1,17 +1,9 @@
-"""Run folders: finished parts, and the record of how they were made; one process at a time.
+"""Run folders: finished parts, and the record of how they were made; one process at a time. See docs/files.md.
 
-    RUN/run.json         per stage: identity, shard, choices            (`record`)
-    RUN/parts/STAGE/     the finished parts                             (`part`)
-    RUN/STAGE.done.json  the stage is finished: its files' digests      (`record`)
-    RUN/sessions/STAGE/  one file for each process that worked on it    (`record`)
-
-A part is finished if its marker is there and its rows have the marker's digest. Resuming does all other parts: parts
-that a kill, a full disk or a damaged file left unfinished are done again. The *identity* of a stage is everything that
-its rows depend on. A folder with another identity is refused.
-
-A stage is finished if its marker is there and its final files have the marker's digests; its parts may be removed then.
-The marker is written after all other files. It is removed before any of them is written again, so that a repair that is
-interrupted leaves a stage that is not finished. A shard has no final files: it is finished with its marker and parts.
+A part is finished if its marker is there and its rows have the marker's digest; resuming does all others. A stage is
+finished if its marker is there and its final files have the marker's digests; its parts may be removed then. The marker
+is written last, and removed before any of its files is written again, so a repair that is interrupted leaves a stage
+that is not finished. A shard has no final files. The *identity* of a stage is everything that its rows depend on.
 """
 
 from collections.abc import Iterator, Mapping
@@ -157,10 +149,7 @@ class RunFolder:
         return needed
 
     def narrower_parts(self, bounds: Mapping[str, float]) -> list[int]:
-        """The finished parts that were decided with a narrower margin than one of these, ascending.
-
-        Parts that the reference model decided alone do not have a margin, and stay.
-        """
+        """The finished parts that were decided with a narrower margin than one of these, if with any, ascending."""
         return [
             number
             for number, marker in sorted(self._finished.items())
@@ -170,8 +159,8 @@ class RunFolder:
     def write_part(self, number: int, part: EncodedPart) -> None:
         """Finish a part; raises InputError if it cannot be written.
 
-        A part that is decided again keeps what its first audit found. Without that, a later process could not know that
-        the other parts need the wider margin too, and the run would not tell of it.
+        A part that is decided again keeps what its first audit found: a later process must know that the other parts
+        need the wider margin too.
         """
         self.begin()
         self._unmark()
@@ -243,10 +232,7 @@ class RunFolder:
             write_done(self.folder, stage, record.done)
 
     def begin(self) -> None:
-        """Record that this process works, unless another one has taken the folder.
-
-        Not done for one that finds everything finished.
-        """
+        """Record that this process works, unless another one has taken the folder; not if everything is finished."""
         self._held.refuse_taken()
         if self._session_file is not None:
             return

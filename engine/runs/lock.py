@@ -1,7 +1,7 @@
 """One process at a time in a folder.
 
 The locks of some shared file systems do not reach other machines. So the lock file also holds a random token of the
-process that took the folder last. A process that finds another token than its own ends: the later one goes on.
+process that took the folder last: a process that finds another one than its own ends.
 """
 
 import errno
@@ -59,8 +59,7 @@ class Held:
 def locked(folder: Path) -> Iterator[Held]:
     """Keep other processes out of a folder. Raises InputError if one holds it, or if the file system cannot lock.
 
-    The operating system gives the lock back when this process ends, even if it is killed. The lock file stays: if it
-    were removed, two processes could hold two files of the same name.
+    The lock file stays: if it were removed, two processes could hold two files of the same name.
     """
     path = folder / LOCK_FILE
     held = Held(folder, f"process {os.getpid()} on {socket.gethostname()[:_LONGEST_NAME]}\n{secrets.token_hex(8)}")
@@ -74,7 +73,9 @@ def locked(folder: Path) -> Iterator[Held]:
         if not _is_own_file(descriptor):  # before anything is written
             raise _other_file(path)
         try:
-            is_ours = _locked(descriptor)
+            attempts = iter(range(_ATTEMPTS - 1))  # who asks for the holder has the lock for an instant
+            while not (is_ours := lock_descriptor(descriptor, blocking=False)) and next(attempts, None) is not None:
+                time.sleep(_SECONDS_BETWEEN)
             if is_ours:
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, f" {held.text}".encode())
@@ -94,10 +95,7 @@ def locked(folder: Path) -> Iterator[Held]:
 
 
 def refuse_links(*folders: Path) -> None:
-    """Raise InputError if one of the folders is a link, or holds one.
-
-    A run can come from elsewhere: behind a link, files of the user would be written and removed.
-    """
+    """Raise InputError for a link among the folders or in them: a run from elsewhere could write behind it."""
     if links := [path for own in folders for path in (own, *paths_in(own)) if path.is_symlink()]:
         raise InputError(f"{links[0]}: a link, not a folder, so nothing is written there; choose another --output")
 
@@ -109,10 +107,7 @@ def refuse_held(folder: Path) -> None:
 
 
 def holder(folder: Path) -> str | None:
-    """What the process that holds a folder says about itself: `process 123 on HOST`; None if nobody holds it.
-
-    On a file system whose locks do not reach other machines, a process of another machine is not found.
-    """
+    """What the process that holds a folder says about itself: `process 123 on HOST`; None if none is found."""
     descriptor = None
     for flags in (os.O_RDWR, os.O_RDONLY):  # NFS asks for a file that may be written before it locks it
         with suppress(OSError):
@@ -140,15 +135,6 @@ def _other_file(path: Path) -> InputError:
         f"{path}: not a lock file of negengine (a link, a pipe or a device), so it is not written; remove it, then "
         "run the same command again"
     )
-
-
-def _locked(descriptor: int) -> bool:
-    """Take the lock. Who asks for the holder has the lock for an instant, so a refusal is not believed at once."""
-    for _ in range(_ATTEMPTS - 1):
-        if lock_descriptor(descriptor, blocking=False):
-            return True
-        time.sleep(_SECONDS_BETWEEN)
-    return bool(lock_descriptor(descriptor, blocking=False))
 
 
 def _text(descriptor: int) -> str:

@@ -1,8 +1,5 @@
 """The loop that runs any stage, on any executor, in any run folder.
 
-    refuse another identity → finished? → check → open the model → choose the precision once
-    → decide the missing parts → decide again what a too narrow margin decided → put the parts together
-
 All checks come before a model is opened. For a finished stage no model is opened.
 """
 
@@ -38,12 +35,10 @@ class Execution:
     executor: Executor  # where parts are decided
     options: Opening = field(default_factory=Opening)  # how models are opened; the executor sets the device
     shard: Shard = field(default_factory=Shard)  # the share of the parts to do
-    reporter: Reporter = field(default_factory=Reporter)  # Shows the progress of the run
-    # what the run's record says about this process, such as the command line
-    session: Session = field(default_factory=Session)
-    # what the record says about the origin of the stage: the call and the export
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    started: float = field(default_factory=time.monotonic)  # When the command began, in seconds of `time.monotonic`
+    reporter: Reporter = field(default_factory=Reporter)
+    session: Session = field(default_factory=Session)  # what is recorded of this process, such as the command line
+    origin: Mapping[str, Any] = field(default_factory=dict)  # what is recorded of the stage: the call and the export
+    started: float = field(default_factory=time.monotonic)  # when the command began
 
 
 def run_stage(

@@ -1,8 +1,4 @@
-"""Stages that run an exported model: with decisions for each pattern, or with all logits of the reference model.
-
-Decisions can come from a low-precision model where their margin is wide (`DecidingStage`). Ranks, correlations and
-probabilities over the vocabulary need the reference model (`ReferenceStage`).
-"""
+"""Stages that run an exported model: with decisions for each pattern, or with all logits of the reference model."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +20,6 @@ from .stage import LOW_PRECISION_SHA256, Model, Stage, changed
 Opened = TypeVar("Opened", bound=OpenedModel)
 Deciding = TypeVar("Deciding")
 Prepared = TypeVar("Prepared")
-
 
 TAKEN_FROM = "taken_from"
 """The key of a recorded choice with the stage that the decisions of the pattern are taken from."""
@@ -75,13 +70,8 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
         """The sentences of each pattern that the whole run will decide."""
 
     def open(self, options: Opening) -> Deciders[Opened, Deciding]:
-        models = open_pair(
-            self.method.opening,
-            self.exported,
-            choose_device(options.device),
-            options.precision,
-            **options.session,
-        )
+        device = choose_device(options.device)
+        models = open_pair(self.method.opening, self.exported, device, options.precision, **options.session)
         return Deciders(models, options.precision)
 
     def describe(self, model: Deciders[Opened, Deciding]) -> Mapping[str, Any]:

@@ -1,11 +1,8 @@
-"""Merging: the shards of a run become one run, with the same results as an undivided run.
+"""Merging: the parts of all shards become one run, with the same bytes as an undivided run; it can be resumed.
 
-The parts of all shards are copied as they are. The stage is then finished by the same function as in a run that did
-them all, so the results have the same bytes. Like a run, a merge that was interrupted is resumed.
-
-Shards on one kind of processor choose alike. On different kinds, the models' numbers differ in their last digits, and
-`auto` may find mixed precision faster on one kind only. Decisions are exact in each precision, and each row of a result
-says which model gave its numbers. So such shards are merged, and the merged run records all choices.
+On different kinds of processors the models' numbers differ in their last digits, and `auto` may find mixed precision
+faster on one kind only. Decisions are exact in each precision, and each row says which model gave its numbers. So such
+shards are merged, and the merged run records all choices.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,7 +128,6 @@ def _read_shard(folder: Path, known: Mapping[str, Publish]) -> _ShardFolder:
 
 
 def _refuse_unlike(found: Sequence[_ShardFolder]) -> None:
-    """All shards are of one stage of one run, divided in one way."""
     if not found:
         raise InputError("no shards given; merge needs all of them")
     identities = [
@@ -143,7 +139,6 @@ def _refuse_unlike(found: Sequence[_ShardFolder]) -> None:
 
 
 def _refuse_incomplete(found: Sequence[_ShardFolder]) -> None:
-    """Each shard is there once, with all its parts."""
     seen: dict[int, Path] = {}
     count = found[0].shard.count
     for shard in found:
@@ -173,10 +168,9 @@ def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None
 
 
 def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
-    """Pattern → how it was decided in the merged run. If shards differ, `shards` holds each one's own.
+    """Pattern → how it was decided in the merged run; if shards differ, `shards` holds each one's own.
 
-    It is the choice of the first shard that has mixed precision, as this can decide a part again with a wider margin;
-    else the first choice.
+    It is the choice of the first shard with mixed precision, which can decide a part again with a wider margin.
     """
     whole = {}
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
@@ -201,7 +195,8 @@ def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
     lines = []
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
         own = {shard: choices[pattern] for shard, choices in shards.items() if pattern in choices}
-        ways = {shard: _way(choice) for shard, choice in own.items()}
+        low = {shard: f" ({choice['low_precision']})" for shard, choice in own.items() if "low_precision" in choice}
+        ways = {shard: f"in {choice.get('precision')}{low.get(shard, '')}" for shard, choice in own.items()}
         deciding = [{key: value for key, value in choice.items() if key not in _SPEEDS} for choice in own.values()]
         if len(set(ways.values())) > 1:
             lines.append(
@@ -216,11 +211,6 @@ def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
                 "low-precision model's log-probabilities can differ from those of an undivided run"
             )
     return lines
-
-
-def _way(choice: Mapping[str, Any]) -> str:
-    low = f" ({choice['low_precision']})" if "low_precision" in choice else ""
-    return f"in {choice.get('precision')}{low}"
 
 
 def _told(ways: Mapping[str, str]) -> str:

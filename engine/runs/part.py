@@ -1,7 +1,4 @@
-"""A finished part on disk: its rows, and a marker with their digest.
-
-parts/STAGE/part-00012.parquet   the rows
-parts/STAGE/part-00012.json      the marker: size and digest of the rows, counts, margins, its own digest; written last
+"""A finished part on disk: its rows, and a marker with their digest, which is written last.
 
 The rows of all parts of a stage are one lazy frame: a part is in memory only while its rows are used.
 """
@@ -54,7 +51,7 @@ class EncodedPart:
     def with_findings(self, earlier: Marker) -> "EncodedPart":
         """The part with what the audit found when it was decided before, with a narrower margin.
 
-        Within the wider margin the reference model decides, so a second audit cannot find the same again.
+        The reference model decides within the wider margin, so a second audit cannot find the same again.
         """
         before, now = earlier.needed, self.marker.needed
         needed = {pattern: max(before.get(pattern, 0.0), now.get(pattern, 0.0)) for pattern in {**before, **now}}
@@ -115,8 +112,8 @@ def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:
 def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     """The rows of all parts, in the order of their numbers. The first part says which columns there are.
 
-    Each part is compared with its marker's digest when it is read, so each use of the frame reads whole parts or fails.
-    Raises InputError for a first part that is missing or damaged; for any other part, where the frame is used.
+    Each part is compared with its marker's digest when it is read: InputError for a bad first one, and where the frame
+    is used for another one.
     """
     if not parts:
         return pl.LazyFrame()

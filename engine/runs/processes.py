@@ -1,12 +1,9 @@
-"""Several devices: each has a process, which gets one part after the other.
+"""Several devices: each has a process, which gets one part after the other, as it becomes free.
 
-Processes and not threads, as each has its own CUDA context, interpreter lock and cores. Parts are handed out as
-processes become free, so a slow device does not hold up the others. Of several kinds of devices, one has the run's
-low-precision model: a GPU if there is one. On the others the reference model decides alone. A process ends when the one
-that started it is gone: its standard input closes then. The processes are in a session of their own: Ctrl-C and the
-closing of the terminal reach the starting process alone, which stops them.
-
-`multiprocessing` would run the user's script again in each process, unless the script protects itself against that.
+Of several kinds of devices, one has the run's low-precision model: a GPU if there is one. On the others the reference
+model decides alone. The processes are in a session of their own: Ctrl-C and the closing of the terminal reach the
+starting process alone, which stops them; they end when it is gone, as their standard input closes then.
+`multiprocessing` would run the user's script again in each, unless the script protects itself against that.
 """
 
 import json
@@ -176,7 +173,11 @@ class _Child:
     def content(self, message: Any) -> tuple[Any, ...]:
         """What a message holds; raises an error that the process tells, or that it has ended."""
         if message is None:
-            raise StoppedError(f"--device {self.name}: its process {_end(self.process.wait())}")
+            end = f"ended with status {(status := self.process.wait())}"
+            if status < 0:
+                name = next((own.name for own in signal.Signals if own == -status), f"signal {-status}")
+                end = f"was killed by {name}" + (" (is the memory full?)" if name == "SIGKILL" else "")
+            raise StoppedError(f"--device {self.name}: its process {end}")
         if message[0] == "refused":
             raise message[1]
         if message[0] == "failed":
@@ -219,13 +220,6 @@ def _stop(children: Sequence[_Child]) -> None:
             child.process.kill()
             child.process.wait()
         child.listener.join()
-
-
-def _end(status: int) -> str:
-    if status >= 0:
-        return f"ended with status {status}"
-    name = next((own.name for own in signal.Signals if own == -status), f"signal {-status}")
-    return f"was killed by {name}" + (" (is the memory full?)" if name == "SIGKILL" else "")
 
 
 def worker_main() -> None:

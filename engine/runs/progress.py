@@ -1,9 +1,7 @@
-"""Messages and progress of a run, on stderr.
+"""Messages and progress of a run, on stderr: rich's bar in a terminal, and in a notebook with ipywidgets; else lines.
 
-A meter is rich's bar in a terminal, and in a notebook with ipywidgets; elsewhere plain lines some seconds apart. It
-shows from the first second what is being done, and later a rate: the sentences that this process has run, divided by
-its time without preparation. A rate over the last seconds would mean nothing where one step takes minutes. The run
-continues even if stderr fails (see `stderr`).
+The rate is that of this process without its preparation: one over the last seconds would mean nothing where one step
+takes minutes.
 """
 
 import threading

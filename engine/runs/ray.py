@@ -1,11 +1,8 @@
 """Ray: the parts of a stage are decided by long-lived actors on the machines of a Ray cluster.
 
-    Ray("local")             a cluster of this machine alone, which ends with the run
-    Ray("10.0.0.1:6379")     a cluster that runs already; also "auto" and "ray://HOST:PORT"
-
-Only this process writes the run folder, so no shared file system is needed. Ray starts a dead actor again, elsewhere if
-it must, and repeats its calls. A part may be decided twice, as it gives the same bytes: after a while, free workers
-decide the parts of slow, silent and lost ones, and the first result counts.
+Only this process writes the run folder. Ray starts a dead actor again and repeats its calls. A part may be decided
+twice, as it gives the same bytes: after a while, free workers decide the parts of slow, silent and lost ones, and the
+first result counts.
 """
 
 import json
@@ -60,14 +57,12 @@ Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file 
 
 @dataclass(frozen=True)
 class Ray:
-    """Actors of a Ray cluster. A process that is connected to one already uses that one, whatever `address` says."""
+    """Actors of a Ray cluster; of the one that this process is connected to already, whatever `address` says."""
 
     address: str = "local"  # `local`, `auto`, `HOST:PORT` or `ray://HOST:PORT`
     workers: int | None = None  # actors; by default one for each GPU, or for each machine of a cluster without GPUs
-    # CPUs of an actor, also a fraction; as many threads run its model. By default as many as there are
-    cpus_per_worker: float | None = None
-    # GPUs of an actor, also a fraction; 0 for the CPU. By default 1 where there are GPUs
-    gpus_per_worker: float | None = None
+    cpus_per_worker: float | None = None  # also a fraction; as many threads run its model. By default all there are
+    gpus_per_worker: float | None = None  # also a fraction; 0 for the CPU. By default 1 where there are GPUs
     device: str = "auto"  # `auto` (CUDA where there are GPUs), `cpu`, `cuda` or `webgpu`
 
     def __post_init__(self) -> None:
@@ -343,8 +338,8 @@ class _Pool:
     def _answer(self, actor: Any, call: Any) -> Any:
         """What a worker answers; None if it must be asked again.
 
-        Its machine may not see the files, which are sent then; or cannot be reached, or has gone: Ray sees after a
-        while which it is, and then starts the worker elsewhere.
+        Its machine may not see the files, which are sent then; or cannot be reached: Ray starts the worker elsewhere
+        after a while.
         """
         try:
             answer, notes = self._ray.get(call)

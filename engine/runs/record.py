@@ -1,12 +1,7 @@
-"""How a run was made, stage by stage, in files that are written once.
+"""How a run was made, stage by stage, in files with the digest of their own content.
 
-    RUN/run.json                format, version; of each stage: identity, parts, shard, metadata, what it has chosen
-    RUN/STAGE.done.json         the stage is finished: the digests of its final files, the parts' counts; written last
-    RUN/sessions/STAGE/*.json   one file for each process that worked on the stage, which that process alone writes
-
-Each has the digest of its own content, which is checked when it is read, and so is its form. Sessions only inform: no
-power cut may lose more of them than their last seconds, so they are not flushed with every part, and a damaged one is
-left out.
+Sessions only inform: no power cut may lose more of them than their last seconds, so they are not flushed with every
+part, and a damaged one is left out.
 """
 
 import json
@@ -52,8 +47,7 @@ class StageEntry(msgspec.Struct):
     shard: str | None = None  # the shard that the folder holds, as `I/N`; None for all
     metadata: dict[str, Any] = {}  # what publication and later readers need of the stage
     calibration: dict[str, dict[str, Any]] | None = None  # Pattern → how it is decided; None before it is known
-    # what the user gave as the largest number of tokens in a batch; None for the devices' usual number
-    batch_tokens: int | None = None
+    batch_tokens: int | None = None  # what the user gave as the most tokens of a batch; None for the usual number
 
     def __post_init__(self) -> None:
         self.identity, self.metadata = Recorded(self.identity), Recorded(self.metadata)
@@ -71,8 +65,10 @@ class Done(msgspec.Struct):
     format: int = FORMAT  # As in run.json
 
     def __post_init__(self) -> None:
-        if wrong := [name for name in self.files if not _is_file_of_a_run(name)]:
-            raise ValueError(f"{wrong[0][:40]!r} is not the name of a final file")
+        for name in self.files:  # it stays inside the folder and does not belong to a file with another purpose
+            own, others = name.casefold(), {RUN_FILE, PARTS_FOLDER, SESSIONS_FOLDER}
+            if not is_file_name(name) or name.startswith(".") or own in others or own.endswith(_DONE):
+                raise ValueError(f"{name[:40]!r} is not the name of a final file")
 
 
 class StageRecord(StageEntry):
@@ -144,8 +140,12 @@ def read_entries(folder: Path) -> RunRecord | None:
     try:
         found = read_sealed(folder / RUN_FILE, _Document, made_as=FORMAT, repair=_REPAIR)
     except MissingFileError:
-        _refuse_foreign(folder)
-        return None
+        foreign = [entry.name for entry in paths_in(folder) if entry.name != LOCK_FILE and not is_leftover(entry)]
+        if not foreign:
+            return None
+        raise InputError(
+            f"{folder}: holds {foreign[0]!r} but no {RUN_FILE}, so it is not a run folder; choose another --output"
+        ) from None
     stages = {name: msgspec.convert(own, StageRecord, from_attributes=True) for name, own in found.stages.items()}
     return RunRecord(found.negengine, stages)
 
@@ -165,7 +165,7 @@ def read_done(folder: Path, stage: str) -> Done | None:
 
 
 def write_done(folder: Path, stage: str, done: Done) -> None:
-    """Mark a stage as finished: the last thing that is written of it. Raises InputError if that cannot be written."""
+    """Mark a stage as finished: the last thing that is written of it."""
     write_sealed(done_file(folder, stage), done)
 
 
@@ -177,7 +177,7 @@ def new_session_file(folder: Path, stage: str) -> Path:
 
 
 def write_session(path: Path, session: Session) -> None:
-    """Write the file of a session; a power cut can lose the newest one. Raises InputError if it cannot be written."""
+    """Write the file of a session; a power cut can lose the newest one."""
     write_unflushed(path, seal(session))
 
 
@@ -193,7 +193,7 @@ def read_sessions(folder: Path, stage: str) -> list[Session]:
 
 
 def replace_sessions(folder: Path, stage: str, sessions: Sequence[Session]) -> None:
-    """Put sessions that other folders recorded in the place of those of a stage; raises InputError if that fails."""
+    """Put sessions that other folders recorded in the place of those of a stage."""
     for path in paths_in(folder / SESSIONS_FOLDER / stage, "*.json"):
         remove_file(path)
     for session in sessions:
@@ -218,26 +218,12 @@ def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def _is_file_of_a_run(name: str) -> bool:
-    """Whether a name stays inside the folder and does not belong to a file with another purpose."""
-    own, others = name.casefold(), {RUN_FILE, PARTS_FOLDER, SESSIONS_FOLDER}
-    return is_file_name(name) and not name.startswith(".") and own not in others and not own.endswith(_DONE)
-
-
 def _shown(value: Any) -> str:
     if value is None:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     most = 12 if re.fullmatch(r"[0-9a-f]{40,}", text) else _MOST_SHOWN
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-def _refuse_foreign(folder: Path) -> None:
-    foreign = [entry.name for entry in paths_in(folder) if entry.name != LOCK_FILE and not is_leftover(entry)]
-    if foreign:
-        raise InputError(
-            f"{folder}: holds {foreign[0]!r} but no {RUN_FILE}, so it is not a run folder; choose another --output"
-        )
 
 
 _FOLDER, _MASK = "model folder", "mask token"

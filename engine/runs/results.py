@@ -21,9 +21,8 @@ _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
 
 
 def begun_stages(folder: Path, only: str | None = None) -> dict[str, StageRecord]:
-    """The records of a run folder's stages, in the order in which they were begun; at least one.
+    """The records of a run folder's stages, in the order in which they were begun; `only` is as in `read_record`.
 
-    `only` is as in `read_record`.
     Raises InputError if the folder is not a run, or was stopped before its first part.
     """
     if not (stages := read_run(folder, only).stages):
@@ -63,8 +62,8 @@ def resume_hint(folder: Path, record: StageRecord) -> str:
 def command_here(folder: Path, record: StageRecord) -> str | None:
     """The last command of a stage for the folder that it is in now; None if none is known.
 
-    The run may have been copied, moved or put together from shards since. The run that it went on from is in its folder
-    too, and may be gone from where it was.
+    The run may have been copied, moved or put together from shards since; the run that it went on from is in its
+    folder.
     """
     shard = Shard.parse(record.shard or "1/1")
     return shard_command(record, folder, None if shard.is_whole else shard, went_on_from=folder)
@@ -135,10 +134,7 @@ def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any
 
 
 def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts:
-    """All parts of a stage as `Stage.publish` takes them. Their rows are read, and checked, while they are used.
-
-    Raises InputError for a part that is missing or damaged; also where its rows are used.
-    """
+    """All parts of a stage as `Stage.publish` takes them; InputError, also where their rows are used, for a bad one."""
     markers = []
     for files in part_files(folder, stage, record.parts):
         if (marker := files.read_marker()) is None:
@@ -157,10 +153,7 @@ def summed_counts(markers: Iterable[Marker]) -> dict[str, int | float]:
 
 
 def write_result(path: Path, content: Result) -> str:
-    """Write a result of `Stage.publish` as its final file, a frame as a stream; returns its SHA-256 in hex.
-
-    Raises InputError if it cannot be written, or a part is damaged.
-    """
+    """Write a result of `Stage.publish` as its final file, a frame as a stream; returns its SHA-256 in hex."""
     if isinstance(content, pl.LazyFrame | pl.DataFrame):
         return write_frame(path, content.lazy())
     encoded = json_bytes(content)
@@ -169,7 +162,7 @@ def write_result(path: Path, content: Result) -> str:
 
 
 def result_sha256(content: Result) -> str:
-    """SHA-256 in hex of the file that `write_result` would write; raises InputError if a part is damaged."""
+    """SHA-256 in hex of the file that `write_result` would write."""
     if isinstance(content, pl.LazyFrame | pl.DataFrame):
         return frame_sha256(content.lazy())
     return sha256(json_bytes(content))

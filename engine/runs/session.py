@@ -1,7 +1,6 @@
-"""A session: one process that works on a stage. What it runs on, what it runs with, and what it has used so far.
+"""A session: one process that works on a stage, in a file that is written with every finished part.
 
-Its file is written with every finished part. So a process that is killed leaves a session that ends with its last
-finished part. A session holds neither the name of a host nor that of a user.
+So it ends with its last finished part if it is killed. It holds neither the name of a host nor that of a user.
 """
 
 import platform
@@ -34,26 +33,20 @@ class Session(msgspec.Struct, omit_defaults=True):
     started: str | None = None  # When it began, in UTC
     seconds: float | None = None  # From its begin to its end; of a process that was killed, to its last finished part
     negengine: str | None = None  # Version
-    # Commit of negengine's source, with `+changes` if files differ from it; missing if it is not known
-    source: str | None = None
+    source: str | None = None  # commit of negengine's source, with `+changes` if files differ from it, if known
     python: str | None = None  # Version
     packages: dict[str, str] = {}  # Package → version, of those that decide a number
     machine: dict[str, Any] = {}  # See `negengine.engine.inference.machine.machine`
-    # what each process that decides parts has opened: model, device, hardware, driver, threads, tokens in a batch. On
-    # a Ray cluster also its machine, its GPUs, and in `workers` how many are alike
+    # what each process that decides parts has opened; on a Ray cluster also its machine, and how many are alike
     workers: list[dict[str, Any]] = []
     precision: str | dict[str, str] | None = None  # One word, or pattern → word where patterns differ
     parts: int = 0  # number of parts that it has finished
-    # number of sentences that its models have run, those of the calibration and the audit included
-    sentences: int = 0
+    sentences: int = 0  # that its models have run, those of the calibration and the audit included
     tokens: int = 0  # Their tokens
-    # Device → energy, where the machine tells; of the processor and of the GPUs that it used, with what other
-    # programs did on them
-    joules: dict[str, float] = {}
+    joules: dict[str, float] = {}  # device that it used → energy, with that of other programs, where the machine tells
     shard: str | None = None  # In a merged run: the shard that it worked on, as `I/N`
     merged: list[str] = []  # of a session that merged: the folders of the shards
-    # Why it ended before its stage was finished: a message, or `interrupted`; missing after a kill
-    failed: str | None = None
+    failed: str | None = None  # why it ended before its stage was finished; missing after a kill
 
 
 class Clock:

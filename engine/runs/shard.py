@@ -9,9 +9,8 @@
     SkyPilot             SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES
     Kubernetes           JOB_COMPLETION_INDEX of an indexed Job; it does not say how many there are
 
-A task of an array is submitted again with its own index alone. Its environment then describes a smaller array, which
-would be another division of the run. `auto:FIRST-LAST` names the first and the last index of the whole array instead.
-Where a batch system does not say enough, the shard is refused: a wrong one would be found at the merge only.
+The environment of a task that is submitted again describes a smaller array; `auto:FIRST-LAST` names the whole one
+instead. Where a batch system does not say enough, the shard is refused: a wrong one would be found at the merge only.
 
 Sources: the manuals of sbatch and srun (Slurm 24.11), "Job Arrays" of the PBS Professional User's Guide, "Multiple job
 submission" of Torque 4.1, "Environment variables set for job execution" of IBM Spectrum LSF 10.1, "Distributed
@@ -159,7 +158,13 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
     """
     if not is_automatic(text):
         return Shard.parse(text)
-    given = None if text == AUTO else _given(text)
+    given = None
+    if text != AUTO:
+        whole = _RANGE.fullmatch(text)
+        if whole is None or int(whole[1]) > int(whole[2]) or whole[3] == "0":
+            wanted = "auto:FIRST-LAST, the indices of the whole array, such as auto:0-15"
+            raise InputError(f"--shard {text}: must be {wanted}")
+        given = Indices(int(whole[1]), int(whole[2]), int(whole[3] or 1))
     variables = os.environ if environment is None else environment
     step, found, systems = _srun(variables), dict[str, Shard](), []
     for system in _SYSTEMS:
@@ -188,18 +193,10 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
     return next(iter(found.values()))
 
 
-def _given(text: str) -> Indices:
-    found = _RANGE.fullmatch(text)
-    if found is None or int(found[1]) > int(found[2]) or found[3] == "0":
-        raise InputError(f"--shard {text}: must be auto:FIRST-LAST, the indices of the whole array, such as auto:0-15")
-    return Indices(int(found[1]), int(found[2]), int(found[3] or 1))
-
-
 def _srun(variables: Environment) -> Shard | None:
     """The share of a process among those that one `srun` has started; None for a batch script itself.
 
-    A batch script has SLURM_PROCID=0, too, and SLURM_NTASKS if the job asks for tasks. It runs once, so it is not one
-    of these tasks. `srun` alone sets SLURM_STEP_ID.
+    A script has SLURM_PROCID=0 and SLURM_NTASKS, too, but is none of these tasks. `srun` alone sets SLURM_STEP_ID.
     """
     number = _number(variables, "SLURM_PROCID")
     count = _number(variables, "SLURM_STEP_NUM_TASKS") or _number(variables, "SLURM_NTASKS")

@@ -1,8 +1,7 @@
-"""A stage: what is computed, part by part, and how the parts become results. A stage does not know where it runs.
+"""A stage: what is computed, part by part, and how the parts become results. It does not know where it runs.
 
-A stage is cut into numbered parts. A part is decided from its number and the model alone, so parts can be done in any
-order, in any process, on any machine. A subclass says what a part is; `loop.run_stage` does the rest: resuming,
-shards, several devices, progress, audits, interrupts, publication. A stage travels to other processes by pickling.
+A part is decided from its number and the model alone, so parts can be done in any order, in any process, on any
+machine. A subclass says what a part is; `loop.run_stage` does the rest. A stage travels to other processes by pickling.
 """
 
 from abc import ABC, abstractmethod
@@ -38,11 +37,9 @@ class PartResult:
     """What was decided about a part."""
 
     rows: pl.DataFrame  # its rows
-    # Numbers that are summed over the parts, such as the candidates tested
-    counts: Mapping[str, float] = field(default_factory=dict)
-    # Pattern → the margin that the low-precision model needed to decide alone, in logits
+    counts: Mapping[str, float] = field(default_factory=dict)  # what is summed over the parts: the candidates tested …
+    # Pattern → the margin, in logits, that the low-precision model needed to decide alone; that its audit asks for
     bounds: Mapping[str, float] = field(default_factory=dict)
-    # Pattern → the margin that the part's audit asks for, in logits
     needed: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -51,8 +48,7 @@ class FinishedParts:
     """All parts of a stage, for its publication."""
 
     folder: Path  # the run folder, with the results of earlier stages
-    # the parts' rows, in the order of their numbers. They are read part by part when they are used. So a file with
-    # the rows of all parts takes no more memory than a part, and figures should select their columns
+    # the rows of all parts in their order, read part by part when they are used: figures should select their columns
     rows: pl.LazyFrame
     counts: Mapping[str, float]  # the parts' counts, summed
     metadata: Mapping[str, Any]  # the stage's metadata
@@ -62,15 +58,12 @@ class Stage(ABC, Generic[Model, Prepared]):
     """One stage of a run."""
 
     name: ClassVar[str]  # its name in run.json, and the folder of its parts
-    # the final file with the rows of all parts, from which `publish` can make the other files again; None where no
-    # file has them
+    # the final file with the rows of all parts, if there is one: `publish` can make the other files from it again
     rows_file: ClassVar[str | None] = None
-    # files of a run that have the other rows, or other columns of the rows, where one file does not have all of them;
-    # see `rows_of`
+    # files that have the other rows, or other columns of the rows, where one file does not have all; see `rows_of`
     further_rows_files: ClassVar[tuple[str, ...]] = ()
     calibrates: ClassVar[bool] = False  # whether `calibrate` measures anything
-    # Modules of libraries that `publish` imports and that take long to import
-    libraries: ClassVar[tuple[str, ...]] = ()
+    libraries: ClassVar[tuple[str, ...]] = ()  # modules that `publish` imports and that take long to import
 
     @classmethod
     def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
@@ -108,16 +101,12 @@ class Stage(ABC, Generic[Model, Prepared]):
     def files(self) -> Mapping[str, Path]:
         """What `open`, `prepare` and `decide` read from the disk, such as the model's folder; name → file or folder.
 
-        An executor on other machines sends these there, unless they see the same path. What is not named here must
-        travel with the stage itself.
+        An executor on other machines sends these there. All else must travel with the stage itself.
         """
         return {}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:  # noqa: ARG002 - part of the interface
-        """The stage that reads the same files in other places.
-
-        Values of cached properties are kept, so none of them may hold such a place.
-        """
+        """The stage that reads the same files in other places; no cached property may hold such a place."""
         return self
 
     @abstractmethod
@@ -129,10 +118,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         return {}
 
     def calibrate(self, model: Model, say: Callable[[str], None]) -> dict[str, Any]:  # noqa: ARG002
-        """Pattern → how it is decided: measured once a run, and recorded; JSON values, as of `choose_precisions`.
-
-        It is a function of the whole run: all shards find the same.
-        """
+        """Pattern → how it is decided, as JSON values: measured once a run, and the same in all shards."""
         return {}
 
     def use(self, model: Model, calibration: Mapping[str, Any]) -> Model:  # noqa: ARG002
@@ -157,8 +143,6 @@ class Stage(ABC, Generic[Model, Prepared]):
 
 
 Publish = Callable[[FinishedParts], Files]
-
-
 Value = TypeVar("Value")
 
 

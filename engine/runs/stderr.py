@@ -1,9 +1,8 @@
 """Messages on stderr that never end or delay a run.
 
-A terminal may be closed, the disk of a log may be full, or the reader of a pipe may have gone or stopped reading. Then
-the text is dropped and the run continues. Python's own stream would raise an error, or keep the text and turn the exit
-status of a finished run into 120. So the text is written to the file descriptor directly, and only if it accepts the
-text at once.
+Where a terminal is closed, a disk full, or a pipe not read, the text is dropped. Python's own stream would raise an
+error, or turn the exit status of a finished run into 120. So the text is written to the file descriptor directly, and
+only if that accepts it at once.
 """
 
 import io
@@ -38,7 +37,9 @@ class Stderr(io.TextIOBase):
     def write(self, text: str) -> int:
         with self._lock, suppress(OSError, ValueError):  # broken or full; closed
             if self._descriptor is not None:
-                self._write_bytes(self._descriptor, text.encode(self.encoding, "backslashreplace"))
+                content = text.encode(self.encoding, "backslashreplace")
+                while content and self._takes_more(self._descriptor):
+                    content = content[os.write(self._descriptor, content[:_AT_ONCE]) :]
             elif self._stream is not None:
                 self._stream.write(text)
                 self._stream.flush()
@@ -46,10 +47,6 @@ class Stderr(io.TextIOBase):
 
     def flush(self) -> None:
         """Do nothing: every write is complete at once."""
-
-    def _write_bytes(self, descriptor: int, content: bytes) -> None:
-        while content and self._takes_more(descriptor):
-            content = content[os.write(descriptor, content[:_AT_ONCE]) :]
 
     def _takes_more(self, descriptor: int) -> bool:
         try:
@@ -61,10 +58,7 @@ class Stderr(io.TextIOBase):
 
 
 def _descriptor(stream: TextIO | None) -> int | None:
-    """The file behind the stream; None for what only looks like a file, such as a notebook's stderr.
-
-    On Windows a console has an encoding that only Python's own stream knows.
-    """
+    """The file behind the stream; None for a notebook's stderr or a Windows console, with an encoding of its own."""
     if os.name != "posix" or not isinstance(stream, io.TextIOWrapper):
         return None
     with suppress(OSError, ValueError):
