@@ -99,8 +99,6 @@ class Asked(Experiment, Generic[Item]):
 
     @abstractmethod
     def questions(self, item: Item) -> Sequence[Question]:
-        """What the model is asked about an item."""
-
     @abstractmethod
     def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
         """The rows of items.parquet for some items; the same columns and types for any of them."""
@@ -111,7 +109,6 @@ class Asked(Experiment, Generic[Item]):
 
     @property
     def ranked(self) -> Ranked:
-        """The tokens that are ranked; all by default."""
         return Ranked()
 
     @property
@@ -187,12 +184,10 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
 
     @cached_property
     def asked(self) -> Sequence[tuple[Item, Sequence[Question]]]:
-        """Each item with its questions."""
         return [(item, self.experiment.questions(item)) for item in self.experiment.items]
 
     @cached_property
     def sizes(self) -> Sequence[int]:
-        """Texts of each part."""
         return [sum(map(len, _merged(self.asked[part.start : part.stop]))) for part in self.parts]
 
     @cached_property
@@ -242,7 +237,6 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return Prepared([item for item, _ in counting], excluded, skipped, questions, encoded)
 
     def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
-        """The counts say which items of the part do not count."""
         own = prepared or self.prepare(number)
         advance(own.skipped, 0)
         return PartResult(self.experiment.rows(own.items, self._answers(model, own, advance)), own.excluded)
@@ -260,7 +254,6 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return counting, dict(excluded)
 
     def _fault(self, questions: Sequence[Question]) -> str:
-        """Why an item does not count; empty if it does."""
         if not all(self.tokenizer.reads(text) for question in questions for text in question.texts):
             return NOT_READ
         tokens = [self.tokens[question.texts[0], word] for question in questions for word in question.words]

@@ -49,8 +49,6 @@ class Clozes(Asked[Cloze]):
 
     @abstractmethod
     def clozes(self) -> Sequence[Cloze]:
-        """What is asked; the same for the same options."""
-
     @cached_property
     def items(self) -> Sequence[Cloze]:
         return self.clozes()
@@ -64,7 +62,6 @@ class Clozes(Asked[Cloze]):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """The columns of items.parquet without the metrics."""
         return {
             **ITEM_SCHEMA, "query": pl.String, "expected": pl.String, **top_schema(cls.top), "rank": pl.Int32,
             "logprob": pl.Float32,
@@ -91,7 +88,6 @@ class Clozes(Asked[Cloze]):
 
     @staticmethod
     def sections(run: "ClozesRun") -> list[Section]:
-        """A point with its interval for each condition and split, a small chart for each data set."""
         charts = [
             Chart(metric, metric, metric, label=_PLACE, scale=1).figure(run, *run.tables()) for metric in run.metrics
         ]

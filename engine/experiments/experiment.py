@@ -70,7 +70,6 @@ class Experiment(ABC):
         raise NotImplementedError
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
-        """Run the stage, or its unfinished parts."""
         return run_probe(self.stage(model.exported), self.results, model, options)
 
     def plan(self, model: Model, options: RunOptions) -> Shown:
@@ -78,13 +77,11 @@ class Experiment(ABC):
         raise NotImplementedError
 
     def without_model(self) -> Shown:
-        """The result where `no_model` is given."""
         raise NotImplementedError
 
     @classmethod
     @cache
     def function(cls) -> Callable[..., Any]:
-        """The function of the library: `ng.NAME(model, OPTIONS, RUN OPTIONS)`."""
         fields, kind = options_of(cls), inspect.Parameter
         first, *others, last = list(inspect.signature(cls.call).parameters.values())[1:]
         parameters = [first]
@@ -110,7 +107,6 @@ class Experiment(ABC):
 
     @staticmethod
     def sections(run: Any) -> Sequence[Section]:
-        """What a report says of a run."""
         return [Section("Results", tables=run.tables(), notes=run.remarks())]
 
 
@@ -121,7 +117,6 @@ _TOLD = {
 
 
 def _docstring(experiment: type[Experiment], first: Sequence[str], fields: dict[str, OptionField]) -> str:
-    """The docstring of the library function, in the form of all others."""
     told = {name: _TOLD[name] for name in first}
     source = experiment.goes_on_from
     if source:

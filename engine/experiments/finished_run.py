@@ -48,7 +48,6 @@ class SummaryRun(Run):
 
     @cached_property
     def paper(self) -> Paper:
-        """What the experiment's paper prints of this model."""
         return paper_of(self.stage, self.model_name)
 
     def told(self, condition: str, split: str, metric: str, *, digits: int = 2) -> str:
@@ -71,7 +70,6 @@ class SummaryRun(Run):
         return {key: self.record.identity[key] for key in self.condition_keys}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row for each item, split and metric that applies to the item; truth values are 1 and 0."""
         keys = ("dataset", "condition", "item", "splits", "cluster")
         metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
         groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
@@ -111,7 +109,6 @@ class AskedRun(SummaryRun):
         return [f"{self.unit} excluded: {count:,} ({why})" for why, count in {**before, **later}.items()]
 
     def masked(self, name: str) -> pl.Expr:
-        """A column of texts with the model's own mask token."""
         return pl.col(name).str.replace_all(MASK, mask_token(self.record.metadata, self.folder), literal=True)
 
     def texts(self, rows: pl.LazyFrame, prefix: str = "", /, **columns: Any) -> pl.LazyFrame:

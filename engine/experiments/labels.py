@@ -103,7 +103,6 @@ class Labels:
             yield f"{name} is empty, so that {_EMPTY[purpose]}: {self._where(empty)}"
 
     def _unpaired(self, group: str, item: str) -> Iterator[str]:
-        """Items that are not in all groups, so that not all groups can be compared within them."""
         rows = self.rows.drop_nulls([group, item])
         names = rows[group].unique(maintain_order=True).to_list()
         own = rows.group_by(item, maintain_order=True).agg(pl.col(group).unique())

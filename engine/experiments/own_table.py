@@ -69,7 +69,6 @@ class OwnColumns:
 
     @property
     def shared(self) -> dict[str, str]:
-        """The columns that say what rows share, by their purpose: see `Labels`."""
         known = [(self.cluster, CLUSTER), (self.item, ITEM), *((group, GROUP) for group in self.groups)]
         return {name: purpose for name, purpose in known if name is not None}
 
@@ -87,7 +86,6 @@ class OwnColumns:
             yield [(str(split), own) for (split,), own in named.group_by(_SPLIT, maintain_order=True)]
 
     def splits(self, items: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-        """Every split and its items: all, then each group."""
         yield ALL, items
         for groups in self.by_group(items):
             yield from groups
@@ -176,7 +174,6 @@ class TableRun(SummaryRun):
     def means_again(
         self, items: pl.DataFrame, columns: OwnColumns, metrics: Mapping[str, str], keys: Mapping[str, pl.Expr]
     ) -> Recount:
-        """The means of summary.parquet counted without the code that made them; `keys` are dataset and condition."""
         values = {metric: pl.col(column) for metric, column in metrics.items()}
         splits = pl.concat_list(pl.lit(ALL), *columns.split_names())
         return recounted_means(self.summary, items.select(**keys, splits=splits, **values), list(metrics))

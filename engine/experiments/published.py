@@ -30,7 +30,6 @@ class Paper:
 
     @classmethod
     def of(cls, cells: Mapping[tuple[str, ...], float | str], doubts: Sequence[str] = (), **marks: str) -> "Paper":
-        """From percentages, or the texts that are printed, by the columns of `CELL`."""
         rows = [(*cell, *_read(value)) for cell, value in cells.items()]
         schema = dict.fromkeys(CELL, pl.String) | {"published": pl.Float64, "printed": pl.String}
         return cls(pl.DataFrame(rows, schema=schema, orient="row"), doubts, marks)

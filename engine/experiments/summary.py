@@ -77,7 +77,6 @@ class ItemArrays:
 
     @cached_property
     def clusters(self) -> NDArray[np.int64]:
-        """The cluster of each item as a number, [n]; `UNKNOWN` where it has none."""
         return numbered(self.items["cluster"])
 
     def outcomes(self, metrics: Sequence[str]) -> dict[str, Outcomes]:
@@ -141,7 +140,6 @@ class Contrast:
 
     @property
     def labels(self) -> tuple[str, str]:
-        """Condition and split, with both names where the two sides differ."""
         condition, split = (
             one if one == other else f"{one}{VERSUS}{other}" for one, other in zip(self.first, self.second, strict=True)
         )
@@ -336,7 +334,6 @@ def _estimated(
 def _independent(
     values: NDArray[np.float64], range_: tuple[float, float] | None
 ) -> tuple[float, float | None, float | None]:
-    """The mean of independent numbers, and its interval."""
     if range_ is None:
         return mean(values)
     found = clustered_mean(values, np.ones(len(values), np.int64))

@@ -234,7 +234,6 @@ def _wide(rows: pl.DataFrame, keys: Sequence[str], metrics: Sequence[str], names
 
 
 def _doubts(values: Sequence[Values], frame: pl.DataFrame, paper: Paper, has: Mapping[str, bool]) -> list[str]:
-    """What is uncertain about the paper's figures, where any are shown."""
     shown = [column for column in values if has.get(column.metric)]
     if not shown:
         return []
@@ -245,7 +244,6 @@ def _doubts(values: Sequence[Values], frame: pl.DataFrame, paper: Paper, has: Ma
 
 
 def _told(rows: pl.DataFrame, test: str) -> list[str]:
-    """What the p-values of a table are from, and which differences its tests can find."""
     adjusted = rows.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
     if not test or adjusted.is_empty():
         return []

@@ -53,7 +53,6 @@ class WordEncoder:
 
     @classmethod
     def of(cls, folder: Path, longest: int) -> "WordEncoder":
-        """The encoder of an export or a checkpoint; an `InputError` if its tokenizer.json is missing or damaged."""
         return cls(load_tokenizer(folder), longest)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[list[Window]]:
@@ -63,7 +62,6 @@ class WordEncoder:
         return [list(self._windows(words, own)) for words, own in zip(shortened, encodings, strict=True)]
 
     def _windows(self, words: list[str], encoding: Encoding) -> Iterable[Window]:
-        """One window, or those of both halves of the words."""
         if len(encoding.ids) <= self._longest:
             yield self._window(words, encoding)
             return

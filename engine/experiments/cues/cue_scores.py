@@ -48,7 +48,6 @@ def read_columns(path: Path) -> list[MarkedSentence]:
 
 
 def _groups(path: Path) -> Iterator[list[tuple[list[str], str]]]:
-    """The lines of each sentence, divided into columns, with their locations."""
     rows: list[tuple[list[str], str]] = []
     for line, location in stream_lines(path, _HINT, MOST_TABLE):
         if line.strip():
@@ -119,12 +118,10 @@ class CueCounts:
 
     @property
     def precision_b(self) -> float:
-        """TP / system."""
         return _ratio(self.true_positives, self.system)
 
     @property
     def recall(self) -> float:
-        """TP / (TP + FN)."""
         return _ratio(self.true_positives, self.true_positives + self.false_negatives)
 
     @property

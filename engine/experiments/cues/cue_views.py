@@ -146,7 +146,6 @@ class CueShares(Shown):
     shares: Sequence[dict[str, Any]]
 
     def tables(self) -> list[Table]:
-        """Texts in the layout of Table 1; shares are fractions."""
         shown = ("share", *map(str, Kind))
         rows = [
             (

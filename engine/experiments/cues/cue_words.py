@@ -152,7 +152,6 @@ def _label(word: str, cue: MarkedCue, number: int) -> str:
 
 
 def _part(word: str, label: str) -> str:
-    """The part of a word that is the cue, as the word writes it."""
     lower = word.lower()
     if len(lower) != len(word):  # a letter that has two in lower case
         return word

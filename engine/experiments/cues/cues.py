@@ -91,7 +91,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @cached_property
     def parts(self) -> tuple[tuple[int, int], ...]:
-        """All parts: number of the text, number of its part."""
         return tuple((t, number) for t, text in enumerate(self.texts) for number in range(len(text.parts)))
 
     @property
@@ -107,7 +106,6 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         return encoder_of(self.exported)
 
     def check(self, say: Callable[[str], None]) -> None:
-        """All lines were read when the texts were scanned."""
         say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
 
     def open(self, options: Opening) -> CueDetector:

@@ -135,7 +135,6 @@ class Archive:
         return download
 
     def _find(self, url: str, pup: Any) -> dict[str, bytes]:
-        """File name → content, of all files wanted."""
         members = _unpack(_downloaded(url, pup, self._largest, self._wanted), url, self._largest)
         if packed := self._wanted.packed:
             inner = _unpack(members.get(packed, b""), f"{url}/{packed}", self._largest)

@@ -45,7 +45,6 @@ class Source:
 
     @property
     def reading(self) -> str:
-        """The command that reads it."""
         return self.command or " ".join(filter(None, ["negengine", self.probe, "MODEL", self.argument]))
 
     @property
@@ -59,7 +58,6 @@ class Source:
         return cache_folder() / self.name
 
     def missing(self) -> list[str]:
-        """The files that are not kept, or are damaged."""
         return [name for name, digest in self.digests().items() if _sha256(self.folder / name) != digest]
 
     def digests(self) -> dict[str, str]:
@@ -67,7 +65,6 @@ class Source:
         return {**self.files, **self.kept_digests()}
 
     def kept_digests(self) -> dict[str, str]:
-        """Those of the digests that stand in `DIGESTS`."""
         if not (self.unfixed or (self.paths and _sha256(self.folder / DIGESTS) == self.files[DIGESTS])):
             return {}
         try:

@@ -39,7 +39,6 @@ class Completion:
 
     @property
     def sentence(self) -> str:
-        """The text with the word."""
         return self.text.replace(MASK, self.word)
 
 
@@ -59,7 +58,6 @@ class Item:
 
     @property
     def completions(self) -> tuple[Completion, ...]:
-        """Each once."""
         return tuple(dict.fromkeys([*self.expected, *self.compared]))
 
 

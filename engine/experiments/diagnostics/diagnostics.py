@@ -144,7 +144,6 @@ class DiagnosticsRun(AskedRun):
     condition_keys: ClassVar[Sequence[str]] = ("data sha256", "draws", "seed")
 
     def tables(self) -> list[Table]:
-        """The main table is the last one."""
         return [view.table(self) for view in (ACCURACY, PREFERENCE, DIFFERENCES, MAIN)]
 
     def main_tables(self) -> list[Table]:
@@ -158,7 +157,6 @@ class DiagnosticsRun(AskedRun):
         )
 
     def remarks(self) -> list[str]:
-        """For each data set, its words that are not one token of the model."""
         columns = [self.items.select("dataset", word=name) for name in ("outside_expected", "outside_compared")]
         words = pl.concat(columns).with_columns(pl.col("word").str.split(SEPARATOR)).explode("word")
         found = words.filter(pl.col("word") != "").unique().sort("word").group_by("dataset").agg("word")
@@ -250,7 +248,6 @@ class Diagnostics(Asked[Item]):
         return [Question((one.text,), (one.word,)) for one in item.completions]
 
     def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
-        """One row for each item; null where a metric does not apply to it."""
         return pl.DataFrame([_row(item, answers) for item in items], schema=SCHEMA)
 
     @classmethod
@@ -270,7 +267,6 @@ class Diagnostics(Asked[Item]):
 
     @staticmethod
     def sections(run: DiagnosticsRun) -> list[Section]:
-        """Sensitivity first: it is the question about negation; then accuracy, then the paired tests."""
         accuracy, _, tests, main = run.tables()
         preferred, *accuracies = (chart.figure(run) for chart in CHARTS)
         among = "How often is the expected word among the first?"
@@ -282,7 +278,6 @@ class Diagnostics(Asked[Item]):
 
 
 def _said(main: pl.DataFrame) -> list[str]:
-    """How often the true completion is preferred in affirmative and in negative contexts."""
     return [
         f"{row['dataset']}: the true completion is preferred in {100 * row[SENSITIVITY]:.1f} % of the affirmative "
         f"contexts and in {100 * row[NEGATIVE]:.1f} % of the negative ones"
@@ -340,7 +335,6 @@ def _follows(metric: str, threshold: float) -> pl.Expr:
 
 
 def _spreads(items: pl.DataFrame) -> list[Row]:
-    """The standard deviations between the accuracies of several draws."""
     keys = ("dataset", "condition", "splits")
     drawn = by_split(items.filter(pl.col("draw").is_not_null())).filter(~pl.col("splits").str.starts_with("draw-"))
     accuracies = drawn.group_by(*keys, "draw", maintain_order=True).agg(pl.col(*ACCURACIES).mean())

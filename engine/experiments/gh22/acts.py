@@ -93,7 +93,6 @@ class Acts(ReferenceStage[list[Bucket]]):
 
     @property
     def parts(self) -> tuple[range, ...]:
-        """Ranges of positions in `pairs`."""
         return part_ranges(len(self.pairs), self.pairs_per_part)
 
     @property
@@ -160,7 +159,6 @@ class Acts(ReferenceStage[list[Bucket]]):
         return np.divmod(self.pairs[part.start : part.stop], len(self.lexicon.professions))
 
     def _indices(self, part: range) -> dict[str, NDArray[np.int64]]:
-        """Slot → the index of its word for each pair of a part."""
         name, profession = self._pairs(part)
         return {slot: self.fillers[slot].index[name, profession] for slot in (NAME, *self.pattern.slots)}
 

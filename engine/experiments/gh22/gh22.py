@@ -82,7 +82,6 @@ class Gh22Run(SummaryRun):
         return {"sentence": identity["sentence"], **{key: identity.get(key, sha) for key, sha in bundled.items()}}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row a [NAME, PROF] pair, rank and pattern: whether the ACT is repeated."""
         return self.items.select(
             dataset=pl.lit(DATASET),
             condition="condition",
@@ -156,16 +155,13 @@ class Gh22(Experiment):
 
     @cached_property
     def variants(self) -> tuple[Variant, ...]:
-        """The pattern sets, each once."""
         return tuple(Variant(word) for word in self.variant or Variant)
 
     def stage(self, exported: ExportedModel) -> Acts:
-        """The first stage, which chooses the ACTs."""
         words, sentence = load_lexicon(lexicon_path(self.lexicon)), load_variant(Variant.ORIGINAL).selecting
         return Acts.plan(exported, words, sentence, ranks=self.ranks, pairs=self.pairs, seed=self.seed)
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
-        """Both stages. A shard has all ACTs, and its share of the repetitions."""
         folder, shard = run_folder(model, options, Repetitions.name), shard_of(options)
         variants = {kind: load_variant(kind) for kind in self.variants}
         run_both(self.stage(model.exported), variants, folder, execution(model, options))

@@ -119,7 +119,6 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame, acts: pl.DataFrame) -> 
 
 
 def _recounted_rates(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
-    """The shares of summary.parquet are those of the items; the drop is their difference."""
     several = pl.col("condition") == str(Variant.COORDINATED)
     shares = items.select(
         "condition",

@@ -119,7 +119,6 @@ def _drops(run: "Gh22Run", variant: Variant, table: Table) -> Figure:
 
 
 def _rates(run: "Gh22Run", variant: Variant, table: Table) -> Figure:
-    """Curves by rank: a small chart for each number, a line for each polarity; the paper's rates beside them."""
     own = run.summary.filter(condition=str(variant), metric="repetition_rate").with_columns(**_BY_RANK)
     data = own.select(
         "rank",

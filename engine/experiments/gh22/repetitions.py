@@ -75,7 +75,6 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
         *,
         acts_per_part: int = ACTS_PER_PART,
     ) -> "Repetitions":
-        """Plan the second stage; the model itself is not needed yet."""
         return cls(chosen.exported, chosen, acts, variants, acts_per_part)
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
@@ -102,7 +101,6 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
 
     @property
     def parts(self) -> tuple[range, ...]:
-        """Ranges of rows of `acts`."""
         return part_ranges(len(self.acts), self.acts_per_part)
 
     @property
@@ -154,7 +152,6 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
         return EncodedSentences(buckets, self.acts[_TOKENS[VERB]].to_numpy()[act])
 
     def prepare(self, number: int) -> list[list[Bucket]]:
-        """For each pattern, the sentences of a part, by length."""
         part = self.parts[number]
         return [composed.compose(slice(part.start, part.stop)) for composed in self.patterns]
 

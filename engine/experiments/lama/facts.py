@@ -125,7 +125,6 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _fact(corpus: str, row: Row) -> Fact:
-    """A line of our layout."""
     relation = row.text("relation")  # it becomes the name of a split
     if SEPARATOR in relation:
         raise InputError(f"{row.location}: relation is {relation!r}; a relation must not have a {SEPARATOR}")
@@ -149,7 +148,6 @@ def _fact(corpus: str, row: Row) -> Fact:
 
 
 def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[str]) -> Iterator[Row]:
-    """The lines of a file of LAMA in our layout; `excluded` counts the others."""
     stem = path.name.split(".")[0].removesuffix("_test")
     templates = _templates(corpus, path, stem)
     seen: set[tuple[str, str]] = set()

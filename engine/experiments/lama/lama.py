@@ -223,7 +223,6 @@ class Lama(Asked[Fact]):
 
     @cached_property
     def items(self) -> Sequence[Fact]:
-        """The facts, without P159 unless it is asked for."""
         facts = self.facts.facts
         return [fact for fact in facts if self.with_p159 or (fact.corpus, fact.relation) != SAME_AS_AFFIRMATIVE]
 
@@ -250,7 +249,6 @@ class Lama(Asked[Fact]):
         return [Question(texts, (item.gold,)) for texts in asked(item).values()]
 
     def rows(self, items: Sequence[Fact], answers: Answers) -> pl.DataFrame:
-        """One row for each fact in each condition."""
         cells = ((fact, condition, texts) for fact in items for condition, texts in asked(fact).items())
         return pl.DataFrame([_row(*cell, answers) for cell in cells], schema=SCHEMA)
 
@@ -267,14 +265,12 @@ class Lama(Asked[Fact]):
 
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
-        """items.parquet, condition by condition, and summary.parquet."""
         items = pl.concat([parts.rows.filter(pl.col("condition") == condition) for condition in CONDITIONS])
         used = items.select("dataset", "condition", "item", "splits", "cluster", *METRICS)
         return {ITEMS_FILE: items, SUMMARY_FILE: cls.summarise(used.collect(engine="streaming"))}
 
     @staticmethod
     def sections(run: LamaRun) -> list[Section]:
-        """Negations, then misleading words, then a few queries."""
         negations, precision, examples = run.tables()
         said = (
             f"{row['dataset']}: the first token is the same in {100 * row['overlap@1']:.1f} % of {row['n']:,} facts."

@@ -107,7 +107,6 @@ class PatternsCheck(Shown):
         }
 
     def refuse_faults(self) -> None:
-        """Raise an InputError that names the first problem, if there is one."""
         if self.problems:
             first, more = self.problems[0], len(self.problems) - 1
             raise InputError(f"{first.where}: {first.what}{f' (and {more:,} more, see above)' if more else ''}")
@@ -177,7 +176,6 @@ def _content(language: Language) -> dict[str, str | int]:
 def _sentences(
     language: Language, fillers: Mapping[str, PairFillers], mask: str, n: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Random sentences, all patterns and all genders in turn."""
     random, lexicon, patterns = np.random.default_rng(seed), language.lexicon, language.patterns.all
     labels = list(lexicon.pronouns)
     for number in range(n):
@@ -248,7 +246,6 @@ def _tokens(
 def _one_token(
     tokenizer: MaskTokenizer, pattern: Pattern, words: Mapping[str, Any], forms: list[str]
 ) -> dict[str, None]:
-    """The forms that are one token at the mask of a pattern, in their order."""
     before, _, after = pattern.text({slot: words[slot][0] for slot in pattern.slots}, "\0").partition("\0")
     spelled = [pattern.mask.spell(form) for form in forms]
     tokens = tokenizer.word_tokens([(before, after)] * len(forms), spelled)

@@ -40,11 +40,9 @@ class Grid:
         return name, profession, verb
 
     def parts(self, pairs_per_part: int) -> tuple[range, ...]:
-        """Ranges of positions in `pairs`."""
         return part_ranges(len(self.pairs), pairs_per_part)
 
     def part_pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Name and profession of a part's pairs, each int64 [pairs]."""
         return np.divmod(self.pairs[part.start : part.stop], self.professions)
 
     def part_indices(self, part: range) -> Indices:

@@ -208,7 +208,6 @@ def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mappi
 
 
 def _rates_notes(frame: pl.DataFrame) -> list[str]:
-    """What the rates count, how far triplets depend on each other, and what the run can find."""
     n, pairs, verbs = frame.filter(pl.col("n") == pl.col("n").max()).select("n", "pairs", "verbs").row(0)
     notes = [f"rate: repetition rate of {counted(n, 'triplet')} ({counted(pairs, 'pair')}, {counted(verbs, 'verb')})"]
     effects = [_range(frame[name]) for name in ("design_effect", "design_effect_two_way")]
@@ -295,7 +294,6 @@ def _sides(runs: "Sequence[ScoresRun]", suffix: str, splits: Sequence[str]) -> A
 
 
 def _targets_table(runs: "Sequence[ScoresRun]", patterns: Sequence[str]) -> Table:
-    """Drops in the layout of Tables 8 and 9: a column for each target, with the published drops in brackets."""
     model = runs[0].model_name
     paper = published(model, runs[0].selection.patterns)
     frame: dict[str, Any] = {"pattern": ["selected triplets", *patterns], "decimals": [0, *(1 for _ in patterns)]}

@@ -85,7 +85,6 @@ def _verdict(run: ScoresRun) -> Section:
 
 
 def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:
-    """For each forbidden pattern and each control: the difference of their drops on the same triplets."""
     forbidden, controls = (
         [pattern.name for pattern in run.selection.patterns.scored if pattern.role is role]
         for role in (Role.FORBIDDEN, Role.CONTROL)
@@ -148,7 +147,6 @@ def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
 
 
 def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
-    """The difference of every two patterns."""
     cells = pl.DataFrame(list(product(patterns, patterns)), schema=["first", "second"], orient="row")
     cells = cells.join(between, on=["first", "second"], how="left", maintain_order="left").with_columns(
         text=pl.col("difference").map_elements("{:+.1f}".format, pl.String).str.replace("-", "−").fill_null("")
@@ -182,7 +180,6 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
 
 
 def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str]) -> Section:
-    """The most frequent first choices that are not the verb, for each pattern."""
     counts = (
         scores.filter(~pl.col("repeated"))
         .group_by("pattern", "top1")

@@ -161,7 +161,6 @@ def differences(
 
 
 def _difference(first: pl.DataFrame, second: pl.DataFrame, *, known: bool) -> tuple[int | float | None, ...]:
-    """Of two patterns that have the same triplets; the rate of the first one may be known without error."""
     one, pair, verb = (first[name].to_numpy() for name in ("repeated", "pair", "verb"))
     other = second["repeated"].to_numpy()
     counts = [int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)]

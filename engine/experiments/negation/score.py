@@ -89,7 +89,6 @@ class ScoredPattern:
         return self.words.take(self.fillers[VERB][rows].astype(np.int64))
 
     def compose(self, rows: Rows) -> list[Bucket]:
-        """The sentences of some triplets with one mask each, by length."""
         return list(self.composer.compose({slot: own[rows].astype(np.int64) for slot, own in self.fillers.items()}))
 
     def sample_rows(self, n: int, seed: int) -> NDArray[np.int64]:
@@ -144,7 +143,6 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     @property
     def parts(self) -> list[tuple[Triplets, range]]:
-        """Each part's kind of triplets, and its range of them."""
         size = self.triplets_per_part
         return [(own, part) for own in self.triplets for part in part_ranges(len(own.coded), size)]
 
@@ -318,7 +316,6 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        """scores.parquet and rates.parquet; those of verbs of several tokens beside."""
         selected, patterns = read_selected(parts.folder), parts.metadata["patterns"]
         numbers = parts.metadata.get(SEVERAL)
         is_several = (pl.col(TOKENS) > 1).fill_null(value=False)  # null where the rows come from scores.parquet

@@ -193,7 +193,6 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def parts(self) -> list[tuple[Verbs, range]]:
-        """Each part's verbs, and its range of positions in their pairs."""
         return [(verbs, part) for verbs in self.verbs for part in verbs.parts]
 
     @property
@@ -248,7 +247,6 @@ class Selection(DecidingStage[Sentences]):
 
     @property
     def notes(self) -> Sequence[str]:
-        """The verbs that drop out, as they are not one token for the model."""
         taken = {int(number) for kind in self.verbs for number in kind.index}
         dropped = [repr(verb) for number, verb in enumerate(self.lexicon.verbs) if number not in taken]
         if not dropped:
@@ -432,7 +430,6 @@ def _counts(scores: WordScores, *, repeating: float, variance: float = 0.0) -> d
 def _figures(
     metadata: Mapping[str, Any], all_counts: Mapping[str, float], apart: str, verbs: int, triplets: pl.LazyFrame
 ) -> dict[str, Any]:
-    """Rows 1 to 6 of the paper's Table 5, of one kind of verbs."""
     begin = f"{apart}: " if apart else ""
     counts = {name: all_counts.get(f"{begin}{name}", 0) for name in _COUNTS}
     candidates = metadata["pairs"] * verbs
@@ -463,7 +460,6 @@ def _figures(
 
 
 def _of_tokens(tokens: int, verbs: int, counts: Mapping[str, float]) -> dict[str, float]:
-    """The figures of the verbs of one number of tokens."""
     tested, repeating = counts[_TESTED.format(tokens)], counts[_REPEATING.format(tokens)]
     ratio = 100 * repeating / tested if tested else 0.0
     return {"tokens": tokens, "verbs": verbs, "tested": tested, "repeating": repeating, "ratio": ratio}
@@ -488,5 +484,4 @@ def _numbers(words: TokenSequences) -> dict[str, int]:
 
 
 def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Sequence[str]]:
-    """Slot → its words."""
     return {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}

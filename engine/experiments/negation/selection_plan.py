@@ -105,7 +105,6 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
 
 
 def _of_shard(verbs: Verbs, shard: Shard) -> tuple[int, int]:
-    """How many parts of these verbs, and pairs, a shard has."""
     numbers = shard.parts(len(verbs.parts))
     return len(numbers), sum(len(verbs.parts[number]) for number in numbers)
 

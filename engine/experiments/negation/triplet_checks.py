@@ -46,7 +46,6 @@ def triplets_again(draw: Draw, rows: pl.LazyFrame) -> Iterator[Sample]:
 
 
 def _question(draw: Draw, row: Mapping[str, Any]) -> Question:
-    """A verb of one token, with its further accepted forms."""
     forms = (row.get(AT_MASK) or "").split(FORMS_SEPARATOR)[1:]
     if row["expected"][:1].isupper():  # at the start of a sentence
         forms = [form[:1].upper() + form[1:] for form in forms]
@@ -83,7 +82,6 @@ def _source(argument: Any) -> str | Path | None:
 
 
 def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:
-    """The selection as its run has recorded it."""
     identity = record.identity
     named = {one.name: identity[one.name.replace("_", " ")] for one in fields(Settings)}
     patterns = PatternSet.from_json(record.metadata["pattern set"])
@@ -125,7 +123,6 @@ class Unselected:
         return found
 
     def _words(self, pair: int) -> dict[str, str]:
-        """Slot → the pair's filler."""
         name, profession = divmod(pair, self.verbs.grid.professions)
         return {slot: filler.word(name, profession) for slot, filler in self.stage.fillers.items()}
 
@@ -197,7 +194,6 @@ def recount_several(
 
 
 def _by_tokens(summary: Mapping[str, Any], metadata: Mapping[str, Any]) -> Recount:
-    """The rows by number of tokens against each other, and against the figures of all verbs of several tokens."""
     rows, apart = summary[BY_TOKENS], summary[SEVERAL_TOKENS]
     more = [row for row in rows if row["tokens"] > 1]
     tested, found = (sum(row[name] for row in more) for name in ("tested", "repeating"))
@@ -244,7 +240,6 @@ def _verb_keys(triplets: pl.DataFrame, seed: int) -> np.ndarray[Any, np.dtype[np
 
 
 def _summary(summary: Mapping[str, Any], metadata: Mapping[str, Any], n: int, pairs: int, is_cut: bool) -> Recount:
-    """The counts of selection.json against the triplets and against each other."""
     candidates, is_lazy = metadata["pairs"] * metadata["verbs"], metadata["lazy"]
     tested, repeating, ratio = summary["tested"], summary["repeating"], summary["ratio"]
     return _agree(

@@ -116,7 +116,6 @@ class NliRun(SummaryRun):
     clusters: ClassVar[str] = "original pairs"
 
     def tables(self) -> list[Table]:
-        """Accuracies, drops where an original set was judged, labels, and types against each other."""
         accuracy, drops, *others = (view.table(self) for view in (ACCURACY, DROPS, LABELS, TYPES))
         return [accuracy, *([drops] if len(drops.frame) else []), *others]
 
@@ -281,7 +280,6 @@ class Nli(Experiment):
 
     @staticmethod
     def sections(run: NliRun) -> list[Section]:
-        """Accuracies, label shares, and the kinds of pairs against each other."""
         accuracy, *drop, labels, types = run.tables()
         said = [
             f"{row['dataset']}: {100 * row['accuracy']:.1f} % of the new pairs are right "

@@ -32,7 +32,6 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame, head: Sequence[str]) ->
 
 
 def _accuracies(items: pl.DataFrame, summary: pl.DataFrame) -> Recount:
-    """Accuracies and drops of summary.parquet are those of the items."""
     splits = pl.concat(
         [
             items.with_columns(split=pl.lit(ALL)),

@@ -101,7 +101,6 @@ def _rates(source: str, condition: str, split: str, judged: pl.DataFrame) -> Ite
 
 
 def _accuracy(judged: pl.DataFrame, clustered: ClusteredMean | None) -> tuple[float, float, float]:
-    """The accuracy with its interval: Wilson's, or that for clusters."""
     if clustered is None:
         return proportion(int(judged["correct"].sum()), len(judged))
     return clustered.value, *proportion_interval(clustered)
@@ -125,13 +124,11 @@ def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, s
 
 
 def _by_original(judged: pl.DataFrame) -> ClusteredMean:
-    """The accuracy of new pairs, with the original pairs that they were made from as clusters."""
     counts = judged.group_by(pl.col("item") // len(KINDS), maintain_order=True).agg(pl.col("correct").sum(), pl.len())
     return clustered_mean(counts["correct"].to_numpy().astype(np.int64), counts["len"].to_numpy().astype(np.int64))
 
 
 def _comparisons(source: str, new: Mapping[str, pl.DataFrame]) -> Iterator[Row]:
-    """The types of new pairs against each other, on the original pairs that they share."""
     for one, other in combinations([kind for kind in KINDS if kind in new], 2):
         both = _by_pair(new[one]).join(_by_pair(new[other]), on="pair", suffix="_other")
         if not both.is_empty():
@@ -209,7 +206,6 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     @property
     def parts(self) -> tuple[tuple[PairSet, tuple[Pair, ...]], ...]:
-        """Pairs of one set each, in order."""
         return tuple(
             (pairs, pairs.pairs[part.start : part.stop])
             for pairs in self.sets
@@ -237,7 +233,6 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
         return [Workload(DECIDED_AS, self.sample, sum(self.sizes))]
 
     def sample(self, n: int) -> EncodedPairs:
-        """Random pairs of all sets, for the calibration."""
         pairs = [pair for own in self.sets for pair in own.pairs]
         rows = np.sort(np.random.default_rng(self.seed).permutation(len(pairs))[:n])
         return self._encoded([pairs[row] for row in rows])
@@ -253,7 +248,6 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     def decide(
         self, model: Deciders[PairClassifier, Classifier], number: int, prepared: EncodedPairs | None, advance: Advance
     ) -> PartResult:
-        """One row for each pair, with the columns of `ITEMS`."""
         of, pairs = self.parts[number]
         encoded = prepared or self.prepare(number)
         found = model.deciders[DECIDED_AS].classify(encoded, lambda n: advance(n, n))

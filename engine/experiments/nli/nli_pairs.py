@@ -214,7 +214,6 @@ def _with_ids(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def _column(path: Path, row: Row, *names: str) -> str:
-    """The first of these columns that the table has."""
     header = row.fields
     if found := next((name for name in names if name in header), None):
         return found

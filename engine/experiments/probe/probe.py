@@ -134,7 +134,6 @@ class ProbeRun(TableRun):
         )
 
     def outcomes(self) -> pl.DataFrame:
-        """An item is a row of the table, a condition is a column of targets."""
         own = [name for name in self.columns.groups if name not in {*OUTCOMES, *self.metrics}]
         keys = {
             "dataset": pl.lit(DATASET),
@@ -220,12 +219,10 @@ class ProbeRun(TableRun):
 
     @cached_property
     def _several(self) -> int:
-        """How many items have a target of several tokens."""
         return int((self.items[TARGET_TOKENS] > 1).sum())
 
     @property
     def _compared(self) -> str:
-        """The differences between groups, each with its interval and its p, as a sentence; empty without groups."""
         rows = self.summary.filter(pl.col("split").str.contains(VERSUS, literal=True))
         values = {(row["condition"], row["split"], row["metric"]): row for row in rows.to_dicts()}
         found, note = [], ""

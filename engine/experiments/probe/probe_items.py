@@ -213,8 +213,6 @@ def _group_differences(groups: Sequence[tuple[str, pl.DataFrame]], target: str, 
 
 
 def _pairs(first: pl.DataFrame, second: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """One row for each item that both groups have: the metric in the first, in the second, and the cluster."""
-
     def by_item(group: pl.DataFrame) -> pl.DataFrame:
         known = group.filter(pl.col(_ITEM).is_not_null())
         if not known[_ITEM].is_duplicated().any():

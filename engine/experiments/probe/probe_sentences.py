@@ -46,7 +46,6 @@ class Columns(OwnColumns):
         return yes_or_no(self.wanted, *_WANTED) if self.wanted else None
 
     def refuse_unknown(self, table: str, labels: Labels) -> None:
-        """Raise InputError if no row has the value that makes its target unwanted."""
         if self.unwanted is None:
             return
         column, value = unwanted_rows(self.unwanted)
@@ -83,7 +82,6 @@ class Encoded:
     words: TokenSequences  # the tokens of each item's target
 
     def with_sentences(self, wanted: Rows64) -> list[Bucket]:
-        """The buckets with some of the sentences only, by their positions in `texts`."""
         own = [np.flatnonzero(np.isin(bucket.rows, wanted)) for bucket in self.buckets]
         return [
             Bucket(bucket.rows[chosen], bucket.ids[chosen], bucket.mask_position[chosen])
@@ -154,7 +152,6 @@ class Encoder:
     def _words(
         self, frame: pl.DataFrame, texts: Sequence[str], ids: Sequence[Ids]
     ) -> tuple[list[tuple[int, ...]], list[str | None]]:
-        """The tokens of the targets of all rows that can be asked about, and why each other row cannot."""
         contexts = [(before, after) for before, _, after in (text.partition(MASK) for text in texts)]
         ranked = None if self.ranked is None else frozenset(self.ranked.tolist())
         tokens: list[list[tuple[int, ...]]] = [[] for _ in texts]
@@ -192,7 +189,6 @@ def unwanted_rows(option: str) -> tuple[str, str]:
 
 
 def _without(rows: Rows, sentence: Rows64, faults: Sequence[str | None]) -> tuple[Rows, Rows64]:
-    """The rows without a fault, and their sentences."""
     reasons = pl.Series("reason", faults, pl.String)
     return rows.without(reasons), sentence[reasons.is_null().to_numpy()]
 

@@ -101,7 +101,6 @@ class OwnStimuli(TableStage[Encoded]):
         return encoder.encode(self.stimuli.read(number, self.faults))
 
     def faults(self, frame: pl.DataFrame) -> pl.Series:
-        """What is wrong with rows as their texts show it."""
         return frame.select(mask_faults(self.columns, self.exported.mask_token)).to_series()
 
     def work(self, part: Encoded) -> dict[str, int]:
@@ -140,8 +139,6 @@ class OwnStimuli(TableStage[Encoded]):
         return {ITEMS_FILE: items, SUMMARY_FILE: summary, **skipped}
 
     def _answer(self, model: LanguageModel, asked: Encoded, answers: Answers, advance: Advance) -> None:
-        """Ask about all items: those of one token in their sentences, the others token by token."""
-
         def several_targets(_: int, sentences: int) -> None:
             advance(0, sentences)  # they do not complete a row
 

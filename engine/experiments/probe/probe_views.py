@@ -70,7 +70,6 @@ def sections(run: "ProbeRun") -> list[Section]:
 
 
 def _targets(run: "ProbeRun") -> Table:
-    """A row for each target and group: how often the target is the first choice, and its mean log-probability."""
     notes = ["first choice: rows in which the target is the model's first choice; means with 95 % intervals"]
     judged = run.columns.is_wanted is not None
     if judged:
@@ -98,7 +97,6 @@ def _targets(run: "ProbeRun") -> Table:
 
 
 def _groups(run: "ProbeRun") -> Table:
-    """A row for each two groups of a column: their difference."""
     sides = pl.col("split").str.split(VERSUS)
     notes = ["first group minus second, with 95 % intervals", *_tested(run, _OF_GROUPS)]
     if run.columns.groups and run.columns.item is None:
@@ -121,7 +119,6 @@ def _groups(run: "ProbeRun") -> Table:
 
 
 def _target_pairs(run: "ProbeRun") -> Table:
-    """A row for each two targets and group: how often the first target is the more probable one, and by how much."""
     sides = pl.col("condition").str.split(VERSUS)
     return View(
         _TARGETS,
@@ -145,7 +142,6 @@ def _target_pairs(run: "ProbeRun") -> Table:
 
 
 def _skipped(skipped: pl.DataFrame) -> Table:
-    """The reasons why rows were skipped, the most frequent ones first."""
     counts = skipped.group_by("reason", maintain_order=True).agg(n=pl.len(), row=pl.col("row").first())
     counts = counts.sort("n", "row", descending=[True, False])
     more = len(counts) - _MOST_REASONS
@@ -159,7 +155,6 @@ def _target(run: "ProbeRun") -> list[Column]:
 
 
 def _tested(run: "ProbeRun", where: pl.Expr) -> list[str]:
-    """What the tests of a table are, where it has any."""
     adjusted = run.summary.filter(where & pl.col("metric").str.starts_with(f"{HOLM}:"))
     test = "sign flips of clusters, or of rows without a cluster"
     if adjusted.is_empty():
@@ -169,7 +164,6 @@ def _tested(run: "ProbeRun", where: pl.Expr) -> list[str]:
 
 
 def _difference(run: "ProbeRun", metric: str, where: pl.Expr) -> list[Values]:
-    """A difference, and its corrected p where there are tests."""
     heading, style = ("first choice", {**POINTS, "unit": "points"})
     if metric == LOGPROB:
         heading, style = "log-probability", {**_LOGARITHM, "signed": True}
