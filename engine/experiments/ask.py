@@ -5,7 +5,7 @@ items of an experiment → questions → token ids in batches → answers → ro
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
@@ -24,7 +24,7 @@ from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ..statistics import LIBRARIES
 from ..statistics.rank_correlation import spearman
-from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from ..text.tokenizer import NOT_ONE_TOKEN
 from .experiment import Experiment
 from .items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from .summary import frame, means
@@ -98,7 +98,8 @@ class Asked(Experiment, Generic[Item]):
         """What the items depend on, as JSON values: digests of data, seeds."""
 
     @abstractmethod
-    def questions(self, item: Item) -> Sequence[Question]:
+    def questions(self, item: Item) -> Sequence[Question]: ...
+
     @abstractmethod
     def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
         """The rows of items.parquet for some items; the same columns and types for any of them."""
@@ -191,20 +192,16 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return [sum(map(len, _merged(self.asked[part.start : part.stop]))) for part in self.parts]
 
     @cached_property
-    def tokenizer(self) -> MaskTokenizer:
-        return self.exported.tokenizer
-
-    @cached_property
     def ranked_ids(self) -> Ids:
         """The ranked tokens, [m], ascending."""
-        return self.experiment.ranked.ids(self.tokenizer, self.exported.vocab_size)
+        return self.experiment.ranked.ids(self.exported.tokenizer, self.exported.vocab_size)
 
     @cached_property
     def tokens(self) -> Mapping[tuple[str, str], int]:
         """Text and word → the word's token at the mask of the text, or `NOT_ONE_TOKEN`."""
         every = (question for _, questions in self.asked for question in questions)
         asked = list(dict.fromkeys((question.texts[0], word) for question in every for word in question.words))
-        found = target_ids(self.tokenizer, [text for text, _ in asked], [word for _, word in asked])
+        found = target_ids(self.exported.tokenizer, [text for text, _ in asked], [word for _, word in asked])
         return dict(zip(asked, found.tolist(), strict=True))
 
     def check(self, say: Callable[[str], None]) -> None:
@@ -219,7 +216,7 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
             for question in questions:
                 for text in question.texts:
                     locations.setdefault(text, self.experiment.location(item) or repr(text))
-        encode_texts(self.exported, self.tokenizer, list(locations), list(locations.values()))
+        encode_texts(self.exported, self.exported.tokenizer, list(locations), list(locations.values()))
         say(f"{len(counting):,} {self.experiment.unit} count, {len(locations):,} texts, "
             f"{len(self.ranked_ids):,} tokens are ranked")  # fmt: skip
 
@@ -230,7 +227,7 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         questions = _merged(counting)
         texts = list(dict.fromkeys(text for own in questions for text in own))
         encoded: dict[str, tuple[Ids, int]] = {}
-        for bucket in encode_texts(self.exported, self.tokenizer, texts):
+        for bucket in encode_texts(self.exported, self.exported.tokenizer, texts):
             own = zip(bucket.rows.tolist(), bucket.ids, bucket.mask_position.tolist(), strict=True)
             encoded |= {texts[row]: (ids, position) for row, ids, position in own}
         skipped = sum(map(len, _merged(asked))) - sum(map(len, questions))
@@ -254,7 +251,7 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         return counting, dict(excluded)
 
     def _fault(self, questions: Sequence[Question]) -> str:
-        if not all(self.tokenizer.reads(text) for question in questions for text in question.texts):
+        if not all(self.exported.tokenizer.reads(text) for question in questions for text in question.texts):
             return NOT_READ
         tokens = [self.tokens[question.texts[0], word] for question in questions for word in question.words]
         if NOT_ONE_TOKEN in tokens:
@@ -281,7 +278,7 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
             rank=np.zeros(len(places), np.int32),
             logprob=np.full(len(places), np.nan),
             correlation=np.full(n, np.nan),
-            token_text=self.tokenizer.token_text,
+            token_text=self.exported.tokenizer.token_text,
         )
         encoded = [[asked.encoded[text] for text in texts] for texts, _ in questions]
         planned = batches(model, encoded, max(1, self.logits_at_once // self.exported.vocab_size))
@@ -364,27 +361,15 @@ class Batch:
 def batches(model: LanguageModel, encoded: Sequence[Sequence[tuple[Ids, int]]], most: int) -> list[Batch]:
     """Questions in batches of at most `most`, the largest first: so the cores end together."""
     lengths = np.array([(len(own), len(own[0][0]), len(own[-1][0])) for own in encoded], np.int64).reshape(-1, 3)
-    groups = list(_by_length(lengths))
-    divided = model.divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups])
-    found = [
-        Batch(some, _alike(lengths[some, 2]), int(lengths[some[0], 0]))
-        for rows, parts in zip(groups, divided, strict=True)
-        for part in parts
-        for some in np.split(rows[part], range(most, len(rows[part]), most))
-    ]
-    found.sort(key=lambda batch: -int(lengths[batch.rows[0], 1]) * len(batch.rows) * batch.sides)
-    return found
-
-
-def _by_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Which questions have the same number of texts and length of the first one, sorted by the length of the second."""
+    groups, found = [], []
     for sides in dict.fromkeys(lengths[:, 0].tolist()):
         for length in np.unique(lengths[lengths[:, 0] == sides, 1]).tolist():
             rows = np.flatnonzero((lengths[:, 0] == sides) & (lengths[:, 1] == length))
-            yield rows[np.argsort(lengths[rows, 2], kind="stable")]
-
-
-def _alike(lengths: NDArray[np.int64]) -> tuple[slice, ...]:
-    """The slices of sorted lengths that are equal."""
-    bounds = np.flatnonzero(np.diff(lengths)) + 1
-    return tuple(slice(int(a), int(b)) for a, b in zip([0, *bounds], [*bounds, len(lengths)], strict=True))
+            groups.append(rows[np.argsort(lengths[rows, 2], kind="stable")])
+    divided = model.divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups])
+    for rows, parts in zip(groups, divided, strict=True):
+        for some in (some for part in parts for some in np.split(rows[part], range(most, len(rows[part]), most))):
+            bounds = [0, *(np.flatnonzero(np.diff(lengths[some, 2])) + 1).tolist(), len(some)]
+            found.append(Batch(some, tuple(map(slice, bounds[:-1], bounds[1:])), int(lengths[some[0], 0])))
+    found.sort(key=lambda batch: -int(lengths[batch.rows[0], 1]) * len(batch.rows) * batch.sides)
+    return found

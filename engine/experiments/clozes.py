@@ -48,7 +48,8 @@ class Clozes(Asked[Cloze]):
             cls.results = type(f"{cls.__name__}Run", (ClozesRun,), own)
 
     @abstractmethod
-    def clozes(self) -> Sequence[Cloze]:
+    def clozes(self) -> Sequence[Cloze]: ...
+
     @cached_property
     def items(self) -> Sequence[Cloze]:
         return self.clozes()

@@ -210,10 +210,7 @@ class TablePlan(Shown):
         return found
 
     def remarks(self) -> list[str]:
-        return [
-            *self.told.notes,
-            f"Nothing was written. Without --plan, the results are written to {self.folder}",
-        ]
+        return [*self.told.notes, f"Nothing was written. Without --plan, the results are written to {self.folder}"]
 
     def document(self) -> dict[str, Any]:
         return {
@@ -305,17 +302,15 @@ class TableStage(ReferenceStage[Prepared]):
         if bad:
             work["rows that cannot be used"] = len(bad)
         if tried is not None:
-            speed = self._tokens_a_second(self.open(options), tried) * devices
+            model, done = self.open(options), 0
+            self.read_some(model, tried)  # the first time takes longer
+            start = time.perf_counter()
+            while (seconds := time.perf_counter() - start) < _SECONDS:
+                done += self.read_some(model, tried)
+            speed = done / seconds * devices
             work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
         listed = pl.DataFrame(bad, schema={"place": pl.String, "reason": pl.String}, orient="row")
         return TablePlan(self.exported.name, work, self.told, listed, folder)
-
-    def _tokens_a_second(self, model: LanguageModel, part: Prepared) -> float:
-        self.read_some(model, part)  # the first time takes longer
-        done, start = 0, time.perf_counter()
-        while (seconds := time.perf_counter() - start) < _SECONDS:
-            done += self.read_some(model, part)
-        return done / seconds
 
 
 class TableExperiment(Experiment):

@@ -30,7 +30,10 @@ class Paper:
 
     @classmethod
     def of(cls, cells: Mapping[tuple[str, ...], float | str], doubts: Sequence[str] = (), **marks: str) -> "Paper":
-        rows = [(*cell, *_read(value)) for cell, value in cells.items()]
+        rows = []
+        for cell, value in cells.items():
+            text = value if isinstance(value, str) else None
+            rows.append((*cell, fraction(float(value if text is None else re.sub(r"[^\d.]", "", text))), text))
         schema = dict.fromkeys(CELL, pl.String) | {"published": pl.Float64, "printed": pl.String}
         return cls(pl.DataFrame(rows, schema=schema, orient="row"), doubts, marks)
 
@@ -64,9 +67,3 @@ def paper_of(experiment: str, model: str) -> Paper:
 def fraction(percent: float) -> float:
     """A figure that is printed in percent, as a fraction: 44.2 gives 0.442."""
     return round(percent / 100, 6)
-
-
-def _read(value: float | str) -> tuple[float, str | None]:
-    if not isinstance(value, str):
-        return fraction(value), None
-    return fraction(float(re.sub(r"[^\d.]", "", value))), value

@@ -21,18 +21,8 @@ _SENTENCE = f"This is the {MASK} ."  # where words of a list are looked up
 
 def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
     """The token of each word at the [MASK] of its own text, [n]; `NOT_ONE_TOKEN` where there is none."""
-    contexts = []
-    for text in texts:
-        before, _, after = text.partition(MASK)
-        contexts.append((before, after))
+    contexts = [(before, after) for before, _, after in (text.partition(MASK) for text in texts)]
     return tokenizer.word_tokens(contexts, words)
-
-
-def listed_ids(tokenizer: MaskTokenizer, words: Sequence[str]) -> NDArray[np.int32]:
-    """The tokens of a word list, int32 [m], ascending; words that are not one token in a sentence are dropped."""
-    ids = np.unique(target_ids(tokenizer, [_SENTENCE] * len(words), words))
-    found: NDArray[np.int32] = ids[ids != NOT_ONE_TOKEN]
-    return found
 
 
 def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
@@ -92,7 +82,8 @@ class Ranked:
             return np.arange(vocab_size, dtype=np.int32)
         if self.name == Vocabulary.WORDS:
             return word_ids(tokenizer, vocab_size)
-        found = listed_ids(tokenizer, self.words)
+        ids = np.unique(target_ids(tokenizer, [_SENTENCE] * len(self.words), self.words))
+        found: NDArray[np.int32] = ids[ids != NOT_ONE_TOKEN]
         if len(found) < 2:
             raise InputError(
                 f"{self.file}: {len(found)} of {len(self.words)} words are one token of the model; "

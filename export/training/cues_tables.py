@@ -10,7 +10,7 @@ import polars as pl
 
 from ...engine.basics.paths import shell_command
 from ...engine.experiments.cues.cue_scores import CueCounts
-from ...engine.experiments.cues.cue_views import published
+from ...engine.experiments.published import published
 from ...engine.library.shown import Shown
 from ...engine.views import Column, Table
 
@@ -86,7 +86,7 @@ class CueTraining(Shown):
                 }
                 for one in self.detectors
             ],
-            "paper": published()["detector"],
+            "paper": published("cues")["detector"],
         }
 
     def _trainings(self) -> Table:
@@ -117,7 +117,7 @@ class CueTraining(Shown):
             for one in self.detectors
             for kind, counts in one.evaluated.items()
         ]
-        printed = published()["detector"]
+        printed = published("cues")["detector"]
         rows.append({"detector": PAPER, "cues": ALL, **{name: printed[name] / 100 for name in _MEASURES}})
         schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
         schema |= dict.fromkeys(("precision", "recall", "f1", "precision_b", "f1_b"), pl.Float64)

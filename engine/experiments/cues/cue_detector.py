@@ -65,8 +65,9 @@ class WordEncoder:
         if len(encoding.ids) <= self._longest:
             yield self._window(words, encoding)
             return
+        middle = len(words) // 2
         # A word of more tokens than any window has: its beginning.
-        halves = [[words[0][: len(words[0]) // 2]]] if len(words) == 1 else _halves(words)
+        halves = [[words[0][: len(words[0]) // 2]]] if len(words) == 1 else [words[:middle], words[middle:]]
         for half in halves:
             yield from self._windows(half, self._tokenizer.encode(" ".join(half)))
 
@@ -87,11 +88,6 @@ class WordEncoder:
         if self._unknown is not None:  # the model of a tokenizer may know a special token as ordinary text
             ids[inside & np.isin(ids, self._special)] = self._unknown
         return Window(ids, first)
-
-
-def _halves(words: list[str]) -> list[list[str]]:
-    middle = len(words) // 2
-    return [words[:middle], words[middle:]]
 
 
 def encoder_of(exported: ExportedModel) -> WordEncoder:

@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import polars as pl
-
 from ...basics.errors import InputError
 from ...basics.paths import without_home
-from ...library.sentences import CORRECT
 from ...text.text_lines import Lines, Place, open_text
 from .cue_words import WORDS
 
@@ -146,24 +143,3 @@ class _Continued:
 
 
 _CONTINUED = _Continued()
-
-
-def sentence_rows(items: pl.LazyFrame) -> pl.LazyFrame:
-    """One row for each sentence with a cue and each detector (`condition`) that finds one; `answer` has its cues.
-
-    A row fails if the other detector finds no cue here, so that `show RUN --failed` shows where the detectors disagree.
-    """
-    return items.select(
-        "item",
-        "condition",
-        "sentence",
-        expected=pl.lit(None, pl.String),
-        answer="cues",
-        **{CORRECT: pl.lit(None, pl.Boolean)},
-        failed=pl.len().over("dataset", "item") == 1,
-        rank=pl.lit(None, pl.Int32),
-        logprob=pl.lit(None, pl.Float32),
-        dataset="dataset",
-        line="line",
-        kinds="kinds",
-    )

@@ -3,11 +3,9 @@
 A share describes a text, of which every sentence was read, so it has no interval. Split: a kind of cue (Table 1).
 """
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..finished_run import item_once
 from ..items import ALL, SEPARATOR
+from ..published import CELL, published
 from ..summary import Row, frame
 from .cue_texts import split_sentences
 from .cue_words import Kind, find_cues
@@ -71,15 +70,9 @@ def summarise(items: pl.LazyFrame, texts: Sequence[str], counts: Mapping[str, fl
 _SHOWN = 20  # cues of a detector in the table
 
 
-@cache
-def published() -> dict[str, Any]:
-    """What the papers print."""
-    return tomllib.loads((Path(__file__).parent / "published.toml").read_text("utf-8"))
-
-
 def paper_shares() -> str:
     """The shares of the paper's Table 1, in one line."""
-    shares = ", ".join(f"{name} {value:.2f} %" for name, value in published()["shares"].items())
+    shares = ", ".join(f"{name} {value:.2f} %" for name, value in published("cues")["shares"].items())
     return f"sentences with a cue in the paper's Table 1: {shares}"
 
 
@@ -119,7 +112,6 @@ def cue_table(counts: Mapping[str, Mapping[str, int]], model: str) -> Table:
 
 
 _ITEM = ("dataset", "condition", "item")
-_CELL = ("dataset", "condition", "split", "metric")
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Recount]:
@@ -134,9 +126,9 @@ def recounts(items: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Recount]:
     once = listed.unique(["dataset", "condition", "item", "kinds"]).select("dataset", "condition", split="kinds")
     whole = items.select("dataset", "condition", split=pl.lit("all"))
     counted = pl.concat([once, whole]).group_by("dataset", "condition", "split").len("count")
-    cells = summary.select(*_CELL, "n").join(counted, on=["dataset", "condition", "split"], how="left")
-    wanted = cells.select(*_CELL, value=pl.col("count").fill_null(0) / pl.col("n"))
-    yield same_figures("shares of summary.parquet are those of the items", summary, wanted, _CELL)
+    cells = summary.select(*CELL, "n").join(counted, on=["dataset", "condition", "split"], how="left")
+    wanted = cells.select(*CELL, value=pl.col("count").fill_null(0) / pl.col("n"))
+    yield same_figures("shares of summary.parquet are those of the items", summary, wanted, CELL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +139,9 @@ class CueShares(Shown):
 
     def tables(self) -> list[Table]:
         shown = ("share", *map(str, Kind))
+        names = ("file", "sentences", "negated", "share")
         rows = [
-            (
-                own["file"],
-                n := own["sentences"],
-                own["negated"],
-                own["share"],
-                *(k / n for k in own["by_kind"].values()),
-            )
+            (*(own[name] for name in names), *(k / own["sentences"] for k in own["by_kind"].values()))
             for own in self.shares
         ]
         schema = {"text": pl.String, "sentences": pl.Int64, "negated": pl.Int64, **dict.fromkeys(shown, pl.Float64)}

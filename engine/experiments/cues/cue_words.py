@@ -34,18 +34,13 @@ class Cue:
     kind: Kind
 
 
-def _pattern() -> re.Pattern[str]:
-    alternatives = sorted((cue for cue in _KINDS if cue not in {_CONTRACTED, _BEFORE_NUMBERS}), key=len, reverse=True)
-    words = "|".join(re.escape(cue).replace(r"\ ", r"\s+") for cue in alternatives)
-    bare = "|".join(WORDS["contracted"])
-    return re.compile(
-        rf"(?<![\w-])(?P<word>{words})(?![\w-])"
-        rf"|(?P<contracted>{_CONTRACTED})(?!\w)|(?<!\w)(?P<bare>{bare})(?!\w)"
-        rf"|(?<![\w-])(?P<no>{_BEFORE_NUMBERS})(?![\w-])(?!\.?\s*\d)"
-    )
-
-
-_PATTERN = _pattern()
+_OTHERS = sorted((cue for cue in _KINDS if cue not in {_CONTRACTED, _BEFORE_NUMBERS}), key=len, reverse=True)
+_WORD = "|".join(re.escape(cue).replace(r"\ ", r"\s+") for cue in _OTHERS)
+_PATTERN = re.compile(
+    rf"(?<![\w-])(?P<word>{_WORD})(?![\w-])"
+    rf"|(?P<contracted>{_CONTRACTED})(?!\w)|(?<!\w)(?P<bare>{'|'.join(WORDS['contracted'])})(?!\w)"
+    rf"|(?<![\w-])(?P<no>{_BEFORE_NUMBERS})(?![\w-])(?!\.?\s*\d)"
+)
 
 
 def find_cues(text: str) -> list[Cue]:
@@ -88,16 +83,8 @@ class MarkedCue:
 
 
 DATA = "cd-sco"
-TRAIN_FILES = (
-    "SEM-2012-SharedTask-CD-SCO-training-09032012.txt",
-    "SEM-2012-SharedTask-CD-SCO-dev-09032012.txt",
-)
-TEST_FILES = (
-    "SEM-2012-SharedTask-CD-SCO-test-cardboard-GOLD.txt",
-    "SEM-2012-SharedTask-CD-SCO-test-circle-GOLD.txt",
-)
-
-
+TRAIN_FILES = ("SEM-2012-SharedTask-CD-SCO-training-09032012.txt", "SEM-2012-SharedTask-CD-SCO-dev-09032012.txt")
+TEST_FILES = ("SEM-2012-SharedTask-CD-SCO-test-cardboard-GOLD.txt", "SEM-2012-SharedTask-CD-SCO-test-circle-GOLD.txt")
 OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX = "O", "SINGLE", "MULTI-B", "MULTI-I", "PREFIX", "SUFFIX"
 LABELS = (OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX)
 """The labels of a cue detector, in the order of its logits."""

@@ -21,6 +21,7 @@ from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...library.run import Run
+from ...library.sentences import CORRECT
 from ...runs.masked_stages import ExportedStage, description
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
@@ -29,7 +30,7 @@ from ..experiment import Experiment, Option
 from ..finished_run import SummaryRun
 from ..items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
-from .cue_texts import TextFile, sentence_rows, split_sentences, split_words
+from .cue_texts import TextFile, split_sentences, split_words
 from .cue_views import (
     ITEMS,
     MODEL,
@@ -155,10 +156,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        return {
-            ITEMS_FILE: parts.rows,
-            SUMMARY_FILE: summarise(parts.rows, parts.metadata[TEXTS], parts.counts),
-        }
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows, parts.metadata[TEXTS], parts.counts)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +210,22 @@ class CuesRun(SummaryRun):
         return Run.outcomes(self)
 
     def sentence_rows(self) -> pl.LazyFrame:
-        return sentence_rows(self.items.lazy())
+        """One row for each sentence with a cue and each detector (`condition`) that finds one; `answer` has its cues.
+
+        A row fails if the other detector finds no cue here, so `show RUN --failed` shows where the detectors disagree.
+        """
+        return self.items.lazy().select(
+            "item",
+            "condition",
+            "sentence",
+            expected=pl.lit(None, pl.String),
+            answer="cues",
+            **{CORRECT: pl.lit(None, pl.Boolean)},
+            failed=pl.len().over("dataset", "item") == 1,
+            rank=pl.lit(None, pl.Int32),
+            logprob=pl.lit(None, pl.Float32),
+            **{name: name for name in ("dataset", "line", "kinds")},
+        )
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         raise InputError(f"the cues that {draw.exported.name} finds are not decided again")

@@ -57,7 +57,11 @@ def merge_rows(rows: Iterable[tuple[str, str, Row]]) -> dict[str, list[Row]]:
         merged = tables.setdefault(corpus, {}).setdefault((relation, subject, gold, sentence), Row(fresh, row.location))
         if merged.fields["masked_negation"] != negation:
             raise InputError(f"{row.location}: the negation of {sentence!r} differs from that in {merged.location}")
-        merged.fields[f"misprimed_{_kind_of(path)}"] = only_text(row, "masked_misprimed")
+        kind = next((kind for kind, folder in MISPRIMES.items() if folder in path.split("/")), None)
+        if kind is None:
+            named = " or ".join(MISPRIMES.values())
+            raise InputError(f"{path}: a folder of misprimed queries must be named {named}")
+        merged.fields[f"misprimed_{kind}"] = only_text(row, "masked_misprimed")
         if (identifier := IDENTIFIERS.get(corpus)) in row.fields:
             merged.fields["source_id"] = row.fields[identifier]
     return {
@@ -81,11 +85,3 @@ def only_text(row: Row, name: str) -> str:
         found = "is missing" if name not in row.fields else f"is {value!r}"
         raise InputError(f"{row.location}: {name} {found}; a list of one text is needed")
     return checked_length(value[0], f"{row.location}: {name}")
-
-
-def _kind_of(path: str) -> str:
-    folders = path.split("/")
-    for kind, folder in MISPRIMES.items():
-        if folder in folders:
-            return kind
-    raise InputError(f"{path}: a folder of misprimed queries must be named {' or '.join(MISPRIMES.values())}")

@@ -91,12 +91,6 @@ def generic(context: str, condition: str) -> str:
     return re.sub("which (.*) the .* had", r"which \1 the other had", context) if "Sub" in condition else context
 
 
-def cloze_bins(cloze: Sequence[float]) -> list[str]:
-    """The bin of each value, cut at the quartiles; a value equal to a cut is below it."""
-    cuts = np.percentile(cloze, [25, 50, 75]) if len(cloze) else np.empty(0)
-    return [BINS[i] for i in np.searchsorted(cuts, cloze, side="left")]
-
-
 def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
     def ask(condition: str, first: str, second: str, draw: int | None = None) -> Item:
         numbered = (f"draw-{draw}",) if draw else ()
@@ -118,10 +112,13 @@ def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
 def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
     pairs: dict[str, dict[str, Completion]] = defaultdict(dict)
     locations = {row.pair: row.location for row in rows}
-    for row, own_bin in zip(rows, cloze_bins([row.cloze for row in rows]), strict=True):
+    cloze = [row.cloze for row in rows]
+    # Cut at the quartiles; a value equal to a cut is below it.
+    bins = np.searchsorted(np.percentile(cloze, [25, 50, 75]), cloze, side="left").tolist() if rows else []
+    for row, own_bin in zip(rows, bins, strict=True):
         for condition in (ORIGINAL, *ROLE_PERTURBED):
             expected = tuple(complete(generic(row.context, condition), word) for word in row.expected)
-            yield Item(ROLE, condition, row.item, row.pair, (ALL, own_bin), expected, (), row.location)
+            yield Item(ROLE, condition, row.item, row.pair, (ALL, BINS[own_bin]), expected, (), row.location)
         pairs[row.pair][row.order] = complete(row.context, row.target)
     for pair, targets in pairs.items():
         yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), (targets["a"], targets["b"]), locations[pair])

@@ -270,20 +270,17 @@ class Diagnostics(Asked[Item]):
         accuracy, _, tests, main = run.tables()
         preferred, *accuracies = (chart.figure(run) for chart in CHARTS)
         among = "How often is the expected word among the first?"
+        said = [
+            f"{row['dataset']}: the true completion is preferred in {100 * row[SENSITIVITY]:.1f} % of the affirmative "
+            f"contexts and in {100 * row[NEGATIVE]:.1f} % of the negative ones"
+            + (": the model mostly ignores “not”." if row[NEGATIVE] < 0.5 <= row[SENSITIVITY] else ".")
+            for row in main.frame.drop_nulls(NEGATIVE).iter_rows(named=True)
+        ]
         return [
-            Section("Does the model prefer the good completion?", _said(main.frame), [preferred]),
+            Section("Does the model prefer the good completion?", said, [preferred]),
             Section(among, figures=accuracies, tables=[accuracy], notes=run.remarks()),
             Section("What changes between two conditions?", tables=[tests]),
         ]
-
-
-def _said(main: pl.DataFrame) -> list[str]:
-    return [
-        f"{row['dataset']}: the true completion is preferred in {100 * row[SENSITIVITY]:.1f} % of the affirmative "
-        f"contexts and in {100 * row[NEGATIVE]:.1f} % of the negative ones"
-        + (": the model mostly ignores “not”." if row[NEGATIVE] < 0.5 <= row[SENSITIVITY] else ".")
-        for row in main.drop_nulls(NEGATIVE).iter_rows(named=True)
-    ]
 
 
 def _row(item: Item, answers: Answers) -> dict[str, Any]:

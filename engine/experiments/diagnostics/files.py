@@ -106,19 +106,15 @@ def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
             raise InputError(f"{path}: the file must be named {' or '.join(f'{n}.tsv' for n in datasets or DATASETS)}")
         files = {path.stem: path}
     else:
-        files = {name: _find(path, name) for name in datasets or DATASETS}
+        files = {}
+        for name in datasets or DATASETS:
+            if not (below := files_below(path, f"{name}.tsv")):
+                hint = "give the folder of lm-diagnostics, or other --dataset"
+                raise InputError(f"{path}: there is no {name}.tsv in it; {hint}")
+            files[name] = below[0]
     found = Rows(**{_TABLES[name][0]: _read(file, *_TABLES[name][1:]) for name, file in files.items()})
     _check_pairs(found.reversals)
     return found
-
-
-def _find(folder: Path, name: str) -> Path:
-    found = files_below(folder, f"{name}.tsv")
-    if not found:
-        raise InputError(
-            f"{folder}: there is no {name}.tsv in it; give the folder of lm-diagnostics, or other --dataset"
-        )
-    return found[0]
 
 
 def _read(path: Path, columns: str, read: Callable[[Row], Any]) -> tuple[Any, ...]:

@@ -44,22 +44,18 @@ def answer_columns(scores: WordScores, tokenizer: MaskTokenizer) -> dict[str, pl
     top1_logprob      the sum over the first choices at the same positions: at least as large
     precision         of the graph with the lowest precision that gave one of the numbers
     """
-    return {
-        "top1": _said(scores, tokenizer),
-        "expected_rank": pl.Series(scores.worst_rank, dtype=pl.Int32),
-        "expected_logprob": pl.Series(scores.logprob.astype(np.float32), dtype=pl.Float32),
-        "top1_logprob": pl.Series(scores.choice_logprob.astype(np.float32), dtype=pl.Float32),
-        "precision": pl.Series(PRECISIONS, dtype=pl.String).gather(scores.precision.max(axis=1)),
-    }
-
-
-def _said(scores: WordScores, tokenizer: MaskTokenizer) -> pl.Series:
     right = scores.right
     last = np.where(right.all(axis=1), scores.words.counts - 1, (~right).argmax(axis=1))
     tokens = np.where(np.arange(right.shape[1]) <= last[:, None], scores.choices, NOTHING)
     distinct, where = np.unique(tokens, axis=0, return_inverse=True)
     texts = [tokenizer.word_text([token for token in own if token != NOTHING]) for own in distinct.tolist()]
-    return pl.Series(texts, dtype=pl.String).gather(where.ravel())
+    return {
+        "top1": pl.Series(texts, dtype=pl.String).gather(where.ravel()),
+        "expected_rank": pl.Series(scores.worst_rank, dtype=pl.Int32),
+        "expected_logprob": pl.Series(scores.logprob.astype(np.float32), dtype=pl.Float32),
+        "top1_logprob": pl.Series(scores.choice_logprob.astype(np.float32), dtype=pl.Float32),
+        "precision": pl.Series(PRECISIONS, dtype=pl.String).gather(scores.precision.max(axis=1)),
+    }
 
 
 def as_column(answers: Mapping[str, pl.Series]) -> pl.Series:

@@ -148,7 +148,10 @@ def check_patterns(
         tokenizer = exported.tokenizer
         tokens, found = _tokens(rules, exported, tokenizer, fillers, seed)
         findings, content = [*findings, *found], {**content, **tokens.content()}
-        rows = [{**row, **_in_tokens(tokenizer, row["sentence"])} for row in rows]
+        for row in rows:
+            sentence, encoding = row["sentence"], tokenizer.backend.encode(row["sentence"])
+            pieces = [sentence[start:stop].strip() for start, stop in encoding.offsets if start < stop]
+            row |= {"n_tokens": len(encoding.ids), "tokens": _BETWEEN_TOKENS.join(filter(None, pieces))}
     first, *_ = every = language.patterns.all
     compared = [(own.name, str(own.role), own.sentence, differences(own, first)) for own in every]
     shown = pl.DataFrame(compared, schema=["name", "role", "sentence", "difference"], orient="row")
@@ -189,13 +192,6 @@ def _sentences(
         yield {"pattern": pattern.name, "sentence": pattern.text({**acts, **words}, mask)}
 
 
-def _in_tokens(tokenizer: MaskTokenizer, sentence: str) -> dict[str, Any]:
-    """The number of tokens of a sentence, special ones included, and the sentence with the borders of its tokens."""
-    encoding = tokenizer.backend.encode(sentence)
-    pieces = [sentence[start:stop].strip() for start, stop in encoding.offsets if start < stop]
-    return {"n_tokens": len(encoding.ids), "tokens": _BETWEEN_TOKENS.join(filter(None, pieces))}
-
-
 def _tokens(
     rules: Rules, exported: ExportedModel, tokenizer: MaskTokenizer, fillers: Mapping[str, PairFillers], seed: int
 ) -> tuple[Tokens, list[Finding]]:
@@ -231,16 +227,9 @@ def _tokens(
     further = [form for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
     one = _one_token(tokenizer, patterns.selecting, words, further)
     dropped = tuple(form for form in main if form not in first)
-    tokens = Tokens(
-        model=exported.name,
-        verbs=len(main) - len(dropped),
-        dropped=dropped,
-        dropped_forms=tuple(form for form in further if form not in one),
-        longest=longest,
-        most=exported.max_length,
-        composed=tuple(lines),
-    )
-    return tokens, found
+    lost_forms = tuple(form for form in further if form not in one)
+    verbs = len(main) - len(dropped)
+    return Tokens(exported.name, verbs, dropped, lost_forms, longest, exported.max_length, tuple(lines)), found
 
 
 def _one_token(

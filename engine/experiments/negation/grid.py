@@ -107,7 +107,9 @@ def pair_fillers(lexicon: Lexicon, coreference: Coreference, seed: int) -> dict[
         found[slot] = PairFillers(tuple(numbers), index)
     found[PRONOUN] = PairFillers(subject_words, subject)
     for slot, words in lexicon.lists.items():
-        found[slot] = PairFillers(words, _words_of_pairs(lexicon, slot, words, seed))
+        names, professions, own = (_keys(part, slot, seed) for part in (lexicon.names, lexicon.professions, words))
+        least = [combine(name, professions[:, None], own).argmin(axis=1) for name in names]
+        found[slot] = PairFillers(words, np.stack(least))
     return found
 
 
@@ -148,12 +150,6 @@ def _other_names(
             )
         chosen[name] = candidates[combine(names[name], professions[:, None], names[candidates]).argmin(axis=1)]
     return chosen
-
-
-def _words_of_pairs(lexicon: Lexicon, slot: str, words: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """The word of the smallest key for each pair, int64 [n_names, n_professions]."""
-    names, professions, own = (_keys(part, slot, seed) for part in (lexicon.names, lexicon.professions, words))
-    return np.stack([combine(name, professions[:, None], own).argmin(axis=1) for name in names])
 
 
 def _keys(words: Sequence[str], purpose: str, seed: int) -> NDArray[np.uint64]:

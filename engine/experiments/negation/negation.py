@@ -84,11 +84,7 @@ class Score(Experiment):
     stages = (Scoring,)
 
     def call(  # type: ignore[override]  # it goes on from a run
-        self,
-        run: SelectionRun | str | Path,
-        *,
-        model: ModelLike | None = None,
-        **options: Unpack[AllOptions],
+        self, run: SelectionRun | str | Path, *, model: ModelLike | None = None, **options: Unpack[AllOptions]
     ) -> ScoresRun | ShardRun:
         """The scores go into the selection's folder by default, those of a shard into one beside it."""
         opening, shared = divided(options)

@@ -47,6 +47,7 @@ _SELECTION = {
 _BY_TOKENS = {TOKENS: pl.Int64, "verbs": pl.Int64, "tested": pl.Int64, "repeating": pl.Int64, "ratio": pl.Float64}
 _DROP: Mapping[str, Any] = {"decimals": 1, "unit": POINTS}
 _RATE = Column("rate %", "repetition_rate", decimals=1, unit="%")
+_IN_MILLIONS = ("tested", "repeating")
 _UNITS = {"verbs": "verbs", "pairs": "pairs", "ratio": "%"}
 _HOW = "a verb of several tokens is repeated if each token is the first choice at its mask, filled from left to right"
 
@@ -111,7 +112,8 @@ def selection_table(selection: Mapping[str, Any], paper: Published | None) -> Ta
             "published": column.get(quantity),
             "unit": _UNITS.get(quantity, "triplets"),
             "decimals": 1 if quantity == "ratio" else 0,
-            "printed": _millions(column.get(quantity)) if quantity in {"tested", "repeating"} else None,
+            # All the digits that the paper prints.
+            "printed": f"{n / 1e6:.1f} M" if quantity in _IN_MILLIONS and (n := column.get(quantity)) else None,
         }
         for number, (quantity, label) in enumerate(labels.items(), 1)
     ]
@@ -226,10 +228,6 @@ def _range(values: pl.Series) -> str:
     """The smallest and the largest value; empty if there are none."""
     known = sorted({f"{value:.1f}" for value in values.drop_nulls()}, key=float)
     return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""
-
-
-def _millions(count: float | None) -> str | None:
-    return None if count is None else f"{count / 1e6:.1f} M"  # all the digits that the paper prints
 
 
 def _target(coreference: str) -> str:

@@ -77,11 +77,8 @@ def _verdict(run: ScoresRun) -> Section:
         "drop in every control. In a forbidden pattern the negation rules out that the verb is repeated; in a control "
         "the verb stays natural."
     )
-    return Section(
-        "Does the model pass the test?",
-        [run.reading, about, *([run.same_text] if run.same_text else [])],
-        notes=[how],
-    )
+    said = [run.reading, about, *([run.same_text] if run.same_text else [])]
+    return Section("Does the model pass the test?", said, notes=[how])
 
 
 def _gaps(run: ScoresRun, between: pl.DataFrame) -> Table:

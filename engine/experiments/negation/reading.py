@@ -52,7 +52,11 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
     judged = [(row, *_judge(row, controls, strong=papers)) for row in forbidden]
     met = [row for row, meets, _ in judged if meets]
     failed, undecided = ([said for _, meets, said in judged if meets is state] for state in (False, None))
-    found = [*([_above(met, controls, strong=papers)] if met else []), *failed, *undecided]
+    found = [*failed, *undecided]
+    if met:
+        which = {1: "the control", 2: "both controls,"}.get(len(controls), "all controls,")
+        drops = f"drop{'s' * (len(met) > 1)} of {_and(met)} {'is' if len(met) == 1 else 'are'}"
+        found.insert(0, f"the {drops} above {f'{STRONG:g} and above ' * papers}{which} {_and(controls)}")
     said = f"{'; '.join(found)}. {_DECIDE}"
     if not papers:
         return f"No verdict: the test ({_WHERE}) is defined for the paper's patterns. {said[0].upper()}{said[1:]}"
@@ -106,13 +110,6 @@ def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
     )
 
 
-def _above(forbidden: Sequence[Row], controls: Sequence[Row], *, strong: bool) -> str:
-    which = {1: "the control", 2: "both controls,"}.get(len(controls), "all controls,")
-    drops = "drop of {} is" if len(forbidden) == 1 else "drops of {} are"
-    limit = f"{STRONG:g} and above " if strong else ""
-    return f"the {drops.format(_and(forbidden))} above {limit}{which} {_and(controls)}"
-
-
 def _overlap(one: Row, other: Row) -> bool:
     """Whether two intervals have a point in common. A missing interval counts as the whole range."""
     (low, high), (other_low, other_high) = _ends(one), _ends(other)
@@ -155,42 +152,35 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
         )
     else:
         tested = f"Of {candidates:,} candidates, the model repeated the verb in {summary['repeating']:,} ({ratio})."
+    apart, several = summary.get(SEVERAL_TOKENS), ""
+    if apart is not None:
+        several = (
+            f" Apart from these, we tested {apart['verbs']:,} verbs of several tokens in the same way. Such a verb "
+            "counts as repeated if each of its tokens is the model's first choice at its mask, where the masks are "
+            "filled from left to right with the verb's tokens (Kauf and Ivanova, 2023). The model "
+            f"{'by an estimate ' * ('lazy' in apart)}repeated {apart['ratio']:.1f} % of these candidates, and "
+            f"{apart['selected']:,} triplets were kept."
+        )
     return (
         f"We selected the triplets of the Self-Contained Negation Test ({test}) from {summary['pairs']:,} pairs of a "
         f"name and a profession and {summary['verbs']:,} verbs that are one token of the model. The target sentence "
         f"{_TARGET[Coreference(summary['coreference'])]}. {tested} At most {identity['max verbs']} verbs were kept for "
         f"each pair, chosen by a keyed hash (seed {identity['seed']}), which gave {summary['selected']:,} triplets."
-        + _several(summary)
-    )
-
-
-def _several(summary: Mapping[str, Any]) -> str:
-    if (apart := summary.get(SEVERAL_TOKENS)) is None:
-        return ""
-    share = "by an estimate " if "lazy" in apart else ""
-    return (
-        f" Apart from these, we tested {apart['verbs']:,} verbs of several tokens in the same way. Such a verb counts "
-        "as repeated if each of its tokens is the model's first choice at its mask, where the masks are filled from "
-        "left to right with the verb's tokens (Kauf and Ivanova, 2023). The model "
-        f"{share}repeated {apart['ratio']:.1f} % of these candidates, and {apart['selected']:,} triplets were kept."
+        f"{several}"
     )
 
 
 def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """What was scored, and the drops."""
     rows = {row["pattern"]: row for row in rates.to_dicts()}
-    drops = [
-        f"{pattern.name} {row['drop']:.1f}{_interval(row['drop_low_two_way'], row['drop_high_two_way'])}"
-        for pattern in patterns.scored
-        if (row := rows.get(pattern.name)) is not None and row["drop"] is not None
-    ]
+    known = [rows[pattern.name] for pattern in patterns.scored if pattern.name in rows]
+    drops = []
+    for row in (row for row in known if row["drop"] is not None):
+        low, high = _ends(row)
+        interval = "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
+        drops.append(f"{row['pattern']} {row['drop']:.1f}{interval}")
     return (
         f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
         "(100 minus the repetition rate, in percentage points, with 95 % intervals for which pairs and verbs are "
-        "clusters) are: "
-        f"{', '.join(drops)}."
+        f"clusters) are: {', '.join(drops)}."
     )
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"

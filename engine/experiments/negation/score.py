@@ -21,7 +21,7 @@ from ...inference.batches import finished, gathered
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
-from ...inference.words import WordScores, sampled_queries, score_words
+from ...inference.words import sampled_queries, score_words
 from ...library.again import NEAR_TIE
 from ...runs.masked_stages import TAKEN_FROM, DecidingStage, PatternDeciders
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
@@ -286,7 +286,9 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
             else:
                 scores = next(scored)
                 answers, repeated = answer_columns(scores, self.exported.tokenizer), pl.Series(scores.top1)
-                same_text = 0 if triplets.apart else self._same_text(scores)
+                if not triplets.apart:
+                    same = self.exported.tokenizer.same_text(scores.choices[:, 0], scores.words.expected(0))
+                    same_text = int(same.sum())
             if not triplets.apart:
                 counts[SAME_TEXT.format(name)] = same_text
             columns = {
@@ -310,9 +312,6 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
                 "selection has been run again since; choose another --output"
             )
         return triplets.kept[rows].cast({pl.Categorical: pl.String}).to_dict()
-
-    def _same_text(self, scores: WordScores) -> int:
-        return int(self.exported.tokenizer.same_text(scores.choices[:, 0], scores.words.expected(0)).sum())
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

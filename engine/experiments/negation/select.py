@@ -9,6 +9,7 @@ verb's tokens before it are filled in (see `inference.words`). The number of mas
 so `--verbs whole-words` reports these verbs apart. Of their forms for the mask, the main one counts.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -221,7 +222,10 @@ class Selection(DecidingStage[Sentences]):
             "max verbs": self.settings.max_verbs,
             "pairs": len(single.grid.pairs),
             "seed": self.settings.seed,
-            **{own.apart: _numbers(own.words) for own in several},
+            # Number of tokens → how many verbs have so many.
+            **{
+                own.apart: {str(k): n for k, n in sorted(Counter(own.words.counts.tolist()).items())} for own in several
+            },
         }
 
     @property
@@ -310,22 +314,19 @@ class Selection(DecidingStage[Sentences]):
         if prepared is None:
             found = self._decide_lazily(decider, verbs, pairs, advance)
         else:
-            found = self._decide_all(decider, verbs, prepared, advance)
+            scores = finished(repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance))
+            (own,) = np.nonzero(scores.top1)
+            repeated, known = scores.top1.reshape(-1, verbs.grid.verbs), _counts(scores, repeating=len(own))
+            found = Found(repeated, np.ones_like(repeated), own, scores.take(own), known)
         audited = take_audits({pattern: decider})
         rows = self._kept(verbs, pairs, found)
         begin = f"{verbs.apart}: " if verbs.apart else ""
         counts = {f"{begin}{name}": value for name, value in found.counts.items()}
         for tokens in np.unique(verbs.words.counts).tolist():
-            own = verbs.words.counts == tokens
-            counts[_TESTED.format(tokens)] = int(found.tested[:, own].sum())
-            counts[_REPEATING.format(tokens)] = int(found.repeated[:, own].sum())
+            which = verbs.words.counts == tokens
+            counts[_TESTED.format(tokens)] = int(found.tested[:, which].sum())
+            counts[_REPEATING.format(tokens)] = int(found.repeated[:, which].sum())
         return PartResult(rows, {**counts, **audited.counts}, audited.bounds, audited.needed)
-
-    def _decide_all(self, decider: Decider, verbs: Verbs, prepared: Sentences, advance: Advance) -> Found:
-        scores = finished(repeated_words(decider, *prepared, causal=self.exported.is_causal, advance=advance))
-        repeated = scores.top1.reshape(-1, verbs.grid.verbs)
-        (own,) = np.nonzero(scores.top1)
-        return Found(repeated, np.ones_like(repeated), own, scores.take(own), _counts(scores, repeating=len(own)))
 
     def _decide_lazily(self, decider: Decider, verbs: Verbs, pairs: Pairs, advance: Advance) -> Found:
         """Test the verbs of a part's pairs in the order of their keys until enough repeat (see `lazy`)."""
@@ -413,7 +414,12 @@ class Selection(DecidingStage[Sentences]):
         apart = {name: value for name, value in figures.items() if name not in _OF_THE_RUN}
         numbers = {1: metadata["verbs"], **{int(tokens): n for tokens, n in verbs.items()}}
         summary[SEVERAL_TOKENS] = {**apart, "queries": counts[f"{SEVERAL}: queries"]}
-        summary[BY_TOKENS] = [_of_tokens(tokens, n, counts) for tokens, n in numbers.items()]
+        summary[BY_TOKENS] = []
+        for tokens, n in numbers.items():
+            tested, repeating = counts[_TESTED.format(tokens)], counts[_REPEATING.format(tokens)]
+            ratio = 100 * repeating / tested if tested else 0.0
+            row = {"tokens": tokens, "verbs": n, "tested": tested, "repeating": repeating, "ratio": ratio}
+            summary[BY_TOKENS].append(row)
         return {**files, SEVERAL_TRIPLETS_FILE: several}
 
 
@@ -459,12 +465,6 @@ def _figures(
     return figures
 
 
-def _of_tokens(tokens: int, verbs: int, counts: Mapping[str, float]) -> dict[str, float]:
-    tested, repeating = counts[_TESTED.format(tokens)], counts[_REPEATING.format(tokens)]
-    ratio = 100 * repeating / tested if tested else 0.0
-    return {"tokens": tokens, "verbs": verbs, "tested": tested, "repeating": repeating, "ratio": ratio}
-
-
 def numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Rows with a first column `triplet`, their number from 0 on."""
     return rows.with_row_index("triplet").cast({"triplet": pl.Int64})
@@ -475,12 +475,6 @@ def composed(pattern: str, made: Composer) -> str:
     if made.slotwise:
         return f"{pattern}: token ids were compared with the tokenizer's on {made.proved:,} sentences"
     return f"{pattern}: every sentence is tokenized, which is slower: {made.reason}"
-
-
-def _numbers(words: TokenSequences) -> dict[str, int]:
-    """Number of tokens → how many verbs have so many."""
-    tokens, verbs = np.unique(words.counts, return_counts=True)
-    return {str(number): n for number, n in zip(tokens.tolist(), verbs.tolist(), strict=True)}
 
 
 def _words(lexicon: Lexicon, fillers: Mapping[str, PairFillers]) -> dict[str, Sequence[str]]:

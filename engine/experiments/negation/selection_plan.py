@@ -99,7 +99,10 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
         }
     work |= {f"minutes at {speed:,} sentences a second": own * verbs / speed / 60 for speed in _SPEEDS}
     work |= {"selected triplets, at most": pairs * most, "sentences of the scoring, at most": pairs * most * patterns}
-    if smallest := smallest_difference(pairs, most, verbs):
+    # With a power of 80 % (5 %, two-sided); the two rates are taken as independent, which is careful: they are rates of
+    # the same triplets. The formula is in `statistics.power`.
+    quantiles = normal_quantile(UPPER) + normal_quantile(POWER)
+    if smallest := quantiles * sqrt(2 * two_way_variance(pairs, most, verbs)):
         work["smallest difference that is found (percentage points)"] = 100 * smallest
     return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder)
 
@@ -123,15 +126,6 @@ def two_way_variance(
     same_verb = (1 - size / verbs) / n + 1 / verbs
     alone = max(0.0, 1 - by_pair - by_verb) / n
     return _RATE * (1 - _RATE) * (alone + by_pair / pairs + by_verb * same_verb)
-
-
-def smallest_difference(pairs: int, size: int, verbs: int) -> float:
-    """The smallest true difference between two patterns that is found with a power of 80 % (5 %, two-sided).
-
-    The two rates are taken as independent, which is careful: they are rates of the same triplets. The formula is in
-    `negengine.engine.statistics.power`.
-    """
-    return (normal_quantile(UPPER) + normal_quantile(POWER)) * sqrt(2 * two_way_variance(pairs, size, verbs))
 
 
 def _widths(size: int, verbs: int) -> pl.DataFrame:

@@ -24,20 +24,12 @@ def scored_sentences(
     """The sentences of a scoring, pattern by pattern. `expected` is the verb's main form, as are rank and logprob."""
     scored = scores.rename(_SCORES).drop(TOKENS, strict=False)  # the triplets have it, too
     triplets = _with_main_form(triplets)
-    return pl.concat(
-        [
-            _sentences(
-                scored.filter(pl.col("pattern") == pattern.name).join(
-                    triplets, on="triplet", how="left", maintain_order="left"
-                ),
-                pattern,
-                patterns.slots,
-                coreference,
-                mask,
-            )
-            for pattern in patterns.all
-        ]
-    )
+    rows = []
+    for pattern in patterns.all:
+        own = scored.filter(pl.col("pattern") == pattern.name)
+        words = own.join(triplets, on="triplet", how="left", maintain_order="left")
+        rows.append(_sentences(words, pattern, patterns.slots, coreference, mask))
+    return pl.concat(rows)
 
 
 def selected_sentences(triplets: pl.LazyFrame, patterns: PatternSet, coreference: str, mask: str) -> pl.LazyFrame:
@@ -61,6 +53,9 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
     forms = [AT_MASK] if AT_MASK in rows.collect_schema() else []
     numbers = [TOKENS] if TOKENS in rows.collect_schema() else []
     masks = pl.lit(mask).repeat_by(TOKENS).list.join("") if numbers else mask
+    failed = ~pl.col(REPEATED)
+    if pattern.role is Role.FORBIDDEN:
+        failed = pl.col(REPEATED) if coreference in SAME_PERSON else pl.lit(None, pl.Boolean)
     words = dict.fromkeys(["name", "profession", "verb", *forms, "pronoun", *map(column, slots), *numbers])
     return rows.select(
         item="triplet",
@@ -69,7 +64,7 @@ def _sentences(rows: pl.LazyFrame, pattern: Pattern, slots: Sequence[str], coref
         expected=expected_verbs(pattern, _MAIN),
         answer="answer",
         repeated=REPEATED,
-        failed=_failed(pattern, coreference),
+        failed=failed,
         rank="rank",
         logprob="logprob",
         answer_logprob="top1_logprob",
@@ -86,9 +81,3 @@ def _with_main_form(triplets: pl.LazyFrame) -> pl.LazyFrame:
         return triplets.with_columns(pl.col(column(VERB)).alias(_MAIN), pl.lit(value=True).alias(_HAS_ONE))
     forms = pl.col(AT_MASK).str.split(FORMS_SEPARATOR)
     return triplets.with_columns(forms.list.first().alias(_MAIN), (forms.list.len() == 1).alias(_HAS_ONE))
-
-
-def _failed(pattern: Pattern, coreference: str) -> pl.Expr:
-    if pattern.role is not Role.FORBIDDEN:
-        return ~pl.col(REPEATED)
-    return pl.col(REPEATED) if coreference in SAME_PERSON else pl.lit(None, pl.Boolean)

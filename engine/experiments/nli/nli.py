@@ -205,10 +205,6 @@ def paper_of(family: str) -> Paper:
     return Paper.of(cells, found["doubts"] if family in found["families"] else ())
 
 
-def _way(difference: float) -> str:
-    return "above" if difference > 0 else "below" if difference < 0 else "equal to"
-
-
 def _by_source(texts: Sequence[str]) -> dict[str, Path]:
     found = {}
     for text in texts:
@@ -281,12 +277,14 @@ class Nli(Experiment):
     @staticmethod
     def sections(run: NliRun) -> list[Section]:
         accuracy, *drop, labels, types = run.tables()
-        said = [
-            f"{row['dataset']}: {100 * row['accuracy']:.1f} % of the new pairs are right "
-            f"({100 * row['accuracy_low']:.1f} to {100 * row['accuracy_high']:.1f}), "
-            f"{_way(row['accuracy'] - row['majority'])} the majority baseline of {100 * row['majority']:.1f} %."
-            for row in accuracy.frame.filter(condition=NEW, split=ALL).iter_rows(named=True)
-        ]
+        said = []
+        for row in accuracy.frame.filter(condition=NEW, split=ALL).iter_rows(named=True):
+            own, baseline, low, high = (
+                100 * row[name] for name in ("accuracy", "majority", "accuracy_low", "accuracy_high")
+            )
+            way = "above" if own > baseline else "below" if own < baseline else "equal to"
+            right = f"{own:.1f} % of the new pairs are right ({low:.1f} to {high:.1f})"
+            said.append(f"{row['dataset']}: {right}, {way} the majority baseline of {baseline:.1f} %.")
         given = "These are the labels that people gave; they do not depend on the model."
         judged = "How well does the model judge pairs with a negation?"
         return [

@@ -93,7 +93,7 @@ def _rates(source: str, condition: str, split: str, judged: pl.DataFrame) -> Ite
     clustered = _by_original(judged) if condition == NEW and split == ALL else None
     clusters, effect = (clustered.clusters, clustered.design_effect) if clustered else (None, None)
     yield Row(*key, "accuracy", *_accuracy(judged, clustered), n, clusters, effect)
-    yield Row(*key, "majority", _largest(judged["expected"]) / n, None, None, n)
+    yield Row(*key, "majority", judged["expected"].value_counts()["count"].to_numpy().max() / n, None, None, n)
     for label in SOURCES[source]:
         count = int((judged["gold"] == str(label)).sum())
         yield Row(*key, f"label_share:{label}", count / n, None, None, n)
@@ -104,10 +104,6 @@ def _accuracy(judged: pl.DataFrame, clustered: ClusteredMean | None) -> tuple[fl
     if clustered is None:
         return proportion(int(judged["correct"].sum()), len(judged))
     return clustered.value, *proportion_interval(clustered)
-
-
-def _largest(labels: pl.Series) -> int:
-    return int(labels.value_counts()["count"].max())  # type: ignore[arg-type]
 
 
 def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, suffix: str) -> Iterator[Row]:

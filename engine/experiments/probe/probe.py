@@ -32,16 +32,7 @@ from ..items import ALL
 from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
 from ..summary import DIFFERENCE, HOLM, VERSUS
 from ..vocabulary import Ranked, Vocabulary
-from .probe_items import (
-    DATASET,
-    EXPECTED,
-    IS_TOP1,
-    LOGPROB,
-    RANK,
-    TARGET_TOKENS,
-    metrics,
-    result_schema,
-)
+from .probe_items import DATASET, EXPECTED, IS_TOP1, LOGPROB, RANK, TARGET_TOKENS, metrics, result_schema
 from .probe_sentences import TARGET_COLUMN, Columns, mask_faults, unwanted_rows
 from .probe_stage import OwnStimuli
 from .probe_views import sections as report_sections
@@ -305,8 +296,7 @@ class OwnSentences(TableExperiment):
         str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
     ] = None
     item: Annotated[
-        str | None,
-        _column("A column with the same value in the rows of a minimal pair (default: item or pair)."),
+        str | None, _column("A column with the same value in the rows of a minimal pair (default: item or pair).")
     ] = None
     unwanted: Annotated[
         str | None,

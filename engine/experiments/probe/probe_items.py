@@ -76,8 +76,10 @@ class Answers:
 
         `place` is the position of each item's sentence among the logits; `ranked` are the ranked tokens, None for all.
         """
+        from scipy import special
+
         kept = logits if ranked is None else logits[:, ranked]
-        total = _log_sum_exp(kept)
+        total: NDArray[np.float64] = special.logsumexp(kept.astype(np.float64), axis=1)
         chosen = top_tokens(kept, self.top.shape[1])
         logprobs = np.take_along_axis(kept, chosen, axis=1) - total[:, None]
         own = logits[place, expected]
@@ -104,10 +106,12 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
     expected = [word for own in zip(*words, strict=True) for word in own]
     tops: list[Any] = []
     for i in range(answers.top.shape[1]):
-        texts = _token_texts(answers.top[:, i], tokenizer)
+        tokens, which = np.unique(answers.top[:, i], return_inverse=True)
+        named = [None if token == NOTHING else tokenizer.token_text(token) for token in tokens.tolist()]
+        texts = [named[own] for own in which.tolist()]
         if i == 0:
-            for item, tokens in answers.choices.items():
-                texts[item] = tokenizer.word_text(tokens)
+            for item, choices in answers.choices.items():
+                texts[item] = tokenizer.word_text(choices)
         tops += [texts, pl.Series(answers.top_logprob[:, i]).fill_nan(None)]
     spelled = [_spelled(text) for text in asked.texts]
     repeats = [_spelled(word) in spelled[own] for word, own in zip(expected, asked.sentence.tolist(), strict=True)]
@@ -132,22 +136,9 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
     return items.with_columns((pl.col(IS_TOP1) == is_wanted).alias(CORRECT))
 
 
-def _token_texts(ids: Ids, tokenizer: MaskTokenizer) -> list[str | None]:
-    tokens, which = np.unique(ids, return_inverse=True)
-    texts = [None if token == NOTHING else tokenizer.token_text(token) for token in tokens.tolist()]
-    return [texts[own] for own in which.reshape(-1).tolist()]
-
-
 def _spelled(text: str) -> str:
     """The words of a text in small letters with a space around each; the mask stands for no word."""
     return " | ".join("".join(f" {word} " for word in _WORD.findall(part.casefold())) for part in text.split(MASK))
-
-
-def _log_sum_exp(logits: Logits) -> NDArray[np.float64]:
-    from scipy import special
-
-    found: NDArray[np.float64] = special.logsumexp(logits.astype(np.float64), axis=1)
-    return found
 
 
 DATASET = "stimuli"
@@ -222,24 +213,19 @@ def _pairs(first: pl.DataFrame, second: pl.DataFrame, metric: str) -> pl.DataFra
 
     one, other = by_item(first), by_item(second).select(_ITEM, pl.col(metric).alias(_SECOND))
     if one[metric].dtype != other[_SECOND].dtype:
-        one, other = (
-            one.with_columns(pl.col(metric).cast(pl.Float64)),
-            other.with_columns(pl.col(_SECOND).cast(pl.Float64)),
-        )
+        one, other = one.cast({metric: pl.Float64}), other.cast({_SECOND: pl.Float64})
     return one.join(other, on=_ITEM, maintain_order="left")
 
 
 def _unpaired(key: tuple[str, str, str], metric: str, first: pl.DataFrame, second: pl.DataFrame) -> Row:
-    outcomes = [_numbers(group[metric]) for group in (first, second)]
+    kind = np.bool_ if first[metric].dtype == pl.Boolean else np.float64
+    one: NDArray[Any] = first[metric].to_numpy().astype(kind)
+    other: NDArray[Any] = second[metric].to_numpy().astype(kind)
     clusters = pl.concat([first[_CLUSTER], second[_CLUSTER]])
     numbers: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
     if not clusters.null_count() and 1 < clusters.n_unique() < len(clusters):
         dense = clusters.rank("dense").to_numpy().astype(np.int64) - 1
         numbers = dense[: len(first)], dense[len(first) :]
-    found = unpaired_difference(outcomes[0], outcomes[1], numbers)
+    found = unpaired_difference(one, other, numbers)
     count = None if numbers is None else found.clusters
     return Row(*key, f"{DIFFERENCE}:{metric}", found.value, found.low, found.high, found.n, count)
-
-
-def _numbers(outcomes: pl.Series) -> NDArray[Any]:
-    return outcomes.to_numpy().astype(np.bool_ if outcomes.dtype == pl.Boolean else np.float64)

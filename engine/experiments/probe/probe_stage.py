@@ -18,7 +18,6 @@ from ...inference.batches import finished
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
-from ...text.tokenizer import MaskTokenizer
 from ...text.word_marks import WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, ROW, TOKENS, TableStage, divided, part_rows
@@ -65,20 +64,16 @@ class OwnStimuli(TableStage[Encoded]):
         return {**super().metadata, "ranked words": list(self.ranked.words), "rows": self.stimuli.n}
 
     @cached_property
-    def tokenizer(self) -> MaskTokenizer:
-        return self.exported.tokenizer
-
-    @cached_property
     def ranked_ids(self) -> Ids | None:
         """[m], ascending; None for all."""
         if self.ranked.name == Vocabulary.ALL:
             return None
-        return self.ranked.ids(self.tokenizer, self.exported.vocab_size)
+        return self.ranked.ids(self.exported.tokenizer, self.exported.vocab_size)
 
     @cached_property
     def marks(self) -> WordMarks:
         """How the vocabulary marks words; an `InputError` if it does not."""
-        return WordMarks.of(self.tokenizer, self.exported.vocab_size)
+        return WordMarks.of(self.exported.tokenizer, self.exported.vocab_size)
 
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a row that the model cannot be asked about; with `skip_bad`, a table without a row that it can."""
@@ -97,7 +92,7 @@ class OwnStimuli(TableStage[Encoded]):
         say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
     def prepare(self, number: int) -> Encoded:
-        encoder = Encoder(self.columns, self.exported, self.tokenizer, self.ranked_ids)
+        encoder = Encoder(self.columns, self.exported, self.exported.tokenizer, self.ranked_ids)
         return encoder.encode(self.stimuli.read(number, self.faults))
 
     def faults(self, frame: pl.DataFrame) -> pl.Series:
@@ -127,7 +122,7 @@ class OwnStimuli(TableStage[Encoded]):
         skipped = len(asked.rows.skipped)
         advance(skipped, 0)
         self._answer(model, asked, answers, advance)
-        items = item_rows(asked, self.columns, answers, self.tokenizer)
+        items = item_rows(asked, self.columns, answers, self.exported.tokenizer)
         schema = {ROW: pl.Int64(), **self.stimuli.schema, **result_schema(self.top, self.columns)}
         return PartResult(part_rows(items, asked.rows, schema, skip_bad=self.skip_bad), {"skipped": skipped})
 

@@ -36,7 +36,14 @@ def tables(run: "ProbeRun") -> list[Table]:
         found.append(groups)
     if len(run.columns.targets) > 1:
         found.append(_target_pairs(run))
-    return [*found, _skipped(run.skipped)] if len(run.skipped) else found
+    if len(skipped := run.skipped):  # the most frequent reasons first
+        counts = skipped.group_by("reason", maintain_order=True).agg(n=pl.len(), row=pl.col("row").first())
+        more = len(counts) - _MOST_REASONS
+        notes = [f"and {more:,} more reasons"] if more > 0 else []
+        columns = [Column("reason", "reason"), Column("rows", "n"), Column("first row", "row")]
+        shown = counts.sort("n", "row", descending=[True, False]).head(_MOST_REASONS)
+        found.append(Table(_SKIPPED, shown, columns, notes=notes))
+    return found
 
 
 def sections(run: "ProbeRun") -> list[Section]:
@@ -139,15 +146,6 @@ def _target_pairs(run: "ProbeRun") -> Table:
             *_tested(run, _OF_TARGETS),
         ],
     ).table(run)
-
-
-def _skipped(skipped: pl.DataFrame) -> Table:
-    counts = skipped.group_by("reason", maintain_order=True).agg(n=pl.len(), row=pl.col("row").first())
-    counts = counts.sort("n", "row", descending=[True, False])
-    more = len(counts) - _MOST_REASONS
-    notes = [f"and {more:,} more reasons"] if more > 0 else []
-    columns = [Column("reason", "reason"), Column("rows", "n"), Column("first row", "row")]
-    return Table(_SKIPPED, counts.head(_MOST_REASONS), columns, notes=notes)
 
 
 def _target(run: "ProbeRun") -> list[Column]:
