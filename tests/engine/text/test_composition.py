@@ -47,27 +47,17 @@ def random_rows(fillers, n, seed=0):
     return {slot: rng.integers(len(words), size=n) for slot, words in fillers.items()}
 
 
-def texts_of(pattern, fillers, rows, tokenizer):
-    columns = {slot: [fillers[slot][i] for i in index] for slot, index in rows.items()}
-    sentences = [dict(zip(columns, words, strict=True)) for words in zip(*columns.values(), strict=True)]
-    return [pattern.text(sentence, tokenizer.mask_token) for sentence in sentences]
-
-
 def composed(made, rows):
     """The composed sentences in the order of their rows."""
-    sentences = {}
-    for part in made.compose(rows):
-        sentences.update(zip(part.rows.tolist(), part.ids.tolist(), strict=True))
-    return [sentences[row] for row in range(len(sentences))]
+    parts = [zip(part.rows.tolist(), part.ids.tolist(), strict=True) for part in made.compose(rows)]
+    return [ids for _, ids in sorted(pair for part in parts for pair in part)]
 
 
 def tokenized(tokenizer, pattern, fillers, rows):
-    return [ids.tolist() for ids in tokenizer.encode_masked(texts_of(pattern, fillers, rows, tokenizer))]
-
-
-def lexicon_fillers():
-    subject, _ = subjects(LEXICON, Coreference.PRONOUN, seed=0)
-    return {"NAME": LEXICON.names, "PROF": LEXICON.professions, "ACT": LEXICON.verbs, "PRON": subject}
+    columns = {slot: [fillers[slot][i] for i in index] for slot, index in rows.items()}
+    sentences = [dict(zip(columns, words, strict=True)) for words in zip(*columns.values(), strict=True)]
+    texts = [pattern.text(sentence, tokenizer.mask_token) for sentence in sentences]
+    return [ids.tolist() for ids in tokenizer.encode_masked(texts)]
 
 
 @settings(max_examples=50)
@@ -107,35 +97,22 @@ def test_the_longest_sentence_is_that_of_all_combinations(small_tokenizer, patte
     assert WholeSentenceComposer(small_tokenizer, pattern, fillers).longest() >= longest
 
 
-@pytest.mark.parametrize("name", ["bert-base-cased", "bert-base-uncased", "roberta-base"])
+@pytest.mark.parametrize("name", ["mini", "bert-base-cased", "bert-base-uncased", "roberta-base"])
 @pytest.mark.parametrize("pattern", PATTERNS.all, ids=lambda pattern: pattern.name)
-def test_published_models_compose_slotwise(published_tokenizer, name, pattern):
-    tokenizer = published_tokenizer(name)
-    made = composer(tokenizer, pattern, lexicon_fillers(), seed=0)
-    rows = random_rows(lexicon_fillers(), 2000, seed=1)
+def test_published_models_compose_slotwise(published_tokenizer, mini_tokenizer, name, pattern):
+    subject, _ = subjects(LEXICON, Coreference.PRONOUN, seed=0)
+    fillers = {"NAME": LEXICON.names, "PROF": LEXICON.professions, "ACT": LEXICON.verbs, "PRON": subject}
+    tokenizer = mini_tokenizer if name == "mini" else published_tokenizer(name)
+    made, rows = composer(tokenizer, pattern, fillers, seed=0), random_rows(fillers, 500, seed=1)
     assert made.slotwise
-    assert composed(made, rows) == tokenized(tokenizer, pattern, lexicon_fillers(), rows)
+    assert composed(made, rows) == tokenized(tokenizer, pattern, fillers, rows)
 
 
-def test_the_bundled_lexicon_composes_slotwise(mini_tokenizer):
-    assert all(composer(mini_tokenizer, pattern, lexicon_fillers(), seed=0).slotwise for pattern in PATTERNS.all)
-
-
-def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tokenizers, monkeypatch):
-    tokenizer, compared, texts = small_tokenizers["Unigram"], [], WholeSentenceComposer.texts
-    monkeypatch.setattr(WholeSentenceComposer, "texts", lambda own, rows: compared.append(rows) or texts(own, rows))
-    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=0)
-    covered = {slot: set(index) for slot, index in compared[0].items()}
-    assert covered == {slot: set(range(len(words))) for slot, words in FILLERS.items()}
-    assert made.proved == 4
-    run = random_rows(FILLERS, 9)
-    made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
-    assert (made.slotwise, made.proved) == (True, 9)
-    assert all(np.array_equal(compared[1][slot], indices) for slot, indices in run.items())
-    for n in (0, 10, 11):  # a sample has 4 sentences that cover every filler, and 6 random ones
-        run = random_rows(FILLERS, n)
-        made = composer(tokenizer, PATTERNS.selecting, FILLERS, seed=0, random_combinations=6, sentences=run)
-        assert made.proved == 10
+def test_the_proof_covers_every_filler_or_all_sentences_of_a_short_run(small_tokenizers):
+    for n, proved in {0: 10, 9: 9, 10: 10, 11: 10}.items():  # 4 sentences cover every filler, 6 are random
+        given = PATTERNS.selecting, FILLERS, 0, 6, random_rows(FILLERS, n)
+        made = composer(small_tokenizers["Unigram"], *given)
+        assert (made.slotwise, made.proved) == (True, proved)
 
 
 def with_replacement(old, new):
@@ -149,60 +126,44 @@ def with_replacement(old, new):
 
 
 WORDS = {"NAME": ["Anna", "Maria"], "PROF": ["a dancer", "a star"], "ACT": ["smoke", "dance"], "PRON": ["she", "he"]}
-
 ALONE = {slot: np.array([1]) for slot in WORDS}  # a short run of one sentence
+LIKES = Pattern("P", "{NAME} likes to {MASK}.")
 NOT_SLOTWISE = [
     ("Anna is a dancer", None, "NAME and PROF share tokens in 'Anna is a dancer who likes to smoke. She is happy to"),
     ("Maria is a star", None, "the fillers of 'Maria is a star who likes to "),
     ("dance. He", None, "change each other's tokens"),
     ("dance. He", ALONE, "the fillers of 'Maria is a star who likes to dance. He is happy to [MASK].' change each"),
+    ("Maria likes to [MASK].", None, "NAME changes tokens on both sides of the mask in 'Anna likes to [MASK].'"),
 ]
 
 
 @pytest.mark.parametrize(("together", "run", "reason"), NOT_SLOTWISE)
 def test_fillers_that_change_each_others_tokens_are_tokenized_whole(together, run, reason):
-    tokenizer, rows = with_replacement(together, "happy"), run or random_rows(WORDS, 30)
-    made = composer(tokenizer, PATTERNS.selecting, WORDS, seed=0, sentences=run)
+    pattern, new = (LIKES, "Maria [MASK] star.") if "[MASK]" in together else (PATTERNS.selecting, "happy")
+    tokenizer, rows = with_replacement(together, new), run or random_rows(WORDS, 30)
+    made = composer(tokenizer, pattern, WORDS, seed=0, sentences=run)
     assert not made.slotwise
     assert reason in made.reason
-    assert composed(made, rows) == tokenized(tokenizer, PATTERNS.selecting, WORDS, rows)
-
-
-def test_a_filler_that_changes_tokens_around_the_mask_is_tokenized_whole():
-    tokenizer = with_replacement("Maria likes to [MASK].", "Maria [MASK] star.")
-    made = composer(tokenizer, Pattern("P", "{NAME} likes to {MASK}."), {"NAME": ["Anna", "Maria"]}, seed=0)
-    assert not made.slotwise
-    assert made.reason == "NAME changes tokens on both sides of the mask in 'Anna likes to [MASK].'"
+    assert composed(made, rows) == tokenized(tokenizer, pattern, WORDS, rows)
 
 
 def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"the word 'a \[SEP\]' for \{PROF\} holds the special token '\[SEP\]' of the"):
         composer(small_tokenizers["WordPiece cased"], PATTERNS.selecting, {**FILLERS, "PROF": ["a [SEP]"]}, seed=0)
-    assert str(caught.value) == (
-        "the word 'a [SEP]' for {PROF} holds the special token '[SEP]' of the model; remove the word"
-    )
 
 
 # ---------------------------------------------------------------- keys
 def test_a_key_is_the_same_on_every_machine_and_in_every_version():
-    assert [hex(key) for key in string_keys(["smoke", "dance"], "seed 0")] == [
-        "0x714173501914f1e",
-        "0xe5c492543c3c294b",
-    ]
+    assert string_keys(["smoke", "dance"], "seed 0").tolist() == [0x714173501914F1E, 0xE5C492543C3C294B]
     assert string_keys([], "k").shape == (0,)
     assert string_keys(["smoke"], "k" * 1000) != string_keys(["smoke"], "k" * 1001)  # longer than the hash allows
 
-
-@given(st.lists(st.text(max_size=8), unique=True, min_size=1, max_size=20), st.randoms())
-def test_every_string_has_one_key_of_its_own_whatever_stands_beside_it(strings, random):
-    shuffled = random.sample(strings, len(strings))
-    expected = dict(zip(strings, string_keys(strings, "k"), strict=True))
-    assert dict(zip(shuffled, string_keys(shuffled, "k"), strict=True)) == expected
-    assert len(set(expected.values())) == len(strings)
-    assert not np.any(string_keys(strings, "k") == string_keys(strings, "l"))
-
-
-def test_combining_a_zero_is_the_first_number_of_splitmix64(recwarn):
     assert combine(np.uint64(0)) == 0xE220A8397B1DCDAF  # the published test vector: splitmix64 seeded with 0
-    assert combine(np.uint64(2**64 - 1), np.uint64(2**64 - 1)).shape == ()
-    assert not recwarn.list
+
+
+@given(st.lists(st.text(max_size=8), unique=True, min_size=1, max_size=20))
+def test_every_string_has_one_key_of_its_own_whatever_stands_beside_it(strings):
+    keys = string_keys(strings, "k").tolist()
+    assert keys[::-1] == string_keys(strings[::-1], "k").tolist()
+    assert len(set(keys)) == len(strings)
+    assert not set(keys) & set(string_keys(strings, "l").tolist())

@@ -75,21 +75,16 @@ def test_the_digest_is_of_the_patterns_not_of_the_bytes(write):
 
 def test_a_set_is_a_file_or_the_name_of_a_bundled_one(tmp_path):
     assert load_patterns("gh22-connective").name == "GH22 connective"
-    with pytest.raises(InputError) as caught:
+    said = f"'gh22-conective': did you mean 'gh22-connective'? The bundled sets are {', '.join(PATTERNS)}; or give a"
+    with pytest.raises(InputError, match=re.escape(said)):
         load_patterns("gh22-conective")
-    assert str(caught.value) == (
-        "no pattern set is named 'gh22-conective': did you mean 'gh22-connective'? The bundled sets are "
-        f"{', '.join(PATTERNS)}; or give a TOML file"
-    )
     with pytest.raises(InputError, match=re.escape(f"{tmp_path}/none.toml: cannot be read (No such file")):
         load_patterns(tmp_path / "none.toml")
 
 
+HIDDEN = '"""\n[[pattern]]\nrole = "x"\n"""'  # lines that look like others, in a string
 BAD_FILES = [
-    (
-        SELECTING.replace("{ACT}", "{VERB}"),
-        "6: unknown slot 'VERB' in '{NAME} likes to {VERB}.'; known are NAME, PROF, ACT, PRON, MASK",
-    ),
+    (SELECTING.replace("{ACT}", "{VERB}"), "6: unknown slot 'VERB' in '{NAME} likes to {VERB}.'; known are NAME, PROF"),
     (SELECTING.replace("{MASK}", "{ACT}"), "3: P has 0 masks; it needs exactly one {MASK}"),
     (SELECTING.replace("{ACT}", "{ACT"), "6: stray brace in '{NAME} likes to {ACT.'"),
     (SELECTING.replace("selecting", "control"), "1: no selecting pattern"),
@@ -101,11 +96,7 @@ BAD_FILES = [
     ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
     (SELECTING.replace('"P"', "7"), "4: name is 7; it must be a string"),
     (SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"), "6: white space in '{NAME} likes\\nto {ACT}"),
-    # lines that look like others, in a string
-    (
-        SELECTING.replace('"P"', '"""\n[[pattern]]\nrole = "x"\n"""').replace("selecting", "select"),
-        "8: unknown role 'select'; known are selecting, forbid",
-    ),
+    (SELECTING.replace('"P"', HIDDEN).replace("selecting", "select"), "8: unknown role 'select'; known are selecting,"),
     (SELECTING.replace('"selecting"', "selecting"), "5: not valid TOML: Invalid value"),
     (f"{SELECTING}{'.'.join(['a'] * 5_000)} = 1", "8: more than 50 words with dots between them"),
     (f"{SELECTING}x = {'[' * 2_000}", " not valid TOML: nested too deeply"),
@@ -115,10 +106,8 @@ BAD_FILES = [
 @pytest.mark.parametrize(("text", "message"), BAD_FILES, ids=range(len(BAD_FILES)))
 def test_an_error_names_file_line_and_value_in_one_line(write, text, message):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"^{path}:{re.escape(message.replace('{path}', str(path)))}[^\n]*$"):
         load_patterns(path)
-    assert str(caught.value).startswith(f"{path}:{message.replace('{path}', str(path))}")
-    assert "\n" not in str(caught.value)
 
 
 FILES = {
@@ -179,11 +168,14 @@ def test_a_language_has_its_words_beside_the_pattern_file(language, tmp_path):
     assert language(TOP.replace('"words"', '"."') + PATTERN).folder == tmp_path
 
 
-def test_a_lexicon_that_is_given_is_taken_instead(language):
+def test_a_lexicon_that_is_given_is_taken_instead_and_has_none_of_the_slots(language, tmp_path):
     text = TOP.replace("heureuse", "felice").replace("heureux", "felice") + PATTERN
     assert language(text, "italian").folder == lexicon_path("italian")
     with pytest.raises(InputError, match="no lexicon is named 'italain': did you mean 'italian'"):
         language(TOP.replace("words", "italain") + PATTERN)
+    (tmp_path / "words" / "slot_CITY.txt").write_text("Lyon\n")
+    with pytest.raises(InputError, match=r"patterns.toml:6: CITY is also in .*slot_CITY.txt"):
+        language(TOP + PATTERN)
 
 
 def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept_in_runs(language):
@@ -224,12 +216,6 @@ def test_an_error_of_the_files_of_a_language(language, tmp_path, file, text, lin
         language(f'name = "French"\n{text}\n{plain}' if file == SET else TOP + PATTERN)
 
 
-def test_a_slot_that_the_lexicon_has_too_is_refused(language, tmp_path):
-    (tmp_path / "words" / "slot_CITY.txt").write_text("Lyon\n")
-    with pytest.raises(InputError, match=r"patterns.toml:6: CITY is also in .*slot_CITY.txt"):
-        language(TOP + PATTERN)
-
-
 # ---------------------------------------------------------------- sentences
 TEXT_WORDS = {
     "NAME": ["anna", "Maria", "élise"],
@@ -256,13 +242,7 @@ def test_texts_over_columns_are_those_of_one_sentence_each(pattern):
     assert texts == [pattern.text(own, "[MASK]") for own in fillers]
 
 
-def test_an_expected_verb_that_starts_a_sentence_has_a_capital():
-    frame = pl.DataFrame({"verb": ["smoke", "élever"]})
-    for sentence, verbs in {"{MASK} is fun.": ["Smoke", "Élever"], "I {MASK}.": ["smoke", "élever"]}.items():
-        assert frame.select(expected_verbs(Pattern("P", sentence))).to_series().to_list() == verbs
-
-
-def test_a_filler_has_a_capital_where_a_sentence_starts():
+def test_a_filler_and_an_expected_verb_have_a_capital_where_a_sentence_starts():
     words = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she", "ODD": "{ACT}\\1"}
     for context, target, text in (
         ("{PROF} is {NAME}.", "{PRON} likes to {MASK}.", "A dancer is Jessica. She likes to <mask>."),
@@ -270,26 +250,24 @@ def test_a_filler_has_a_capital_where_a_sentence_starts():
         ("{NAME}, {NAME} likes {ODD} and {MASK}.", "", "Jessica, Jessica likes {ACT}\\1 and <mask>."),
     ):
         assert Pattern("P", context, target).text(words, "<mask>") == text
+    frame = pl.DataFrame({"verb": ["smoke", "élever"]})
+    for sentence, verbs in {"{MASK} is fun.": ["Smoke", "Élever"], "I {MASK}.": ["smoke", "élever"]}.items():
+        assert frame.select(expected_verbs(Pattern("P", sentence))).to_series().to_list() == verbs
 
 
 SILENT = Beginnings(("a", "e", "h", "huî"), ("hurl", "hu"))
 DE = Elision("de", (("d'", SILENT),))
 IL = Elision("il", (("lo", Beginnings(("st", "z"))), ("l'", Beginnings(("a", "o")))))
-SPELLED = {
-    DE: ["d'aimer", "de fumer", "d'habiter", "de hurler", "d'huîtres", "d'Aimer"],  # the longest beginning decides
-    IL: ["lo studente", "l'amico", "il cane"],  # the first form that fits
-}
+SPELLED = [(DE, text) for text in ("d'aimer", "de fumer", "d'habiter", "de hurler", "d'huîtres", "d'Aimer")]
+SPELLED += [(IL, text) for text in ("lo studente", "l'amico", "il cane")]  # the first form that fits
 
 
-@pytest.mark.parametrize(("rule", "spelled"), [(rule, text) for rule, texts in SPELLED.items() for text in texts])
-def test_the_word_before_a_filler_takes_its_form(rule, spelled):
-    """In a text, and over a column; the word before the mask stays."""
-    filler = spelled.replace("'", " ").split()[1]
-    assert rule.spell(filler, capital=False) == spelled
-    word = rule.word.title()
+@pytest.mark.parametrize(("rule", "spelled"), SPELLED)
+def test_the_word_before_a_filler_takes_its_form_in_a_text_and_over_a_column(rule, spelled):
+    filler, word = spelled.replace("'", " ").split()[1], rule.word.title()
     pattern = Pattern("P", f"x {word} {{ACT}}. {word} {{ACT}}", f"{word} {{MASK}}", Role.SELECTING, (rule,))
     [written] = pl.DataFrame({"verb": [filler]}).select(sentence_texts(pattern, "[MASK]")).to_series()
-    capital = spelled[0].upper() + spelled[1:]
+    capital = spelled[0].upper() + spelled[1:]  # the word before the mask stays
     assert written == pattern.text({"ACT": filler}, "[MASK]") == f"x {capital}. {capital} {word} [MASK]"
 
 

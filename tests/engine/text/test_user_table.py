@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import re
 import tracemalloc
 from datetime import timedelta
 
@@ -14,13 +15,8 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
 from negengine.engine.text.user_table import find_column, needed_column, open_table
 
-FRAME = pl.DataFrame(
-    {
-        "sentence": ["A dog can [MASK].", 'He said: "[MASK], no".', "Le [MASK] est là.", "first\nsecond [MASK]"],
-        "target": ["bark", "yes", "café", "line"],
-        "item": ["1", "2", "2", "07"],
-    }
-)
+SENTENCES = ["A dog can [MASK].", 'He said: "[MASK], no".', "Le [MASK] est là.", "first\nsecond [MASK]"]
+FRAME = pl.DataFrame({"sentence": SENTENCES, "target": ["bark", "yes", "café", "line"], "item": ["1", "2", "2", "07"]})
 WRITERS = {
     "stimuli.csv": FRAME.write_csv,
     "semicolons.csv": lambda path: FRAME.write_csv(path, separator=";", line_terminator="\r\n", include_bom=True),
@@ -60,7 +56,7 @@ def write(tmp_path):
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_kind_gives_the_same_rows_in_any_parts(tmp_path, name):
     WRITERS[name](tmp_path / name)
-    for rows_per_part, sizes in {1: [1] * 4, 3: [3, 1], 100: [4]}.items():
+    for rows_per_part, sizes in {3: [3, 1], 100: [4]}.items():
         stimuli = scanned(tmp_path / name, rows_per_part=rows_per_part)
         assert stimuli.sizes == sizes
         assert all_rows(stimuli).equals(FRAME)
@@ -124,16 +120,18 @@ def test_columns_keep_their_types_and_lists_are_written_as_text(write, tmp_path)
         {"sentence": "b", "n": None, "x": 0.5, "y": None, "z": None, "mixed": "one", "new": "w"},
     ]
     assert found.equals(pl.DataFrame(wanted))
-    frame = FRAME[:2].with_columns(
-        pl.col("item").cast(pl.Categorical), n=pl.Series([1, None]), z=pl.Series([["a"], ["é"]])
-    )
-    frame.write_parquet(tmp_path / "own.parquet")
-    found = all_rows(scanned(tmp_path / "own.parquet"))
-    assert found.equals(FRAME[:2].with_columns(n=pl.Series([1, None]), z=pl.Series(['["a"]', '["é"]'])))
-    frame.with_columns(target=pl.lit(3)).write_parquet(tmp_path / "own.parquet")
-    assert "the column 'target' holds Int32; a text is needed" in refusal(tmp_path / "own.parquet")
+    path, item, time = tmp_path / "own.parquet", pl.col("item").cast(pl.Categorical), timedelta(seconds=3)
+    frame = FRAME[:2].with_columns(item, n=pl.Series([1, None]), z=pl.Series([["a"], ["é"]]), time=time)
+    frame.write_parquet(path)
+    plain = FRAME[:2].with_columns(n=pl.Series([1, None]), z=pl.Series(['["a"]', '["é"]']), time=pl.lit("PT3S"))
+    assert all_rows(scanned(path)).equals(plain)
+    frame.with_columns(target=pl.lit(3)).write_parquet(path)
+    assert "the column 'target' holds Int32; a text is needed" in refusal(path)
+    frame.with_columns(note=pl.lit("a" * 1_000_001)).write_parquet(path)
+    assert "own.parquet: the column 'note' has a text of more than 1,000,000 bytes" in refusal(path)
 
 
+THREE = "3 fields, but the header has 2; a text that has a comma must stand in double quotes"
 BAD_ROWS = {
     "own.csv": (
         b'sentence,{t}\na,b\na\n\n,\nc,"d\n"e,f\n\xff,g\n,h\ni,NA\nj,k,l\nm,n\n"o,p',
@@ -143,12 +141,7 @@ BAD_ROWS = {
             (4, 8, "byte 0xff is not UTF-8; save the file as UTF-8 text", ""),
             (5, 9, "sentence is empty; a text is needed", '{"sentence": "", "{t}": "h"}'),
             (6, 10, "{t} is NA, a missing value; a text is needed", '{"sentence": "i", "{t}": "NA"}'),
-            (
-                7,
-                11,
-                "3 fields, but the header has 2; a text that has a comma must stand in double quotes",
-                '["j", "k", "l"]',
-            ),
+            (7, 11, THREE, '["j", "k", "l"]'),
             (9, 13, "a double quote that is not closed", ""),
         ],
     ),
@@ -195,17 +188,13 @@ def test_a_file_that_is_not_a_table_is_refused_in_one_line(write, content, messa
     assert refusal(path).startswith(f"{path}{message}")
 
 
-def test_a_name_that_promises_another_kind_and_rows_with_too_many_names_are_refused(write):
+def test_a_name_that_promises_another_kind_too_many_names_and_what_is_not_a_table_are_refused(write):
     assert "not a Parquet file, although its name" in refusal(write(b"sentence\na\n", "own.parquet"))
     assert "one JSON list" in refusal(write('[{"sentence": "a"}]', "own.json"))
     rows = (json.dumps({"sentence": "a", "target": "b", f"c{number}": 1}) for number in range(1_000))
     assert "more than 1,000 columns; write one object of few per line" in refusal(write("\n".join(rows), "own.jsonl"))
-
-
-def test_what_is_not_a_table_is_refused():
     for source in (3, None, [1, 2], {"a": [1], "b": [1, 2]}):
-        with pytest.raises(InputError, match="table"):
-            open_table(source)
+        assert "table" in refusal(source)
 
 
 def test_a_column_is_found_by_its_obvious_name_in_capitals_or_not(write):
@@ -239,35 +228,20 @@ def test_memory_does_not_grow_with_the_rows(write):
     assert peak(5_000) < 2 * peak(500)
 
 
-def test_a_span_of_time_is_a_text_and_a_huge_cell_of_parquet_is_refused(tmp_path):
-    path = tmp_path / "own.parquet"
-    FRAME[:2].with_columns(time=timedelta(seconds=3)).write_parquet(path)
-    assert all_rows(scanned(path))["time"].to_list() == ["PT3S"] * 2
-    FRAME[:2].with_columns(note=pl.lit("a" * 1_000_001)).write_parquet(path)
-    with pytest.raises(InputError, match=r"own\.parquet: the column 'note' has a text of more than 1,000,000 bytes"):
-        scanned(path)
-
-
 # ---------------------------------------------------------------- lines
-@pytest.mark.parametrize(
-    ("content", "name", "lines"),
-    [
+def test_lines_are_those_that_hold_anything_with_their_places(write):
+    for content, name, lines in [
         (b"one\r\n\r\n \ntwo", "a.txt", [("one", 1), ("two", 4)]),
-        ("\ufeffone\n\ufefftwo\n".encode(), "a.txt", [("one", 1), ("\ufefftwo", 2)]),
+        ("\ufeffone\n\ufefftwo\n", "a.txt", [("one", 1), ("\ufefftwo", 2)]),
         (gzip.compress("één".encode(), mtime=0), "a.txt.gz", [("één", 1)]),
         # Only line feeds end lines: JSON may hold the other characters that Python takes for line ends.
-        ("a\u2028b\x85c\x0bd\x0ce".encode(), "a.txt", [("a\u2028b\x85c\x0bd\x0ce", 1)]),
+        ("a\u2028b\x85c\x0bd\x0ce", "a.txt", [("a\u2028b\x85c\x0bd\x0ce", 1)]),
         (b"x" * LONGEST_LINE, "a.txt", [("x" * LONGEST_LINE, 1)]),
-    ],
-)
-def test_lines_are_those_that_hold_anything_with_their_places(write, content, name, lines):
-    path = write(content, name)
-    assert read_lines(path) == [(line, f"{path}:{number}") for line, number in lines]
-
-
-def test_a_file_is_read_only_as_far_as_it_is_asked_for(write):
-    lines = stream_lines(write(b"one\n\ntwo\n\xff\n"))
-    assert [next(lines)[0] for _ in range(3)] == ["one", "", "two"]
+    ]:
+        path = write(content, name)
+        assert read_lines(path) == [(line, f"{path}:{number}") for line, number in lines]
+    asked = stream_lines(write(b"one\n\ntwo\n\xff\n"))  # a file is read only as far as it is asked for
+    assert [next(asked)[0] for _ in range(3)] == ["one", "", "two"]
 
 
 def test_a_table_keeps_quotes_and_columns_that_nobody_asked_for(write):
@@ -304,6 +278,5 @@ BAD_FILES = [
 @pytest.mark.parametrize(("read", "content", "message"), BAD_FILES, ids=range(len(BAD_FILES)))
 def test_a_file_or_a_field_that_cannot_be_read_is_named(write, read, content, message):
     path = write(content, "own.gz" if message.startswith(PACKED) else "own.txt")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"^{re.escape(f'{path}{message}')}"):
         read(path)
-    assert str(caught.value).startswith(f"{path}{message}")
