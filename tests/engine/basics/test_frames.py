@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -40,8 +41,6 @@ def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, frame, size):
 
 
 def test_an_error_while_the_rows_come_keeps_the_old_file(tmp_path, frame):
-    """One of the rows, and one of Polars itself, which is not taken for one of the disk."""
-
     def read(with_columns, predicate, n_rows, batch_size):
         yield frame[:200_000]
         raise InputError("part 2 is damaged")
@@ -70,10 +69,7 @@ def test_a_disk_that_is_full_in_the_middle_of_the_rows_is_one_line(tmp_path, mon
 
 @pytest.mark.parametrize("kind", [None, PolarsError, PanicException, OSError, ValueError])
 def test_whatever_polars_says_of_a_file_is_one_line(tmp_path, monkeypatch, kind):
-    def fail(content):
-        raise kind("out of\nspec")
-
     if kind is not None:
-        monkeypatch.setattr(pl, "read_parquet", fail)
+        monkeypatch.setattr(pl, "read_parquet", Mock(side_effect=kind("out of\nspec")))
     with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(.*\); run it again elsewhere$"):
         parquet_frame(b"PAR1", tmp_path / "x.parquet")

@@ -69,23 +69,13 @@ Damage = Callable[[bytes], st.SearchStrategy[bytes]]
 def damaged(draw, content: bytes) -> bytes:
     """Some bytes of a file changed, cut out, doubled or put in."""
     for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(content)))
-        stop = min(len(content), start + draw(st.integers(0, 40)))
-        match draw(st.sampled_from(["flip", "cut", "cut off", "double", "insert", "number"])):
-            case "flip" if start < len(content):
-                content = content[:start] + bytes([content[start] ^ draw(st.integers(1, 255))]) + content[start + 1 :]
-            case "cut":
-                content = content[:start] + content[stop:]
-            case "cut off":
-                content = content[:start]
-            case "double":
-                content = content[:stop] + content[start:]
-            case "insert":
-                new = draw(st.one_of(st.sampled_from(NASTY), st.binary(max_size=8)))
-                content = content[:start] + new + content[start:]
-            case "number":
-                new = draw(st.sampled_from([b"-1", b"0", b"9" * 20, b"9" * 5_000, b"1.5", b"null", b'"x"', b"[]"]))
-                content = re.sub(rb"\d+", lambda _, new=new: new, content, count=draw(st.integers(1, 3)))
+        start, width = draw(st.integers(0, len(content))), draw(st.integers(0, 40) | st.just(len(content)))
+        old, after = content[start : start + width], content[start + width :]
+        new = draw(st.sampled_from([b"", old + old, *NASTY]) | st.binary(max_size=8))
+        content = content[:start] + new + after
+        if draw(st.booleans()):
+            new = draw(st.sampled_from([b"-1", b"0", b"9" * 20, b"9" * 5_000, b"1.5", b"null", b'"x"', b"[]"]))
+            content = re.sub(rb"\d+", lambda _, new=new: new, content, count=draw(st.integers(1, 3)))
     return content
 
 
@@ -100,13 +90,11 @@ def edited(draw, content: bytes) -> bytes:
             if isinstance(where[key], (dict, list)) and where[key] and draw(st.booleans()):
                 where = where[key]
                 continue
-            match draw(st.sampled_from(["change", "remove", "add"])):
-                case "change":
-                    where[key] = deepcopy(draw(st.sampled_from(VALUES)))  # a later step may change it
-                case "remove":
-                    del where[key]
-                case "add" if isinstance(where, dict):
-                    where[draw(st.sampled_from(["x", "../x", "format", ""]))] = deepcopy(draw(st.sampled_from(VALUES)))
+            if draw(st.booleans()):
+                del where[key]
+            if isinstance(where, dict):
+                key = draw(st.sampled_from([key, "x", "../x", "format", ""]))
+                where[key] = deepcopy(draw(st.sampled_from(VALUES)))  # a later step may change it
             break
     return seal(document or {"x": 1})
 
@@ -145,19 +133,13 @@ models = ["mini"]
 """,
     **{name: json.dumps(row) for name, row in ROWS.items()},
     "words.txt": "dance\nsmoke\n",
-    "tables/CPRAG-102.tsv": (
-        "item\tcontext_s1\tcontext_s2\texpected\twithin_category\tbetween_category\tconstraint\n"
-        "0\tThe dog ran.\tAt last it came to the\tdog\tcat\tcar\tH\n"
-    ),
-    "tables/ROLE-88.tsv": (
-        "item\tcontext\texpected\texp_cloze\ttarget\n"
-        "1-b\tthe man forgot which waitress the customer had\ttipped|paid\t0.2\tserved\n"
-        "1-a\tthe man forgot which customer the waitress had\tserved\t0.6\tserved\n"
-    ),
-    "tables/NEG-136-NAT.tsv": (
-        "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\tlicensing\n"
-        "0\tOld cars are\tOld cars aren't\tslow\tfast\tY\n"
-    ),
+    "tables/CPRAG-102.tsv": "item\tcontext_s1\tcontext_s2\texpected\twithin_category\tbetween_category\tconstraint\n"
+    "0\tThe dog ran.\tAt last it came to the\tdog\tcat\tcar\tH\n",
+    "tables/ROLE-88.tsv": "item\tcontext\texpected\texp_cloze\ttarget\n"
+    "1-b\tthe man forgot which waitress the customer had\ttipped|paid\t0.2\tserved\n"
+    "1-a\tthe man forgot which customer the waitress had\tserved\t0.6\tserved\n",
+    "tables/NEG-136-NAT.tsv": "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\tlicensing\n"
+    "0\tOld cars are\tOld cars aren't\tslow\tfast\tY\n",
     "RTE.txt": "index\tText\tHypothesis\tgold_label\r\n0\tIt’s a dog.\tIt is not.\tnot_entailment\r\n",
     "dev.tsv": "sentence1\tsentence2\tlabel\nA man.\tNo man.\tentailment\nA dog.\tNo dog.\t-\n",
     "own.csv": 'sentence,n\n"A, [MASK].",1\nB [MASK],2\n',
@@ -165,16 +147,14 @@ models = ["mini"]
     "own.jsonl": '{"sentence": "A [MASK]", "n": 1, "tags": ["a"]}\n{"sentence": "B [MASK]", "n": 0.5}\n',
     "pairs.jsonl": '{"sentence_good": "A b.", "sentence_bad": "B a.", "UID": "x"}\n' * 2,
     "sets/pairs/digests.json": '{"one.jsonl": "0a"}',
-    "marked.txt": (
-        "t\t0\t0\tNeither\tx\tDT\t*\tNeither\t_\t_\t_\t_\t_\nt\t0\t1\tunhappy\tx\tJJ\t*\t_\thappy\t_\tun\t_\t_\n"
-        "t\t0\t2\tnor\tx\tCC\t*\tnor\t_\t_\t_\t_\t_\n\nt\t1\t0\tIt\tit\tPRP\t*\t***\n"
-    ),
+    "marked.txt": "t\t0\t0\tNeither\tx\tDT\t*\tNeither\t_\t_\t_\t_\t_\n"
+    "t\t0\t1\tunhappy\tx\tJJ\t*\t_\thappy\t_\tun\t_\t_\nt\t0\t2\tnor\tx\tCC\t*\tnor\t_\t_\t_\t_\t_\n\nt\t1\t0\tIt\tit\tPRP\t*\t***\n",
     "text.txt": "He never said so. Mr. A. B. Smith isn't here, by no means.\nNo. 5 is alive!\n",
 }
 
 
-def read_run_folder(folder: Path, _: str) -> None:
-    run = folder / "run"
+def read_run_folder(folder: Path, file: str) -> None:
+    run = folder / file.split("/", maxsplit=1)[0]
     for stage in begun_stages(run):
         record = finished_stage(run, stage)
         for calibration in (record.calibration or {}).values():
@@ -182,7 +162,8 @@ def read_run_folder(folder: Path, _: str) -> None:
                 Calibration.from_json(calibration)
     opened = ng.open(run)
     assert opened.model_name, opened.conditions
-    read_selected(run).patterns  # noqa: B018 - a property
+    if (several := read_selected(run).several) is not None:
+        assert several["tokens"].min() > 1
 
 
 def read_answers(folder: Path, file: str) -> None:
@@ -190,13 +171,6 @@ def read_answers(folder: Path, file: str) -> None:
     stage = read_run(folder / "run").stages["select"]
     stage.done.files[ANSWERS_FILE] = file_sha256(folder / file)
     kept_answers(folder / "run", stage, len(pl.read_parquet(folder / "run/triplets.parquet")))
-
-
-def read_whole_words(folder: Path, _: str) -> None:
-    run = ng.open(folder / "whole-words")
-    assert run.model_name, run.conditions
-    if (several := read_selected(folder / "whole-words").several) is not None:
-        assert several["tokens"].min() > 1
 
 
 def resume(folder: Path, _: str) -> None:
@@ -279,8 +253,8 @@ READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Damag
     (resume, ["small/run.json"], SEALED),
     (resume, ["small/select.done.json"], [damaged]),
     (gather, ["small/run.json"], [edited]),
-    (read_whole_words, ["whole-words/run.json"], [edited]),
-    (read_whole_words, ["whole-words/triplets_several_tokens.parquet"], [damaged]),
+    (read_run_folder, ["whole-words/run.json"], [edited]),
+    (read_run_folder, ["whole-words/triplets_several_tokens.parquet"], [damaged]),
     (read_part, ["small/parts/select/part-00001.json"], SEALED),
     (read_part, ["small/parts/select/part-00001.parquet"], [damaged]),
     (lambda folder, file: parquet_frame((folder / file).read_bytes(), folder), ["table.parquet"], [damaged]),
@@ -289,12 +263,8 @@ READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Damag
     (lambda folder, _: load_tokenizer(folder / "model"), ["model/tokenizer.json"], [damaged]),
     (lambda folder, file: PatternSet.from_json(unseal((folder / file).read_bytes(), dict)), ["set.json"], [edited]),
 ]
-CASES = {
-    f"{file}, {damage.__name__}: {read.__name__.strip('<>')}": (file, read, damage)
-    for read, files, damages in READERS
-    for file in files
-    for damage in damages
-}
+CASES = [(file, read, damage) for read, files, damages in READERS for file in files for damage in damages]
+NAMES = [f"{file}, {damage.__name__}: {read.__name__.strip('<>')}" for file, read, damage in CASES]
 
 
 @pytest.fixture(scope="session")
@@ -316,7 +286,7 @@ def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) ->
     return folder
 
 
-@pytest.mark.parametrize(("file", "read", "damage"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("file", "read", "damage"), CASES, ids=NAMES)
 def test_a_right_file_is_read_and_any_other_bytes_are_a_value_or_an_input_error(material, tmp_path, file, read, damage):
     if read is not gather:  # a whole run is not a shard
         read(material, file)

@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path, PureWindowsPath
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -38,31 +39,20 @@ def test_the_home_folder_is_a_tilde_and_comes_back(monkeypatch):
     assert (without_home("/jane/x"), with_home("~/x")) == ("~/x", Path("/jane/x"))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["negengine", "select", "/home/jane/my models/mini", "-o", "/home/jane"],
-        ["negengine", "select", "mini", "--output=/home/jane/runs/x", "--lexicon", "it's"],
-        ["negengine", "/home/janet/x", "$HOME", "a b", ""],
-    ],
-)
-def test_a_command_does_not_name_the_user_and_a_shell_reads_it_as_it_was(words):
+def test_a_command_does_not_name_the_user_and_a_shell_reads_it_as_it_was():
+    words = ["negengine", "/home/jane/my models/mini", "-o", "/home/jane", "--output=/home/jane/runs/x", "it's"]
+    words += ["/home/janet/x", "$HOME", "a b", ""]
     command = shell_command(words)
     assert "/home/jane/" not in f"{command} "
     assert words_of(command) == words
-    done = subprocess.run(["sh", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[:-1] == words
+    told = subprocess.check_output(["sh", "-c", f"printf '%s\\n' {command}"], text=True)
+    assert told.split("\n")[:-1] == words
 
 
 @pytest.mark.parametrize("home", ["/", "", None])
 def test_without_a_home_of_its_own_nothing_is_changed(monkeypatch, home):
-    """None: as for a user who has no entry in the system's list, in a container."""
-
-    def nowhere():
-        raise RuntimeError("Could not determine home directory.")
-
-    if home is None:
-        monkeypatch.setattr(Path, "home", nowhere)
+    if home is None:  # as for a user who has no entry in the system's list, in a container
+        monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
     else:
         monkeypatch.setenv("HOME", home)
     assert (without_home("/data/x"), without_home_inside("/data/x: empty")) == ("/data/x", "/data/x: empty")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import partial
 
 import msgspec
 import pytest
@@ -20,12 +21,9 @@ class Document(msgspec.Struct):
 
 DOCUMENT = Document(3, "CpTp “Ünïcode”", {"tested": 11, "share": 0.1 + 0.2})
 
+numbers = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
+    st.none() | st.booleans() | numbers | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
@@ -46,12 +44,9 @@ def test_every_flipped_bit_of_every_byte_is_noticed():
                 unseal(bytes(damaged), Document)
 
 
-def read(path):
-    return read_sealed(path, Document, made_as=3, repair="make it again")
-
-
 def test_a_file_that_is_not_ours_is_one_line_with_its_repair(tmp_path):
     path = tmp_path / "document.json"
+    read = partial(read_sealed, kind=Document, made_as=3, repair="make it again")
     with pytest.raises(MissingFileError):
         read(path)
     write_sealed(path, DOCUMENT)
@@ -69,7 +64,6 @@ def test_a_file_that_is_not_ours_is_one_line_with_its_repair(tmp_path):
 
 
 def test_the_form_of_a_document_byte_by_byte():
-    """JSON that people and programs read."""
     content = b'{\n  "format": 3,\n  "n": [\n    1\n  ]'
     digest = hashlib.sha256(content).hexdigest()
     assert seal({"format": 3, "n": [1]}) == content + b',\n  "content_sha256": "' + digest.encode() + b'"\n}\n'
