@@ -17,7 +17,7 @@ from ..basics.errors import InputError
 from ..basics.printable import json_safe, printable_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..views.table import Table
 
@@ -95,8 +95,9 @@ def show(*items: Any, form: str = TABLE) -> None:
     Raises InputError if stdout is full or closed, and SystemExit (status 0) if its reader has gone.
     """
     if form == TABLE:
+        drawn = _drawn([item for item in items if not isinstance(item, str)])
         for item in items:
-            _stdout().write(printable_lines(item) + "\n" if isinstance(item, str) else _drawn(item))
+            _stdout().write(printable_lines(item) + "\n" if isinstance(item, str) else next(drawn))
         return
     for text in (item for item in items if isinstance(item, str)):
         say(text)
@@ -159,15 +160,16 @@ class _Sheet(io.StringIO):
         return _stdout().isatty()
 
 
-def _drawn(item: Any) -> str:
-    """A table as the terminal shows it. If stdout is not a terminal, the width is COLUMNS, or 80."""
+def _drawn(tables: "Sequence[Table]") -> "Iterator[str]":
+    """Tables as the terminal shows them. If stdout is not a terminal, the width is COLUMNS, or 80."""
     from rich.console import Console
 
-    from ..views.table import Table
     from ..views.to_table import to_rich
 
     sheet = _Sheet()
     width = None if sheet.isatty() or os.environ.get("COLUMNS", "").isdigit() else 80
     console = Console(file=sheet, width=width, force_jupyter=False)
-    console.print(to_rich(item, console.width) if isinstance(item, Table) else item)
-    return sheet.getvalue()
+    for table in to_rich(tables, console.width):
+        console.print(table)
+        yield sheet.getvalue()
+        sheet.seek(sheet.truncate(0))

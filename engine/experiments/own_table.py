@@ -272,6 +272,9 @@ class TableStage(ReferenceStage[Prepared]):
     def with_files(self, places: Mapping[str, Path]) -> Self:
         return changed(super().with_files(places), stimuli=self.stimuli.at(places))
 
+    def refuse_incomplete(self) -> None:
+        """Raise InputError for what no single row shows, such as a pair without its second sentence."""
+
     @abstractmethod
     def prepare(self, number: int) -> Prepared: ...
 
@@ -345,5 +348,5 @@ class TableExperiment(Experiment):
         first = replace(model.opening, device=str(model.devices[0]))
         plan = replace(stage.plan(first, len(model.devices), folder, shard), skips=self.skip_bad)
         if not self.skip_bad and plan.bad.is_empty():
-            self.stage(model.exported)  # refuses what no single row shows, such as a pair without its second sentence
+            stage.refuse_incomplete()
         return plan

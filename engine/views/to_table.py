@@ -22,12 +22,23 @@ def to_terminal(tables: Sequence[Table], width: int = WIDTH) -> str:
     """The tables one after the other, without colours."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False)
-    for table in tables:
-        console.print(to_rich(table, width))
+    for drawn in to_rich(tables, width):
+        console.print(drawn)
     return stream.getvalue()
 
 
-def to_rich(table: Table, width: int = WIDTH) -> Group:
+def to_rich(tables: Sequence[Table], width: int = WIDTH) -> list[Group]:
+    """Each table for rich's console, as wide as the widest of them, but `WIDTH` at most."""
+    drawn = [_drawn(table, width) for table in tables]
+    frames = [frame for group in drawn for frame in group.renderables if isinstance(frame, RichTable)]
+    console = Console(width=width)
+    widest = max((console.measure(frame).maximum for frame in frames), default=0)
+    for frame in frames:
+        frame.min_width = min(widest, WIDTH)
+    return drawn
+
+
+def _drawn(table: Table, width: int) -> Group:
     """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
 
     A column of words or counts that is the same in all rows becomes a note. Title and notes may be as wide as the
@@ -57,7 +68,7 @@ def to_rich(table: Table, width: int = WIDTH) -> Group:
         fitted = _fitted([sizes[i] for i in piece], width)
         for i, own in zip(piece, fitted, strict=True):
             one.add_column(
-                Text(printable(columns[i].heading)),
+                Text(printable(columns[i].heading), no_wrap=False),
                 justify="left" if words[i] else "right",
                 no_wrap=not columns[i].wrap,
                 overflow="fold",

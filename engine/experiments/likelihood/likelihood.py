@@ -31,7 +31,6 @@ from .likelihood_items import (
     WORDS_FILE,
     Columns,
     Faults,
-    refuse_incomplete,
 )
 from .likelihood_scores import Encoder, Method
 from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, Likelihoods
@@ -330,10 +329,10 @@ class Likelihood(TableExperiment):
         longest = None if self.windows else exported.max_length
         faults = Faults(columns, Encoder.of(exported, bos=self.bos), longest)
         known, labels = self.scan(table, columns, RESULTS, faults)
-        if columns.pair is not None and not self.skip_bad:
-            refuse_incomplete(known, columns, faults)
         details = {name: getattr(self, name) for name in ("windows", "per_token", "per_word", "bos", "bow_correction")}
         stage = Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, told=labels.told(), **details)
+        if not self.skip_bad:
+            stage.refuse_incomplete()
         if self.bow_correction:
             stage.begins  # noqa: B018 - refuses a vocabulary without the space before a word
         return stage

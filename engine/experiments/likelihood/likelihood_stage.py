@@ -35,6 +35,7 @@ from .likelihood_items import (
     item_rows,
     item_schema,
     opened_lists,
+    refuse_incomplete,
     with_joined_verdicts,
     with_verdicts,
 )
@@ -105,6 +106,10 @@ class Likelihoods(TableStage[Prepared]):
         """All rows were checked when the tables were read."""
         rows, parts = counted(self.stimuli.n, "row"), counted(len(self.stimuli.parts), "part")
         say(f"{rows}, skipped: {self.stimuli.skipped:,}; {parts}")
+
+    def refuse_incomplete(self) -> None:
+        if self.columns.pair is not None:
+            refuse_incomplete(self.stimuli, self.columns, self.faults)
 
     def prepare(self, number: int) -> Prepared:
         """The sentences of a part as tokens; an `InputError` if one cannot be scored, without `skip_bad`."""

@@ -88,12 +88,14 @@ def test_no_table_is_wider_than_the_terminal_and_no_figure_or_heading_is_cut(wid
     columns = [
         Column("name", "name", wrap=False),
         Column("text", "text"),
-        *(Column(f"repetition rate {i}", name, decimals=2) for i, name in enumerate(figures)),
+        *(Column(f"repetition rate {i}", name, decimals=2, wrap=i % 2 > 0) for i, name in enumerate(figures)),
     ]
-    shown = render([Table("Wide", frame.with_row_index("number"), columns)], "table", width=width)
+    tables = [Table("Wide", frame.with_row_index("number"), columns), Table("Small", frame[["name"]], columns[:1])]
+    shown = render(tables, "table", width=width)
+    assert len({len(line) for line in shown.splitlines() if "┓" in line}) <= 2  # the pieces of a table, and all others
     assert max(map(len, shown.splitlines())) <= width
     assert all(f"{value:,.2f}" in shown for values in figures.values() for value in values)
-    assert shown.count("repetition") == 5
+    assert shown.count("repetition") == shown.count("rate") == 5
 
 
 def test_markdown_is_a_pipe_table():

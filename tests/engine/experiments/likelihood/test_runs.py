@@ -384,3 +384,5 @@ def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):
     assert plan.work["sentences"] == len(SENTENCES)
     assert plan.work["tokens to score"] == plan.work["masked copies that the model reads"] > 30
     assert not (tmp_path / "run").exists()
+    with pytest.raises(InputError, match="the pair 'a' has no bad sentence"):
+        Likelihood(rows(("a", 1)), **IN_ROWS).plan(model, {})
