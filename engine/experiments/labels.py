@@ -91,12 +91,16 @@ class Labels:
         rows, value = self.rows, pl.col(name)
         spelled = rows.drop_nulls(name).select(value, folded=value.str.to_lowercase()).unique(maintain_order=True)
         alike = spelled.group_by("folded", maintain_order=True).agg(value).filter(value.list.len() > 1)[name]
-        for names in alike if purpose != WANTED else []:
-            told = " and ".join(f"{own!r} ({self._where(rows.filter(value == own))})" for own in names)
-            said = f"{name} has {told}, which differ in upper and lower case alone"
+        if len(alike) and purpose != WANTED:
+            told = (
+                " and ".join(f"{own!r} ({self._where(rows.filter(value == own))})" for own in names)
+                for names in alike.head(_LISTED)
+            )
+            more = f" and {len(alike) - _LISTED:,} more" if len(alike) > _LISTED else ""
+            said = f"{name} has {'; '.join(told)}{more}, which differ in upper and lower case alone"
             if purpose == GROUP:
                 raise InputError(f"{self.table}: {said}: write them alike, or give them different names")
-            yield f"{said}: they count as {counted(len(names), purpose)}"
+            yield f"{said}: they count as different {purpose}s"
         if len(spaces := rows.filter(pl.col(_SPACES + name))):
             yield f"{name} has spaces at the ends, which do not count: {self._where(spaces)}"
         if len(empty := rows.filter(value.is_null())):

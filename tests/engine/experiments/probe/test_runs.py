@@ -297,7 +297,7 @@ A dog is not a [MASK].,animal,negated,NA,b
 A rose is not a [MASK].,flower,negated,4,
 """
 SLIPS = """{0}: speaker has 'b' (lines 4, 6 and 7) and 'B' (line 5), which differ in upper and lower case alone: they \
-count as 2 clusters
+count as different clusters
 {0}: speaker is empty, so that each of these rows is a cluster of its own: line 8
 {0}: item has spaces at the ends, which do not count: line 3
 {0}: item is empty, so that these rows are not part of a minimal pair: line 7
@@ -322,6 +322,10 @@ def test_slips_in_groups_items_and_clusters_are_named_with_their_rows(model, tmp
     with pytest.raises(InputError, match=said):
         ng.probe(model, path, output=tmp_path / "other")
     assert not (tmp_path / "other").exists()
+    names = [letter + str(i) for i in range(7) for letter in "aA"]
+    rows = {"sentence": ["A robin is a [MASK]."] * 14, "target": ["bird"] * 14, "cluster": names}
+    (note,) = OwnSentences(rows).stage(model.exported).notes
+    assert "'a4' (row 9) and 'A4' (row 10) and 2 more, which differ" in note
 
 
 def test_the_methods_have_the_figures_of_the_summary_and_a_row_of_a_sentence_those_of_its_item(run, ask, table, both):
