@@ -1,12 +1,7 @@
-"""`ng.compare`: finished runs against each other, or what one run has to compare.
+"""`ng.compare`: finished runs against each other, or what one run has to compare: see `Run.contrast`.
 
-    what an experiment sets side by side itself   see `Run.contrast`: such as the patterns of one run
-    runs of one kind by several models            the table that a paper prints; every metric of every two models, on
-                                                  the items that both have
-
-Items that share a cluster are not independent: the triplets of a pair, the facts of a relation. The interval and the
-test of every difference are for clusters (`negengine.engine.statistics.differences`). p is adjusted with Holm's method
-over all tests of one table; those of all pairs of models are one family.
+Items of a cluster are not independent: interval and test are for clusters. p is adjusted with Holm's method over all
+tests of one table; those of all pairs of models are one family.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,15 +26,11 @@ from .runs import labels, open_alike, refuse_unlike
 Sides = Mapping[tuple[Any, ...], tuple[pl.DataFrame, pl.DataFrame]]
 _PERCENTAGE_POINTS = "percentage points"
 _FIGURES = {
-    "n": pl.Int64,
-    "clusters": pl.Int64,
-    "difference": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
+    **dict.fromkeys(("n", "clusters"), pl.Int64),
+    **dict.fromkeys(("difference", "low", "high"), pl.Float64),
     "crossed": pl.Int64,
     "unit": pl.String,
-    "detectable": pl.Float64,
-    "p": pl.Float64,
+    **dict.fromkeys(("detectable", "p"), pl.Float64),
     **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
 }
 
@@ -64,14 +55,12 @@ class Comparison(Shown):
     after: Sequence[Table] = ()
 
     def tables(self) -> list[Table]:
-        """The tests; for several runs, the rates or drops before them."""
         return [*self.before, self.table, *self.after]
 
     def main_tables(self) -> list[Table]:
         return [*(self.before if self.fitting is None else self.fitting), self.table, *self.after]
 
     def document(self) -> Any:
-        """The tests of one run's patterns; for several runs, `rates` and `tests`."""
         tests = self.frame.to_dicts()
         return tests if self.rates is None else {"rates": self.rates.to_dicts(), "tests": tests}
 
@@ -107,7 +96,6 @@ def _of_contrast(own: Contrast, clusters: str) -> Comparison:
 
 
 def _between_models(runs: Sequence[Run]) -> Comparison:
-    """The rates of all runs, and the differences of every two on the items that both have."""
     refuse_unlike(runs)
     names = labels(runs)
     known = runs[0].by_construction  # without error, so that nothing is tested

@@ -1,7 +1,4 @@
-"""The rates of runs, each with its interval, in one frame, and the table that a paper prints.
-
-Where the items are in clusters of two kinds, such as pairs and verbs, the interval allows for both.
-"""
+"""The rates of runs, each with its interval, in one frame, and the table that a paper prints."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +20,7 @@ DROP = "drop"
 _FIGURES = {
     "n": pl.Int64,
     "clusters": pl.Int64,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
     "unit": pl.String,
 }
 
@@ -74,8 +69,9 @@ def estimates(
     for _, key, part in parts:
         yes_or_no[key] = yes_or_no.get(key, True) and bool(part["value"].is_in([0.0, 1.0]).all())
     grouped = not set(by) <= set(GROUP)
+    metrics = {key: str(dict(zip(by, key, strict=True)).get("metric", "")) for key in yes_or_no}
     rows = [
-        (name, *key, *_figures(part, _metric(by, key), yes_or_no=yes_or_no[key], grouped=grouped))
+        (name, *key, *_figures(part, metrics[key], yes_or_no=yes_or_no[key], grouped=grouped))
         for name, key, part in parts
     ]
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
@@ -84,10 +80,6 @@ def estimates(
     falling = pl.when((pl.col("dataset") == drop_of[0]) & (pl.col("metric") == drop_of[1]))
     ends = {DROP: "value", f"{DROP}_low": "high", f"{DROP}_high": "low"}
     return frame.with_columns(**{name: falling.then(100 - pl.col(of)) for name, of in ends.items()})
-
-
-def _metric(by: Sequence[str], key: Sequence[Any]) -> str:
-    return str(dict(zip(by, key, strict=True)).get("metric", ""))
 
 
 def _figures(
@@ -114,7 +106,6 @@ class Block:
 
     @property
     def figures(self) -> tuple[str, str, str]:
-        """The columns of value, low and high."""
         return (DROP, f"{DROP}_low", f"{DROP}_high") if self.falls else ("value", "low", "high")
 
     @property

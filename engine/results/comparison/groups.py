@@ -35,7 +35,6 @@ class Groups(Shown):
     clusters: str
 
     def tables(self) -> list[Table]:
-        """All groups: a table for rates, and one for other numbers."""
         return self._tables(self.frame)
 
     def main_tables(self) -> list[Table]:
@@ -59,7 +58,6 @@ class Groups(Shown):
 
     @property
     def _blocks(self) -> list[str]:
-        """What is shown together: the groups of one metric."""
         return [key for key in GROUP if key != self.by]
 
     def _tables(self, frame: pl.DataFrame, notes: Sequence[str] = ()) -> list[Table]:

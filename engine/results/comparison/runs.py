@@ -1,7 +1,4 @@
-"""Several runs: opened, named, and checked that they can be put side by side.
-
-`ng.items`: the items of several runs as one tidy frame, for a model with random effects in R or Python.
-"""
+"""Several runs: opened, named, and checked that they can be put side by side; `ng.items`, all their items."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -51,8 +48,8 @@ def refuse_unlike(runs: Sequence[Run], may_differ: Sequence[str] = ()) -> None:
 def labels(runs: Sequence[Run]) -> list[str]:
     """A name for each run, each another one.
 
-    The run's label, or the model's name; with the conditions in which the runs differ; with the folder's name where two
-    are still the same, and with its path where that is not enough.
+    The run's label, or the model's name; with conditions in which the runs differ; with the folder's name or path where
+    two are still the same.
     """
     names = [run.label or run.model_name for run in runs]
     for key in runs[0].may_differ:
@@ -61,9 +58,8 @@ def labels(runs: Sequence[Run]) -> list[str]:
             names = [f"{name}, {value}" for name, value in zip(names, values, strict=True)]
     for folders in ([run.folder.resolve().name for run in runs], [str(run.folder) for run in runs]):
         counts = Counter(names)
-        named = [
-            name if counts[name] == 1 else f"{name} ({folder})" for name, folder in zip(names, folders, strict=True)
-        ]
+        both = zip(names, folders, strict=True)
+        named = [name if counts[name] == 1 else f"{name} ({folder})" for name, folder in both]
         if len(set(named)) == len(named):
             break
     return named

@@ -15,8 +15,7 @@ from ...library.shown import Shown
 from ...views import Column, Table
 from .runs import labels, open_alike, refuse_unlike
 
-FOR_PEOPLE = 20
-"""How many sentences a terminal shows."""
+FOR_PEOPLE = 20  # sentences that a terminal shows
 
 
 class Right(StrEnum):

@@ -1,8 +1,7 @@
 """The chapters of a report: each run, and before them, side by side, several runs of one kind.
 
-A run has the sections of its probe, and those that all runs have: sentences with the model's answers, how exact the
-decisions are, and what made the run, which is everything that its record says. Several runs have one chart a question
-with all models, paired differences, and the table that a paper prints.
+A run has the sections of its probe, and those that all runs have. Several runs have one chart a question with all
+models, paired differences, and the table that a paper prints.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +28,8 @@ from .page import Chapter
 from .single_sentences import asked, codes, examples
 
 _COLUMNS = {
-    "stage": pl.String,
-    "pattern": pl.String,
-    "precision": pl.String,
-    "reason": pl.String,
-    "bound": pl.Float64,
-    "close": pl.Float64,
-    "speedup": pl.Float64,
+    **dict.fromkeys(("stage", "pattern", "precision", "reason"), pl.String),
+    **dict.fromkeys(("bound", "close", "speedup"), pl.Float64),
     "sentences": pl.Int64,
 }
 _LONGEST = 300  # characters; longer values, such as pattern sets, are in run.json

@@ -19,8 +19,7 @@ from ...views import Column, Table
 from ...views.to_csv import csv_rows
 from ...views.to_json import json_lines
 
-FOR_PEOPLE = 20
-"""How many sentences a table has where nobody asks for a number."""
+FOR_PEOPLE = 20  # sentences of a table where nobody asks for a number
 
 OPTIONS: Mapping[str, Sequence[str]] = {
     "--condition": ("condition",),
@@ -146,11 +145,7 @@ def _number(wanted: Filter, value: str) -> float:
 
 
 def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
-    """Write sentences to a file, whole or not at all, batch by batch; returns how many.
-
-    Raises:
-        InputError: As for `check_name`, or the file cannot be written.
-    """
+    """Write sentences to a file, whole or not at all, batch by batch; returns how many."""
     writer = check_name(path, option)
     total: int = rows.select(pl.len()).collect().item()
     make_place(path)

@@ -1,11 +1,7 @@
 """`ng.cite`: what a paper needs to say about runs: a methods paragraph, BibTeX, and facts for reviewers' checklists.
 
-The facts are those that the Responsible NLP checklist of ACL Rolling Review asks: artifacts and their licences,
-parameters, compute budget and infrastructure, settings, number of runs, packages.
-
-References are data: an experiment names a TOML file beside its code (`references`). It has one table for each paper,
-whose name is the key of BibTeX, with `role` (test, method or data), `type`, `title`, `author` and other fields of
-BibTeX. `models.toml` has the papers of model families. The tool's own reference is read from CITATION.cff.
+The facts are those that the Responsible NLP checklist of ACL Rolling Review asks. References are data: TOML files with
+a table for each paper, beside the code of an experiment, and `models.toml`; the tool's own is in CITATION.cff.
 """
 
 import re
@@ -13,7 +9,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -89,7 +85,10 @@ def model_references(family: str) -> tuple[Reference, ...]:
 @cache
 def tool_reference() -> Reference:
     """The program itself, from CITATION.cff."""
-    content = yaml.safe_load(_citation_file())
+    path = _ROOT / _CITATION  # of the checkout, or the copy that is installed with the package
+    if not path.is_file():
+        path = next(Path(own.locate()) for own in distribution("negengine").files or () if own.name == _CITATION)
+    content = yaml.safe_load(path.read_text("utf-8"))
     authors = (entry.get("name") or f"{entry['given-names']} {entry['family-names']}" for entry in content["authors"])
     released = str(content.get("date-released", ""))
     optional = {"url": content.get("url") or content.get("repository-code"), "doi": content.get("doi")}
@@ -105,16 +104,6 @@ def tool_reference() -> Reference:
             **{name: str(value) for name, value in optional.items() if value},
         },
     )
-
-
-def _citation_file() -> str:
-    """CITATION.cff of the checkout, or the copy that is installed with the package."""
-    if (_ROOT / _CITATION).is_file():
-        return (_ROOT / _CITATION).read_text("utf-8")
-    for path in distribution("negengine").files or ():
-        if path.name == _CITATION:
-            return path.read_text("utf-8")
-    raise PackageNotFoundError(_CITATION)
 
 
 def _reference(key: str, entry: Mapping[str, Any]) -> Reference:
@@ -175,20 +164,21 @@ def cite(*runs: Run | str | Path) -> Citation:
     if not runs:
         raise InputError("no runs given; cite takes one or more run folders")
     found = [run if isinstance(run, Run) else open_run(run) for run in runs]
-    stages = [_stages(run) for run in found]
+    stages, methods, references = [], [], [tool_reference()]
+    for run in found:
+        records = read_run(run.folder).stages
+        known = experiment(run.stage) is not None
+        own = [
+            records[name] for name in (list(records)[: list(records).index(run.stage) + 1] if known else [run.stage])
+        ]
+        test = next((paper.label for paper in _papers(run) if paper.role == "test"), "")
+        used = usage(own)
+        methods.append(" ".join([_model(run), run.methods(test), _inference(used), _compute(used)]).rstrip())
+        references += [*_papers(run), *model_references(str(_export(run).get("family", "")))]
+        stages.append(own)
     used = usage([stage for own in stages for stage in own])
-    return Citation(
-        methods=[_paragraph(run, own) for run, own in zip(found, stages, strict=True)],
-        references=_references(found),
-        facts=_facts(found, stages, used),
-    )
-
-
-def _stages(run: Run) -> list[StageRecord]:
-    known = experiment(run.stage) is not None
-    records = read_run(run.folder).stages
-    wanted = list(records)[: list(records).index(run.stage) + 1] if known else [run.stage]
-    return [records[name] for name in wanted]
+    once = {reference.key: reference for reference in references}
+    return Citation(methods, list(once.values()), _facts(found, stages, used))
 
 
 def _export(run: Run) -> dict[str, Any]:
@@ -202,19 +192,6 @@ def _papers(run: Run) -> tuple[Reference, ...]:
     told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
     found = probe_references(own.references) if own else ()
     return tuple(paper for paper in found if paper.dataset is None or paper.dataset in told)
-
-
-def _references(runs: Sequence[Run]) -> list[Reference]:
-    found = [tool_reference()]
-    for run in runs:
-        found += [*_papers(run), *model_references(str(_export(run).get("family", "")))]
-    return list({reference.key: reference for reference in found}.values())
-
-
-def _paragraph(run: Run, stages: Sequence[StageRecord]) -> str:
-    test = next((paper.label for paper in _papers(run) if paper.role == "test"), "")
-    used = usage(stages)
-    return " ".join([_model(run), run.methods(test), _inference(used), _compute(used)]).rstrip()
 
 
 def _model(run: Run) -> str:
@@ -258,6 +235,7 @@ def _compute(used: Usage) -> str:
 
 def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: Usage) -> dict[str, str]:
     exports = {run.model_name: _export(run) for run in runs}
+    seeds = [own.identity.get("seed", own.metadata.get("seed")) for stage in stages for own in stage]
     named = [own for run in runs for own in sources().values() if own.probe == run.stage and _reads(run, own.name)]
     own_files = [entry["path"] for run in runs for entry in files_in(_arguments(run))]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
@@ -276,7 +254,7 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
         "Settings": "; ".join(dict.fromkeys(_settings(run, own) for run, own in zip(runs, stages, strict=True))),
         "Batch": ", ".join(f"{number} tokens" for number in used.batch_tokens),
         "Precision": ", ".join(used.precisions),
-        "Seeds": ", ".join(dict.fromkeys(str(seed) for own in stages for seed in _seeds(own))) or "no random choice",
+        "Seeds": ", ".join(dict.fromkeys(str(seed) for seed in seeds if seed is not None)) or "no random choice",
         "Runs": f"{len(runs)}, each once: given the seed, nothing is random",
         "Packages": ", ".join(f"{name} {' and '.join(found)}" for name, found in used.packages.items()),
         "Models were exported with": "; ".join(dict.fromkeys(made)),
@@ -323,11 +301,6 @@ def _settings(run: Run, stages: Sequence[StageRecord]) -> str:
         key: value for key, value in own.items() if not any(word in key for word in _NOT_SETTINGS) and key != "model"
     }
     return f"{run.stage}: " + ", ".join(f"{key} {_value(value)}" for key, value in told.items())
-
-
-def _seeds(stages: Sequence[StageRecord]) -> list[Any]:
-    found = [stage.identity.get("seed", stage.metadata.get("seed")) for stage in stages]
-    return [seed for seed in found if seed is not None]
 
 
 def _value(value: Any) -> str:

@@ -1,7 +1,6 @@
 """A report as one HTML file: it loads nothing, and it can be read without its script.
 
-The page knows chapters, sections, figures and tables, and nothing about probes. Jinja2 escapes every text. The page
-forbids itself, by a content security policy, to load anything and to run any script other than its own.
+Jinja2 escapes every text. A content security policy forbids the page to load anything and to run another script.
 """
 
 import base64

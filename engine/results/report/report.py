@@ -1,7 +1,4 @@
-"""`ng.report` and `ng.figures`: finished runs as one HTML file, and their figures as files for a paper.
-
-The libraries of the extra `report` are imported once they are needed: if one is missing, one line says what to install.
-"""
+"""`ng.report` and `ng.figures`: finished runs as one HTML file, and their figures as files for a paper."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +17,6 @@ LIBRARIES = "report", "a report or figure"
 """The extra whose libraries are imported once they are needed, and what needs them: see `needs_extra`."""
 MANIFEST = "figures.json"
 """The list of the files that `figures` has written into a folder: it may replace these and no others."""
-
 _LARGEST = 1_000_000  # bytes of that list
 
 

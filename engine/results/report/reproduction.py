@@ -1,7 +1,4 @@
-"""`ng.reproduce`: run again what a run has recorded, all stages, and say what differs.
-
-Files are compared byte by byte, their frames column by column, and what the two runs ran with and on.
-"""
+"""`ng.reproduce`: run again what a run has recorded, all stages, and say what differs."""
 
 import inspect
 import shlex
@@ -45,11 +42,8 @@ class FileDifference:
 
 
 _SCHEMA = {
-    "file": pl.String,
-    "result": pl.String,
-    "column": pl.String,
-    "rows": pl.Int64,
-    "of": pl.Int64,
+    **dict.fromkeys(("file", "result", "column"), pl.String),
+    **dict.fromkeys(("rows", "of"), pl.Int64),
     "largest_difference": pl.Float64,
 }
 

@@ -1,7 +1,6 @@
-"""What a report shows of single sentences: a minimal pair with what a model that understands says; worst failures.
+"""What a report shows of single sentences: minimal pairs and failures, from the columns of `Run.sentence_rows`.
 
-All of it follows from the columns of `Run.sentence_rows`, whatever the experiment. Where a hit is a failure, a model
-that understands says another word than the expected one.
+Where a hit is a failure, a model that understands says another word than the expected one.
 """
 
 import re
@@ -15,19 +14,12 @@ from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS
 from ...views import Column, Section, Table
 
-SAMPLE, WORST = 100, 100
-"""How many sentences of each kind a report has."""
-
+SAMPLE, WORST = 100, 100  # sentences of each kind
 _TITLE = "What do single sentences look like?"
 _KEYS = ("item", "condition")
 _HEADINGS = {
     "why": "shown as",
-    "condition": "condition",
-    "sentence": "sentence",
-    "premise": "premise",
-    "hypothesis": "hypothesis",
-    "expected": "expected",
-    "answer": "answer",
+    **{name: name for name in ("condition", "sentence", "premise", "hypothesis", "expected", "answer")},
     REPEATED: "repeated",
     FIRST: "first choice",
     CORRECT: "correct",
@@ -124,12 +116,8 @@ def examples(run: Run) -> list[Section]:
     """The section. Where sentences cannot be built, it says why."""
     try:
         rows = run.sentence_rows()
-        shown = pl.concat(
-            [
-                _worst(rows).select(pl.lit("worst failure").alias("why"), pl.all()),
-                run.sentences(sample=SAMPLE).select(pl.lit("random sample").alias("why"), pl.all()),
-            ]
-        )
+        kinds = {"worst failure": _worst(rows), "random sample": run.sentences(sample=SAMPLE)}
+        shown = pl.concat([own.select(pl.lit(why).alias("why"), pl.all()) for why, own in kinds.items()])
     except InputError as error:
         return [Section(_TITLE, [f"There are no sentences: {error}."])]
     headings = {**_HEADINGS, "expected": "target" if FIRST in shown.columns else "expected"}

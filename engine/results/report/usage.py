@@ -1,4 +1,4 @@
-"""What runs have used: time, sentences, hardware, energy. Sums over the sessions of all their stages."""
+"""What runs have used: sums over the sessions of all their stages."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -36,16 +36,25 @@ def usage(stages: Sequence[StageRecord]) -> Usage:
     measured = [value for value in joules if value is not None]
     workers = [worker for own in sessions for worker in own.workers]
     versions: dict[str, list[str]] = {}
+    precisions: list[str] = []
+    gpu_seconds = core_seconds = 0.0
     for own in sessions:
+        precisions += own.precision.values() if isinstance(own.precision, dict) else [own.precision or ""]
+        for worker in own.workers:  # one entry may stand for several workers of a cluster, with a share of a GPU
+            seconds = (own.seconds or 0.0) * int(worker.get("workers", 1))
+            if _is_gpu(worker):
+                gpu_seconds += seconds * float(worker.get("GPUs", 1))
+            else:
+                core_seconds += seconds * int(worker.get("threads") or 1)
         told = {"negengine": own.negengine, "python": own.python, **own.packages}
         for name, version in told.items():
             if version:
                 versions.setdefault(name, []).append(version)
     return Usage(
         sessions=len(sessions),
-        gpu_hours=sum(_seconds(own) * sum(map(_gpus, own.workers)) for own in sessions) / _HOUR,
-        core_hours=sum(_seconds(own) * sum(map(_cores, own.workers)) for own in sessions) / _HOUR,
-        hours=sum(map(_seconds, sessions)) / _HOUR,
+        gpu_hours=gpu_seconds / _HOUR,
+        core_hours=core_seconds / _HOUR,
+        hours=sum(own.seconds or 0.0 for own in sessions) / _HOUR,
         sentences=sum(own.sentences for own in sessions),
         tokens=sum(own.tokens for own in sessions),
         watt_hours=sum(measured) / _HOUR if sessions and len(measured) == len(joules) else None,
@@ -53,26 +62,13 @@ def usage(stages: Sequence[StageRecord]) -> Usage:
         systems=_distinct(str(own.machine["system"]) for own in sessions if "system" in own.machine),
         packages={name: _distinct(found) for name, found in versions.items()},
         sources=_distinct(own.source for own in sessions if own.source),
-        precisions=_distinct(word for own in sessions for word in _precisions(own)),
+        precisions=_distinct(filter(None, precisions)),
         batch_tokens=tuple(dict.fromkeys(int(w["batch tokens"]) for w in workers if w.get("batch tokens"))),
     )
 
 
-def _seconds(session: Session) -> float:
-    return session.seconds or 0.0
-
-
 def _is_gpu(worker: dict[str, Any]) -> bool:
     return str(worker.get("device", "cpu")) != "cpu"
-
-
-def _gpus(worker: dict[str, Any]) -> float:
-    """GPUs of a worker; one entry may stand for several workers of a cluster that are alike, with a share of a GPU."""
-    return float(worker.get("GPUs", 1)) * int(worker.get("workers", 1)) if _is_gpu(worker) else 0.0
-
-
-def _cores(worker: dict[str, Any]) -> int:
-    return 0 if _is_gpu(worker) else int(worker.get("threads") or 1) * int(worker.get("workers", 1))
 
 
 def _hardware(session: Session, worker: dict[str, Any]) -> str:
@@ -87,11 +83,6 @@ def _hardware(session: Session, worker: dict[str, Any]) -> str:
         details = [f"{cores} cores" if cores else "", f"{memory} GiB" if memory else ""]
     told = ", ".join(filter(None, details))
     return f"{name} ({told})" if told else name
-
-
-def _precisions(session: Session) -> list[str]:
-    found = session.precision
-    return list(found.values()) if isinstance(found, dict) else [found] if found else []
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:

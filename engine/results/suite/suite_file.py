@@ -47,11 +47,7 @@ _STEP = re.compile(r"(?<![0-9.])([0-9]{1,15})([kKmM]?)(?![0-9A-Za-z]|\.[0-9])")
 _COMMIT = re.compile(r"[0-9a-f]{12,40}")
 _SCALE = {"": 1, "k": 1_000, "m": 1_000_000}
 _MOST = 10_000
-
-
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
-
-
 Named = TypeVar("Named", "SuiteModel", "SuiteProbe")
 
 
@@ -111,17 +107,12 @@ class SuiteFile:
         probes = _probes(file, [model.label for model in models])
         if len(models) * len(probes) > _MOST_MEMBERS:
             raise InputError(f"{path}: {len(models) * len(probes):,} runs; a suite has at most {_MOST_MEMBERS:,}")
+        table = file.document.get("run", {})
+        if not isinstance(table, dict):
+            raise InputError(f"{file.line('run')}: run is a table: write [run]")
+        _check("[run]", options_of(Opening), table, lambda key: file.line_in("run", key or ""))
         digest = hashlib.sha256("\n".join(file.lines).encode()).hexdigest()
-        return cls(path, name, _opening(file), models, probes, digest)
-
-
-def _opening(file: TomlFile) -> Opening:
-    """The table `[run]`: how all models are opened."""
-    table = file.document.get("run", {})
-    if not isinstance(table, dict):
-        raise InputError(f"{file.line('run')}: run is a table: write [run]")
-    check_opening(table, lambda key: file.line_in("run", key or ""))
-    return Opening(**table)
+        return cls(path, name, Opening(**table), models, probes, digest)
 
 
 def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
@@ -150,7 +141,10 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
     label = table.get("name", function)
     if not isinstance(label, str) or not is_file_name(label):
         raise InputError(f"{where('name')}: name is {str(label)[:60]!r}; it names a folder: give letters and digits")
-    vary = _vary(table.get("vary", {}), lambda: where("vary"))
+    vary = table.get("vary", {})
+    if not isinstance(vary, dict) or not all(isinstance(own, list) and own for own in vary.values()):
+        such = '{coreference = ["pronoun", "same-name"]}'
+        raise InputError(f"{where('vary')}: vary must be a table of lists, as in {such}")
     settings = {key: value for key, value in table.items() if key not in _OWN}
     if twice := [key for key in vary if key in settings]:
         raise InputError(f"{where(twice[0])}: {twice[0]} is also in vary; give it once")
@@ -166,12 +160,6 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
     return found
 
 
-def _vary(value: Any, where: Callable[[], str]) -> dict[str, list[Any]]:
-    if not isinstance(value, dict) or not all(isinstance(own, list) and own for own in value.values()):
-        raise InputError(f'{where()}: vary must be a table of lists, as in {{coreference = ["pronoun", "same-name"]}}')
-    return value
-
-
 def _models(table: dict[str, Any], labels: Sequence[str], where: Callable[[str | None], str]) -> Sequence[str] | None:
     """The models that a probe is restricted to: labels, or the name of a training run for all of its checkpoints."""
     wanted = table.get("models")
@@ -183,10 +171,8 @@ def _models(table: dict[str, Any], labels: Sequence[str], where: Callable[[str |
     for name in wanted:
         own = [label for label in labels if label == name or label.startswith(f"{name}@")]
         if not own:
-            near = did_you_mean(name, labels)
-            raise InputError(
-                f"{where('models')}: no [[model]] is named {name[:60]!r}; {near}They are {_listed(labels)}"
-            )
+            near, listed = did_you_mean(name, labels), ", ".join([*labels[:12], *["…"] * (len(labels) > 12)])
+            raise InputError(f"{where('models')}: no [[model]] is named {name[:60]!r}; {near}They are {listed}")
         found += own
     return tuple(dict.fromkeys(found))
 
@@ -196,10 +182,6 @@ def as_text(value: Any) -> str:
     if isinstance(value, list):
         return "+".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _listed(words: Sequence[str], most: int = 12) -> str:
-    return ", ".join(words[:most]) + (", …" if len(words) > most else "")
 
 
 def _read_models(file: TomlFile) -> list[SuiteModel]:
@@ -308,11 +290,6 @@ def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[
     """
     fields = {key: field for name in chain(function) for key, field in options_of(experiment(name)).items()}
     _check(function, fields, settings, where)
-
-
-def check_opening(table: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
-    """As `check_settings`, for the table of a suite that says how models are opened."""
-    _check("[run]", options_of(Opening), table, where)
 
 
 def _check(

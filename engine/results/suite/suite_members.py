@@ -17,7 +17,7 @@ from ...library.finished import open_run
 from ...library.registry import library_function
 from ...library.run import Run
 from ...runs.lock import holder
-from ...runs.record import RUN_FILE, StageRecord, read_run
+from ...runs.record import RUN_FILE, read_run
 from ...views import Table
 from ..comparison.estimates import (
     FITTING,
@@ -46,7 +46,6 @@ class State(StrEnum):
 
 
 DONE = frozenset({State.FINISHED, State.EMPTY})
-"""The states in which nothing is left to be run."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def state_of(member: Member) -> State:
 def finished_run(member: Member) -> Run | None:
     """The finished run of a member; None if it has to be run. A run with a `dead_end` has nothing more to be run.
 
-    A run with other settings or another model is not this member's, so it is run, which tells what differs.
+    A run with other settings or another model is not this member's: to run it tells what differs.
     """
     try:
         run = open_run(member.folder)
@@ -103,7 +102,11 @@ def finished_run(member: Member) -> Run | None:
         own = recorded_arguments(library_function(function), settings_of(function, member.probe.settings))
         if calls.get(function) != own:
             return None
-    return run if _is_of_model(run.record, member.model) else None
+    task = str(((run.record.metadata.get("call") or {}).get("model") or {}).get("task", "fill-mask"))
+    with suppress(InputError):  # there may be no export now
+        exported = load_exported(member.model.folder or member.model.reference, task=task)
+        return run if run.record.identity.get("model sha256") == exported.sha256 else None
+    return run
 
 
 def begun_last(members: Sequence[Member], states: Mapping[int, State]) -> list[Member]:
@@ -112,31 +115,16 @@ def begun_last(members: Sequence[Member], states: Mapping[int, State]) -> list[M
     return sorted(todo, key=lambda member: states[member.number] is not State.NEW)
 
 
-def _is_of_model(record: StageRecord, model: SuiteModel) -> bool:
-    """Whether a run was made with the export that is there now; true if there is none."""
-    call = record.metadata.get("call") or {}
-    task = str((call.get("model") or {}).get("task", "fill-mask"))
-    with suppress(InputError):
-        exported = load_exported(model.folder or model.reference, task=task)
-        return bool(record.identity.get("model sha256") == exported.sha256)
-    return True
-
-
 KEYS = ("probe", "model", "series", "step", "revision")
 _SCHEMA = {"probe": pl.String, "series": pl.String, "step": pl.Int64, "revision": pl.String, "folder": pl.String}
 
 
 @dataclass(frozen=True, eq=False)
 class FinishedMember:
-    """A member with its run; tables call the run by the member's model."""
+    """A member with its run, which has the label of the member's model."""
 
     member: Member
     run: Run
-
-    @classmethod
-    def of(cls, member: Member, run: Run) -> "FinishedMember":
-        """The member, with its label on the run."""
-        return cls(member, replace(run, label=member.model.label))
 
 
 def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:

@@ -1,7 +1,4 @@
-"""The report of a suite, and its figures as files: models side by side, curves over training, each run's chapter.
-
-It needs the extra `report`. A curve is the value of a metric against the step, for series with several checkpoints.
-"""
+"""The report of a suite, and its figures as files: models side by side, curves over training, each run's chapter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -42,17 +42,8 @@ from .suite_members import (
 )
 
 RESULTS, RECORD = "results{}.csv", "suite{}.json"
-
-
-_SCHEMA = {
-    "run": pl.Int64,
-    "state": pl.String,
-    "probe": pl.String,
-    "model": pl.String,
-    "step": pl.Int64,
-    "settings": pl.String,
-    "folder": pl.String,
-}
+_NUMBERS = {"run": pl.Int64, "step": pl.Int64}
+_COLUMNS = ("run", "state", "probe", "model", "step", "settings", "folder")
 
 
 def members_table(title: str, members: Sequence[Member], states: Mapping[int, State]) -> Table:
@@ -69,8 +60,8 @@ def members_table(title: str, members: Sequence[Member], states: Mapping[int, St
         )
         for member in members
     ]
-    frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-    shown = [name for name in ("run", "state", "probe", "model", "step", "settings") if _is_told(frame[name])]
+    frame = pl.DataFrame(rows, schema={name: _NUMBERS.get(name, pl.String) for name in _COLUMNS}, orient="row")
+    shown = [name for name in _COLUMNS[:-1] if set(frame[name].cast(pl.String)) - {None, ""}]
     return Table(title, frame, [Column(name, name, decimals=0 if name == "step" else None) for name in shown])
 
 
@@ -178,10 +169,6 @@ class SuiteRun(SuitePlan):
         }
 
 
-def _is_told(column: pl.Series) -> bool:
-    return column.null_count() < len(column) and bool((column.cast(pl.String).fill_null("") != "").any())
-
-
 def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     """Run models × probes × settings from a TOML file; see the page on suites in the documentation.
 
@@ -207,7 +194,8 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
         make_place(folder / name.format(shard.suffix))
     plan = _run_members(plan, folder, opening, shared, reporter)
     done = [member for member in plan.members if plan.states[member.number] in DONE]
-    finished = [FinishedMember.of(member, finished_run(member) or open_run(member.folder)) for member in done]
+    runs = [replace(finished_run(one) or open_run(one.folder), label=one.model.label) for one in done]
+    finished = [FinishedMember(member, run) for member, run in zip(done, runs, strict=True)]
     frame = suite_table(finished)
     results = folder / RESULTS.format(shard.suffix)
     write_bytes(results, frame.write_csv().encode())
@@ -246,7 +234,6 @@ def _read(file: str | Path, options: RunOptions) -> tuple[SuitePlan, Path]:
 
 
 def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOptions, reporter: Reporter) -> SuitePlan:
-    """The members that are not finished, one after the other."""
     name, total, states, failures = plan.file.name, len(plan.members), dict(plan.states), dict(plan.failures)
     plan = replace(plan, states=states, failures=failures)
     todo = begun_last(plan.members, states)

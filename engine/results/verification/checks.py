@@ -15,15 +15,10 @@ from ...library.shown import Shown
 from ...views import Column, Table
 
 _SCHEMA = {
-    "of": pl.String,
-    "what": pl.String,
+    **dict.fromkeys(("of", "what"), pl.String),
     "n": pl.Int64,
-    "unit": pl.String,
-    "outcome": pl.String,
-    "detail": pl.String,
-    "repair": pl.String,
-    "wrong": pl.Int64,
-    "near_ties": pl.Int64,
+    **dict.fromkeys(("unit", "outcome", "detail", "repair"), pl.String),
+    **dict.fromkeys(("wrong", "near_ties"), pl.Int64),
     "bound": pl.Float64,
 }
 
@@ -51,8 +46,7 @@ class Check:
     repair: str = ""  # the command that repairs the damage, or what else to do
     wrong: int | None = None  # of items that were decided again, how many the run has wrong; None for other checks
     near_ties: int | None = None  # how many have another decision, which is closer than rounding
-    # largest share of wrong decisions among all items that the sample leaves possible, with 95 % confidence
-    bound: float | None = None
+    bound: float | None = None  # the largest share of wrong items that the sample leaves possible, with 95 % confidence
 
     @property
     def is_damage(self) -> bool:
@@ -87,16 +81,13 @@ class Verification(Shown):
 
     @property
     def damage(self) -> tuple[Check, ...]:
-        """The checks that found something wrong."""
         return tuple(check for check in self.checks if check.is_damage)
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row for each check, with the fields of `Check`."""
         return pl.DataFrame([asdict(check) | {"outcome": str(check.outcome)} for check in self.checks], schema=_SCHEMA)
 
     def tables(self) -> list[Table]:
-        """What was checked, how many, and the result."""
         one = pl.col("n") == 1
         unit = pl.when(one).then(pl.col("unit").str.strip_suffix("s")).otherwise("unit")
         numbers = pl.Series([f"{check.n:,}" for check in self.checks], dtype=pl.String)

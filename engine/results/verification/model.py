@@ -1,8 +1,7 @@
 """An exported model against its export.json: files, what export.json says, graphs, and PyTorch if asked for.
 
-The graphs compute the same sentences: equal in fp32 within rounding, close at low precision. Sentences are those of the
-bundled patterns with random words, as texts, and strings of random tokens from the shortest to the longest that the
-model takes, because a graph can be right for short sentences only.
+The graphs compute sentences of the bundled patterns with random words, and strings of random tokens from the shortest
+to the longest that the model takes, because a graph can be right for short sentences only.
 """
 
 import json
@@ -55,7 +54,9 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
             other = None if torch is None else torch_reference(torch, exported)
             compared = _masked if exported.task in LANGUAGE_MODELS else _classified
             checks += compared(exported, sample, seed, other)
-    extra = _without_digest(exported)
+    known = {MANIFEST, *exported.info["files"]}
+    names = [path.name for path in sorted(exported.folder.iterdir())]
+    extra = [name for name in names if name not in known and not name.startswith(".")]  # caches begin with a dot
     notes = [f"{exported.folder}: export.json has no digest of {', '.join(extra)}"] if extra else []
     return Verification(exported.folder, "model", exported.name, checks, notes)
 
@@ -78,12 +79,6 @@ def _files(exported: ExportedModel) -> Iterator[Check]:
         check = Check(name, what, 1, "files")
         is_same = file_sha256(exported.folder / name) == digest
         yield _concluded(exported, check, "" if is_same else "its sha256 is not that in export.json")
-
-
-def _without_digest(exported: ExportedModel) -> list[str]:
-    known = {MANIFEST, *exported.info["files"]}
-    names = [path.name for path in sorted(exported.folder.iterdir())]
-    return [name for name in names if name not in known and not name.startswith(".")]  # caches begin with a dot
 
 
 def _manifest(exported: ExportedModel) -> Iterator[Check]:
@@ -136,7 +131,6 @@ def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple
 
 
 def _concluded(exported: ExportedModel, check: Check, wrong: str) -> Check:
-    """The check, with what is wrong if anything is."""
     return check.damaged(wrong, export_again(exported)) if wrong else check
 
 
@@ -171,7 +165,9 @@ def _classified(exported: ExportedModel, sample: int, seed: int, torch: Referenc
     if exported.task == Task.TOKEN_CLASSIFICATION:
         yield check.skipped("its labels were compared with PyTorch when it was exported")
         return
-    longest, texts = min(_PAIR_LENGTH, exported.max_length), text_pairs(sample, seed)
+    longest = min(_PAIR_LENGTH, exported.max_length)
+    whole = [pattern.text(fillers, fillers[VERB]) for pattern, fillers in _filled(sample, seed)]
+    texts = [(f"{first}.", second) for first, _, second in (text.partition(". ") for text in whole)]
 
     def asked(reference: Reference) -> list[Logits]:
         return each(texts, lambda pair: reference.pair(*pair, longest), reference.at_once)
@@ -235,29 +231,18 @@ def _of_patterns(exported: ExportedModel, tokenizer: MaskTokenizer, n: int, seed
             yield Sentence(text, ids, mask, token)
 
 
-def text_pairs(n: int, seed: int) -> list[tuple[str, str]]:
-    """The two sentences of the bundled patterns as n pairs, with random words; no mask in them."""
-    pairs = []
-    for pattern, fillers in _filled(n, seed):
-        first, _, second = pattern.text(fillers, fillers[VERB]).partition(". ")
-        pairs.append((f"{first}.", second))
-    return pairs
-
-
 def _filled(n: int, seed: int) -> Iterator[tuple[Pattern, dict[str, str]]]:
     lexicon, patterns = load_lexicon(), load_patterns().all
     random = np.random.default_rng(seed)
     for number in range(n):
         name = int(random.integers(len(lexicon.names)))
-        yield (
-            patterns[number % len(patterns)],
-            {
-                NAME: lexicon.names[name],
-                PROFESSION: str(random.choice(lexicon.professions)),
-                VERB: str(random.choice(lexicon.verbs)),
-                PRONOUN: lexicon.pronouns[lexicon.genders[name]],
-            },
-        )
+        fillers = {
+            NAME: lexicon.names[name],
+            PROFESSION: str(random.choice(lexicon.professions)),
+            VERB: str(random.choice(lexicon.verbs)),
+            PRONOUN: lexicon.pronouns[lexicon.genders[name]],
+        }
+        yield patterns[number % len(patterns)], fillers
 
 
 @dataclass(frozen=True, eq=False)

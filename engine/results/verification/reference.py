@@ -1,7 +1,7 @@
 """The reference model as simple as can be: one sentence a call, in fp32, through the export's own tokenizer.
 
-Runs compose token ids, group sentences by length, run batches, read decisions that the graph has made, and may use a
-graph rewritten for CPUs. Here a text is tokenized, the plain fp32 graph gives all its logits, and NumPy does the rest.
+Runs compose token ids, group sentences by length, and may use a graph rewritten for CPUs. Here a text is tokenized, the
+plain fp32 graph gives all its logits, and NumPy does the rest.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +23,7 @@ Answer = TypeVar("Answer")
 
 
 class ExportedReference:
-    """The fp32 graph of an export, or another one of its graphs by its name.
-
-    A graph that does not load is an `InputError`.
-    """
+    """The fp32 graph of an export, or another one by its name; one that does not load is an `InputError`."""
 
     name = "the reference model"
     at_once = cpu_threads()

@@ -1,7 +1,6 @@
 """The results of a run against each other: files and digests, parts and tables, tables and items, plain recounts.
 
-Final files are compared with what is made again: the very bytes, else the same values, else the first difference is
-named. Large tables are compared column by column, so that two of them are never in memory at once.
+Large tables are compared column by column, so that two of them are never in memory at once.
 """
 
 import json
@@ -66,7 +65,6 @@ class StoredStage:
 
     @cached_property
     def unlike(self) -> list[str]:
-        """The final files that are missing or changed."""
         return unlike(self.folder, self.record.files)
 
     @property
@@ -94,7 +92,6 @@ class StoredStage:
 
     @property
     def resume(self) -> str:
-        """What repairs a final file, or a part that is needed."""
         return self._repair()
 
     @property
@@ -116,9 +113,8 @@ class StoredStage:
 
 def check_results(stored: StoredStage) -> Iterator[Check]:
     """All checks of a stage that need no model."""
-    files = _final_files(stored)
-    if files is not None:
-        yield files
+    if stored.shard.is_whole:
+        yield _final_files(stored)
     yield _parts(stored)
     if not stored.is_whole:
         why = "the stage is not finished" if stored.shard.is_whole else "`merge` makes the tables of shards"
@@ -153,12 +149,9 @@ def foreign_files(stored: list[StoredStage]) -> list[str]:
     return [*names, *(name for stage in stored for name in stage.parts.foreign)]
 
 
-def _final_files(stored: StoredStage) -> Check | None:
-    record = stored.record
-    check = Check(stored.name, _AS_WRITTEN, len(record.files), "files")
-    if not stored.shard.is_whole:
-        return None
-    if not record.finished:
+def _final_files(stored: StoredStage) -> Check:
+    check = Check(stored.name, _AS_WRITTEN, len(stored.record.files), "files")
+    if not stored.record.finished:
         return check.skipped("the stage is not finished", repair=stored.resume)
     if stored.unlike:
         missing = [name for name in stored.unlike if not (stored.folder / name).is_file()]

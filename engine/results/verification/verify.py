@@ -24,9 +24,7 @@ from .model import any_model, verify_model
 from .reference import ExportedReference, each, torch_reference
 from .results import StoredStage, check_results, foreign_files
 
-SAMPLE = 300
-"""How many items of each kind are decided again by default."""
-
+SAMPLE = 300  # items of each kind that are decided again by default
 CONFIDENCE = 0.95
 
 
@@ -138,10 +136,7 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
 
 
 def _unused_damage(exported: ExportedModel, *, in_low_precision: bool) -> Iterator[str]:
-    """The damaged files of a model that a run did not use; one that it used is an `InputError`.
-
-    Each file is read as a whole; unlike `verify_files`, this writes nothing.
-    """
+    """The damaged files of a model that a run did not use; one that it used is an `InputError`. Nothing is written."""
     for name, digest in exported.info["files"].items():
         if file_sha256(path := exported.folder / name) != digest:
             said = f"{path} is damaged (its sha256 is not that in export.json)"
@@ -189,8 +184,7 @@ def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Che
 def are_too_many(compared: Sequence[Compared], counts: Mapping[str, Any]) -> bool:
     """Whether there are more wrong items than the run itself leaves possible.
 
-    The reference model does not decide wrongly. Of the decisions that the low-precision model made alone, some may be
-    wrong: as many as the run's audit allows.
+    Some decisions of the low-precision model alone may be wrong: as many as the run's audit allows.
     """
     wrong = [found for found in compared if found.verdict is Verdict.WRONG]
     if any(found.is_exact for found in wrong):
