@@ -81,7 +81,8 @@ class ProbeRun(TableRun):
 
     @property
     def metrics(self) -> Sequence[str]:  # type: ignore[override]
-        return metrics(self.columns)
+        known = set(self.summary["metric"])  # nothing is right or wrong where the column `wanted` is empty
+        return [metric for metric in metrics(self.columns) if metric in known]
 
     def tables(self) -> list[Table]:
         return tables(self)
@@ -101,12 +102,12 @@ class ProbeRun(TableRun):
         words = {"all": "all tokens", "words": "the tokens that are words"}
         listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
         told = "; ".join(
-            f"{column}: {self._told(column, IS_TOP1, 100, ' %', 1)}, mean log-probability "
-            f"{self._told(column, LOGPROB, 1, '', 2)}"
+            f"{column}: {self.estimate(column, IS_TOP1, 100, ' %', 1)}, mean log-probability "
+            f"{self.estimate(column, LOGPROB, 1, '', 2)}"
             for column in self.columns.targets
         )
         judged = "; ".join(
-            f"{column}: {self._told(column, CORRECT, 100, ' %', 1)}"
+            f"{column}: {self.estimate(column, CORRECT, 100, ' %', 1)}"
             for column in self.columns.targets
             if CORRECT in self.metrics
         )
@@ -221,7 +222,7 @@ class ProbeRun(TableRun):
             of_target = f" of {target}" if len(self.columns.targets) > 1 else ""
             for metric, (what, scale, unit, digits) in _COMPARED.items():
                 name = f"{DIFFERENCE}:{metric}"
-                difference = self._told(target, name, scale, unit, digits, split)
+                difference = self.estimate(target, name, scale, unit, digits, split)
                 said = f"{split.replace(VERSUS, ' − ')}{of_target}, {what}: {difference}"
                 if tested := values.get((target, split, f"{HOLM}:{metric}")):
                     p = tested["value"]
@@ -230,7 +231,8 @@ class ProbeRun(TableRun):
                 found.append(f"{said} (n = {values[target, split, name]['n']:,})")
         return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
 
-    def _told(self, target: str, metric: str, scale: float, unit: str, digits: int, split: str = ALL) -> str:
+    def estimate(self, target: str, metric: str, scale: float, unit: str, digits: int, split: str = ALL) -> str:
+        """A value of the summary with its interval."""
         row: Mapping[str, Any] = self.summary.row(
             by_predicate=(pl.col("condition") == target) & (pl.col("split") == split) & (pl.col("metric") == metric),
             named=True,

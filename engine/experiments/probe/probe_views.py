@@ -6,6 +6,7 @@ import polars as pl
 
 from ...basics.printable import counted
 from ...library.sentences import CORRECT
+from ...statistics.intervals import CONFIDENCE
 from ...views import Column, Section, Table
 from ..labels import MOST_GROUPS
 from ..own_table import ROW
@@ -47,9 +48,8 @@ def tables(run: "ProbeRun") -> list[Table]:
 
 
 def sections(run: "ProbeRun") -> list[Section]:
-    """Targets by group, then what differs, then what was skipped."""
+    """The verdict and targets by group, then what differs, then what was skipped."""
     table, *others = run.tables()
-    asked = f"{counted(len(run.items), 'target')} in {counted(run.items[ROW].n_unique(), 'sentence')}"
     figures = [
         Chart(
             name,
@@ -71,14 +71,33 @@ def sections(run: "ProbeRun") -> list[Section]:
     ]
     said = {_SKIPPED: run.remarks()}
     return [
-        Section("How probable are the targets?", [f"{run.model_name} was asked about {asked}."], figures=figures),
+        Section("How probable are the targets?", _verdict(run), figures=figures),
         *(Section(_QUESTIONS[own.title], said.get(own.title, []), tables=[own]) for own in others),
     ]
 
 
+def _verdict(run: "ProbeRun") -> list[str]:
+    """How often the model is right, or else how often the target is its first choice; and whether groups differ."""
+    asked = f"{counted(len(run.items), 'target')} in {counted(run.items[ROW].n_unique(), 'sentence')}"
+    metric, what = (CORRECT, "is right") if CORRECT in run.metrics else (IS_TOP1, "has the target as its first choice")
+    shares = [
+        run.estimate(target, metric, 100, " %", 1) + (f" ({target})" if len(run.columns.targets) > 1 else "")
+        for target in run.columns.targets
+    ]
+    said = [f"{run.model_name} was asked about {asked}. It {what} in {', '.join(shares)}."]
+    tests = differences_in(run.summary.filter(_OF_GROUPS))
+    if tests.is_empty():
+        return said
+    found, n = tests.filter(pl.col(HOLM) < 1 - CONFIDENCE), counted(len(tests), "test")
+    if found.is_empty():
+        return [*said, f"No difference between groups is shown: p (Holm) is 0.05 or more ({n})."]
+    named = ", ".join(dict.fromkeys(split.replace(VERSUS, " and ") for split in found["split"]))
+    return [*said, f"Groups differ: p (Holm) is below 0.05 in {len(found):,} of {n} ({named})."]
+
+
 def _targets(run: "ProbeRun") -> Table:
     notes = ["first choice: rows in which the target is the model's first choice; means with 95 % intervals"]
-    judged = run.columns.is_wanted is not None
+    judged = CORRECT in run.metrics
     if judged:
         notes.append("correct: a wanted target is the first choice, or an unwanted one is not")
     for column in run.columns.groups:

@@ -1,6 +1,7 @@
 """`ng.probe`: a table of sentences against the model's own logits, and everything that a run can do."""
 
 import json
+import re
 
 import negengine as ng
 import numpy as np
@@ -275,16 +276,21 @@ def test_what_is_wanted_is_in_comparisons_figures_citations_and_reports(ask, tmp
     assert "correct" in compare(found, other).frame["metric"]
     assert "correct" in drawn_figures(found)
     assert "Share of right answers" in cite(found).methods[0]
-    assert "of the worst failures" in ng.report(found, tmp_path / "report.html").read_text()
+    text = ng.report(found, tmp_path / "report.html").read_text()
+    assert "of the worst failures" in text
+    assert re.search(r"It is right in \d.*>No difference between groups is shown", text, re.DOTALL)
 
 
-def test_without_wanted_targets_nothing_is_right_or_wrong(run, tmp_path):
+def test_without_wanted_targets_nothing_is_right_or_wrong(ask, tmp_path):
+    run = ask(FRAME.with_columns(wanted=pl.lit(" ")))
+    assert "right" not in cite(run).methods[0]
     assert run.sentences()["correct"].null_count() == run.sentences()["failed"].null_count() == len(ROWS)
     with pytest.raises(InputError, match="is called right or wrong: run probe with a column `wanted`"):
         chosen(run, failed=True)
     text = ng.report(run, tmp_path / "report.html").read_text()
     assert "No answer is called right or wrong" in text
     assert "worst failure" not in text
+    assert "It has the target as its first choice in" in text
 
 
 DIRTY = """sentence,target,group,item,speaker
