@@ -5,24 +5,18 @@ bias-reduced one, CR2, of a regression on a constant alone (Bell and McCaffrey 2
 
     v = Σ z_i² / n²,      z_i = u_i / √(1 - w_i),      u_i = (sum of cluster i) - m · (size of cluster i)
 
-where n is the number of observations and w_i the share of them in cluster i. A large cluster pulls m to its own mean,
-so its u_i is too small; the root puts that right. In clusters of one size v is Cochran's variance of a ratio (1977,
-Sampling Techniques, section 6.3). Two ways of clustering that cross, such as pairs and verbs, are added up (Cameron,
-Gelbach and Miller 2011, Journal of Business & Economic Statistics 29, 238-249):
+where n is the number of observations and w_i the share of them in cluster i. In clusters of one size v is Cochran's
+variance of a ratio (1977, Sampling Techniques, section 6.3). For two ways of clustering that cross, such as pairs and
+verbs, v(first) + v(second) - v(first and second together) counts (Cameron, Gelbach and Miller 2011, Journal of Business
+& Economic Statistics 29, 238-249), or one of the first two if that is larger.
 
-    v = v(first) + v(second) - v(first and second together)
-
-That sum can fall below one of the first two; the largest of the three counts.
-
-v is an estimate too. It has the smaller one of two degrees of freedom, both after Satterthwaite (1946, Biometrics
-Bulletin 2, 110-114). The first is Bell and McCaffrey's, for observations of one variance (Pustejovsky and Tipton 2018,
-Journal of Business & Economic Statistics 36, 672-683): it follows from the sizes, and is c - 1 for c clusters of one
-size.
+v has the smaller one of two degrees of freedom, both after Satterthwaite (1946, Biometrics Bulletin 2, 110-114). Bell
+and McCaffrey's, for observations of one variance (Pustejovsky and Tipton 2018, Journal of Business & Economic
+Statistics 36, 672-683), is c - 1 for c clusters of one size:
 
     d = 1 / (Σ w_i² + (Σ q_i)² - Σ q_i²),      q_i = w_i² / (1 - w_i)
 
-The second follows from the kurtosis k of the z_i. Where few clusters have any success, k is large and d is near 2 ·
-(the number of those clusters): they alone tell how clusters differ, however many others there are.
+The other follows from the kurtosis k of the z_i. Where few clusters have any success, d is near 2 · (their number).
 
     d = 2 c / (k - 1),      k = c · Σ z_i⁴ / (Σ z_i²)²
 """
@@ -95,8 +89,7 @@ def proportion_interval(mean: ClusteredMean) -> tuple[float, float]:
     """Clopper and Pearson's interval, (low, high), with the effective sample size for the number of observations.
 
     The source is Korn and Graubard (1998, Survey Methodology 24, 193-201); ours has the degrees of freedom above in
-    place of c - 1. `docs/statistics.md` has the measured coverage. It is (0, 1) for less than two clusters, which show
-    no variation between them.
+    place of c - 1. `docs/statistics.md` has the measured coverage. It is (0, 1) for less than two clusters.
     """
     if mean.clusters < 2:
         return 0.0, 1.0
@@ -108,8 +101,7 @@ def effective_sample_size(mean: ClusteredMean) -> float:
 
         n_eff = p (1 - p) / v · (t(n - 1) / t(d))²
 
-    t is Student's quantile. Where p is 0 or 1 the variance cannot be estimated: each of the equal clusters then counts
-    as one observation. There are never more than n: clusters may happen to be more alike than independent draws.
+    t is Student's quantile. It is at most n; where p is 0 or 1, each of the equal clusters counts as one observation.
     """
     p = mean.value
     if p in {0.0, 1.0}:
@@ -132,9 +124,8 @@ def bounded_interval(mean: ClusteredMean, lowest: float, highest: float) -> tupl
     """Interval of the mean of numbers that cannot leave a range, such as correlations; it stays in the range.
 
     The mean's place in the range, from 0 to 1, gets the interval of `proportion_interval`, with as many independent
-    draws of 0 and 1 as have its variance; they can be more than there are numbers. `docs/statistics.md` has its
-    coverage, which is nearer to 95 % than that of Student's interval. None and None where nothing varies between
-    clusters.
+    draws of 0 and 1 as have its variance. `docs/statistics.md` has its coverage. None and None where nothing varies
+    between clusters.
     """
     width = highest - lowest
     place = (mean.value - lowest) / width

@@ -1,8 +1,7 @@
 """Differences: of two outcomes of the same items, in two conditions or by two models; and of two groups of items.
 
-Items may come in clusters. The interval and the test are then for clusters: more items of the same clusters do not make
-up for few clusters. The interval of numbers is Student's; that of proportions combines the intervals of both sides
-(`combined`), so that it has a width where all items agree, and ends at 1.
+Items may come in clusters. The interval of numbers is Student's; that of proportions combines the intervals of both
+sides (`combined`), so that it has a width where all items agree, and ends at 1.
 """
 
 from collections.abc import Callable
@@ -50,12 +49,11 @@ def paired_difference(
     """The difference of two outcomes, bool or float64 [n], of the same items; at least one item.
 
     For independent items that are right or wrong the interval is method 10 of Newcombe (1998, Statistics in Medicine
-    17, 2635-2650). Clusters are int [n], from 0; None if items are independent draws. The items of a single cluster are
-    taken as independent draws from it.
+    17, 2635-2650). Clusters are int [n], from 0; None if items are independent draws, as those of a single cluster are.
 
     `crossed` has the clusters of a second kind, such as verbs beside pairs. The interval then allows for both, and p is
-    the largest one of three: sign flips of either kind, and Student's test with the variance of both. The third one
-    keeps its level where both kinds matter; the flips keep theirs where few clusters differ.
+    the largest one of three: sign flips of either kind, which keep their level where few clusters differ, and Student's
+    test with the variance of both, which keeps it where both kinds matter.
     """
     alone = clusters is None or clusters.min() == clusters.max()
     labels = np.arange(len(first)) if alone or clusters is None else clusters
@@ -83,7 +81,7 @@ def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], C
         return student_interval(difference)
     sides = mean_of(first), mean_of(second)
     covariance = (sides[0].variance + sides[1].variance - difference.variance) / 2
-    return _of_proportions(sides, covariance, _with_interval)
+    return _of_proportions(sides, covariance, lambda mean: (mean.value, *proportion_interval(mean)))
 
 
 def combined(
@@ -98,13 +96,9 @@ def combined(
     one, one_low, one_high = first
     other, other_low, other_high = second
     difference = one - other
-    below = _hypotenuse(one - one_low, other_high - other, correlation)
-    above = _hypotenuse(one_high - one, other - other_low, correlation)
+    lengths = ((one - one_low, other_high - other), (one_high - one, other - other_low))
+    below, above = (sqrt(max(0.0, a**2 - 2 * correlation * a * b + b**2)) for a, b in lengths)
     return difference - below, difference + above
-
-
-def _hypotenuse(one: float, other: float, correlation: float) -> float:
-    return sqrt(max(0.0, one**2 - 2 * correlation * one * other + other**2))
 
 
 def _of_proportions(
@@ -116,10 +110,6 @@ def _of_proportions(
     scale = sqrt(first.variance * second.variance)
     correlation = min(max(covariance / scale, -1.0), 1.0) if scale > 0 else 0.0
     return combined(interval_of(first), interval_of(second), correlation)
-
-
-def _with_interval(mean: ClusteredMean) -> tuple[float, float, float]:
-    return mean.value, *proportion_interval(mean)
 
 
 def _newcombe(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[float, float]:
@@ -169,7 +159,13 @@ def unpaired_difference(
         ]
         covariance = float(corrected[0] @ corrected[1])
     if first.dtype == np.bool_:
-        return Difference(value, *_of_proportions((one, other), covariance, _of_group), n, every)
+
+        def of_group(mean: ClusteredMean) -> tuple[float, float, float]:
+            if mean.clusters == mean.n:
+                return proportion(round(mean.value * mean.n), mean.n)
+            return mean.value, *proportion_interval(mean)
+
+        return Difference(value, *_of_proportions((one, other), covariance, of_group), n, every)
     freedom = min(one.freedom, other.freedom)
     if not shared and freedom > 0:
         below = one.variance**2 / one.freedom + other.variance**2 / other.freedom
@@ -178,7 +174,3 @@ def unpaired_difference(
     fewer = min(one.clusters, other.clusters), min(one.equal_clusters, other.equal_clusters)
     spread = ClusteredMean(value, n, fewer[0], variance, freedom, fewer[1])
     return Difference(value, *student_interval(spread), n, every)
-
-
-def _of_group(mean: ClusteredMean) -> tuple[float, float, float]:
-    return proportion(round(mean.value * mean.n), mean.n) if mean.clusters == mean.n else _with_interval(mean)

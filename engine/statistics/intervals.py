@@ -1,9 +1,6 @@
-"""Values with their 95 % intervals. An interval that cannot be computed is None, never a NaN and never of zero width.
+"""Values with their 95 % intervals; items are independent draws. One that cannot be computed is None, never a NaN.
 
-Items are taken as independent draws; `clusters` has the intervals of items that are not.
-
-The formulas stand here, and SciPy gives the quantiles: its module with the same intervals takes half a second to
-import, which is more than all else that a short run has to do.
+SciPy gives the quantiles: its module with the same intervals takes half a second to import.
 """
 
 from math import sqrt
@@ -13,8 +10,7 @@ from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 _TAIL = (1 - CONFIDENCE) / 2
-UPPER = (1 + CONFIDENCE) / 2
-"""The share below the upper end of a two-sided interval."""
+UPPER = (1 + CONFIDENCE) / 2  # the share below the upper end of a two-sided interval
 
 
 def normal_quantile(share: float) -> float:
@@ -67,10 +63,9 @@ def relative_drop_interval(
 ) -> tuple[float | None, float | None]:
     """The interval of a relative drop: of 1 minus the ratio of two proportions of independent items.
 
-    It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474), which is symmetric for the
-    ratio's logarithm. Where one of the two counts is zero that logarithm does not exist, and neither does the interval;
-    nor is there one where both proportions are 1. SciPy has the same interval for whole numbers only; here n may be an
-    effective number.
+    It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474). There is none where one of
+    the two counts is zero, or both proportions are 1. SciPy has the same for whole numbers only; n may be an effective
+    number.
     """
     if after == 0 or before == 0:
         return None, None

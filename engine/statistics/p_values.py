@@ -1,22 +1,19 @@
 """The p of a difference between two outcomes of the same items, and its correction for the number of tests.
 
 The test is by sign flips of whole clusters. If the two outcomes do not differ, the sum of the differences of each
-cluster is as likely to be +s as -s. So all 2^c combinations of signs are equally likely, and p is the share of them
-whose total is at least as far from zero as the observed one. Items of one cluster keep their signs together, so they
-may depend on each other in any way. The test is exact where the sums are symmetric about zero, and right in large
-clusters without that (Canay, Romano and Shaikh 2017, Econometrica 85, 1013-1030; their statistic is a t, which orders
-the combinations as the absolute total does, because the sum of squares does not depend on signs). With clusters of one
-item and outcomes that are right or wrong it is McNemar's exact test.
+cluster is as likely to be +s as -s, so p is the share of all 2^c combinations of signs whose total is at least as far
+from zero as the observed one. Items of one cluster may depend on each other in any way. The test is exact where the
+sums are symmetric about zero, and right in large clusters without that (Canay, Romano and Shaikh 2017, Econometrica 85,
+1013-1030; their statistic is a t, which orders the combinations as the absolute total does). With clusters of one item
+and outcomes that are right or wrong it is McNemar's exact test.
 
-Many combinations can have exactly the observed total, and all of these count. So sums are counted in a unit that makes
-them whole: 1 for right and wrong answers, 1/2 or 1/3 for means over two or three rows. The distribution of whole sums
-is computed from its characteristic function, Π cos(s θ), by one Fourier transform (after Pagano and Tritchler 1983,
-Journal of the American Statistical Association 78, 435-440). It is complete for any number of clusters. Listing the
-combinations gives the same p, which ends at some 20 clusters.
+Sums are counted in a unit that makes them whole: 1 for right and wrong answers, 1/2 or 1/3 for means over two or three
+rows. The distribution of whole sums is computed from its characteristic function, Π cos(s θ), by one Fourier transform
+(after Pagano and Tritchler 1983, Journal of the American Statistical Association 78, 435-440), for any number of
+clusters.
 
-Sums without a common unit, such as differences of log-probabilities, are rounded to fine steps. A combination counts if
-it could be as far as the observed total before rounding, so p is never too small. Where there are many such sums, signs
-are drawn with a fixed seed, and p is (1 + draws as far) / (1 + draws), which is never too small either (Phipson and
+Sums without a common unit, such as differences of log-probabilities, are rounded to fine steps, so that p is never too
+small. Where there are many, signs are drawn with a fixed seed, and p is (1 + draws as far) / (1 + draws) (Phipson and
 Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39).
 """
 
@@ -38,9 +35,7 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 SMALLEST_P = 1e-12  # the transform is exact to about 1e-15; a smaller p is given as this
-MANY = 300
-"""Beyond so many sums without a common unit, signs are drawn."""
-
+MANY = 300  # beyond so many sums without a common unit, signs are drawn
 _EQUAL = 1e-9  # of the largest sum: as far as the same numbers can differ, added up in another order
 _MOST_PARTS = 10_000  # of the smallest sum
 _MOST_UNITS = 2**20  # steps of the transform: a tenth of a second
@@ -49,18 +44,17 @@ _STEPS = 2**17  # of 300 sums, rounding moves the total by 1 % of its standard d
 _DRAWS, _AT_ONCE = 19_999, 2**22
 
 
-def sign_flips(sums: NDArray[np.number], many: int = MANY) -> float:
+def sign_flips(sums: NDArray[np.number]) -> float:
     """The two-sided p, at least `SMALLEST_P`, of the test that the sums of clusters are symmetric about zero.
 
-    `sums` is [clusters], in any unit: the sum of the differences within each. Beyond `many` sums without a common unit,
-    signs are drawn.
+    `sums` is [clusters], in any unit: the sum of the differences within each.
     """
     sizes = np.abs(sums).astype(np.float64)
     if not sizes.any():
         return 1.0
     unit, lost = _common_unit(sizes), 0.0
     if unit is None:
-        if len(sizes) > many:
+        if len(sizes) > MANY:
             return _drawn_share_as_far(sizes, abs(float(sums.sum())))
         unit = float(sizes.sum()) / _STEPS
         lost = float(np.abs(sizes / unit - np.rint(sizes / unit)).sum())
@@ -87,10 +81,7 @@ def smallest_p(clusters: int) -> float:
 
 
 def _common_unit(sizes: NDArray[np.float64]) -> float | None:
-    """A number that all sizes are whole multiples of; None if there is none, or the multiples are too many to count.
-
-    It is the smallest size or a whole part of that; sizes may differ in their last digits.
-    """
+    """A number that all sizes are whole multiples of, but for their last digits; None if there is none to be used."""
     values, total = np.unique(sizes[sizes > 0]), float(sizes.sum())
     if total <= _MOST_WHOLE and np.array_equal(values, np.rint(values)):
         return 1.0

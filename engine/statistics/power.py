@@ -27,7 +27,7 @@ def detectable(mean: ClusteredMean, sums: NDArray[np.float64]) -> float | None:
     I(π; 6, c - 5), the regularised incomplete beta function. With the π for which that is the power, c · π times the
     mean size of a sum that differs is a total that is found.
 
-    None where nothing varies between clusters, or where there are fewer than six.
+    None where nothing varies between clusters, or there are fewer than six.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 

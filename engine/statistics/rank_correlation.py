@@ -50,9 +50,8 @@ def mean_ranks(scores: Scores) -> NDArray[np.float64]:
 def ascending(scores: Scores) -> NDArray[np.int64]:
     """The positions of values from the lowest to the highest one, int64 [m]; of equal ones the first position first.
 
-    The bits of floating-point numbers of one sign have the order of the numbers. NumPy sorts whole numbers of 16 bits
-    by counting, so two such sorts take less than half of the time of `argsort` on processors where that has no fast
-    kernel: 0.5 ms for 30,522 values on an AMD EPYC, instead of 1.2 ms.
+    The bits of floating-point numbers of one sign have their order, and NumPy sorts whole numbers of 16 bits by
+    counting: two such sorts of 30,522 values take 0.5 ms on an AMD EPYC, where `argsort` takes 1.2 ms.
     """
     bits = (scores + np.float32(0)).view(np.uint32)  # -0 is 0
     negative = (bits.view(np.int32) >> 31).view(np.uint32)
