@@ -13,17 +13,18 @@ import threading
 from contextlib import suppress
 from typing import TextIO
 
+_PATIENCE = 0.5  # seconds until a reader counts as stopped
 _AT_ONCE = 512  # bytes that a pipe which takes any takes whole (POSIX: PIPE_BUF is no less)
 
 
 class Stderr(io.TextIOBase):
     """A text stream whose writes always succeed, for one process; several threads may write."""
 
-    def __init__(self, stream: TextIO | None = None, *, patience: float = 0.5) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._descriptor = _descriptor(self._stream)
         self._lock = threading.RLock()
-        self._patience, self._stalled = patience, False
+        self._stalled = False
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # io's own is an annotation only
@@ -50,7 +51,7 @@ class Stderr(io.TextIOBase):
 
     def _takes_more(self, descriptor: int) -> bool:
         try:
-            ready = bool(select.select([], [descriptor], [], 0 if self._stalled else self._patience)[1])
+            ready = bool(select.select([], [descriptor], [], 0 if self._stalled else _PATIENCE)[1])
         except (OSError, ValueError):  # select does not know this kind of file
             return True
         self._stalled = not ready

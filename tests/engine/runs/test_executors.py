@@ -1,7 +1,4 @@
-"""Executors give parts to models; this file has what they share and the one of this process.
-
-Composing, deciding and writing overlap, in order, and an error in any of them ends all.
-"""
+"""Composing, deciding and writing overlap, in order, and an error in any of them ends all."""
 
 import threading
 

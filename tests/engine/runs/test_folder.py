@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import MOST_JSON
-from negengine.engine.runs import folder, lock
+from negengine.engine.runs import lock
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.part import EncodedPart, PartFiles
-from negengine.engine.runs.record import RunRecord, read_run
+from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, PartResult
@@ -35,8 +35,7 @@ def stage_of(place):
     return read_run(place).stages["select"]
 
 
-def unfinished(place: Path) -> Path:
-    """A run that stopped before its last part."""
+def unfinished(place):
     return work(place, upto=2)
 
 
@@ -59,14 +58,11 @@ def test_rows_come_in_the_order_of_the_parts_and_counts_are_summed(place, whole)
 def test_a_part_done_otherwise_makes_the_stage_unfinished_before_it_is_written(place, monkeypatch):
     """A process that is killed between the two leaves final files that do not match the parts."""
 
-    def killed(files, part):
-        raise Killed
-
     work(place)
     with monkeypatch.context() as patch:
-        patch.setattr(PartFiles, "write", killed)
+        patch.setattr(PartFiles, "write", None)  # fails at once
         patch.setattr(RunFolder, "_save_session", lambda run: None)
-        with pytest.raises(Killed), hold(place) as run:
+        with pytest.raises(TypeError), hold(place) as run:
             run.write_part(1, part(2))
     with pytest.raises(InputError, match="select is not finished"):
         finished_stage(place, "select")
@@ -147,21 +143,6 @@ def test_a_link_or_a_pipe_in_the_place_of_a_file_is_replaced_or_refused_at_once(
     assert outside.read_bytes() == before
 
 
-def test_nothing_is_flushed_that_a_part_does_not_need(place, monkeypatch):
-    """Its rows, its marker, and the folder after each; run.json is written with the folder and with the choices."""
-    written, flushed, write, real = [], [], RunRecord.write, os.fsync
-    monkeypatch.setattr(RunRecord, "write", lambda self, folder: (written.append(folder), write(self, folder)))
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (flushed.append(descriptor), real(descriptor)))
-    with hold(place) as run:
-        run.set_choices(Choices({}))
-        for number in range(PARTS):
-            flushed.clear()
-            run.write_part(number, part(number))
-            assert len(flushed) == 4
-        run.finish(publish)
-    assert len(written) == 2
-
-
 def test_each_process_writes_its_own_session_alone_and_one_that_only_finishes_has_one_too(place):
     (first,) = (unfinished(place) / "sessions" / "select").iterdir()
     before = (first.read_bytes(), (place / "run.json").read_bytes())
@@ -235,35 +216,34 @@ def die_at(monkeypatch, step: int) -> list[str]:
     return seen
 
 
-def test_killed_at_any_step_or_twice_a_run_resumes_to_the_same_bytes(tmp_path, monkeypatch):
+@pytest.mark.parametrize("damaged", [None, "triplets.parquet", "selection.json"])
+def test_killed_at_any_step_or_twice_a_run_or_its_repair_is_resumed_to_the_same_bytes(tmp_path, monkeypatch, damaged):
+    def begun(name):
+        if damaged is not None:
+            (work(tmp_path / name, parts=2) / damaged).write_bytes(b"")
+        return tmp_path / name
+
+    counted = begun("counted")
     with monkeypatch.context() as patch:
         seen = die_at(patch, 10**9)
-        whole = results(work(tmp_path / "counted", parts=2))
-    assert len(seen) > 50
+        whole = results(work(counted, parts=2))
+    assert len(seen) > (20 if damaged else 50)
     for step in range(len(seen)):
-        place = tmp_path / f"killed {step}"
+        place = begun(f"killed {step}")
         for kill in range(1 if step % 7 else 2):
             # The second try may get to the end: the first has done some of it.
             with pytest.raises(Killed) if kill == 0 else contextlib.suppress(Killed), monkeypatch.context() as patch:
                 die_at(patch, step)
                 work(place, parts=2)
-            if (place / "run.json").exists():
-                read_run(place)  # never half of it
+            with contextlib.suppress(InputError):  # not finished, or not even begun; never half of it
+                assert finished_stage(place, "select").finished
+                assert results(place) == whole
         assert results(work(place, parts=2)) == whole, f"step {step}"
 
 
 @pytest.mark.parametrize(("module", "call"), [(os, "fsync"), (os, "replace"), (Path, "write_bytes")])
-@pytest.mark.parametrize(
-    ("error", "told", "message"),
-    [
-        (OSError(errno.EIO, "Input/output error"), InputError, r"cannot be written.*Input/output error"),
-        (OSError(errno.ENOSPC, "No space left on device"), InputError, "no space left"),
-        (KeyboardInterrupt(), KeyboardInterrupt, None),
-    ],
-)
-def test_what_fails_in_the_middle_of_a_part_leaves_nothing_and_the_run_goes_on(
-    place, monkeypatch, whole, module, call, error, told, message
-):
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_what_fails_in_the_middle_of_a_part_leaves_nothing_of_it(place, monkeypatch, module, call, error):
     real = Path.write_bytes
 
     def fail(path, *content):
@@ -276,33 +256,24 @@ def test_what_fails_in_the_middle_of_a_part_leaves_nothing_and_the_run_goes_on(
         before = everything(place)
         with monkeypatch.context() as patch:
             patch.setattr(module, call, fail)
-            with pytest.raises(told, match=message):
+            with pytest.raises((InputError, KeyboardInterrupt)):
                 run.write_part(0, part(0))
-        assert everything(place) == before
-        assert run.missing_parts == [0, 2]
-    assert results(work(place)) == whole
+        assert (everything(place), run.missing_parts) == (before, [0, 2])
 
 
-def truncate(path):
-    path.write_bytes(path.read_bytes()[:-9])
+def flip(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(bytes(content))
+def change(how):
+    return lambda path: path.write_bytes(how(path.read_bytes()))
 
 
-def lengthen(path):
-    with path.open("ab") as stream:
-        stream.write(b"x")
+WAYS = [lambda own: own[:-9], flip, lambda own: own + b"x", lambda own: own.ljust(MOST_JSON + 1), lambda _: b""]
 
 
-def swell(path):
-    os.truncate(path, MOST_JSON + 1)
-
-
-@pytest.mark.parametrize("damage", [truncate, flip, lengthen, swell, lambda path: path.write_bytes(b""), Path.unlink])
+@pytest.mark.parametrize("damage", [*map(change, WAYS), Path.unlink])
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -326,7 +297,7 @@ def test_what_is_damaged_is_told_and_made_again(place, whole, damage, name, mess
     assert results(work(place)) == whole
 
 
-@pytest.mark.parametrize("damage", [lambda part: truncate(part.rows), lambda part: part.marker.unlink()])
+@pytest.mark.parametrize("damage", [lambda part: change(flip)(part.rows), lambda part: part.marker.unlink()])
 def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(place, whole, damage):
     work(place)
     (place / "triplets.parquet").unlink()
@@ -337,28 +308,6 @@ def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(place, whole, da
         with pytest.raises(InputError, match=r"part-00002\.parquet: missing or damaged"):
             run.finish(publish)
     assert results(work(place)) == whole
-
-
-@pytest.mark.parametrize("damaged", ["triplets.parquet", "selection.json"])
-@pytest.mark.parametrize("failing", ["triplets.parquet", "selection.json"])
-def test_a_repair_that_is_interrupted_is_done_by_the_next_run(place, whole, monkeypatch, damaged, failing):
-    work(place)
-    (place / damaged).write_bytes(b"")
-    real = folder.write_result
-
-    def write(path, content):
-        if path.name == failing:
-            raise KeyboardInterrupt
-        return real(path, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(folder, "write_result", write)
-        with pytest.raises(KeyboardInterrupt):
-            work(place)
-    with pytest.raises(InputError, match="select is not finished"):
-        finished_stage(place, "select")
-    assert results(work(place)) == whole
-    finished_stage(place, "select")
 
 
 @pytest.mark.parametrize(
@@ -401,7 +350,7 @@ def test_a_shard_does_its_own_parts_alone_and_is_finished_with_all_of_them_only(
     before = results(work(place, shard=first))
     with pytest.raises(InputError, match="only shard 1/2 of select"):
         finished_stage(place, "select")
-    flip(PartFiles.of(place, "select", 2).rows)
+    change(flip)(PartFiles.of(place, "select", 2).rows)
     with hold(place, shard=first) as run:
         assert (run.is_finished, run.missing_parts) == (False, [2])
     assert results(work(place, shard=first)) == before

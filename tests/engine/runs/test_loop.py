@@ -1,7 +1,4 @@
-"""The one loop: what is refused, what is done, what is recorded, and that a margin once widened reaches every part.
-
-Libraries that are imported while a model is opened.
-"""
+"""The one loop: what is refused, what is done, what is recorded, and that a margin once widened reaches every part."""
 
 import io
 import json

@@ -9,8 +9,6 @@ from negengine.engine.runs.progress import Reporter
 
 
 class Clock:
-    """Time passes when it is told to."""
-
     now = 1000.0
 
     def __call__(self):
@@ -62,49 +60,43 @@ def test_lines_go_to_stderr_as_they_are_and_details_if_asked_for(capsys):
     assert capsys.readouterr() == ("", "[/red] :smile: \\x1b[2J\nseed: 1\n")
 
 
-THOUSAND = "1,000 sentences"
-LOGS = {  # seconds, units and sentences; options; the lines after `select: `
-    "300 in 10 seconds: 30 a second; 700 left take 23 seconds": (
-        [(10, 300)],
-        {},
-        [
-            THOUSAND,
-            "300 of 1,000 sentences (30.0 %), 30/s, 23 s left",
-            "300 of 1,000 sentences (30.0 %), 30/s, done in 10 s",
-        ],
-    ),
-    "what an earlier process did does not count for the rate": (
-        [(10, 10), (490, 490)],
-        {"done": 500},
-        [
-            "1,000 sentences, 500 are done already",
-            "510 of 1,000 sentences (51.0 %), 1.0/s, 8 min 10 s left",
-            "1,000 of 1,000 sentences (100 %), 1.0/s, done in 8 min 20 s",
-        ],
-    ),
-    "never 100 % before the end": (
-        [(9, 999_999)],
-        {"total": 1_000_000},
-        ["1,000,000 sentences", "999,999 of 1,000,000 sentences (99.9 %), 111,111/s, done in 9 s"],
-    ),
-    "nothing to do": ([], {"done": 1000}, []),
-    "a lazy run: 1,000 of 2,000 pairs took 312 sentences": (
-        [(5, 0, 200), (5, 0, 0), (10, 1000, 112)],
-        {"total": 2000, "unit": "pairs"},
-        [
-            "2,000 pairs",
-            "0 of 2,000 pairs (0.0 %), 200 sentences, 20/s",
-            "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s, 20 s left",
-            "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s, done in 20 s",
-        ],
-    ),
-    "more than was said": ([(5, 1200)], {}, [THOUSAND, "1,200 of 1,200 sentences (100 %), 240/s, done in 5 s"]),
-}
+OF = "of 1,000 sentences"
 
 
-@pytest.mark.parametrize("what", LOGS)
-def test_the_lines_of_a_log(clock, what):
-    steps, options, lines = LOGS[what]
+@pytest.mark.parametrize(
+    ("steps", "options", "lines"),  # seconds, units and sentences; options; the lines after `select: `
+    [
+        # 300 in 10 seconds: 30 a second; 700 left take 23 seconds
+        ([(10, 300)], {}, [OF[3:], f"300 {OF} (30.0 %), 30/s, 23 s left", f"300 {OF} (30.0 %), 30/s, done in 10 s"]),
+        (  # what an earlier process did does not count for the rate
+            [(10, 10), (490, 490)],
+            {"done": 500},
+            [
+                f"{OF[3:]}, 500 are done already",
+                f"510 {OF} (51.0 %), 1.0/s, 8 min 10 s left",
+                f"1,000 {OF} (100 %), 1.0/s, done in 8 min 20 s",
+            ],
+        ),
+        (  # never 100 % before the end
+            [(9, 999_999)],
+            {"total": 1_000_000},
+            ["1,000,000 sentences", "999,999 of 1,000,000 sentences (99.9 %), 111,111/s, done in 9 s"],
+        ),
+        ([], {"done": 1000}, []),  # nothing to do
+        (  # a lazy run: 1,000 of 2,000 pairs took 312 sentences
+            [(5, 0, 200), (5, 0, 0), (10, 1000, 112)],
+            {"total": 2000, "unit": "pairs"},
+            [
+                "2,000 pairs",
+                "0 of 2,000 pairs (0.0 %), 200 sentences, 20/s",
+                "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s, 20 s left",
+                "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s, done in 20 s",
+            ],
+        ),
+        ([(5, 1200)], {}, [OF[3:], "1,200 of 1,200 sentences (100 %), 240/s, done in 5 s"]),  # more than was said
+    ],
+)
+def test_the_lines_of_a_log(clock, steps, options, lines):
     assert lines_of(steps, clock, **options) == [f"select: {line}" for line in lines]
 
 

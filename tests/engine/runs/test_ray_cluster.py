@@ -1,14 +1,11 @@
-"""A Ray cluster decides as one process does; whatever dies, nothing is lost and nothing is doubled.
+"""A Ray cluster decides as one process does: a head without CPUs, and two nodes with one CPU each, on this machine.
 
-One cluster of three nodes on this machine: a head without CPUs, and two nodes with one CPU each.
+`make torture ARGS='--only ray'` ends nodes and the process that gives out the parts.
 """
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,61 +136,6 @@ def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_p
     assert any("process ended 4 times" in line and "the run goes on without" in line for line in said)
 
 
-def parent_of(pid):
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def test_a_node_that_goes_loses_no_part(cluster, tmp_path, whole):
-    """Its worker finds no room elsewhere and waits for a new machine; the other worker takes over."""
-    added = [cluster.add_node(num_cpus=2) for _ in range(2)]  # the only ones with room for two CPUs
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    stage = Squares(parts=PARTS, fault="hang once", at=5, fifo=str(fifo))
-
-    def kill_its_node():
-        with fifo.open() as stream:
-            os.kill(parent_of(int(os.read(stream.fileno(), 20))), signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_its_node, daemon=True)
-    killer.start()
-    try:
-        assert results(run(stage, tmp_path / "run", Ray(cpus_per_worker=2))) == whole
-        killer.join()
-    finally:
-        for node in added:
-            cluster.remove_node(node, allow_graceful=False)
-
-
-DRIVER = """
-import os, sys
-from pathlib import Path
-from negengine.engine.runs.folder import RunFolder
-from negengine.engine.runs.ray import Ray
-from small_stages import Squares, run
-
-write_part = RunFolder.write_part
-
-def write_and_end(self, number, part):
-    write_part(self, number, part)
-    if self.session.parts == 3:
-        os.kill(os.getpid(), int(sys.argv[4]))
-
-RunFolder.write_part = write_and_end
-run(Squares(parts=int(sys.argv[3])), Path(sys.argv[2]), Ray(sys.argv[1]))
-"""
-
-
-@pytest.mark.parametrize("end", ["SIGKILL", "SIGINT"])
-def test_a_run_whose_driver_ended_is_resumed(cluster, tmp_path, whole, end):
-    words = [sys.executable, "-c", DRIVER, cluster.address, str(tmp_path), str(PARTS), str(int(signal.Signals[end]))]
-    driver = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
-    assert driver.returncode == -signal.Signals[end], driver.stderr
-    assert results(run(Squares(parts=PARTS), tmp_path, Ray())) == whole
-    first, second = record(tmp_path, Squares).sessions
-    assert first.parts >= 3
-    assert first.parts + second.parts == PARTS
-
-
 @pytest.mark.parametrize(
     ("fault", "error", "message"),
     [
@@ -210,10 +152,8 @@ def test_what_a_retry_cannot_cure_ends_the_run(cluster, tmp_path, fault, error, 
 
 def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("negengine.engine.runs.ray.DECIDING", ("numpy", "pytest"))
-    message = (
-        r"^node [0-9.]+: installed there: .*onnxruntime \S+, here none; .*; pytest none, here \S+; install the same"
-    )
-    with pytest.raises(InputError, match=message):
+    told = r"^node [0-9.]+: installed there: .*onnxruntime \S+, here none; .*; pytest none, here \S+; install the same"
+    with pytest.raises(InputError, match=told):
         run(Squares(), tmp_path, Ray())
 
 
