@@ -1,10 +1,9 @@
 """The audit of mixed precision: how many decisions of the low-precision model the reference model checks.
 
-If none of n checked decisions is wrong, at most 3 / n of all are wrong, with a confidence of 95 % (exactly, Clopper and
-Pearson 1934). A run checks so many that this is 0.02 %: about 15,000, or 5 % of the decisions where that is fewer. The
-5 % limit the cost: an audit costs what the reference model needs for its sentences. With a low-precision model that is
-twice as fast and 8 % close calls, 5 % make a run 9 % longer. A smaller run checks as many as the smallest calibration
-measures: 1,000 sentences, or 300 pairs of texts.
+If none of n checked decisions is wrong, at most 3 / n of all are, with a confidence of 95 % (Clopper and Pearson 1934).
+A run checks so many that this is 0.02 %: about 15,000, or 5 % of the decisions where that is fewer, because an audit
+costs what the reference model needs for its sentences. A smaller run checks as many as the smallest calibration
+measures.
 """
 
 import math
@@ -33,8 +32,8 @@ class Audit:
 def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:
     """The share of the low-precision model's decisions that a run audits: at least `fewest` decisions.
 
-    `decided` has, for each pattern with mixed precision, the least number of sentences that the whole run has, and the
-    share of close calls.
+    `decided` has, for each pattern with mixed precision, the least number of its sentences, and the share of close
+    calls.
     """
     sentences = sum(n for n, _ in decided)
     alone = sum(n * (1 - close) for n, close in decided)
@@ -77,13 +76,9 @@ def audit_sentences(found: Mapping[str, float | str]) -> list[str]:
     """A report of `audit_summary` in words, for the notes of a table; none for a run in fp32."""
     if found.get("kind") != Precision.MIXED:
         return []
-    close, bound, cost = (
-        100 * float(found[name]) for name in ("close_calls", "disagreement_rate_upper_bound", "audit_cost")
-    )
+    names = ("close_calls", "disagreement_rate_upper_bound", "audit_cost")
+    close, bound, cost = (100 * float(found[name]) for name in names)
     wrong = f"{found['disagreements']:,} {'was' if found['disagreements'] == 1 else 'were'} wrong"
-    text = (
-        f"Mixed precision: {close:.1f} % of the decisions were close calls, made in fp32. Of the others, "
-        f"{found['audited']:,} were made again in fp32: {wrong}, so at most {bound:.3f} % are wrong (95 % "
-        f"confidence). Cost: {cost:.1f} % of the time of fp32."
-    )
-    return [text]
+    text = f"Mixed precision: {close:.1f} % of the decisions were close calls, made in fp32. Of the others, "
+    text += f"{found['audited']:,} were made again in fp32: {wrong}, so at most {bound:.3f} % are wrong (95 % "
+    return [f"{text}confidence). Cost: {cost:.1f} % of the time of fp32."]

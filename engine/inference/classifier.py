@@ -1,11 +1,10 @@
 """Exported classifiers on a device: of pairs of texts, one logit for each label; of tokens, one label for each token.
 
-As in `model.py` nothing is padded. The graph of a token classifier decides the labels itself, so that one small number
-a token comes back instead of the logits of all labels.
+As in `model.py` nothing is padded. The graph of a token classifier decides the labels itself.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,11 +95,9 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Encode pairs of texts as the model was trained on them, and group them by their number of tokens.
 
-    `locations` are the file and line of each pair, for messages. `max_length` counts special tokens. A pair that is too
-    long loses one token after another of the text that is longer then, as in transformers' `longest_first`.
-
-    Raises:
-        InputError: max_length is more than the model takes, or too small for any text; a text holds the padding token.
+    `locations` are the file and line of each pair, for messages. A pair of more than `max_length` tokens, special ones
+    too, loses tokens of the text that is longer then, as in transformers' `longest_first`. InputError if `max_length`
+    does not suit the model, or a text holds the padding token.
     """
     longest = exported.max_length if max_length is None else max_length
     tokenizer = load_tokenizer(exported.folder)
@@ -115,15 +112,11 @@ def encode_pairs(
     encodings = tokenizer.encode_batch(list(pairs))
     for row, encoding in enumerate(encodings):
         refuse_padding(exported, encoding.ids, locations[row] if locations else repr(pairs[row]))
-    buckets = tuple(
-        PairBucket(
-            rows=rows,
-            ids=np.array([encodings[row].ids for row in rows], np.int32),
-            segments=np.array([encodings[row].type_ids for row in rows], np.int32),
-        )
-        for rows in rows_by_length(encodings)
-    )
-    return EncodedPairs(buckets, np.array([bool(encoding.overflowing) for encoding in encodings], bool))
+    buckets = []
+    for rows in rows_by_length(encodings):
+        ids = np.array([encodings[row].ids for row in rows], np.int32)
+        buckets.append(PairBucket(rows, ids, np.array([encodings[row].type_ids for row in rows], np.int32)))
+    return EncodedPairs(tuple(buckets), np.array([bool(encoding.overflowing) for encoding in encodings], bool))
 
 
 class PairClassifier(OpenedModel, Classifier):
@@ -139,7 +132,10 @@ class PairClassifier(OpenedModel, Classifier):
             for bucket, parts in zip(reversed(pairs.buckets), reversed(divided), strict=True)
             for part in parts
         ]
-        feeds = [self._feeds(bucket, part) for bucket, part in batches]
+        feeds: list[Feeds] = [{"input_ids": bucket.ids[part]} for bucket, part in batches]
+        if self.exported.info["segments"]:
+            for own, (bucket, part) in zip(feeds, batches, strict=True):
+                own[SEGMENTS] = bucket.segments[part]
         logits = np.empty((len(pairs), len(labels(self.exported))), np.float32)
         fetched = yield from self._runner.fetching(["logits"], feeds, advance)
         for (bucket, part), (found,) in zip(batches, fetched, strict=True):
@@ -147,10 +143,6 @@ class PairClassifier(OpenedModel, Classifier):
         for bucket in pairs.buckets:
             tally.count(*bucket.ids.shape)
         return Labels(logits, np.full(len(pairs), PRECISIONS.index(self.precision), np.int8))
-
-    def _feeds(self, bucket: PairBucket, part: slice) -> Feeds:
-        feeds: Feeds = {"input_ids": bucket.ids[part]}
-        return feeds | ({SEGMENTS: bucket.segments[part]} if self.exported.info["segments"] else {})
 
 
 _ROUNDS = 4  # batches for each core between two reports of progress: enough that no core waits long
@@ -164,7 +156,10 @@ class TokenClassifier(OpenedModel):
     def labels(self, sentences: Sequence[Ids], advance: Advance = ignored) -> list[NDArray[np.int32]]:
         """The labels of sentences of any lengths, int32 [L] with special tokens: positions in the export's labels."""
         found: list[NDArray[np.int32]] = [np.empty(0, np.int32)] * len(sentences)
-        batches = list(self._batches(sentences))
+        batches = []
+        for rows in reversed(list(rows_by_length(sentences))):  # the longest first, so that no core waits at the end
+            size = sentences_in(self.batch_tokens, len(sentences[rows[0]]))
+            batches += [rows[start : start + size] for start in range(0, len(rows), size)]
         for start in range(0, len(batches), _ROUNDS * self.at_a_time):
             part = batches[start : start + _ROUNDS * self.at_a_time]
             feeds: list[Feeds] = [{"input_ids": np.stack([sentences[row] for row in rows])} for rows in part]
@@ -175,10 +170,3 @@ class TokenClassifier(OpenedModel):
                 tally.count(*own["input_ids"].shape)
             advance(sum(len(rows) for rows in part))
         return found
-
-    def _batches(self, sentences: Sequence[Ids]) -> Iterator[NDArray[np.int64]]:
-        """The rows of each batch; the longest sentences first, so that no core waits at the end."""
-        for rows in reversed(list(rows_by_length(sentences))):
-            size = sentences_in(self.batch_tokens, len(sentences[rows[0]]))
-            for start in range(0, len(rows), size):
-                yield rows[start : start + size]

@@ -1,12 +1,8 @@
 """CUDA devices: what NVIDIA's driver tells of them, their sessions, several runs at the same time on each.
 
-A forward pass launches about 130 kernels, and each launch takes about 5 µs. A batch of 10,000 tokens or more computes
-for longer than its launches take. ONNX Runtime gives each run its own stream and releases Python's lock, so that one
-batch is copied while another is computed.
-
-The devices are asked of the C library of the driver, not of NVML, which lists the devices of the whole machine: it
-ignores CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, counts a GPU that is divided into MIG instances as one, and is
-missing in containers that are given `compute` alone.
+A batch of 10,000 tokens or more computes for longer than the launches of its 130 kernels take, and ONNX Runtime gives
+each run its own stream. The devices are asked of the C library of the driver, not of NVML: that ignores
+CUDA_VISIBLE_DEVICES, counts a GPU that is divided into MIG instances as one, and is missing in many containers.
 """
 
 import ctypes
@@ -39,9 +35,7 @@ class Cuda(Device):
     def missing(cls) -> str | None:
         if _PROVIDER not in ort.get_available_providers():
             return "this ONNX Runtime has no CUDA: pip uninstall onnxruntime, then pip install 'negengine[cuda]'"
-        if cls.count() == 0:
-            return "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
-        return None
+        return None if cls.count() else "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
 
     @classmethod
     def count(cls) -> int:
@@ -118,11 +112,8 @@ _LONGEST_TEXT = 256  # bytes of a name or an address
 
 def cuda_devices() -> int:
     """Number of CUDA devices that this process may use; 0 without a driver."""
-    count = ctypes.c_int(0)
-    driver = _driver()
-    if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return 0
-    return count.value
+    driver, count = _driver(), ctypes.c_int(0)
+    return 0 if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 else count.value
 
 
 def cuda_memory(index: int) -> int | None:

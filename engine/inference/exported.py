@@ -1,9 +1,8 @@
 """An exported model on disk: a folder with model.onnx, tokenizer.json and export.json.
 
-Finding a model reads only export.json, which has the digests of all files and thus the model's identity. The files
-themselves (2.4 GB for bert-large) are compared when a session is opened, which costs about a second a gigabyte. So the
-folder keeps the digest of each file beside its size, time of change and inode, and reuses it while these are the same.
-Then only some megabytes, drawn at random, are read again: a disk can lose bits without a change of the time.
+Finding a model reads only export.json, which has the digests of all files. The files are compared when a session is
+opened: the folder keeps each digest beside the file's size, time and inode, and while these are the same, only some
+megabytes, drawn at random, are read again: a disk can lose bits without a change of the time.
 """
 
 import difflib
@@ -13,11 +12,12 @@ import random
 import re
 import time
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
@@ -91,11 +91,7 @@ def write_manifest(folder: Path, info: dict[str, Any]) -> None:
 
 
 def read_manifest(folder: Path) -> tuple[Manifest, dict[str, Any]]:
-    """The export.json of a folder: what the engine reads of it, and all of it.
-
-    Raises:
-        InputError: It is missing, damaged, edited, or of another format.
-    """
+    """The export.json of a folder: what the engine reads of it, and all of it."""
     path = folder / MANIFEST
     info = read_sealed(path, dict[str, Any], made_as=FORMAT, repair=_AGAIN)
     try:
@@ -138,7 +134,6 @@ class ExportedModel:
 
     @property
     def graph(self) -> Path:
-        """The fp32 graph."""
         return self.folder / GRAPH
 
     @property
@@ -167,11 +162,7 @@ class ExportedModel:
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
-        """The tokenizer of a language model, for sentences with a mask.
-
-        Raises:
-            InputError: It is damaged, or does not know the mask token.
-        """
+        """The tokenizer of a language model, for sentences with a mask; InputError if it is damaged."""
         if self.is_causal:
             return CausalTokenizer.of(self.folder, self.vocab_size)
         return MaskTokenizer.load(self.folder, self.mask_token)
@@ -184,12 +175,9 @@ class ExportedModel:
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
 
     def verify_files(self, graph: Path | None = None) -> None:
-        """Compare files with their SHA-256 in export.json; of a file that seems unchanged, only a sample is read.
+        """Compare files with export.json; of the low-precision graphs only `graph`, if it is given.
 
-        Of the low-precision graphs, only the one that is going to be opened is compared; without `graph`, all are.
-
-        Raises:
-            InputError: A file is missing or damaged.
+        InputError if one is missing or damaged; of a file that seems unchanged, only a sample is read.
         """
         known = VerifiedFiles(self.folder)
         for name, wanted in self.info["files"].items():
@@ -218,10 +206,7 @@ def is_low_precision(name: str) -> bool:
 
 
 def _stem(graph: str) -> str:
-    """What the names of a graph, of its weights and of its variants begin with: `model.int8.`.
-
-    Those of the fp32 graph are names of their own.
-    """
+    """What the names of a graph, of its weights and of its variants begin with: `model.int8.`."""
     return graph if graph == GRAPH else graph.removesuffix("onnx")
 
 
@@ -233,32 +218,24 @@ def _missing(path: Path) -> InputError:
     return InputError(f"{path} is missing: {_AGAIN}")
 
 
-def exported_names(models: Path = MODELS) -> list[str]:
-    """The names of all exported models in a folder, as commands take them (`mini`, `owner/name`), sorted."""
-    manifests = [*models.glob(f"*/{MANIFEST}"), *models.glob(f"*/*/{MANIFEST}")]
-    return sorted(path.parent.relative_to(models).as_posix() for path in manifests if read_origin(path.parent))
-
-
-_OF_TRAINING = re.compile(r"checkpoint-[0-9]+")
+def exported_names() -> list[str]:
+    """The names of all exported models, as commands take them (`mini`, `owner/name`), sorted."""
+    manifests = [*MODELS.glob(f"*/{MANIFEST}"), *MODELS.glob(f"*/*/{MANIFEST}")]
+    return sorted(path.parent.relative_to(MODELS).as_posix() for path in manifests if read_origin(path.parent))
 
 
 def name_of_checkpoint(folder: Path) -> str:
     """The name of a checkpoint's folder; in a training `RUN/checkpoint-500`, because several runs have a step 500."""
     path = folder.resolve()
     run = next((above.name for above in path.parents if above.name != "checkpoints"), "")
-    return f"{run}/{path.name}" if run and _OF_TRAINING.fullmatch(path.name) else path.name
+    return f"{run}/{path.name}" if run and re.fullmatch(r"checkpoint-[0-9]+", path.name) else path.name
 
 
 def load_exported(reference: str | Path, *, task: str | None = None) -> ExportedModel:
     """Find an exported model by its export.json. The files' contents are compared later, by `verify_files`.
 
-    A folder of that path wins if it is an exported model. Else the name is looked for under `models/`, so that a
-    checkpoint folder `./NAME` does not hide `models/NAME`. The path of a checkpoint stands for the export of that name
-    that was made from it. Without a task, either kind of language model is found.
-
-    Raises:
-        InputError: It does not exist, its export.json is damaged or of another format, it lacks a file, or it was
-            exported for another task.
+    A folder of that path wins if it is an exported model; else the name is looked for under `models/`. The path of a
+    checkpoint stands for the export that was made from it. Without a task, either kind of language model is found.
     """
     command = f"negengine export {reference}" + (f" --task {task}" if task else "")
     folder = _find(Path(reference), command)
@@ -315,11 +292,10 @@ def _find(reference: Path, command: str) -> Path:
 
 
 def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:
-    """Refuse a sentence with more tokens than a model takes; `what` is its source, for the message."""
+    """InputError for a sentence with more tokens than a model takes; `what` is its source."""
     if tokens > exported.max_length:
-        raise InputError(
-            f"{what}: {tokens} tokens, but {exported.name} takes at most {exported.max_length}: shorten it"
-        )
+        most = exported.max_length
+        raise InputError(f"{what}: {tokens} tokens, but {exported.name} takes at most {most}: shorten it")
 
 
 _RECORD = ".verified.json"
@@ -347,46 +323,44 @@ class VerifiedFiles:
             self._files = record.get("files", {})
 
     def sha256(self, name: str) -> str:
-        """SHA-256 of a file of the folder, in hex; a known one is trusted if a sample of the file's ranges is right."""
+        """SHA-256 of a file of the folder; a known one is trusted if a sample of the file's ranges is right."""
         path = self._folder / name
         before = _stamp(path)
         known = self._files.get(name)
-        if known is not None and known.stamp == before and _sample_is_right(path, known.crc32):
-            return known.sha256
-        digest, sums = _read(path)
+        with _reading(path) as stream:
+            if known is not None and known.stamp == before:  # some ranges, drawn at random, have the sums that they had
+                drawn = random.SystemRandom().sample(range(len(known.crc32)), min(_SAMPLED, len(known.crc32)))
+                if all(_crc32_at(stream, i) == known.crc32[i] for i in drawn):
+                    return known.sha256
+                stream.seek(0)
+            whole, sums = hashlib.sha256(), []
+            while some := stream.read(_RANGE):
+                whole.update(some)
+                sums.append(zlib.crc32(some))
+            digest = whole.hexdigest()
         if before == _stamp(path) and time.time_ns() - before[1] > _COARSEST_CLOCK:
             self._files[name] = _Verified(before, digest, sums)
             self._changed = True
         return digest
 
     def save(self) -> None:
-        """Save the digests for the next time, if the folder can be written; else they are computed each time."""
         if self._changed:
             with suppress(InputError):
                 write_sealed(self._folder / _RECORD, {"files": self._files})
 
 
-def _read(path: Path) -> tuple[str, list[int]]:
-    """SHA-256 of a file, in hex, and the CRC-32 of each of its ranges."""
-    digest, sums = hashlib.sha256(), []
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
     with open_regular(path) as stream:
         try:
-            while some := stream.read(_RANGE):
-                digest.update(some)
-                sums.append(zlib.crc32(some))
+            yield stream
         except OSError as error:
             raise unreadable(path, error) from error
-    return digest.hexdigest(), sums
 
 
-def _sample_is_right(path: Path, sums: list[int]) -> bool:
-    """Whether some ranges of a file, drawn at random, have the sums that they had."""
-    drawn = random.SystemRandom().sample(range(len(sums)), min(_SAMPLED, len(sums)))
-    with open_regular(path) as stream:
-        try:
-            return all(zlib.crc32(stream.read(_RANGE)) == sums[i] for i in drawn if stream.seek(i * _RANGE) >= 0)
-        except OSError as error:
-            raise unreadable(path, error) from error
+def _crc32_at(stream: BinaryIO, number: int) -> int:
+    stream.seek(number * _RANGE)
+    return zlib.crc32(stream.read(_RANGE))
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

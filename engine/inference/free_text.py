@@ -13,8 +13,7 @@ from .batches import Result, finished
 from .exported import ExportedModel, refuse_too_long
 from .model import LanguageModel
 
-LOGITS_AT_ONCE = 2**23
-"""Logits in the memory of a core: 32 MB. Only with large vocabularies are batches smaller for that."""
+LOGITS_AT_ONCE = 2**23  # in the memory of a core: 32 MB; only with large vocabularies are batches smaller for that
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
 
@@ -23,10 +22,7 @@ def encode_texts(
 ) -> list[Bucket]:
     """Encode texts with one mask each, written [MASK] or as the model's own; group them by length, the shortest first.
 
-    `locations` say where each text comes from, as `file:line`, for the message if it is bad.
-
-    Raises:
-        InputError: A text has no mask or several, holds the padding token, or is too long.
+    `locations`, `file:line`, are for the message about a text without one mask, with the padding token, or too long.
     """
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
     for row, ids in enumerate(encoded):
@@ -35,11 +31,7 @@ def encode_texts(
 
 
 def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.int32], what: str) -> int:
-    """The position of the mask in a sentence that the model can be asked about; `what` is its source, for the message.
-
-    Raises:
-        InputError: There is no mask, or there are several; it holds the padding token, or is too long.
-    """
+    """The position of the mask in a sentence that the model can be asked about; else an InputError with its source."""
     (found,) = np.nonzero(ids == tokenizer.mask_id)
     if len(found) != 1:
         raise InputError(f"{what}: {len(found) or 'no'} masks, where one {MASK} is needed")
@@ -49,7 +41,7 @@ def one_mask(exported: ExportedModel, tokenizer: MaskTokenizer, ids: NDArray[np.
 
 
 def refuse_padding(exported: ExportedModel, ids: Sequence[int], what: str) -> None:
-    """Refuse a sentence with the padding token, because models ignore it; `what` is its source, for the message."""
+    """InputError for a sentence with the padding token, because models ignore it."""
     if exported.padding_id in ids:
         raise InputError(f"{what}: contains the padding token, which the model ignores: remove it")
 
@@ -62,7 +54,6 @@ def reduce_logits(
     """Compute something from the logits of each batch, on the core that computed them.
 
     Several threads call `reduce`, with the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V].
-    The largest batches come first: so the cores end together.
     """
     divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
     most = max(1, LOGITS_AT_ONCE // model.exported.vocab_size)
@@ -101,40 +92,28 @@ def top_tokens(
 ) -> NDArray[np.int64]:
     """The k tokens with the highest logits of each sentence, int64 [n, k]: the highest first, then the smaller id.
 
-    Raises:
-        ValueError: There are fewer than k tokens to rank.
+    ValueError if fewer than k tokens are left to rank.
     """
     excluded = np.unique(np.asarray(excluded, np.int64))
     if not 0 <= k <= logits.shape[1] - len(excluded):
         raise ValueError(f"{k} tokens wanted, of {logits.shape[1]} with {len(excluded)} excluded")
     ranked = logits.copy()
     ranked[:, excluded] = -np.inf
-    return _by_maxima(ranked, k) if k <= _FEW else _by_partition(ranked, k)
-
-
-def _by_maxima(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The k highest of each row; overwrites them."""
-    rows, best = np.arange(len(logits)), np.empty((len(logits), k), np.int64)
-    for i in range(k):
-        best[:, i] = logits.argmax(axis=1)  # the first of equal ones
-        logits[rows, best[:, i]] = -np.inf
-    return best
-
-
-def _by_partition(logits: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The k highest of each row: all that are not below the last one wanted, stably sorted."""
     best = np.empty((len(logits), k), np.int64)
-    for row, own in enumerate(logits):
+    if k <= _FEW:
+        rows = np.arange(len(logits))
+        for i in range(k):
+            best[:, i] = ranked.argmax(axis=1)  # the first of equal ones
+            ranked[rows, best[:, i]] = -np.inf
+        return best
+    for row, own in enumerate(ranked):
         candidates = np.flatnonzero(own >= np.partition(own, -k)[-k])
         best[row] = candidates[np.argsort(-own[candidates], kind="stable")[:k]]
     return best
 
 
 class Prediction(TypedDict):
-    """One token that a model predicts at the mask of a text.
-
-    `rank` is 1 for the most probable token; `logit` is the model's score, `probability` a fraction of 1.
-    """
+    """One token that a model predicts at the mask of a text; rank 1 is the most probable one."""
 
     text: str
     rank: int
@@ -146,30 +125,18 @@ class Prediction(TypedDict):
 def predict_texts(
     model: LanguageModel, tokenizer: MaskTokenizer, texts: Sequence[str], top: int = 5
 ) -> list[Prediction]:
-    """The `top` most probable tokens of each text, the most probable first; the whole vocabulary if it has fewer.
-
-    Raises:
-        InputError: As for `encode_texts`.
-    """
+    """The `top` most probable tokens of each text, the most probable first; errors as for `encode_texts`."""
 
     def best(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> dict[int, list[Prediction]]:
         ids = top_tokens(logits, min(top, logits.shape[1]))
-        probabilities = np.exp(logprobs_of(logits, ids))
-        return {
-            row: [
-                {
-                    "text": texts[row],
-                    "rank": rank,
-                    "token": tokenizer.token_text(token),
-                    "logit": float(scores[token]),
-                    "probability": chance,
-                }
-                for rank, (token, chance) in enumerate(zip(own, chances, strict=True), start=1)
+        probabilities, told = np.exp(logprobs_of(logits, ids)).tolist(), {}
+        for row, own, scores, chances in zip(rows.tolist(), ids.tolist(), logits, probabilities, strict=True):
+            shown = [tokenizer.token_text(token) for token in own]
+            ranked = enumerate(zip(shown, scores[own].tolist(), chances, strict=True), start=1)
+            told[row] = [
+                Prediction(text=texts[row], rank=i, token=t, logit=x, probability=p) for i, (t, x, p) in ranked
             ]
-            for row, own, scores, chances in zip(
-                rows.tolist(), ids.tolist(), logits, probabilities.tolist(), strict=True
-            )
-        }
+        return told
 
     found: dict[int, list[Prediction]] = {}
     for some in reduce_logits(model, encode_texts(model.exported, tokenizer, texts), best):

@@ -1,8 +1,8 @@
 """The machine that this process runs on, what its kind of processor decides, and the energy that it uses.
 
 Nothing here names a host or a user. Which fp32 graph runs, and what `auto` expects of int8, is a rule by instruction
-set, so every machine of a kind chooses alike, however busy it is; BENCHMARKS.md has the measurements behind it. Energy
-comes from the counters of the processor (RAPL) and of CUDA devices (NVML): what other programs use is in it, too.
+set, so every machine of a kind chooses alike; BENCHMARKS.md has the measurements. Energy comes from the counters of the
+processor (RAPL) and of CUDA devices (NVML): what other programs use is in it, too.
 """
 
 import platform
@@ -24,7 +24,7 @@ _PROC, _DMI = Path("/proc"), Path("/sys/class/dmi/id")
 
 @cache
 def machine() -> dict[str, Any]:
-    """System, kind of host, processor, cores for this process, memory in GiB; what the system does not tell is missing.
+    """System, kind of host, processor, cores for this process, memory in GiB; what is not told is missing.
 
     The kind of host is what its maker calls it, such as `Google Google Compute Engine` or `LENOVO 20XW`.
     """
@@ -74,13 +74,9 @@ def _read(path: Path) -> str:
         return ""
 
 
-_NUMPY_GROUPS = {  # NumPy's names for groups of instruction sets → those that count here, by their Linux names
-    "x86_v3": ("avx2",),
-    "x86_v4": ("avx2", "avx512f"),
-    "avx512_clx": ("avx512_vnni",),
-    "avx512_icl": ("avx512_vnni",),
-    "avx512_spr": ("avx512_vnni",),
-}
+# NumPy's names for groups of instruction sets → those that count here, by their Linux names
+_NUMPY_GROUPS: dict[str, tuple[str, ...]] = {"x86_v3": ("avx2",), "x86_v4": ("avx2", "avx512f")}
+_NUMPY_GROUPS |= dict.fromkeys(("avx512_clx", "avx512_icl", "avx512_spr"), ("avx512_vnni",))
 
 
 @cache
@@ -96,18 +92,12 @@ def instruction_sets() -> frozenset[str]:
 
 
 def prefers_convolutions() -> bool:
-    """Whether ONNX Runtime's 1 × 1 convolutions are faster than its matrix products: 1.15 times with AVX-512.
-
-    With AVX2 alone, convolutions reach 0.97 of the speed of products.
-    """
+    """Whether ONNX Runtime's 1 × 1 convolutions are faster than its matrix products: with AVX-512, 1.15 times."""
     return "avx512f" in instruction_sets()
 
 
 def int8_speed() -> float:
-    """How many times as fast the int8 model is as fp32, as `auto` expects it.
-
-    1 where nothing was measured, as on Arm: there `auto` takes fp32.
-    """
+    """How many times as fast the int8 model is as fp32, as `auto` expects it; 1 where nothing was measured."""
     found = instruction_sets()
     if found & {"avx512_vnni", "avx_vnni"}:
         return 2.2
@@ -162,22 +152,14 @@ def _difference(before: Mapping[str, float], after: Mapping[str, float], ranges:
     """Joules between two readings; None if there are none, or a counter without a known range started anew."""
     if not before or before.keys() != after.keys():
         return None
-    total = 0.0
-    for name in before:
-        more = after[name] - before[name]
-        if more < 0:  # the counter has reached the end of its range
-            more += ranges.get(name, 0.0)
-        if more < 0:
-            return None
-        total += more
-    return total
+    more = {name: after[name] - before[name] for name in before}
+    # where a counter has reached the end of its range
+    more = {name: own + ranges.get(name, 0.0) if own < 0 else own for name, own in more.items()}
+    return sum(more.values()) if min(more.values()) >= 0 else None
 
 
 def _processor(folder: Path, value: str = "energy_uj") -> dict[str, float]:
-    """Counter of each package, in joules; what lies inside a package, like its cores, is part of it.
-
-    With `max_energy_range_uj`, the value at which it starts anew.
-    """
+    """Counter of each package, in joules, or (`max_energy_range_uj`) the value at which it starts anew."""
     found = {}
     try:
         for zone in sorted(folder.glob("intel-rapl:*")):  # the name of AMD's counters too

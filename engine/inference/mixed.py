@@ -1,24 +1,17 @@
 """Exact decisions at low precision: a low-precision model decides where it is certain, the reference model elsewhere.
 
-Certain is a number whose sign or order is the decision, corrected by its mean error, beyond a bound. Both are measured
-on sentences of the run itself, before it starts:
+Certain is a number whose sign or order is the decision, corrected by its mean error, beyond a bound: bound = max(4.5
+standard deviations, 1.1 × the largest) of (error - bias), with error = low-precision - reference number and bias = mean
+error, measured on sentences of the run itself. For a normal error 4.5 deviations leave less than one wrong decision in
+a million. The reference model makes a random sample of these decisions as well: the audit (`audit`); a disagreement is
+corrected, and asks for a wider bound.
 
-    error = low-precision number - reference number        bias = mean error
-    bound = max(4.5 standard deviations, 1.1 × the largest) of (error - bias)
-
-For a normal error 4.5 deviations leave less than one wrong decision in a million, as only decisions just beyond the
-bound are at risk. That is an estimate, so the reference model makes a random sample of these decisions as well: the
-audit (`audit`). A hash of the sentence says which, so it does not depend on the order of work. A disagreement is
-corrected, and it asks for a wider bound: parts with a narrower one are decided again (`negengine.engine.runs.loop`).
-
-Errors are nearly normal except for a few verbs: on the bundled model the errors of one verb in 763 are six times as
-large as all others'. So the sample contains every verb. A verb with an error beyond 4.5 robust deviations (1.4826 ×
-the median |error - median|, Hampel 1974) does not count for bias and bound. The reference model always decides it.
-
-Where the low-precision model decided, only the decision itself is exact: `docs/exactness.md`. A decision depends on the
-sentence, its batch (int8 scales are per batch), the calibration and the two models.
+Errors are nearly normal except for a few verbs, so the sample contains every verb: one with an error beyond 4.5 robust
+deviations (1.4826 × the median |error - median|, Hampel 1974) is always left to the reference model.
+`docs/exactness.md` says what is exact.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -37,7 +30,7 @@ from .causal import open_language_model
 from .classifier import Classifier, EncodedPairs, Labels, PairClassifier
 from .model import Asked, Decider, Decisions, Ids, main_token
 
-CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most
+CALIBRATION_SENTENCES = (1_000, 3_000)  # fewest and most; an audit has the fewest, too
 _DEVIATIONS, _BEYOND_LARGEST, _BEYOND_DISAGREEMENT = 4.5, 1.1, 1.5
 _NORMAL = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
 _MOST_EXCLUDED = 0.05
@@ -68,7 +61,6 @@ class Calibration:
     low_precision: str = "int8"
 
     def to_json(self) -> dict[str, Any]:
-        """Floats come back from JSON with the same bits."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
@@ -84,13 +76,15 @@ def of_margins(error: Errors, verbs: NDArray[np.int32] | None = None, *, lowest_
     """The calibration of errors in logits, float64 [n]; its `close` is not known yet.
 
     `verbs`, int32 [n], are the expected tokens; without them none is left to the reference model.
-
-    Raises:
-        NotFiniteError: An error is NaN or infinite.
     """
     _refuse_not_finite(error)
-    never = _outlying(error, verbs) if verbs is not None else np.empty(0, np.int32)
-    usual = error if verbs is None else error[~np.isin(verbs, never)]
+    never, usual = np.empty(0, np.int32), error
+    if verbs is not None:
+        deviation = np.abs(error - np.median(error))
+        never = np.unique(verbs[deviation > _DEVIATIONS * _NORMAL * np.median(deviation)])
+        if np.isin(verbs, never).mean() > _MOST_EXCLUDED:  # not a few verbs, but the shape of the error
+            never = never[:0]
+        usual = error[~np.isin(verbs, never)]
     bias = float(usual.mean())
     return Calibration(
         bias=max(lowest_bias, bias),
@@ -103,10 +97,7 @@ def of_margins(error: Errors, verbs: NDArray[np.int32] | None = None, *, lowest_
 
 
 def of_labels(error: Errors) -> Calibration:
-    """The calibration of the logits of labels, float64 [n, labels]; errors as for `of_margins`.
-
-    The bound holds for the difference of any two labels' errors.
-    """
+    """The calibration of the logits of labels, float64 [n, labels]; the bound holds for any two labels' errors."""
     _refuse_not_finite(error)
     bias = error.mean(axis=0)
     residual = error - bias
@@ -124,15 +115,6 @@ def of_labels(error: Errors) -> Calibration:
 def widest(error: Errors) -> float:
     """The bound that errors without their bias ask for: float64 [n], in logits."""
     return max(_DEVIATIONS * float(error.std()), _BEYOND_LARGEST * float(np.abs(error).max()))
-
-
-def _outlying(error: Errors, verbs: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The verbs with an outlying error, ascending."""
-    deviation = np.abs(error - np.median(error))
-    never = np.unique(verbs[deviation > _DEVIATIONS * _NORMAL * np.median(deviation)])
-    if np.isin(verbs, never).mean() > _MOST_EXCLUDED:  # not a few verbs, but the shape of the error
-        never = never[:0]
-    return never
 
 
 def _refuse_not_finite(error: Errors) -> None:
@@ -160,7 +142,6 @@ class Method:
     # the low-precision model's answers, what is asked → [n], in logits
     certainty: Callable[[Any, Any, Calibration], NDArray[np.float32]]
     decided: Callable[[Any, Any], NDArray[Any]]  # answers, what is asked → the decisions, [n], which must be exact
-    # sentences of a calibration, fewest and most; an audit has the fewest, too
     sizes: tuple[int, int] = CALIBRATION_SENTENCES
 
 
@@ -199,7 +180,10 @@ class Mixed(Decider, Classifier):
         certainty = method.certainty(found, asked, self.calibration)
         # NaN compares false: only finite numbers beyond the bound are trusted.
         close = ~(np.isfinite(found.logits).all(axis=1) & (certainty > bound))
-        audited = ~close & (self._even(asked, len(close)) < self.calibration.audit_share)
+        even = np.empty(len(close), np.float64)
+        for rows, ids in method.ids(asked):
+            even[rows] = even_numbers(ids, self.calibration.seed)
+        audited = ~close & (even < self.calibration.audit_share)
         before = method.decided(found, asked).copy()  # it may be a part of an array that is overwritten
         chosen = np.flatnonzero(close | audited)
         if len(chosen):
@@ -213,12 +197,6 @@ class Mixed(Decider, Classifier):
         self._audit.disagreements += int(wrong.sum())
         return found
 
-    def _even(self, asked: Any, n: int) -> NDArray[np.float64]:
-        even = np.empty(n, np.float64)
-        for rows, ids in self._method.ids(asked):
-            even[rows] = even_numbers(ids, self.calibration.seed)
-        return even
-
 
 def even_numbers(ids: Ids, seed: int) -> NDArray[np.float64]:
     """A number in [0, 1) for each row of token ids, int32 [n, L], each value as likely: a hash of the row decides."""
@@ -231,11 +209,7 @@ def even_numbers(ids: Ids, seed: int) -> NDArray[np.float64]:
 def calibrate(
     method: Method, low_precision: Any, reference: Any, sample: Any, *, audit_share: float = 0.0, seed: int = 0
 ) -> Calibration:
-    """Measure the low-precision model's error on encoded sentences of one pattern, or pairs, of the run.
-
-    Raises:
-        NotFiniteError: A model's numbers are not finite.
-    """
+    """Measure the low-precision model's error on encoded sentences of one pattern, or pairs, of the run."""
     asked = method.asked(sample)
     found = finished(method.answers(low_precision, asked, ignored))
     measured = method.measured(reference, asked, found)
@@ -260,10 +234,6 @@ def _some_sentences(groups: Sequence[Asked], rows: Rows) -> list[Asked]:
             ids, mask_position, expected = (array[inside] for array in group)
             chosen.append((ids, mask_position, expected))
     return chosen
-
-
-def _ids(groups: Sequence[Asked]) -> Iterator[tuple[slice, Ids]]:
-    return zip(_spans(groups), (ids for ids, _, _ in groups), strict=True)
 
 
 def _expected(groups: Sequence[Asked]) -> Ids:
@@ -296,7 +266,7 @@ SENTENCES = Method(
     asked=_groups,
     answers=_decide,
     some=_some_sentences,
-    ids=_ids,
+    ids=lambda groups: zip(_spans(groups), (ids for ids, _, _ in groups), strict=True),
     measured=_margins,
     certainty=_margin_certainty,
     decided=lambda found, groups: found.repeated(_expected(groups)),
@@ -338,10 +308,6 @@ is not used: with it, a gap of 0 could be beyond.
 """
 
 
-def _labels(reference: Any, pairs: EncodedPairs, found: Labels) -> Calibration:
-    return of_labels(found.logits.astype(np.float64) - finished(reference.classifying(pairs)).logits)
-
-
 def _label_certainty(found: Labels, _pairs: EncodedPairs, known: Calibration) -> NDArray[np.float32]:
     corrected = found.logits - np.asarray(known.bias, np.float32)
     best = np.partition(corrected, -2, axis=1)
@@ -355,7 +321,9 @@ LABELS = Method(
     answers=lambda model, pairs, advance: model.classifying(pairs, advance),
     some=EncodedPairs.chosen,
     ids=lambda pairs: ((bucket.rows, bucket.ids) for bucket in pairs.buckets),
-    measured=_labels,
+    measured=lambda reference, pairs, found: of_labels(
+        found.logits.astype(np.float64) - finished(reference.classifying(pairs)).logits
+    ),
     certainty=_label_certainty,
     decided=lambda found, _pairs: found.label,
     # A calibration of sentences has every verb, as some verbs have large errors. Pairs have no such groups: a bias for
@@ -380,12 +348,11 @@ class Audited:
 
 def take_audits(deciders: Mapping[str, object]) -> Audited:
     """The audits since the last call, of deciders by their pattern."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     bounds, needed = {}, {}
     for pattern, decider in deciders.items():
         if isinstance(decider, Mixed):
-            audit, bound = decider.take_audit()
-            bounds[pattern], needed[pattern] = decider.calibration.bound, bound
-            for name, value in asdict(audit).items():
-                counts[name] = counts.get(name, 0) + value
-    return Audited(counts, bounds, needed)
+            audit, needed[pattern] = decider.take_audit()
+            bounds[pattern] = decider.calibration.bound
+            counts.update(asdict(audit))
+    return Audited(dict(counts), bounds, needed)

@@ -1,7 +1,7 @@
 """An exported model that is opened on a device; of a language model: token ids in, decisions out.
 
-All sentences of a call have the same number of tokens, so nothing is padded and there is no attention mask. For each
-sentence six numbers come back, which the graph computes itself; the logits over the vocabulary stay on the device.
+All sentences of a call have the same length, so nothing is padded. For each sentence six numbers come back, which the
+graph computes itself; the logits over the vocabulary stay on the device.
 """
 
 import math
@@ -40,8 +40,7 @@ from .exported import PRECISIONS, REFERENCE, ExportedModel
 from .session import Device
 
 Ids = NDArray[np.int32]
-Asked = tuple[Ids, Ids, Ids]
-"""Sentences of one length: their ids, the positions of their masks, the expected tokens."""
+Asked = tuple[Ids, Ids, Ids]  # sentences of one length: their ids, the positions of their masks, the expected tokens
 Logits = NDArray[np.float32]
 
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
@@ -56,12 +55,8 @@ FEWEST_TOKENS = 128
 class OpenedModel:
     """One session of an exported model on one device; batches of at most `batch_tokens` tokens.
 
-    `graph` is another graph than the fastest fp32 graph for the device. `threads` batches run at the same time on the
-    CPU, each on one core: by default as many as this process has cores.
-
-    Raises:
-        InputError: The model is exported for another task, a file of the export is missing or damaged, or the graph
-            does not load on the device.
+    `graph` is another graph than the fastest fp32 graph. `threads` batches run at the same time on the CPU, by default
+    one for each core. InputError for a model of another task, a damaged file, or a graph that does not load.
     """
 
     task: ClassVar[str]  # what the model must be exported for
@@ -87,17 +82,13 @@ class OpenedModel:
         self._runner: Runner = self._open(self.graph)
 
     def batch_size(self, length: int) -> int:
-        """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU.
-
-        It does not depend on the number of threads, so that callers make the same batches on any machine.
-        """
+        """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU."""
         return self.device.together * sentences_in(self.batch_tokens, length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
         """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones.
 
-        As there are batches of other groups, a group is not divided for the cores' sake: small groups make batches that
-        are as large as possible.
+        A group is not divided for the cores' sake, as there are batches of other groups.
         """
         share = sum(n * length for n, length in shapes) // self.device.together
         tokens = min(self.batch_tokens, max(FEWEST_TOKENS, share))
@@ -151,11 +142,9 @@ class Decisions:
     def margin(self, expected: NDArray[np.int32]) -> NDArray[np.float32]:
         """The expected token's logit minus the highest other logit, float32 [n]: positive where the former is first.
 
-        Where several tokens are accepted, the runner-up may be one of them, so the logit of the best other token is not
-        known. There the margin is the top-1's logit minus the runner-up's, with the sign of the decision. If the top-1
-        is accepted, no other token is above the runner-up; if it is not, no accepted one is. So it is never more than
-        the true margin. Like the true margin, it changes by at most twice the largest change of a logit, and it is 0
-        where the decision changes. So a bound on its error decides as safely as one on the error of the true margin.
+        Where several tokens are accepted, the runner-up may be one of them: there it is the top-1's logit minus the
+        runner-up's, with the sign of the decision. This is never more than the true margin, changes by at most twice
+        the largest change of a logit, and is 0 where the decision changes: a bound on its error decides as safely.
         """
         first, second, own, _ = self.logits.T
         repeated = self.repeated(main_token(expected))
@@ -194,10 +183,7 @@ class Decisions:
 
 
 def main_token(expected: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The token whose rank and log-probability are asked for, int32 [n]: the first of int32 [n, k] accepted tokens.
-
-    Rows with fewer accepted tokens are filled up with the main one.
-    """
+    """The token whose rank and log-probability are asked for, int32 [n]: the first of int32 [n, k] accepted tokens."""
     return expected if expected.ndim == 1 else expected[:, 0]
 
 
@@ -209,8 +195,8 @@ class Decider(ABC):
         """Decide about n sentences of L tokens.
 
         `ids` are int32 [n, L], C-contiguous, special tokens included. `mask_position` is int32 [n]; `expected` is int32
-        [n], or [n, k] as `main_token` takes it. `advance` is called after each batch with its number of sentences, by
-        several threads.
+        [n], or [n, k] as `main_token` takes it. Several threads call `advance`, with the number of sentences of each
+        batch.
         """
 
     def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
@@ -251,10 +237,9 @@ class LanguageModel(OpenedModel, Decider):
     ) -> Steps[list[Result]]:
         """Compute something from all logits at the masks of each batch, on the core that computed the logits.
 
-        Only what is computed is kept: the logits of a few batches are in memory at a time. No core waits while another
-        one ranks tokens. A batch has one or several times ids int32 [n, L] and positions of the masks int32 [n].
-        `reduce` gets the number of a batch and its logits, each float32 [n, V]; several threads call it. Results come
-        in the order of the batches.
+        A batch has one or several times ids int32 [n, L] and positions of the masks int32 [n]. `reduce` gets the number
+        of a batch and its logits, each float32 [n, V]; several threads call it. The logits of a few batches are in
+        memory at a time.
         """
 
         def job(number: int, run: RunOne) -> Result:

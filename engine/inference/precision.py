@@ -1,8 +1,7 @@
 """How each pattern of a run is decided: with mixed precision (`mixed`), or by the reference model alone.
 
-The choice is a function of the run's inputs, so all shards and all later processes make the same one: of the number of
-sentences of the whole run, of the calibration on a sample that all shards draw alike, and of the kind of device
-(`Device.low_precision_speed`).
+The choice depends on the run's inputs alone: its number of sentences, the calibration on a sample that all shards draw
+alike, and the kind of device. So all shards and later processes make the same one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,8 +58,7 @@ def open_pair(
 ) -> ModelPair[Opened]:
     """Open the reference model by `opening`; the low-precision model is opened when a pattern needs it.
 
-    `session` are `batch_tokens` and `threads`. If `mixed` is asked for and the export has no low-precision model for
-    the device, that is an `InputError`. If the reference model runs elsewhere, it has the usual batches there.
+    `session` are `batch_tokens` and `threads`. A reference model that runs elsewhere has the usual batches there.
     """
     graph = None if precision is Precision.FP32 else device.low_precision(exported)
     if precision is Precision.MIXED and graph is None:
@@ -122,23 +120,16 @@ def choose_precisions(
     say: Say = lambda _: None,
     speed_ratio: float | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Choose how each pattern of a run is decided; `speed_ratio` is that of the low-precision model over fp32.
+    """Choose how each pattern of a run is decided: pattern → a JSON value for the run's record.
 
-    `auto` takes mixed precision where it is at least 1.1 times as fast, in runs of at least ten times the fewest
-    sentences of a calibration.
-
-    Returns:
-        Pattern → a JSON value for the run's record. `precision` is `fp32` or `mixed`. `reason` says why a pattern is
-        decided in fp32. For `mixed`, and where `auto` calibrated before it chose fp32, there are `speed_ratio` and
-        `speedup` (expected speed of mixed precision over fp32). For `mixed` there are the fields of `Calibration`, too.
-
-    Raises:
-        NotFiniteError: With `mixed`, a model's numbers are not finite.
+    `auto` takes mixed precision where it is at least 1.1 times as fast (`speed_ratio` is that of the low-precision
+    model over fp32), in runs of at least ten times the fewest sentences of a calibration. `precision` is `fp32`, with
+    the `reason`, or `mixed`, with the fields of `Calibration`; `speedup` is that expected of mixed precision.
     """
     if models.open_low_precision is None:
         return {own.pattern: _fp32("the reference model alone is open") for own in workloads}
     ratio = models.device.low_precision_speed() if speed_ratio is None else speed_ratio
-    fewest = method.sizes[0]
+    fewest, most = method.sizes
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
     for workload in workloads:
@@ -146,7 +137,11 @@ def choose_precisions(
             choices[workload.pattern] = _fp32(f"with {workload.total:,} sentences, mixed precision would not be faster")
             continue
         try:
-            candidates.append(_Candidate(workload, _calibration(models, workload, seed, method), ratio))
+            # The sample depends on the whole run, not on the shard: all shards measure the same sentences.
+            n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
+            low: Any = models.low_precision
+            found = calibrate(method, low, models.reference, workload.sample(n), seed=seed)
+            candidates.append(_Candidate(workload, replace(found, low_precision=low.precision), ratio))
         except NotFiniteError:
             if precision is Precision.MIXED:
                 raise
@@ -156,9 +151,7 @@ def choose_precisions(
     chosen = candidates
     while True:  # the fewer patterns have mixed precision, the more each of them must audit
         share = audit_share([candidate.weight for candidate in chosen], fewest)
-        worth_it = [
-            candidate for candidate in chosen if precision is Precision.MIXED or candidate.speedup(share) >= _WORTH_IT
-        ]
+        worth_it = [own for own in chosen if precision is Precision.MIXED or own.speedup(share) >= _WORTH_IT]
         if len(worth_it) == len(chosen):
             break
         chosen = worth_it
@@ -172,15 +165,6 @@ def choose_precisions(
 
 def _fp32(reason: str) -> dict[str, Any]:
     return {"precision": REFERENCE, "reason": reason}
-
-
-def _calibration(models: ModelPair[Any], workload: Workload, seed: int, method: Method) -> Calibration:
-    fewest, most = method.sizes
-    # The sample depends on the whole run, not on the shard: all shards measure the same sentences.
-    n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
-    low: Any = models.low_precision
-    found = calibrate(method, low, models.reference, workload.sample(n), seed=seed)
-    return replace(found, low_precision=low.precision)
 
 
 def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) -> dict[str, Any]:
@@ -198,11 +182,7 @@ def _choice(candidate: _Candidate, share: float, *, is_mixed: bool, say: Say) ->
 def open_decider(
     models: ModelPair[Any], precision: Precision, choice: Mapping[str, Any], method: Method = SENTENCES
 ) -> Any:
-    """What decides one pattern: the reference model, or `Mixed`; `auto` takes what the run has recorded.
-
-    Raises:
-        InputError: The run was started with another precision, or this machine does not have the low-precision model.
-    """
+    """What decides one pattern: the reference model, or `Mixed`; `auto` takes what the run has recorded."""
     recorded = Precision.FP32 if choice.get("precision") == Precision.FP32 else Precision.MIXED
     if precision not in {Precision.AUTO, recorded}:
         raise InputError(

@@ -1,9 +1,7 @@
 """A device as the engine sees it, and ONNX Runtime sessions that run wholly on it.
 
-`cpu.py`, `cuda.py` and `webgpu.py` have one kind of device each; what uses a model asks the `Device` and does not know
-its kind. ONNX Runtime lists providers on machines without their devices, and falls back to the CPU without an error: as
-a whole, or operator by operator. This module does not allow that. A session for a GPU runs there, except for arithmetic
-with shapes. If that is not possible, the session is not opened, and the error says why.
+ONNX Runtime falls back to the CPU without an error: as a whole, or operator by operator. This module does not allow
+that: a session for a GPU runs there, except for arithmetic with shapes, or it is not opened, and the error says why.
 """
 
 import ctypes
@@ -22,16 +20,9 @@ from .exported import ExportedModel, graph_precision
 
 # What may stay on the CPU in a session on a GPU: counting with a few numbers. The option of ONNX Runtime that forbids
 # the CPU altogether forbids most of these as well.
-_SHAPE_ARITHMETIC = frozenset(
-    [
-        *("Shape", "ConstantOfShape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Range", "Cast"),
-        *("Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where"),
-    ]
-)
-
-
-State = tuple[float, float, float]
-"""Utilisation of a device in percent, GB in use, watts."""
+_SHAPE_ARITHMETIC = {"Add", "Sub", "Mul", "Div", "Sqrt", "Max", "Min", "Equal", "Not", "Where", "Cast", "Range"}
+_SHAPE_ARITHMETIC |= {"Shape", "ConstantOfShape", "Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape"}
+State = tuple[float, float, float]  # utilisation of a device in percent, GB in use, watts
 
 
 @dataclass(frozen=True)
@@ -74,18 +65,13 @@ class Device(ABC):
 
     @abstractmethod
     def session(self, graph: Path) -> ort.InferenceSession:
-        """Open a session that runs on this device only.
-
-        Raises:
-            InputError: The graph does not load, or not wholly here.
-        """
+        """Open a session that runs on this device only; InputError if the graph does not load, or not wholly here."""
 
     @abstractmethod
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:
         """Open a graph for batches, of which so many run at the same time; errors as for `session`."""
 
     def graph(self, exported: ExportedModel) -> Path:
-        """The fastest fp32 graph."""
         return exported.graph
 
     @property
@@ -119,10 +105,7 @@ def open_session(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.
 
 
 def refuse_cpu_nodes(session: ort.InferenceSession, graph: Path, name: str, may: frozenset[str] = frozenset()) -> None:
-    """Refuse a session on a GPU that leaves more than arithmetic with shapes to the CPU.
-
-    `name` is that of its provider, for the message; `may` are further operators that may run on the CPU.
-    """
+    """Refuse a session on a GPU that leaves more to the CPU than arithmetic with shapes and the operators `may`."""
     if refused := set(placed(session).get("CPUExecutionProvider", {})) - _SHAPE_ARITHMETIC - may:
         raise InputError(f"{graph}: {name} cannot run {', '.join(sorted(refused))} of this model: use --device cpu")
 
@@ -138,8 +121,7 @@ def placed(session: ort.InferenceSession) -> dict[str, Counter[str]]:
 def give_back_freed_memory() -> None:
     """Ask the C library for the memory that was freed; nothing happens where it cannot (it is not glibc).
 
-    While ONNX Runtime opens a graph, it rewrites and packs the weights. Without this, the C library keeps the memory of
-    their first copies: of a model of 65 MB, 68 of 138 MB.
+    ONNX Runtime packs the weights while it opens a graph; of a model of 65 MB, their first copies keep 68 of 138 MB.
     """
     if (trim := _malloc_trim()) is not None:
         trim(0)

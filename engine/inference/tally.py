@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Tally:
-    """Sentences, and their tokens with the special ones.
-
-    A sentence that two models decide counts twice: once for the low-precision model, once for the reference model.
-    """
+    """Sentences, and their tokens with the special ones; a sentence that two models decide counts twice."""
 
     sentences: int = 0
     tokens: int = 0
