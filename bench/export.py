@@ -43,7 +43,7 @@ def measure(
     folder: Path | None = None,
     shapes: Mapping[str, Shape] = SHAPES,
     say: Callable[[str], None] = lambda _: None,
-) -> list[dict[str, Any]]:
+) -> dict[str, Any]:
     """Export each model with each system, and give what each export took. Raises InputError if one fails."""
     folder = folder or cache_folder()
     costs = []
@@ -52,11 +52,11 @@ def measure(
         for system in SYSTEMS:
             say(f"exporting {model} with {system}")
             costs.append(_measure_one(model, checkpoint, system, folder))
-    return costs
+    return {"export": costs}
 
 
-def table(costs: Sequence[Mapping[str, Any]]) -> Table:
-    """The costs as a table, a row for each export."""
+def table(found: Mapping[str, Any]) -> Table:
+    """A row for each export."""
     columns = [
         Column("model", "model"),
         Column("system", "system"),
@@ -67,7 +67,7 @@ def table(costs: Sequence[Mapping[str, Any]]) -> Table:
     ]
     # ours are four: fp32, the same for CPUs, int8, fp16; Optimum checks nothing
     notes = ["Optimum writes one fp32 graph. negengine also writes int8 and fp16 graphs, and compares with PyTorch."]
-    return Table("Export", pl.DataFrame(costs), columns, section="model", notes=notes)
+    return Table("Export", pl.DataFrame(found["export"]), columns, section="model", notes=notes)
 
 
 def _measure_one(model: str, checkpoint: str, system: str, folder: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The program's entry: it handles signals before slow imports begin.
 
-Exit status: 0 done; 1 a bug; 2 an error in the input or the environment; 130 interrupted.
+Exit status: 0 done; 1 a bug; 2 an error in the input or the environment; 3 not everything is finished; 130 interrupted.
 """
 
 import gc
@@ -9,14 +9,13 @@ import sys
 from typing import NoReturn
 
 INTERRUPTED = 130
-_OBJECTS = 200_000  # Python's own number is 700 or 2,000
 
 
 def main() -> NoReturn:
-    """Run a command and exit with its status."""
+    """Runs a command and exits with its status."""
     # Imports make hundreds of thousands of objects that stay. To look for garbage among them again and again takes a
     # fifth of the time of an import.
-    gc.set_threshold(_OBJECTS, 50, 50)
+    gc.set_threshold(200_000, 50, 50)  # Python's own numbers are 700 or 2,000, and 10
     for name in ("SIGTERM", "SIGHUP"):  # a batch system's stop signal, a closed terminal: interrupts, too
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)

@@ -1,8 +1,6 @@
-"""Printing: results on stdout, everything else on stderr.
+"""Printing: results on stdout, everything else on stderr. Names, texts and tokens never act on the terminal.
 
-Names, texts and tokens never act on the terminal: control characters are printed as escapes, and markup as plain text.
-If the encoding of stdout lacks a character, `?` is printed. If stdout is full, the command ends with one line and
-status 2. If the reader of stdout has gone, the command ends quietly.
+Control characters are printed as escapes, markup as plain text, and `?` for what the encoding of stdout lacks.
 """
 
 import io
@@ -10,7 +8,7 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
@@ -18,8 +16,6 @@ from ..basics.printable import json_safe, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from ..views.table import Table
 
 
 class Stdout(io.TextIOBase):
@@ -66,13 +62,10 @@ class Stdout(io.TextIOBase):
             self._discard()
             raise SystemExit(0) from None
         except (OSError, ValueError) as error:
-            self._refuse(error)
+            self._discard()
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise InputError(f"cannot write the results to stdout: {reason}; send them to another place") from None
         return len(text)
-
-    def _refuse(self, error: Exception) -> NoReturn:
-        self._discard()
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"cannot write the results to stdout: {reason}; send them to another place") from None
 
     def _discard(self) -> None:
         """Discard what the stream still holds: Python would try to write it again at the end, and fail."""
@@ -99,13 +92,15 @@ def show(*items: Any, form: str = TABLE) -> None:
         for item in items:
             _stdout().write(printable_lines(item) + "\n" if isinstance(item, str) else next(drawn))
         return
+    from ..views.formats import render
+
     for text in (item for item in items if isinstance(item, str)):
         say(text)
-    _show_formatted([item for item in items if not isinstance(item, str)], form)
+    pieces([render([item for item in items if not isinstance(item, str)], form)])
 
 
 def pieces(texts: "Iterable[str]") -> None:
-    """Results that are too long for memory, piece by piece: CSV or JSON; errors as for `show`."""
+    """Results that are in a format already, or too long for memory, piece by piece; errors as for `show`."""
     stream = _stdout()
     for text in texts:
         stream.write(printable_lines(text) if stream.isatty() else text)
@@ -125,10 +120,9 @@ def error_document(said: str) -> None:
 
 
 def open_standard_streams() -> None:
-    """Prepare the standard streams: an empty file for each that is missing, and `Stdout` for what libraries print.
+    """An empty file for each standard stream that is missing, and `Stdout` for what libraries print.
 
-    Without stdin, stdout or stderr the first files that a process opens would get their numbers, and what a library
-    says on stderr would land in them.
+    Without them the first files that a process opens would get their numbers, and what a library says would land there.
     """
     for descriptor in range(3):
         try:
@@ -142,13 +136,6 @@ def open_standard_streams() -> None:
 
 def _stdout() -> Stdout:
     return sys.stdout if isinstance(sys.stdout, Stdout) else Stdout(sys.stdout)
-
-
-def _show_formatted(tables: "list[Table]", form: str) -> None:
-    from ..views.formats import render
-
-    text = render(tables, form)
-    _stdout().write(printable_lines(text) if _stdout().isatty() else text)
 
 
 class _Sheet(io.StringIO):

@@ -41,7 +41,6 @@ class Found:
         return self.said + (f": {self.repair}" if self.repair else "")
 
 
-_ALWAYS = ("negengine", "onnxruntime")  # these must be ok for any command
 _EXPORTS, _EXPORTERS = {"export", "export5"}, ("optimum-onnx", "torch", "transformers")
 _RUNTIMES = {"cpu", "gpu", "cuda", "webgpu"}  # extras that install a build of ONNX Runtime; devices have own rows
 
@@ -68,16 +67,24 @@ def doctor(
     else:
         width = max(map(len, found))
         show("\n".join(f"{name:{width}}  {one}" for name, one in found.items()))
-    if any(found[name].state is not State.OK for name in {*_ALWAYS, *(names or ())}):
+    always = ("negengine", "onnxruntime")  # these must be ok for any command
+    if any(found[name].state is not State.OK for name in {*always, *(names or ())}):
         raise typer.Exit(1)
 
 
 def diagnose() -> dict[str, Found]:
     """Name → what was found, in the order in which it is shown."""
+    builds = versions(("onnxruntime-gpu", "onnxruntime"))
+    said = ", ".join(f"{name} {version}" for name, version in builds.items())
+    runtime = (
+        Found(said) if said else Found("missing", State.MISSING, "pip install 'negengine[cpu]', or 'negengine[gpu]'")
+    )
+    if len(builds) > 1:
+        runtime = Found(said, State.WRONG, "the two share one folder: uninstall both, then install one")
     found = {
         "python": Found(f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         "negengine": _installed("", package_version("negengine") or ""),
-        "onnxruntime": _runtime(),
+        "onnxruntime": runtime,
     }
     found |= {name: Found(own) for name, own in versions(DECIDING).items() if not name.startswith("onnxruntime")}
     extras = [extra for extra in metadata("negengine").get_all("Provides-Extra", []) if extra not in _RUNTIMES]
@@ -130,11 +137,3 @@ def _lacking(package: str, extra: str) -> Iterator[str]:
             yield f"{need.name}{need.specifier if version else ''}"
         for inner in need.extras:
             yield from _lacking(need.name, inner)
-
-
-def _runtime() -> Found:
-    builds = versions(("onnxruntime-gpu", "onnxruntime"))
-    said = ", ".join(f"{name} {version}" for name, version in builds.items())
-    if len(builds) > 1:
-        return Found(said, State.WRONG, "the two share one folder: uninstall both, then install one")
-    return Found(said) if said else Found("missing", State.MISSING, "pip install 'negengine[cpu]', or 'negengine[gpu]'")

@@ -1,10 +1,8 @@
-"""The program: the commands of all probes, and all other commands. They parse arguments, call the library, and print.
-
-The module of a command is imported when the command is called, and what it needs is imported inside it. So a command
-begins at once, and `negengine --help` answers at once.
-"""
+"""The program: the commands of all experiments, and all other commands, each imported when it is called."""
 
 import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +10,7 @@ import typer
 from ..basics.errors import OF_THE_MACHINE, InputError, StoppedError, shortened
 from ..library.registry import experiment, experiments, load, summary
 from .console import error_document, open_standard_streams, say, show
-from .program import Commands, CommandsByName, Program, as_command, with_subcommands
+from .program import Commands, Program, as_command
 from .run_command import resuming_command
 
 if TYPE_CHECKING:
@@ -45,17 +43,29 @@ class AllCommands(Commands):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = CommandsByName(_names, _command)  # type: ignore[assignment]  # nothing is added to them
+        self.commands = _ByName()  # type: ignore[assignment]  # nothing is added to them
 
     def summary(self, ctx: "_click.Context", name: str) -> str:
         """An experiment's is read from its source: to import all experiments takes a second."""
         return summary(name.replace("-", "_")) or super().summary(ctx, name)
 
 
-def _names() -> list[str]:
-    return [*_FIRST, *(name.replace("_", "-") for name in experiments()), *_LAST]
+class _ByName(Mapping[str, "_click.Command"]):
+    """Builds the commands that are asked for: to build all would take a tenth of the time of a short command."""
+
+    def __getitem__(self, name: str) -> "_click.Command":
+        if (found := _command(name)) is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*_FIRST, *(name.replace("_", "-") for name in experiments()), *_LAST])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
+@cache
 def _command(name: str) -> "_click.Command | None":
     if own := (_FIRST | _LAST).get(name):
         return as_command(name, load(f"{__package__}.{own}"))
@@ -64,7 +74,7 @@ def _command(name: str) -> "_click.Command | None":
     from .experiment_command import experiment_command
 
     inner = {"train": load(f"{__package__}.train_commands:{_TRAININGS[name]}")} if name in _TRAININGS else {}
-    return as_command(name, experiment_command(found), with_subcommands(inner))
+    return as_command(name, experiment_command(found), inner)
 
 
 app = Program(
@@ -92,7 +102,10 @@ def run() -> int:
             return 0
         context = getattr(error, "ctx", None)
         where = f"{context.command_path if context else 'negengine'} --help"
-        said = f"{shortened(_message(error))} (see `{where}`)"
+        said = error.format_message().replace("Value error, ", "").removesuffix(".")  # the prefix of a library
+        if near := getattr(error, "possibilities", None):
+            said = f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
+        said = f"{shortened(said)} (see `{where}`)"
     except OSError as error:
         if error.errno not in OF_THE_MACHINE:
             raise
@@ -101,13 +114,6 @@ def run() -> int:
     if "--json" in sys.argv:
         error_document(said)
     return 2
-
-
-def _message(error: typer.TyperException) -> str:
-    """Typer's message, without the prefix of a library, and with what may have been meant."""
-    if near := getattr(error, "possibilities", None):
-        return f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
-    return error.format_message().replace("Value error, ", "").removesuffix(".")
 
 
 def _print_version(wanted: bool) -> None:

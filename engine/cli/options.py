@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..basics.choices import output_formats
-from ..basics.option import OptionField, options_of
+from ..basics.option import options_of
 
 
 def keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -17,17 +17,16 @@ def keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) 
 
 
 def parameters(declared: Any) -> list[inspect.Parameter]:
-    """All options of a dataclass; one without a default or a flag of its own, and `FILE...`, is an argument."""
-    return [_parameter(field) for field in options_of(declared).values()]
-
-
-def _parameter(field: OptionField) -> inspect.Parameter:
-    own = field.option
-    how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
-    is_argument = (field.required and not own.flags) or own.metavar == "FILE..."
-    told = typer.Argument(**how) if is_argument else typer.Option(*(own.flags or [field.flag]), **how)
-    default = inspect.Parameter.empty if field.required else field.shown_default
-    return keyword(field.name, Annotated[field.command_type, told], default)
+    """All options of a dataclass; one without a default or a flag of its own, or for several words, is an argument."""
+    found = []
+    for field in options_of(declared).values():
+        own = field.option
+        how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
+        is_argument = (field.required and not own.flags) or "..." in (own.metavar or "")
+        told = typer.Argument(**how) if is_argument else typer.Option(*(own.flags or [field.flag]), **how)
+        default = inspect.Parameter.empty if field.required else field.shown_default
+        found.append(keyword(field.name, Annotated[field.command_type, told], default))
+    return found
 
 
 def complete_models(incomplete: str) -> list[str]:

@@ -1,12 +1,11 @@
 """The program and its groups of commands: how they say what commands there are, and how one is used.
 
-A command can have subcommands: `negengine nli MODEL` runs a classifier, and `negengine nli train MODEL` trains one. It
-is an ordinary command with its own arguments. If the first argument is the name of a subcommand, the subcommand gets
-all arguments after it. An argument that happens to have the name of a subcommand is written as a path: `./train`.
+If the first argument of a command is the name of a subcommand, as in `negengine nli train MODEL`, the subcommand gets
+all arguments after it. An argument that happens to have this name is written as a path: `./train`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -24,10 +23,7 @@ _SEVERAL = re.compile(r"<list\[(.*)\]>")
 class Command(TyperCommand):
     """A command whose usage names each argument once: `negengine bench [OPTIONS] [WHAT] [MODEL...]`.
 
-    `MODEL` must be given. `[MODEL]` is optional. `MODEL...` stands for one name or several. A name that has brackets or
-    dots already is shown as it is.
-
-    What the command of this process was given is kept, so that a run can record it: `path`, then `given`.
+    What the command of this process was given is kept, so that a run can record it.
     """
 
     path: ClassVar[str] = "negengine"
@@ -49,8 +45,12 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: "_click.Context") -> list[str]:
-        arguments = [own for own in self.get_params(ctx) if isinstance(own, TyperArgument)]
-        return [self.options_metavar or "", *map(_usage, arguments)]
+        pieces = [self.options_metavar or ""]
+        for own in self.get_params(ctx):
+            if isinstance(own, TyperArgument):
+                name = own.display_name_raw + ("..." if own.nargs != 1 and "..." not in own.display_name_raw else "")
+                pieces.append(name if own.required or name.startswith("[") else f"[{name}]")
+        return pieces
 
     def format_options(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -76,38 +76,13 @@ class Commands(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
-    def list_commands(self, ctx: "_click.Context") -> list[str]:  # noqa: ARG002 - part of the interface
+    def list_commands(self, ctx: "_click.Context") -> list[str]:  # noqa: ARG002
         return list(self.commands)  # their names; Typer's own also builds each command
 
     def summary(self, ctx: "_click.Context", name: str) -> str:
         """The first sentence of a command's help."""
         command = self.get_command(ctx, name)
         return command.get_short_help_str(_NO_LIMIT) if command else ""
-
-
-class CommandsByName(Mapping[str, "_click.Command"]):
-    """Commands that are imported and built when they are asked for.
-
-    To build all of them would take a tenth of the time of a short command.
-    """
-
-    def __init__(self, names: Callable[[], Iterable[str]], find: "Callable[[str], _click.Command | None]") -> None:
-        self._names = names
-        self._find = find
-        self._found: dict[str, _click.Command | None] = {}
-
-    def __getitem__(self, name: str) -> "_click.Command":
-        if name not in self._found:
-            self._found[name] = self._find(name)
-        if (found := self._found[name]) is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
-
-    def __len__(self) -> int:
-        return len(list(self._names()))
 
 
 class Program(typer.Typer):
@@ -120,13 +95,6 @@ class Program(typer.Typer):
         self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **options: Any
     ) -> Callable[[F], F]:
         return super().command(name, cls=cls, **options)
-
-
-def _usage(argument: TyperArgument) -> str:
-    name = argument.display_name_raw
-    if argument.nargs != 1 and "..." not in name:
-        name += "..."
-    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 class CommandWithSubcommands(Command):
@@ -153,23 +121,17 @@ class CommandWithSubcommands(Command):
             )
 
 
-def as_command(name: str, made: Any, kind: type[Command] = Command) -> "_click.Command":
-    """A function, or a `typer.Typer` with several, as a command."""
+def as_command(name: str, made: Any, functions: Mapping[str, Callable[..., Any]] | None = None) -> "_click.Command":
+    """A function, with its subcommands if it has any, or a `typer.Typer` with several, as a command."""
     app = Program(add_completion=False)
-    app.callback()(_nothing)  # so that a single command keeps its name
+    app.callback()(lambda: None)  # so that a single command keeps its name
     if isinstance(made, typer.Typer):
         app.add_typer(made, name=name)
     else:
+        kind = type("Command", (CommandWithSubcommands,), {"functions": functions}) if functions else Command
         app.command(name, cls=kind)(made)
     found: _click.Command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
     return found
-
-
-def with_subcommands(functions: Mapping[str, Callable[..., Any]]) -> type[Command]:
-    """The class of a command with these subcommands; the class of all commands if there are none."""
-    if not functions:
-        return Command
-    return type("Command", (CommandWithSubcommands,), {"functions": functions})
 
 
 def all_commands(program: Any) -> "Iterator[tuple[str, _click.Command]]":
@@ -179,7 +141,3 @@ def all_commands(program: Any) -> "Iterator[tuple[str, _click.Command]]":
         if not inner or isinstance(command, CommandWithSubcommands):
             yield name, command
         yield from ((f"{name} {own}", found) for own, found in inner.items())
-
-
-def _nothing() -> None:
-    """Do nothing before a subcommand."""

@@ -1,8 +1,4 @@
-"""Run commands: a command has its own options and calls the library once; this module adds what all commands share.
-
-A command is a function whose first argument, `setup`, opens models and holds the run options. It returns the result of
-the library function, which is printed here.
-"""
+"""Run commands: a command has its own options and calls the library once; this module adds what all commands share."""
 
 import functools
 import inspect
@@ -60,39 +56,28 @@ EXECUTORS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """The options that all run commands share, by name."""
+    """The options that all run commands share, by name: they open models, and say where and how a run is made."""
 
     values: Mapping[str, Any]
 
-    @classmethod
-    def of(cls, values: dict[str, Any]) -> "Setup":
-        _called.append(setup := cls({own.name: values.pop(own.name) for own in _COMMON}))
-        return setup
-
-    @property
-    def verbose(self) -> bool:
-        return bool(self.values["verbose"])
-
     def model(self, reference: str, task: str | None = None) -> "Model":
-        """The model of the run. Wrong devices are refused first."""
+        """Wrong devices are refused first."""
         from ..library.model import find_model
 
         return find_model(reference, self.opening, task=task)
 
     @property
     def opening(self) -> Opening:
-        """How models are opened."""
         here = {} if self.executor is None else {"device": "cpu"}  # the workers' devices are the cluster's
         return Opening(**{**{name: self.values[name] for name in options_of(Opening)}, **here})
 
     @property
     def run(self) -> "RunOptions":
-        """Keyword arguments of every run function: the run options."""
         return {
             "output": self.values["output"],
             "shard": self.values["shard"],
             "executor": self.executor,
-            "verbose": self.verbose,
+            "verbose": self.values["verbose"],
             "again": run_line(),
             "went_on_from": shell_command(Command.given.get("run", [])) or None,
             "started": STARTED,
@@ -100,10 +85,7 @@ class Setup:
 
     @cached_property
     def executor(self) -> "Executor | None":
-        """Where parts run; None for the devices of this machine.
-
-        Raises InputError for an option that belongs to an executor that is not asked for, or contradicts another one.
-        """
+        """Where parts run; None for the devices of this machine."""
         from ..library.registry import load
 
         found: Executor | None = None
@@ -118,7 +100,7 @@ class Setup:
         return found
 
     def refuse_all(self, why: str) -> None:
-        """Refuse all of these options, for a command that opens no model and writes no run folder."""
+        """For a command that opens no model and writes no run folder."""
         for own in _COMMON:
             if self.values[own.name] != own.default and own.name != "verbose":
                 raise InputError(f"{flag(own.name)} {self.values[own.name]}: {why}")
@@ -145,8 +127,8 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(*, form: str, as_json: bool, **values: Any) -> None:
-        setup = Setup.of(values)
-        print_result(function(setup, **values), form, as_json, verbose=setup.verbose)
+        _called.append(setup := Setup({own.name: values.pop(own.name) for own in _COMMON}))
+        print_result(function(setup, **values), form, as_json, verbose=setup.values["verbose"])
 
     return with_options(command, function, [*_COMMON, *PRINTING], skip=1)
 
@@ -210,9 +192,8 @@ def with_options(
 
     The first `skip` parameters of the function are not options, nor is its `**options`, which gets the added ones.
     """
-    own = [
-        one for one in list(inspect.signature(function).parameters.values())[skip:] if one.kind is not one.VAR_KEYWORD
-    ]
+    parameters = list(inspect.signature(function).parameters.values())[skip:]
+    own = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
     command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
     return command

@@ -14,14 +14,15 @@ SHAPES = {"tiny-shape": (BertConfig, SIZES | {"vocab_size": 20000})}
 
 
 def test_both_systems_are_measured(tmp_path):
-    costs = json.loads(json.dumps(measure(["tiny-shape"], folder=tmp_path, shapes=SHAPES)))
+    found = json.loads(json.dumps(measure(["tiny-shape"], folder=tmp_path, shapes=SHAPES)))
+    costs = found["export"]
     assert [(cost["model"], cost["system"]) for cost in costs] == [("tiny-shape", system) for system in SYSTEMS]
     for cost in costs:
         assert cost["seconds"] > 0
         assert cost["cpu_seconds"] > 0
         assert 1e8 < cost["peak_bytes"] < 1e11  # bytes, on every system
         assert cost["disk_bytes"] > 20000 * 32 * 4  # the word embeddings at least
-    assert table(costs).frame.height == 2
+    assert table(found).frame.height == 2
 
 
 def test_an_export_that_fails_is_told_in_one_line(tmp_path):

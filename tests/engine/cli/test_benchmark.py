@@ -19,7 +19,7 @@ def measured(monkeypatch):
     made = {}
     for key, (module, name, value) in {
         "speed": (run, "bench", {"models": []}),
-        "cost": (export, "measure", [COST]),
+        "cost": (export, "measure", {"export": [COST]}),
         "systems": (subject, "bench_subject", {"models": []}),
     }.items():
         made[key] = create_autospec(getattr(module, name), return_value=value)
@@ -45,7 +45,7 @@ def test_speed_is_measured_of_the_bundled_model_unless_others_are_named_and_expo
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("export --quick", "bench export: --quick, --rounds and --device are for `bench` without `export`"),
+        ("export --quick", "bench export: --quick is for `bench` without `export`"),
         ("likelihood --baseline minicons", "bench likelihood: --baseline is for `bench` without `likelihood`"),
         ("gh22 --data .", "--data is for lama, diagnostics, nli"),
         ("nli --ray", "--ray is for `bench` without `nli`"),
