@@ -1,6 +1,7 @@
 """Options that several commands share: one name, one meaning, one help line."""
 
 import inspect
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +23,7 @@ def parameters(declared: Any) -> list[inspect.Parameter]:
     for field in options_of(declared).values():
         own = field.option
         how: dict[str, Any] = {"metavar": own.metavar, "help": own.help, "min": own.minimum, "max": own.maximum}
-        is_argument = (field.required and not own.flags) or "..." in (own.metavar or "")
+        is_argument = (field.required and not own.flags) or re.search(r"[A-Z]\.\.\.", own.metavar or "") is not None
         told = typer.Argument(**how) if is_argument else typer.Option(*(own.flags or [field.flag]), **how)
         default = inspect.Parameter.empty if field.required else field.shown_default
         found.append(keyword(field.name, Annotated[field.command_type, told], default))

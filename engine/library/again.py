@@ -1,13 +1,10 @@
 """What a run has decided, as it can be asked again: one item at a time, without batches, vectors or composed token ids.
 
-A run gives samples of its items (`Run.again`), and `negengine verify` asks a reference model about them. Each item
-compares what was recorded with what the model says now:
-
     agrees    the decision is the same, and so are rank, first choice and log-probabilities
     near-tie  the decision is another one, and the two logits that decide it are closer than rounding in fp32
     wrong     anything else
 
-Of what the low-precision model decided alone, only what must be exact is compared. Most items are a `Question`.
+Of what the low-precision model decided alone, only what must be exact is compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,38 +26,27 @@ from ..inference.free_text import log_softmax
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 from .sentences import CORRECT, FIRST, REPEATED, drawn
 
-NEAR_TIE = 1e-4
-"""Logits: a decision this close can differ between two ways to compute the same model in fp32."""
-
-ROUNDING = 1e-3
-"""Logits, and natural logarithms of probabilities: fp32 on another kind of device differs by 1e-6 to 1e-4."""
-
+NEAR_TIE = 1e-4  # logits: a decision this close can differ between two ways to compute the same model in fp32
+ROUNDING = 1e-3  # logits and natural logarithms: fp32 on another kind of device differs by 1e-6 to 1e-4
 _MOST_ANSWERS = 10_000  # so many first choices within rounding say nothing
+
 Logits = NDArray[np.float32]
 
 
 class Reference(Protocol):
     """A model that is asked one text, or one pair of texts, at a time; `at_once` of them in threads."""
 
-    @property
-    def name(self) -> str:
-        """What decides, for tables."""
-
-    @property
-    def at_once(self) -> int:
-        """How many texts may be asked at the same time."""
+    name: str  # what decides, for tables
+    at_once: int  # how many texts may be asked at the same time
 
     def masked(self, text: str) -> Logits:
-        """The logits at the mask of a text with the model's own mask token, float32 [V]."""
+        """Of a text with the model's own mask token, float32 [V]."""
 
     def at(self, ids: NDArray[np.int32], position: int) -> Logits:
-        """The logits of the token at a position of int32 [L], float32 [V].
-
-        A masked model finds its mask at the position; a causal model reads only what stands before.
-        """
+        """At a position of int32 [L], float32 [V]; a causal model reads only what stands before."""
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
-        """The logits of a pair of texts, float32 [labels]."""
+        """Float32 [labels]."""
 
 
 class Verdict(StrEnum):
@@ -133,14 +119,18 @@ class Question:
         return Compared(self.name, *self.compare(logits, end), self.is_exact)
 
     def compare(self, logits: Logits, end_logprob: float = 0.0) -> tuple[Verdict, str]:
-        """What was recorded against the logits of each mask, float32 [k, V]; what differs, or nothing."""
+        """What differs from the logits of each mask, float32 [k, V], or nothing."""
         ranked = logits.copy()
         for row, tokens in zip(ranked, self.unranked, strict=bool(self.unranked)):
             row[tokens] = -np.inf
         verdict, why = self._decision(ranked)
         if verdict is Verdict.AGREES:
             logprobs = log_softmax(ranked if self.among_ranked else logits)
-            why = self._rank(ranked) or self._logprob(logprobs, end_logprob) or self._answer(ranked, logprobs)
+            why = self._rank(ranked)
+            if not why and self.logprob is not None and all(len(tokens) == 1 for tokens in self.tokens):
+                now = sum(float(row[token]) for row, [token] in zip(logprobs, self.tokens, strict=True)) + end_logprob
+                why = self._unlike("log-probability", self.logprob, now)
+            why = why or self._answer(ranked, logprobs)
             verdict = Verdict.WRONG if why else verdict
         return verdict, why
 
@@ -169,14 +159,16 @@ class Question:
             return Verdict.AGREES, ""
         if self.is_first is None:
             return Verdict.AGREES, ""
-        margins = np.array(
-            [_margin(row, (*tokens, *self.accepted)) for row, tokens in zip(ranked, self.tokens, strict=True)]
-        )
+        margins = []
+        for row, tokens in zip(ranked, self.tokens, strict=True):
+            own = [*tokens, *self.accepted]
+            margins.append(row[own].max() - np.delete(row, own).max())
         # Of tokens with the same logit the one with the smaller id is first: a margin of 0 can be either.
-        if (margins >= 0).all() if self.is_first else not (margins > 0).all():
+        if all(margin >= 0 for margin in margins) if self.is_first else not all(margin > 0 for margin in margins):
             return Verdict.AGREES, ""
-        least = float(margins.min())  # of the one query that would have to come out in another way
-        said = f"{_first(self.is_first)}, but now {_first(not self.is_first)} (margin {abs(least):.2g} logits)"
+        least = float(min(margins))  # of the one query that would have to come out in another way
+        was, now = ("the expected word", "another word")[:: 1 if self.is_first else -1]
+        said = f"{was} was first, but now {now} was first (margin {abs(least):.2g} logits)"
         return Verdict.NEAR_TIE if abs(least) < NEAR_TIE else Verdict.WRONG, said
 
     def _rank(self, ranked: Logits) -> str:
@@ -187,12 +179,6 @@ class Question:
         lowest = 1 + int((ranked > own + ROUNDING).sum(axis=1).max())
         highest = int((ranked > own - ROUNDING).sum(axis=1).max())
         return "" if lowest <= self.rank <= max(lowest, highest) else f"rank {self.rank}, but now {lowest}"
-
-    def _logprob(self, logprobs: NDArray[np.float64], end_logprob: float) -> str:
-        if self.logprob is None or any(len(tokens) != 1 for tokens in self.tokens):
-            return ""
-        now = sum(float(row[token]) for row, [token] in zip(logprobs, self.tokens, strict=True)) + end_logprob
-        return self._unlike("log-probability", self.logprob, now)
 
     def _answer(self, ranked: Logits, logprobs: NDArray[np.float64]) -> str:
         """Whether the recorded first choice could be first if logits are rounded differently."""
@@ -216,16 +202,6 @@ class Question:
         return "" if is_close else f"{what} {recorded:.4f}, but now {now:.4f}"
 
 
-def _margin(row: Logits, tokens: Sequence[int]) -> float:
-    others = row.copy()
-    others[list(tokens)] = -np.inf
-    return float(row[list(tokens)].max() - others.max())
-
-
-def _first(is_first: bool) -> str:
-    return "the expected word was first" if is_first else "another word was first"
-
-
 @dataclass(frozen=True, eq=False)
 class Draw:
     """How a run draws items: of the given model, so many of each kind, by a seed."""
@@ -240,11 +216,10 @@ class Draw:
         return self.exported.tokenizer
 
     def rows(self, frame: pl.LazyFrame) -> list[dict[str, Any]]:
-        """Random rows of `Run.sentence_rows`, in their order."""
+        """Of `Run.sentence_rows`, in their order."""
         return drawn(frame, self.size, self.seed).collect().to_dicts()
 
     def some(self, frame: pl.DataFrame) -> list[dict[str, Any]]:
-        """Random rows of any frame."""
         return frame.sample(min(self.size, len(frame)), seed=self.seed).to_dicts()
 
     def tokens(self, text: str, words: Sequence[str]) -> tuple[int, ...]:

@@ -4,8 +4,7 @@
      "arguments": {"pairs": 60, "lexicon": {"path": "~/words"}, "patterns": {"path": "~/own.toml", "sha256": "…"}, …},
      "model": {"folder": "~/models/mini", "task": "fill-mask", "device": "cpu", "precision": "auto", …}}
 
-A run can be made again from that (`negengine reproduce`). Run options are missing: they do not decide any number. The
-digests of folders stand in the identity of the stage.
+`negengine reproduce` makes a run again from that. Run options are missing: they do not decide any number.
 """
 
 import functools
@@ -20,11 +19,8 @@ from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
 from .model import Model
 
-IN_MEMORY = "in memory"
-"""The key of an argument that no file holds, such as a frame; its value is the name of its type."""
-
-ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "threads"})
-"""Arguments of run functions that a call has in `model`, or that are the folder."""
+IN_MEMORY = "in memory"  # the key of an argument that no file holds, such as a frame; its value is its type
+ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "threads"})  # in `model`, or the folder
 
 
 def recorded(
@@ -92,16 +88,10 @@ def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:
     if isinstance(value, list | tuple | set | frozenset | range):
         return [_json(one, names_files, words) for one in value]
     if isinstance(value, Path) or (names_files and isinstance(value, str) and value.partition(":")[0] not in words):
-        return _file(Path(value))
+        path = Path(value)
+        found = {"path": without_home(path.absolute())}
+        return found | {"sha256": file_sha256(path)} if is_file(path) else found
     return value
-
-
-def _file(path: Path) -> dict[str, str]:
-    """A file by path and digest; a folder by its path."""
-    found = {"path": without_home(path.absolute())}
-    if is_file(path):
-        found["sha256"] = file_sha256(path)
-    return found
 
 
 def files_in(value: Any) -> list[dict[str, str]]:

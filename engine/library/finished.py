@@ -1,11 +1,7 @@
-"""`ng.open` and `ng.merge`: run folders of any probe.
-
-The state of a run's shards as a table: `negengine merge --status`.
-"""
+"""`ng.open` and `ng.merge`: run folders of any probe; and the state of a run's shards (`negengine merge --status`)."""
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,9 +68,6 @@ def merge(shards: str | Path | Sequence[str | Path], output: str | Path | None =
     return open_run(whole)
 
 
-_SCHEMA = dict.fromkeys(("shard", "state", "parts", "by", "left", "last", "folder"), pl.String)
-
-
 @dataclass(frozen=True, eq=False)
 class ShardsStatus(Shown):
     """The state of all shards of a run."""
@@ -100,14 +93,14 @@ class ShardsStatus(Shown):
             )
             for one in self.run.shards
         ]
-        frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+        names = ("shard", "state", "parts", "by", "left", "last", "folder")
+        frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
         columns = [
             Column("changed" if name == "last" else name, name, wrap=name in {"by", "folder"})
-            for name in _SCHEMA
+            for name in names
             if name in {"shard", "state", "folder"} or (frame[name] != "").any()
         ]
-        title = f"Shards of {self.run.stage or 'a run that has not begun'}"
-        return [Table(title, frame, columns)]
+        return [Table(f"Shards of {self.run.stage or 'a run that has not begun'}", frame, columns)]
 
     def remarks(self) -> list[str]:
         """How many there are of each kind, why some failed, and the command that runs each of the others."""
@@ -161,9 +154,10 @@ def shards_status(shards: Sequence[str | Path]) -> ShardsStatus:
         InputError: None of them is a shard, or they belong to several runs.
     """
     folders = find_shards([Path(shard) for shard in shards])
-    output = None
-    with suppress(InputError):
+    try:
         output = default_output(folders)
+    except InputError:
+        output = None
     return ShardsStatus(divided_run(folders, stages()), output, datetime.now(UTC))
 
 

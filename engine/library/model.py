@@ -137,10 +137,10 @@ def load(
         InputError: The model does not exist or cannot be exported, or the device or the precision does not exist.
     """
     own = opening_of(opening)
-    if not isinstance(reference, Model) and not is_exported(reference):
-        reference = export(
-            str(reference), task=task, base=base, revision=revision, allow_pickle=allow_pickle, progress=progress
-        )
+    places = () if isinstance(reference, Model) else (Path(reference), Path("models") / reference)
+    if places and not any(is_file(path / MANIFEST) for path in places):
+        given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
+        reference = export(str(reference), progress=progress, **given)
     return find_model(reference, own, task=task)
 
 
@@ -149,11 +149,6 @@ def opening_of(options: OpeningOptions) -> Opening:
     own = Opening(**options)  # type: ignore[arg-type]  # a precision by its name
     choose_devices(own.device, is_exact=own.is_exact)
     return own
-
-
-def is_exported(reference: str | Path) -> bool:
-    """Whether a folder, or the folder of this name under `models/`, holds an exported model."""
-    return any(is_file(path / MANIFEST) for path in (Path(reference), Path("models") / reference))
 
 
 def export(

@@ -64,19 +64,21 @@ def divided(options: AllOptions) -> tuple[Opening, RunOptions]:
 
 
 def execution(model: Model, options: RunOptions) -> Execution:
-    """Where and how a run function works.
-
-    Raises:
-        InputError: The shard is not of the form I/N, or the batch system does not name one.
-    """
-    executor = options.get("executor") or executor_of(model)
+    """Where and how a run function works; an InputError if the shard is not one, or the batch system names none."""
+    executor = options.get("executor")
+    if executor is None:
+        executor = ThisProcess(model.devices[0]) if len(model.devices) == 1 else Processes(model.devices)
     made_with = of_model(model)
     if device := getattr(executor, "device", None):  # a cluster decides where the model runs, not this machine
         if model.opening.is_exact:
             refuse_fp32(str(device))
         made_with["device"] = str(device)
     again = options.get("again")
-    line = explicit(again, options.get("shard"), options.get("output")) if again else _script()
+    line = PYTHON  # in a notebook, or at the prompt
+    if again:
+        line = explicit(again, options.get("shard"), options.get("output"))
+    elif sys.argv and sys.argv[0] not in {"", "-c", "-m"} and "ipykernel" not in sys.argv[0]:
+        line = shell_command([PYTHON, *sys.argv])
     return Execution(
         executor=executor,
         options=model.opening,
@@ -86,11 +88,6 @@ def execution(model: Model, options: RunOptions) -> Execution:
         origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
         started=options.get("started") or time.monotonic(),
     )
-
-
-def executor_of(model: Model) -> Executor:
-    """Where a model's parts run by default: in this process for one device; in one process for each of several."""
-    return ThisProcess(model.devices[0]) if len(model.devices) == 1 else Processes(model.devices)
 
 
 def shard_of(options: RunOptions) -> Shard:
@@ -104,12 +101,9 @@ def run_folder(model: Model, options: RunOptions, probe: str = "") -> Path:
 
 
 def folder_of(options: RunOptions, whole: Path) -> Path:
-    """The run folder: as given, or that of a whole run, with the shard's suffix.
+    """The run folder: as given, or that of a whole run, with the shard's suffix, also if `auto` names the shard.
 
-    Where `auto` names the shard, all tasks are given the same command, so their folder gets the suffix, too.
-
-    Raises:
-        InputError: The shard was guessed from a job array, and the run has been divided in another way before.
+    Raises InputError if the shard was guessed from a job array, and the run has been divided in another way before.
     """
     shard = shard_of(options)
     given = options.get("output")
@@ -130,20 +124,8 @@ def with_suffix(base: Path, shard: Shard) -> Path:
 
 
 def explicit(again: str, shard: str | None, output: str | Path | None, *, shares_folder: bool = False) -> str:
-    """A command line with the shard and the folder of this process: `--shard auto` becomes I/N.
-
-    Raises:
-        InputError: The batch system does not name a shard.
-    """
+    """A command line with the shard and the folder of this process: `--shard auto` becomes I/N."""
     own = find_shard(shard or "1/1")
     if output is not None and is_automatic(shard or "") and not shares_folder:
         output = with_suffix(Path(output), own)
     return command_for(again, output, own if shard else None)
-
-
-def _script() -> str:
-    """The script that calls the library, with its arguments; `python` in a notebook or at the prompt."""
-    script = sys.argv[0] if sys.argv else ""
-    if script in {"", "-c", "-m"} or "ipykernel" in script:
-        return PYTHON
-    return shell_command([PYTHON, *sys.argv])

@@ -1,7 +1,6 @@
-"""Plain recounts: statements about a run's files that code of another kind than the run's own confirms or refutes.
+"""Plain recounts: statements about a run's files that `negengine verify` confirms or refutes (`Run.recounts`).
 
-`negengine verify` asks every run for them (`Run.recounts`). A recount reads the files and nothing else: no model, and
-none of the functions that made the tables.
+A recount reads the files and nothing else: no model, and none of the functions that made the tables.
 """
 
 from collections.abc import Sequence
@@ -9,11 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-ROUNDING = 1e-9
-"""Largest difference of two figures that were computed from the same numbers in another order."""
-
-LOGARITHM = 1e-5
-"""By how much a log-probability in fp32 may be above 0, and above that of a token with the same logit."""
+ROUNDING = 1e-9  # largest difference of two figures that were computed from the same numbers in another order
+LOGARITHM = 1e-5  # by how much a log-probability in fp32 may be above 0, and above that of a token with the same logit
 
 
 @dataclass(frozen=True)
@@ -25,8 +21,7 @@ class Recount:
     wrong: str = ""  # the first contradiction and the number of all; empty if there is none
 
 
-ITEM = ("dataset", "condition", "item")
-"""The columns that name a row of items.parquet."""
+ITEM = ("dataset", "condition", "item")  # the columns that name a row of items.parquet
 
 
 def holds(what: str, frame: pl.DataFrame, statement: pl.Expr, names: Sequence[str] = ITEM) -> Recount:

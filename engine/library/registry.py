@@ -41,11 +41,7 @@ def load(reference: str) -> Any:
 
 @cache
 def experiments() -> Mapping[str, str]:
-    """Name → class of all experiments: the bundled ones, then those of other packages by name.
-
-    Raises:
-        InputError: An entry point of another package has the name of another experiment.
-    """
+    """Name → class of all experiments: the bundled ones, then those of other packages by name."""
     found = dict(BUNDLED)
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         if entry.name in found:
@@ -58,9 +54,7 @@ def experiment(name: str) -> Any:
     """The class of an experiment, a `type[Experiment]`; None if there is none of this name.
 
     Those of other packages are looked for only if no bundled one has the name: to list what is installed takes long.
-
-    Raises:
-        InputError: An entry point names something else.
+    Raises InputError if an entry point names something else.
     """
     if (place := BUNDLED.get(name) or experiments().get(name)) is None:
         return None

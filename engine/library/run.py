@@ -86,7 +86,6 @@ class Run(Shown):
 
     @property
     def model_name(self) -> str:
-        """The model's name."""
         return str(self.record.identity["model"])
 
     @property
@@ -186,16 +185,14 @@ class Run(Shown):
         return rows.drop(*TEXTS, strict=False).with_columns(pl.col(pl.Boolean).cast(pl.Int8))
 
     def recounts(self) -> Iterable[Recount]:
-        """Statements about the run's files that a plain count confirms or refutes; see `library.recount`."""
+        """Statements about the run's files that a plain count confirms or refutes."""
         return ()
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """Samples of what the model decided, for `verify` to decide again; see `library.again`.
+        """Samples of what the model decided, for `verify` to decide again.
 
-        By default, rows of `sentence_rows`, each with one mask at which the expected word is one token.
-
-        Raises:
-            InputError: The items cannot be asked again.
+        By default, rows of `sentence_rows`, each with one mask at which the expected word is one token. Raises
+        InputError if the items cannot be asked again.
         """
         yield Sample("items", [draw.question(row) for row in draw.rows(self.sentence_rows())])
 
@@ -238,12 +235,11 @@ class ShardRun(Shown):
         return []
 
     def remarks(self) -> list[str]:
-        then = "when all shards are finished, run `negengine merge SHARD… -o RUN`"
+        said = f"shard {self.shard} of {self.stage} is finished"
         if not self.parts:
             total = read_run(self.folder).stages[self.stage].parts
-            have = counted(total, "part")
-            return [f"{self.folder}: nothing to do for shard {self.shard}, as {self.stage} has {have}; {then}"]
-        return [f"{self.folder}: shard {self.shard} of {self.stage} is finished; {then}"]
+            said = f"nothing to do for shard {self.shard}, as {self.stage} has {counted(total, 'part')}"
+        return [f"{self.folder}: {said}; when all shards are finished, run `negengine merge SHARD… -o RUN`"]
 
     def document(self) -> dict[str, Any]:
         return {"run": str(self.folder), "stage": self.stage, "shard": str(self.shard), "finished": True}

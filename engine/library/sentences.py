@@ -27,15 +27,10 @@ CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 FIRST = "is_top1"
 """The column of own stimuli that says whether the expected word is the first choice, which need not be right."""
 TEXTS = ("sentence", "premise", "hypothesis")
-_ROW = "row of the table"
 
 
 def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
-    """A random sample of rows in their order; all rows if there are not more.
-
-    Raises:
-        InputError: n is below 1, or the seed below 0.
-    """
+    """A random sample of rows in their order; all rows if there are not more."""
     if n < 1:
         raise InputError(f"a sample of {n} sentences: ask for 1 or more")
     if seed < 0:
@@ -48,9 +43,6 @@ def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:
     wanted = items.gather(chosen).unique().implode()
     kept = items.is_in(wanted).to_numpy()
     rows = pl.Series((np.cumsum(kept) - 1)[chosen], dtype=pl.UInt32)
-    return (
-        frame.filter(pl.col("item").is_in(wanted))
-        .with_row_index(_ROW)
-        .filter(pl.col(_ROW).is_in(rows.implode()))
-        .drop(_ROW)
-    )
+    row = "row of the table"
+    found = frame.filter(pl.col("item").is_in(wanted)).with_row_index(row)
+    return found.filter(pl.col(row).is_in(rows.implode())).drop(row)

@@ -10,7 +10,7 @@ from ..views.html import to_html
 
 
 class Shown:
-    """Anything with tables: `print` shows them as text, and a notebook as HTML."""
+    """Anything with tables."""
 
     @abstractmethod
     def tables(self) -> list[Table]:

@@ -1,8 +1,7 @@
-"""The kinds of charts of a report, drawn by Altair: points with intervals, lines, bars in panels, a matrix.
+"""The kinds of charts of a report, drawn by Altair: points with intervals, lines, curves, bars in panels, a matrix.
 
-Every chart has a frame with one row for each mark. It is drawn as wide as its `Layout`: in a paper's column, about 320
-pixels for 77 mm, its text has about 7 points in print. Each mark says its value, which a page shows on hover. Missing
-values are not drawn. Orders are those of the frame's rows.
+Each has a frame with one row for each mark, and is as wide as its `Layout`: in a paper's column, about 320 pixels for
+77 mm, its text has about 7 points in print. Missing values are not drawn. Orders are those of the frame's rows.
 """
 
 from collections.abc import Sequence
@@ -29,9 +28,7 @@ class Layout:
 
 
 PAPER, PAGE, PHONE = Layout(215, 180), Layout(540, 265, height=200), Layout(215, 215, columns=1)
-TOLD = "value as read"
-"""The column of a drawn frame that says what a mark shows."""
-
+TOLD = "value as read"  # the column of a drawn frame that says what a mark shows, on hover
 _INTERVALS = "95 % intervals"
 _ROW = 17
 _LABELS = 150  # pixels; a longer label is cut, and stands in full in the table
@@ -43,11 +40,9 @@ class Plot(Protocol):
     """Something that can be drawn; `data` has one row for each mark."""
 
     @property
-    def data(self) -> pl.DataFrame:
-        """One row for each mark."""
+    def data(self) -> pl.DataFrame: ...
 
-    def chart(self, layout: Layout) -> "ChartType":
-        """The chart."""
+    def chart(self, layout: Layout) -> "ChartType": ...
 
     @property
     def promise(self) -> str:
@@ -75,12 +70,8 @@ class Points:
 
         scale = _scale(self.domain, zero=self.zero)
         value = alt.X(f"{_name(self.x)}:Q", title=self.title, scale=scale, axis=alt.Axis(tickCount=5))
-        position = alt.Y(
-            f"{_name(self.y)}:N",
-            sort=_distinct(self.data, self.y),
-            title=None,
-            axis=alt.Axis(grid=True, labelLimit=_LABELS),
-        )
+        axis = alt.Axis(grid=True, labelLimit=_LABELS)
+        position = alt.Y(f"{_name(self.y)}:N", sort=_distinct(self.data, self.y), title=None, axis=axis)
         names = _distinct(self.data, self.series) if self.series else [""]
         encoding: dict[str, Any] = {"y": position, "x": value, "color": alt.value(SERIES[0])}
         if self.series:
@@ -95,17 +86,15 @@ class Points:
             layers.insert(0, spans.encode(*ends))
         named = _told(self.data, (self.y, self.series), self.x, self.low, self.high)
         drawn: Any = alt.layer(*layers, data=named).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
-        return _panels(drawn, self.data, self.panel, layout, own_rows=self._panels_differ())
+        panels_differ = False
+        if self.panel is not None:
+            by_panel = self.data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
+            panels_differ = by_panel["y"].n_unique() > 1
+        return _panels(drawn, self.data, self.panel, layout, own_rows=panels_differ)
 
     @property
     def promise(self) -> str:
         return _promise(self.data, self.low, self.high, self.ends)
-
-    def _panels_differ(self) -> bool:
-        if self.panel is None:
-            return False
-        by_panel = self.data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
-        return by_panel["y"].n_unique() > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,21 +116,14 @@ class Lines:
         import altair as alt
 
         scale = _scale(self.domain, zero=True)
-        steps = alt.X(
-            f"{_name(self.x)}:O",
-            sort=_distinct(self.data, self.x),
-            title=self.x_title,
-            axis=alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=60),
-        )
+        axis = alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=60)
+        steps = alt.X(f"{_name(self.x)}:O", sort=_distinct(self.data, self.x), title=self.x_title, axis=axis)
         value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=scale, axis=alt.Axis(tickCount=5))
         names = _distinct(self.data, self.series)
         base = alt.Chart().encode(steps, value, **_told_apart(self.series, names, points=False))
-        layers = [
-            base.mark_line(strokeWidth=1.5),
-            base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True).encode(
-                **_told_apart(self.series, names, points=True), description=f"{TOLD}:N"
-            ),
-        ]
+        marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True)
+        shaped = marks.encode(**_told_apart(self.series, names, points=True), description=f"{TOLD}:N")
+        layers = [base.mark_line(strokeWidth=1.5), shaped]
         if self.low and self.high:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, scale=scale), alt.Y2(f"{_name(self.high)}:Q"))
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule()
@@ -286,16 +268,13 @@ def _told_apart(series: str, names: Sequence[str], *, points: bool) -> dict[str,
     def scale(looks: Sequence[str]) -> Any:
         return alt.Scale(domain=list(names), range=[looks[i % len(looks)] for i in range(len(names))])
 
-    legend, field = _legend(names), f"{_name(series)}:N"
+    field = f"{_name(series)}:N"
+    legend = None
+    if len(names) > 1:
+        legend = alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS)
     if points:
         return {"shape": alt.Shape(field, scale=scale(SHAPES), legend=legend)}
     return {"color": alt.Color(field, scale=scale(SERIES), legend=legend)}
-
-
-def _legend(names: Sequence[str]) -> "alt.Legend | None":
-    import altair as alt
-
-    return alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABELS) if len(names) > 1 else None
 
 
 def _panels(
@@ -347,11 +326,9 @@ def _promise(data: pl.DataFrame, low: str | None, high: str | None, ends: str, w
 def _scale(domain: Sequence[float] | None, *, zero: bool) -> "alt.Scale":
     import altair as alt
 
-    return (
-        alt.Scale(domain=list(domain), nice=False)
-        if domain
-        else alt.Scale(zero=zero, nice=True, padding=0 if zero else 6)
-    )
+    if domain:
+        return alt.Scale(domain=list(domain), nice=False)
+    return alt.Scale(zero=zero, nice=True, padding=0 if zero else 6)
 
 
 def _distinct(data: pl.DataFrame, column: str) -> list[str]:

@@ -14,9 +14,7 @@ from ..basics.choices import TABLE, output_formats
 from ..basics.errors import InputError, did_you_mean
 from .table import Table
 
-WIDTH = 80
-"""Width in columns if the output is not a terminal."""
-
+WIDTH = 80  # in columns, if the output is not a terminal
 ROWS_AT_ONCE = 50_000
 
 

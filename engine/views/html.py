@@ -53,18 +53,15 @@ def table_html(table: Table, codes: Codes = PLAIN, links: Mapping[str, str] | No
 
     A cell of words that is a key of `links` leads there. On a phone, a table of long texts is a list of its rows.
     """
-    kind = "table"
-    if any(len(text) > _LONG for row in cells(table) for text in row):
-        kind += " stacks"
+    kind = "table stacks" if any(len(text) > _LONG for row in cells(table) for text in row) else "table"
     box = f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(printable(table.title))}">'
     name = re.sub(r"\W+", "-", table.title).strip("-")[:60] or "table"
     # Sums in another order differ in their last digits, and the same run has the same page.
     figures = flat(table.figures).with_columns(cs.float().round(12).round_sig_figs(_DIGITS))
     data = f"data:text/csv;charset=utf-8,{quote(figures.write_csv())}"
     taken = f'<a class="save" download="{escape(name)}.csv" href="{data}">Save as CSV</a>'
-    return "\n".join(
-        [box, _table(table, styled=False, codes=codes, links=links), "</div>", *_notes(table, codes), taken]
-    )
+    shown = _table(table, styled=False, codes=codes, links=links)
+    return "\n".join([box, shown, "</div>", *_notes(table, codes), taken])
 
 
 def _notes(table: Table, codes: Codes) -> list[str]:
@@ -76,9 +73,8 @@ def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[s
     words = [is_text(column, table) for column in table.columns]
     headings = [with_unit(column) for column in table.columns]
     # Headings say which column or row they are for. The first column heads its row if it holds words.
-    heads = "".join(
-        _cell(codes.html(text), 'scope="col"', word, styled=styled) for text, word in zip(headings, words, strict=True)
-    )
+    titled = zip(headings, words, strict=True)
+    heads = "".join(_cell(codes.html(text), 'scope="col"', word, styled=styled) for text, word in titled)
     title = codes.html(table.title)
     lines = [
         "<table>",

@@ -1,16 +1,14 @@
 """Colours of figures: safe for colour-blind readers, and visible on a light and on a dark page.
 
-The hues are those of Okabe and Ito (2008, "Color Universal Design"), which readers with any of the common colour-vision
-deficiencies can tell apart. A figure never tells things apart by colour alone: each series also has a shape. On a page
-every hue is a CSS variable, which has a lighter value on a dark page, so that marks have a contrast of at least 3 : 1
-and texts of at least 4.5 : 1 on both (Web Content Accessibility Guidelines 2.2, 1.4.3 and 1.4.11).
+The hues are those of Okabe and Ito (2008, "Color Universal Design"). A figure never tells things apart by colour alone:
+each series also has a shape. On a page every hue is a CSS variable with a lighter value on a dark page, so that marks
+have a contrast of at least 3 : 1 and texts of at least 4.5 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-INK = "#000000"
-"""The colour of texts and axes: black on paper, the colour of the text on a page."""
+INK = "#000000"  # texts and axes: black on paper, the colour of the text on a page
 
 
 @dataclass(frozen=True)
@@ -30,15 +28,12 @@ HUES: Mapping[str, Hue] = {
     "orange": Hue("#e69f00", "#a87400", "#e69f00"),
 }
 SERIES = tuple(hue.paper for hue in HUES.values())
-SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down")
-"""One more than hues, so that thirty series differ."""
-
+SHAPES = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down")  # one more: thirty series differ
 _NAMES = ("paper", "ink", "muted", "line", "link", "shadow")
 PAGE = {
     "light": dict(zip(_NAMES, ("#ffffff", "#1a1a1a", "#595959", "#c8c8c8", "#005a8c", "#00000040"), strict=True)),
     "dark": dict(zip(_NAMES, ("#16181c", "#eceff1", "#a9b0b6", "#474c52", "#7cc4f0", "#ffffff50"), strict=True)),
 }
-"""The colours of a page, by the reader's preference."""
 
 
 def variables(scheme: str) -> dict[str, str]:
@@ -50,5 +45,4 @@ def on_page(colour: str) -> str:
     """A colour of a figure as a page has it: ink is the colour of the text, a hue is a variable."""
     if colour == INK:
         return "currentColor"
-    names = [name for name, hue in HUES.items() if hue.paper == colour]
-    return f"var(--{names[0]})" if names else colour
+    return next((f"var(--{name})" for name, hue in HUES.items() if hue.paper == colour), colour)

@@ -1,9 +1,8 @@
 """A figure as SVG: for a page, where its colours follow the page, and for a file.
 
-`vl-convert` runs Vega-Lite and writes the SVG; the same chart gives the same text, up to the numbers of clip paths,
-which are numbered again here. What carries no picture (empty paths, roles for scripts) is removed. What a mark says of
-itself becomes its title, which browsers show on hover. Only elements that draw are kept: texts of a user never become
-elements, and nothing can load a file.
+`vl-convert` runs Vega-Lite and writes the SVG; the same chart gives the same text. What a mark says of itself becomes
+its title, which browsers show on hover. Only elements that draw are kept: texts of a user never become elements, and
+nothing can load a file.
 """
 
 import re
@@ -18,9 +17,8 @@ from .figure import Figure
 from .html import PLAIN, Codes
 from .palette import INK, on_page
 
+# Width of a paper's column, or of its page if the figure is wide; in the style of the ACL, on A4.
 MILLIMETRES = {False: 77, True: 160}
-"""Width of a paper's column, or of its page if the figure is wide; in the style of the ACL, on A4."""
-
 _MILLIMETRES_PER_PIXEL = MILLIMETRES[False] / 320
 _POINTS_PER_MILLIMETRE = 72 / 25.4
 _PIXELS_PER_INCH = 300
@@ -60,7 +58,7 @@ ET.register_namespace("", _SVG)
 
 
 def for_page(figure: Figure, identifier: str, layout: Layout = PAPER, codes: Codes = PLAIN) -> str:
-    """A part of a page, described for screen readers; its ids begin with `identifier`, which is unique on the page."""
+    """A part of a page, described for screen readers; `identifier` is unique on the page."""
     root = _drawn(figure, identifier, on_page, layout)
     for text in root.iter(f"{{{_SVG}}}text"):
         if meaning := codes.meaning("".join(text.itertext())):
@@ -144,8 +142,10 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
             hexadecimal = value.lower() if value.startswith("#") else value
             element.set(name, colour(_BLACK.get(value, hexadecimal)))
     for name in _COORDINATES:
-        if name in element.attrib:
-            element.set(name, _LONG_NUMBER.sub(_rounded, element.attrib[name]))
+        if name in element.attrib:  # two decimals: more cannot be seen
+            element.set(
+                name, _LONG_NUMBER.sub(lambda own: f"{float(own[0]):.2f}".rstrip("0").rstrip("."), element.attrib[name])
+            )
     for child in list(element):
         kind = child.tag.removeprefix(f"{{{_SVG}}}")
         if kind not in _DRAWING:
@@ -157,11 +157,6 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
             element.remove(child)
     if said:
         _title(element, said)
-
-
-def _rounded(number: re.Match[str]) -> str:
-    """Two decimals: more cannot be seen."""
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def _number_ids(root: ET.Element, identifier: str) -> None:

@@ -1,8 +1,7 @@
 """A table as a value: a frame, and how its columns are shown.
 
-The frame holds every figure in full, in columns of its own. Formats for machines (JSON, CSV) give the frame as it is.
-Formats for people (terminal, Markdown, LaTeX, HTML) give one cell for each `Column`, which may put several figures side
-by side: `83.2 (44.7)` is our value with the published one.
+Formats for machines (JSON, CSV) give every figure of the frame as it is. Formats for people (terminal, Markdown, LaTeX,
+HTML) give one cell for each `Column`, which may put several side by side: `83.2 (44.7)`, with the published one.
 """
 
 import shutil

@@ -22,20 +22,17 @@ def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
     """No nested columns, for CSV: fields of a struct are columns `column.field`, a list is one text, a JSON array."""
-    while nested := [name for name, kind in frame.schema.items() if isinstance(kind, pl.Struct)]:
-        frame = frame.select(*(part for name in frame.columns for part in _fields(frame, name, nested)))
+    while any(isinstance(kind, pl.Struct) for kind in frame.schema.values()):
+        parts: list[pl.Expr] = []
+        for name, kind in frame.schema.items():
+            inner = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else None
+            own = pl.col(name)
+            parts += [own] if inner is None else [own.struct.field(one).alias(f"{name}.{one}") for one in inner]
+        frame = frame.select(parts)
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List | pl.Array)]
     return frame.with_columns(
         pl.Series(name, [json_text(value) for value in frame[name].to_list()], dtype=pl.String) for name in lists
     )
-
-
-def _fields(frame: pl.DataFrame, name: str, nested: Sequence[str]) -> list[pl.Expr]:
-    if name not in nested:
-        return [pl.col(name)]
-    kind = frame.schema[name]
-    fields = kind.fields if isinstance(kind, pl.Struct) else []
-    return [pl.col(name).struct.field(field.name).alias(f"{name}.{field.name}") for field in fields]
 
 
 def _csv(tables: Sequence[Table], _: int) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 
 from ..basics.printable import json_safe
 from .formats import ROWS_AT_ONCE, Format, batches
-from .table import Column, Table
+from .table import Table
 
 _PERCENT = {"%", "percentage points"}
 
@@ -38,28 +38,17 @@ def json_text(value: Any) -> str | None:
 
 
 def _json(tables: Sequence[Table], _: int) -> str:
-    documents = [
-        {
-            "title": table.title,
-            "units": _units(table.columns),
-            "rows": [_plain(row) for row in table.figures.iter_rows(named=True)],
-            "notes": list(table.notes),
-        }
-        for table in tables
-    ]
-    return json_safe(json.dumps(documents, ensure_ascii=False, indent=2)) + "\n"
-
-
-def _units(columns: Sequence[Column]) -> dict[str, str]:
-    """Column of the frame → unit of its figures as they are in the frame."""
-    units = {}
-    for column in columns:
-        if column.scale == 1:
+    documents = []
+    for table in tables:
+        units = {}  # of the frame's columns, as the figures are there
+        for column in table.columns:
             unit = column.unit
-        else:
-            unit = "fraction" if column.scale == 100 and column.unit in _PERCENT else ""
-        units.update({name: unit for name in column.figures if unit})
-    return units
+            if column.scale != 1:
+                unit = "fraction" if column.scale == 100 and column.unit in _PERCENT else ""
+            units.update({name: unit for name in column.figures if unit})
+        rows = [_plain(row) for row in table.figures.iter_rows(named=True)]
+        documents.append({"title": table.title, "units": units, "rows": rows, "notes": list(table.notes)})
+    return json_safe(json.dumps(documents, ensure_ascii=False, indent=2)) + "\n"
 
 
 def _plain(value: Any) -> Any:

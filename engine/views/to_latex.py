@@ -50,16 +50,13 @@ def latex(text: str) -> str:
 def to_latex(tables: Sequence[Table], _: int = 0) -> str:
     """The tables as `table` environments one after the other, each with caption, units in the headings, and notes."""
     needs = "% Needs \\usepackage{booktabs} in the preamble."
-    labels = [_label(table.title) for table in tables]
-    same = [labels[:i].count(label) for i, label in enumerate(labels)]  # before it
+    labels: list[str] = []  # such as `tab:drop-of-act-repetition-mini`; a number tells those of the same title apart
+    for table in tables:
+        plain = unicodedata.normalize("NFKD", table.title).encode("ascii", "ignore").decode().lower()
+        labels.append(f"tab:{'-'.join(re.findall('[a-z0-9]+', plain))}")
+    same = [labels[:i].count(label) for i, label in enumerate(labels)]
     labels = [f"{label}-{before + 1}" if before else label for label, before in zip(labels, same, strict=True)]
     return "\n\n".join([needs, *map(_environment, tables, labels)]) + "\n" if tables else ""
-
-
-def _label(title: str) -> str:
-    """`tab:` and the letters and digits of a title: `tab:drop-of-act-repetition-mini`."""
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    return f"tab:{'-'.join(re.findall('[a-z0-9]+', plain))}"
 
 
 def _environment(table: Table, label: str) -> str:
@@ -80,13 +77,8 @@ def _environment(table: Table, label: str) -> str:
         padding=1,
         with_header_hide=None,
     )
-    body = tabulate(
-        rows,
-        headers=[latex(with_unit(column)) for column in table.columns],
-        tablefmt=form,
-        colalign=sides,
-        disable_numparse=True,
-    )
+    headers = [latex(with_unit(column)) for column in table.columns]
+    body = tabulate(rows, headers=headers, tablefmt=form, colalign=sides, disable_numparse=True)
     notes = [f"\n\\par\\smallskip\\footnotesize {latex(note)}" for note in table.notes]
     caption = f"\\caption{{{latex(table.title)}}}\n\\label{{{label}}}"
     return "\n".join([r"\begin{table}", r"\centering", caption, body, *notes, r"\end{table}"])

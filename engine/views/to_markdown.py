@@ -1,7 +1,6 @@
 """Tables as Markdown: pipe tables, a title above each and its notes below."""
 
 import re
-from collections.abc import Sequence
 
 from tabulate import tabulate
 
@@ -11,10 +10,6 @@ from .formats import Format
 from .table import Table
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
-
-
-def _markdown(tables: Sequence[Table], _: int) -> str:
-    return "\n".join(map(_table, tables))
 
 
 def _table(table: Table) -> str:
@@ -33,4 +28,4 @@ def _text(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-FORMAT = Format(_markdown)
+FORMAT = Format(lambda tables, _: "\n".join(map(_table, tables)))

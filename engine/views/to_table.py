@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 from rich.cells import cell_len
@@ -41,10 +42,9 @@ def to_rich(tables: Sequence[Table], width: int = WIDTH) -> list[Group]:
 def _drawn(table: Table, width: int) -> Group:
     """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
 
-    A column of words or counts that is the same in all rows becomes a note. Title and notes may be as wide as the
-    terminal. Words of headings are never cut. If the table is too wide, the figures of one cell stand below each other:
-    a value, its interval, its p. If it is still too wide, it is drawn in several pieces below each other, which all
-    begin with the columns that name the rows.
+    A column of words or counts that is the same in all rows becomes a note. Words of headings are never cut. If the
+    table is too wide, the figures of one cell stand below each other: a value, its interval, its p. If it is still too
+    wide, it is drawn in pieces below each other, which all begin with the columns that name the rows.
     """
     parts = cell_parts(table)
     rows = [[" ".join(cell) for cell in row] for row in parts]
@@ -65,15 +65,10 @@ def _drawn(table: Table, width: int) -> Group:
     drawn: list[RichTable] = []
     for piece in _pieces(sizes, words, width):
         one = RichTable(show_lines=is_stacked)
-        fitted = _fitted([sizes[i] for i in piece], width)
-        for i, own in zip(piece, fitted, strict=True):
-            one.add_column(
-                Text(printable(columns[i].heading), no_wrap=False),
-                justify="left" if words[i] else "right",
-                no_wrap=not columns[i].wrap,
-                overflow="fold",
-                width=own,
-            )
+        for i, own in zip(piece, _fitted([sizes[i] for i in piece], width), strict=True):
+            heading, fixed = Text(printable(columns[i].heading), no_wrap=False), not columns[i].wrap
+            side: Literal["left", "right"] = "left" if words[i] else "right"
+            one.add_column(heading, justify=side, no_wrap=fixed, overflow="fold", width=own)
         for row, ends in zip(lines, section_ends(table), strict=True):
             one.add_row(*(Text(row[i]) for i in piece), end_section=ends)
         drawn.append(one)
@@ -134,21 +129,13 @@ def _fitted(sizes: Sequence[_Size], width: int) -> list[int]:
 
 def _constant(table: Table, rows: Sequence[Sequence[str]]) -> list[int]:
     """The columns of words or counts with the same text in all of at least two rows; never all columns."""
-    same = [
-        i
-        for i, column in enumerate(table.columns)
-        if len(rows) > 1 and _names_or_counts(table, column) and len({row[i] for row in rows}) == 1
-    ]
+    same = []
+    for i, column in enumerate(table.columns):
+        if column.value is not None and len(rows) > 1 and len({row[i] for row in rows}) == 1:
+            kind = table.frame.schema[column.value]  # results are shown even if all are the same
+            if kind == pl.String or (kind.is_integer() and column.names == (column.value,)):
+                same.append(i)
     return same if len(same) < len(table.columns) else same[1:]
-
-
-def _names_or_counts(table: Table, column: Column) -> bool:
-    """Whether a column says what a row is, or of how many items; results are shown even if all are the same."""
-    if column.value is None:
-        return False
-    return table.frame.schema[column.value] == pl.String or (
-        table.frame.schema[column.value].is_integer() and column.names == (column.value,)
-    )
 
 
 FORMAT = Format(to_terminal)

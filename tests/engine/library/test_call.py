@@ -98,8 +98,6 @@ def test_a_mixed_run_counts_both_models_and_a_finished_one_keeps_the_call_that_m
 @pytest.mark.parametrize(
     ("argv", "command"), [(["a b.py", "1"], "python 'a b.py' 1"), (["-c"], "python"), ([""], "python")]
 )
-def test_the_command_of_a_script_and_of_the_prompt(argv, command, monkeypatch):
-    from negengine.engine.library import options
-
-    monkeypatch.setattr(options.sys, "argv", argv)
-    assert options._script() == command
+def test_the_command_of_a_script_and_of_the_prompt(argv, command, mini, monkeypatch):
+    monkeypatch.setattr("sys.argv", argv)
+    assert execution(ng.load(mini.folder), {"progress": False}).session.command == command
