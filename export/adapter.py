@@ -18,8 +18,7 @@ from ..engine.basics.errors import InputError
 from ..engine.basics.reading import is_file, parse_json, read_regular
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-PREFIX = "base_model.model."
-"""What the names of an adapter's tensors begin with; the model's own names follow."""
+PREFIX = "base_model.model."  # what the names of an adapter's tensors begin with; the model's own names follow
 BY_HAND = "merge it with peft (`merge_and_unload`), and export what `save_pretrained` writes then"
 _A, _B = ".lora_A.weight", ".lora_B.weight"
 _MOST_CONFIG = 2**20  # bytes

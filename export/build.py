@@ -2,8 +2,8 @@
 
     load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, int8, fp16) ─► parity ─► publish
 
-Every task has the same steps; `tasks` says what differs. Weights are written once, to a file beside the graph. Then
-PyTorch's model is released, and all further steps read weights from that file, one at a time.
+Every task has the same steps; `tasks` says what differs. Weights are written once, to a file beside the graph. All
+steps after the trace read them from that file, one at a time.
 """
 
 import gc
@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from transformers import PreTrainedTokenizerFast
 
 from ..engine.basics.atomic import make_folder, unwritable
 from ..engine.basics.errors import InputError
@@ -104,7 +102,13 @@ def build(
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
         return folder
-    _check_needs(source, wanted, folder, say)
+    needed = needs.estimate(source, 1 + sum(variant.size for variant in wanted.variants))
+    if needed is None:
+        say(f"{source.name}: the size of its weights is not known, so memory and disk are not checked")
+    else:
+        say(f"{source.name} {needed}")
+        free = {"memory": needs.free_memory(), "disk": needs.free_disk(folder.parent)}
+        needs.check(needed, source.name, folder.parent, **free)
     make_folder(folder.parent)
     try:
         with quiet(), workspace_beside(folder) as workspace:
@@ -117,8 +121,6 @@ def build(
 
 @dataclass(frozen=True)
 class _Traced:
-    """What the export keeps of PyTorch's model: its graph, its logits, and of a causal model log-probabilities."""
-
     graph: Graph
     samples: Sequence[Sample]
     reference: Logits
@@ -198,16 +200,6 @@ def _write(
     write_manifest(staged, manifest)
 
 
-def _save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Save a tokenizer; its library's error about a full disk becomes an OSError."""
-    try:
-        tokenizer.save_pretrained(folder)
-    except Exception as error:
-        if (found := re.search(r"\(os error (\d+)\)", str(error))) is None:
-            raise
-        raise OSError(int(found[1]), os.strerror(int(found[1])), str(folder / TOKENIZER)) from error
-
-
 def _trace(
     checkpoint: Checkpoint, task: Task, exporter: Exporter, workspace: Path, *, allow_pickle: bool, say: Say
 ) -> _Traced:
@@ -216,7 +208,12 @@ def _trace(
     model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
-    _save_tokenizer(tokenizer, staged)
+    try:
+        tokenizer.save_pretrained(staged)
+    except Exception as error:  # of a full disk, its library says the number in its text
+        if (found := re.search(r"\(os error (\d+)\)", str(error))) is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(staged / TOKENIZER)) from error
     model.config.save_pretrained(staged)
     segments = task.head.takes_pairs and takes_segments(exporter, model, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
@@ -241,9 +238,9 @@ def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Pa
 
 
 def _measure(files: Sequence[Path], traced: _Traced, name: str, say: Say) -> tuple[list[Path], dict[str, Parity]]:
-    """How far the low-precision graphs are from PyTorch: the files that stay, and graph → parity.
+    """The files that stay, and graph → how far it is from PyTorch.
 
-    A graph is left out if a logit is not a number, or if its decisions do not follow from its logits. Runs are in fp32
+    A graph is left out if a logit is not a number, or its decisions do not follow from its logits; runs are in fp32
     then.
     """
     kept, found = list(files), {}
@@ -319,12 +316,3 @@ def _is_up_to_date(folder: Path, task: str, source: Source, made_from: dict[str,
     except InputError:
         return False
     return existing.made_from == made_from
-
-
-def _check_needs(source: Source, task: Task, folder: Path, say: Say) -> None:
-    needed = needs.estimate(source, 1 + sum(variant.size for variant in task.variants))
-    if needed is None:
-        say(f"{source.name}: the size of its weights is not known, so memory and disk are not checked")
-        return
-    say(f"{source.name} {needed}")
-    needs.check(needed, source.name, folder.parent, memory=needs.free_memory(), disk=needs.free_disk(folder.parent))

@@ -1,11 +1,4 @@
-"""`negengine export --check`: whether a checkpoint can be exported, from everything but its weights.
-
-    configuration ─► family, head, longest input
-    tokenizer     ─► kind, mask token
-    file names    ─► safetensors or pickles, memory and disk
-
-Each finding says what was looked at. One that says no is enough for a refusal, and all of them are found in one call.
-"""
+"""`negengine export --check`: whether a checkpoint can be exported, from all but its weights; all reasons at once."""
 
 import json
 from collections.abc import Callable
@@ -50,7 +43,7 @@ def check(
 ) -> Verdict:
     """Say whether a checkpoint can be exported. Of a model of the hub, only small files are fetched.
 
-    An InputError where there is no such checkpoint, or its configuration is not readable.
+    Raises InputError if there is no such checkpoint, or its configuration is not readable.
     """
     named = task_named(task) if task else None
     source = locate(reference, revision, base=base)
@@ -123,10 +116,9 @@ def _today(name: str, prefix: str) -> str:
 
 def _input(source: Source, config: PretrainedConfig, head: Head) -> str:
     check_sizes(source.name, config)
-    longest = longest_of(config, is_causal=head.is_decoder)
     first = first_position(config)
     counted = f", as positions count from {first}" if first else ""
-    return f"at most {longest:,} tokens{counted}"
+    return f"at most {longest_of(config, is_causal=head.is_decoder):,} tokens{counted}"
 
 
 def _tokenizer(source: Source, config: PretrainedConfig, task: Task) -> str:

@@ -1,12 +1,11 @@
-"""Load a checkpoint from the Hugging Face hub or a folder, and refuse models that the engine cannot use.
+"""Load a checkpoint from the Hugging Face hub or a folder, and refuse models that the engine cannot use, in one line.
 
-Every refusal is an InputError of one line: it names the model and says what would be right. Weights are read from
-safetensors. Pickles can run code when they are opened, so they are read only if the caller allows it.
+Pickles can run code when they are opened, so they are read only if the caller allows it.
 """
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,6 @@ class Head:
 
     @property
     def families(self) -> Mapping[type[PretrainedConfig], type[PreTrainedModel]]:
-        """Class of a configuration → the class with the head, of all families that transformers has it for."""
         known: Mapping[type[PretrainedConfig], type[PreTrainedModel]] = self.loader._model_mapping  # noqa: SLF001
         return known
 
@@ -139,12 +137,16 @@ class Checkpoint:
 def locate(reference: str, revision: str | None = None, say: Say = lambda _: None, base: str | None = None) -> Source:
     """Find a checkpoint without loading it; refuses one that does not exist or cannot be reached.
 
-    It is `mini` (the bundled model), a local folder, or a hub id, with the revision if one is meant
-    (`lab/model@step1000`). A revision that was asked for is a model of its own, with a name of its own. With a `base`,
-    found in the same way, the reference is the folder of a LoRA adapter.
+    It is `mini`, a local folder, or a hub id, with the revision if one is meant (`lab/model@step1000`): a model of its
+    own, with a name of its own. With a `base`, the reference is the folder of a LoRA adapter.
     """
     if base is not None:
-        return _with_adapter(Path(reference), locate(base, revision, say))
+        folder, found = Path(reference), locate(base, revision, say)
+        read = adapter.read_adapter(folder)
+        if read is None or read.peft_type != "LORA" or not is_file(folder / adapter.WEIGHTS):
+            raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
+        name, origin = name_of_checkpoint(folder), str(folder.resolve())
+        return replace(found, name=name, origin=origin, adapter=folder, base=found.origin)
     folder = BUNDLED if reference == "mini" else Path(reference)
     if folder.is_dir():
         if revision is not None:
@@ -161,8 +163,10 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
         raise InputError(f"{reference} names a revision, and --revision {revision} another: give one of them")
     revision = named or None if at else revision
     config = _hub_config(name, revision, say)
-    origin = f"{name}@{revision}" if revision else name
-    return Source(_with_revision(name, revision), name, config.parent.name, is_local=False, origin=origin)
+    if revision is None:
+        return Source(name, name, config.parent.name, is_local=False, origin=name)
+    short = revision[:12] if re.fullmatch(r"[0-9a-f]{40}", revision) else revision.replace("/", "-")
+    return Source(f"{name}@{short}", name, config.parent.name, is_local=False, origin=f"{name}@{revision}")
 
 
 def _no_checkpoint(folder: Path) -> str:
@@ -177,22 +181,6 @@ def _no_checkpoint(folder: Path) -> str:
         last, n = max(inside, key=lambda path: (len(path.name), path.name)), counted(len(inside), "checkpoint")
         return f"{folder} is the folder of a training with {n}: give one, such as {last}"
     return f"{folder} holds no config.json: give a folder that transformers' save_pretrained wrote"
-
-
-def _with_adapter(folder: Path, base: Source) -> Source:
-    found = adapter.read_adapter(folder)
-    if found is None or found.peft_type != "LORA" or not is_file(folder / adapter.WEIGHTS):
-        raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
-    name, origin = name_of_checkpoint(folder), str(folder.resolve())
-    return replace(base, name=name, origin=origin, adapter=folder, base=base.origin)
-
-
-def _with_revision(name: str, revision: str | None) -> str:
-    """What a revision is called under `models/`; of a commit the first twelve digits."""
-    if revision is None:
-        return name
-    short = revision[:12] if re.fullmatch(r"[0-9a-f]{40}", revision) else revision.replace("/", "-")
-    return f"{name}@{short}"
 
 
 def _folder_digest(folder: Path) -> str:
@@ -227,9 +215,8 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
         with quiet():  # it warns of each of its attempts
             return Path(huggingface_hub.hf_hub_download(reference, "config.json", revision=revision))
     except HFValidationError:
-        raise InputError(
-            f"{reference!r} is neither a folder here nor a hub id: give ORG/NAME, a folder, or mini"
-        ) from None
+        said = "is neither a folder here nor a hub id: give ORG/NAME, a folder, or mini"
+        raise InputError(f"{reference!r} {said}") from None
     except GatedRepoError:
         raise InputError(f"{wanted} is gated: accept its terms on the hub and log in with `hf auth login`") from None
     except RevisionNotFoundError:
@@ -238,12 +225,11 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
         if not isinstance(error, LocalEntryNotFoundError):
             raise InputError(f"{wanted} has no config.json on the hub: it is not a transformers model") from None
         state = "offline mode is on (HF_HUB_OFFLINE)" if huggingface_hub.constants.HF_HUB_OFFLINE else "no connection"
-        raise InputError(
-            f"{wanted} is neither a folder here nor in the cache, and the hub was not reached: {state}"
-        ) from None
+        said = f"is neither a folder here nor in the cache, and the hub was not reached: {state}"
+        raise InputError(f"{wanted} {said}") from None
     except RepositoryNotFoundError:
         raise InputError(f"{wanted} is neither a folder here nor a model on the hub (or it is private)") from None
-    except Exception as error:  # noqa: BLE001 - the library of its connections, and so their errors, depend on the version
+    except Exception as error:  # noqa: BLE001 - the library of its connections depends on the version
         raise InputError(f"{wanted}: the hub did not answer: {reason_of(error)}") from None
 
 
@@ -327,9 +313,8 @@ def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
 def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     """The tokenizer; refuses one without a fast version, or without a mask token where one is needed."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            source.location, use_fast=True, trust_remote_code=False, **_revision(source)
-        )
+        given = {"use_fast": True, "trust_remote_code": False, **_revision(source)}
+        tokenizer = AutoTokenizer.from_pretrained(source.location, **given)
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
         names = [path.name for path in paths_in(Path(source.location))] if source.is_local else [TOKENIZER]
@@ -349,15 +334,14 @@ def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False
     # Eager attention: plain operators in the exported graph, which the fusions recognise.
     given = {"config": checkpoint.config, "attn_implementation": "eager", "allow_pickle": allow_pickle}
     model, report = read_weights(checkpoint.source, head, **given)
-    if _holds_head_of_authors(checkpoint.config, report):
+    of_authors = any(key.startswith("lm_predictions.") for key in report["unexpected_keys"])
+    if of_authors and getattr(checkpoint.config, "legacy", False):  # a DeBERTa with `lm_predictions` instead of `cls`
         _use_head_of_authors(checkpoint.config)
         model, report = read_weights(checkpoint.source, head, **given)
     added = adapter.merge(model, checkpoint.source.adapter) if checkpoint.source.adapter else set()
     if missing := sorted({*report["missing_keys"]} - added):
-        raise InputError(
-            f"{checkpoint.name} is not a {head.noun}: its weights lack {missing[0]}"
-            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-        )
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise InputError(f"{checkpoint.name} is not a {head.noun}: its weights lack {missing[0]}{more}")
     return model.eval()
 
 
@@ -382,12 +366,6 @@ def read_weights(
             raise InputError(f"{source.name} {ONLY_PICKLED}") from None
         raise InputError(f"{source.name}: the weights could not be read: {line}") from None
     return model, report
-
-
-def _holds_head_of_authors(config: PretrainedConfig, report: Mapping[str, Iterable[str]]) -> bool:
-    """Whether the weights of a DeBERTa have its authors' head, `lm_predictions`, instead of transformers' `cls`."""
-    found = any(key.startswith("lm_predictions.") for key in report["unexpected_keys"])
-    return found and bool(getattr(config, "legacy", False))
 
 
 def _use_head_of_authors(config: PretrainedConfig) -> None:

@@ -26,7 +26,6 @@ from .checkpoint import Source, json_object
 from .quiet import quiet
 
 SAFE = ".safetensors"
-
 _INDEX = "model.safetensors.index.json"
 _FP32 = 4
 _WEIGHTS = (SAFE, ".bin")
@@ -37,7 +36,8 @@ def weights_of(source: Source) -> dict[str, float] | None:
     files = _weight_files(source)
     _refuse_incomplete(source, [*files, *_adapters(source)])
     if files or source.is_local:
-        return {path.name: _fp32_size(path) for path in files}
+        known = {path.name: sum(_sizes(path).values()) * _FP32 for path in files if path.suffix == SAFE}
+        return {path.name: float(known.get(path.name, path.stat().st_size)) for path in files}
     with suppress(HfHubHTTPError, RequestException, OSError):
         if not huggingface_hub.constants.HF_HUB_OFFLINE:
             info = huggingface_hub.HfApi().model_info(source.location, revision=source.revision, files_metadata=True)
@@ -97,13 +97,6 @@ def _preferred(names: Iterable[str]) -> list[str]:
     return safe or [name for name in known if name.startswith("pytorch_model")]
 
 
-def _fp32_size(path: Path) -> float:
-    """Bytes of a file's weights in fp32; the file's size if it does not tell how many numbers it has."""
-    if path.suffix == SAFE:
-        return float(sum(_FP32 * size for size in _sizes(path).values()))
-    return float(path.stat().st_size)
-
-
 def _sizes(path: Path) -> dict[str, int]:
     """How many numbers each weight of a safetensors file has."""
     try:
@@ -113,32 +106,21 @@ def _sizes(path: Path) -> dict[str, int]:
         raise InputError(f"{path}: cannot be read ({first_line(error)})") from None
 
 
-_CARD = "README.md"
-
-
 def licence_of(source: Source) -> str | None:
-    """What the head of the model card names, several separated by commas.
-
-    None if the checkpoint has no card, the card names no licence or is not readable, or the hub does not answer.
-    """
+    """What the head of the model card names, several separated by commas; None if there is none to read."""
+    card = Path(source.location) / "README.md"
     try:
-        card = Path(source.location) / _CARD if source.is_local else _hub_card(source)
         with quiet():
+            if not source.is_local:
+                card = Path(huggingface_hub.hf_hub_download(source.location, "README.md", revision=source.revision))
             found = RepoCard(card.read_text("utf-8")).data.get("license")
     except (OSError, TypeError, ValueError, yaml.YAMLError):  # the hub's errors are an OSError or a ValueError
         return None
     return (", ".join(map(str, found)) if isinstance(found, list) else str(found or "")) or None
 
 
-def _hub_card(source: Source) -> Path:
-    with quiet():
-        return Path(huggingface_hub.hf_hub_download(source.location, _CARD, revision=source.revision))
-
-
 RECORD = "training.json"
 FORMAT = 1
-
-
 _Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
 

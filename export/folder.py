@@ -1,8 +1,7 @@
 """The folder of an export: it is built under another name and then renamed, so it is always complete.
 
-While it is built, the export is in a hidden folder `.NAME.xxxx` beside the final folder, and the process holds a lock
-on a file in it. The operating system releases the lock when the process ends, however it ends. So the next export finds
-the folders that a killed export has left.
+Meanwhile it is in a hidden folder `.NAME.xxxx` beside the final one, with a locked file. The operating system releases
+the lock when the process ends, however it ends. So the next export finds what a killed export has left.
 """
 
 import shutil
@@ -24,7 +23,13 @@ _STAGED = "staged"
 @contextmanager
 def workspace_beside(folder: Path) -> Iterator[Path]:
     """A hidden folder beside another one, removed at the end."""
-    remove_leftovers(folder)
+    for left in paths_in(folder.parent, f".{escape(folder.name)}.*"):  # by killed exports to the same folder
+        if (left / _LOCK).is_file():
+            lock = FileLock(left / _LOCK)
+            with suppress(Timeout):  # an export that is at work
+                lock.acquire(blocking=False)
+                lock.release()
+                _give_up(left, folder)
     workspace = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     lock = FileLock(workspace / _LOCK)
     try:
@@ -46,20 +51,6 @@ def publish(workspace: Path, folder: Path) -> None:
     if folder.exists():
         folder.rename(workspace / _REPLACED)
     (workspace / _STAGED).rename(folder)
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove the remains of killed exports to the same folder; put back an older export that they moved away."""
-    for workspace in paths_in(folder.parent, f".{escape(folder.name)}.*"):
-        if not (workspace / _LOCK).is_file():
-            continue
-        lock = FileLock(workspace / _LOCK)
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:  # an export that is at work
-            continue
-        lock.release()
-        _give_up(workspace, folder)
 
 
 def _give_up(workspace: Path, folder: Path) -> None:

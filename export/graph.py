@@ -1,9 +1,8 @@
 """An ONNX graph that is being rewritten, and the file that its weights lie in.
 
-The graph itself is onnx-ir's. This module adds the place of the weights. They are never part of the graph: each is a
-range of bytes in a file beside it, mapped into memory where a pass asks for its values and given back after that. A
-pass that makes a new weight appends it to the graph's own file. So a graph is a few hundred kilobytes whatever the size
-of its model, and protobuf never meets its limit of 2 GiB.
+The graph itself is onnx-ir's. Its weights are never part of it: each is a range of bytes in a file beside it, mapped
+into memory where a pass asks for its values and given back after that. A pass that makes a new weight appends it to the
+file. So protobuf never meets its limit of 2 GiB.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +46,7 @@ class Graph:
 
     @classmethod
     def open(cls, path: Path, weights: Path | None = None, name: str = "the model") -> "Graph":
-        """Read a graph from its file; its weights stay where they are."""
+        """Its weights stay where they are."""
         return cls(ir.load(path), weights, name)
 
     def take(self, model: ir.Model) -> None:
@@ -62,7 +61,7 @@ class Graph:
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """All nodes, in topological order after `prune`."""
+        """In topological order after `prune`."""
         return list(self.model.graph)
 
     @property
@@ -105,7 +104,7 @@ class Graph:
     def add(
         self, operator: str, inputs: Sequence[ir.Value | None], stem: str, *, domain: str = "", **attributes: Any
     ) -> ir.Value:
-        """Append a node with one output; returns the output."""
+        """Append a node with one output, which is returned."""
         return self.add_node(operator, inputs, [stem], domain=domain, **attributes)[0]
 
     def add_node(
@@ -204,7 +203,7 @@ class Graph:
 
     @property
     def folder(self) -> str:
-        """The folder that its weights lie in, empty if they are all in the graph."""
+        """Where its weights lie, empty if they are all in the graph."""
         apart = (value.const_value for value in self.initializers)
         return next((str(tensor.base_dir) for tensor in apart if isinstance(tensor, ir.ExternalTensor)), "")
 
@@ -273,12 +272,12 @@ def captured(node: ir.Node) -> list[ir.Value]:
 
 
 def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
-    """The value of a node's attribute, or the default where it has none."""
+    """Its value, or the default where the node has none."""
     return node.attributes[name].value if name in node.attributes else default
 
 
 def attributes(node: ir.Node) -> dict[str, Any]:
-    """All attributes of a node by name."""
+    """All of them by name."""
     return {name: item.value for name, item in node.attributes.items()}
 
 

@@ -68,20 +68,11 @@ def longest_that_fits(checkpoint: Checkpoint) -> int:
 
 
 def free_memory() -> float:
-    """Bytes that this process may still take: of the machine with its swap space, and of its control group."""
-    machine = float(psutil.virtual_memory().available + psutil.swap_memory().free)
-    return min(machine, _free_in_control_group())
+    """Bytes that this process may still take: of the machine with its swap space, and of its control group.
 
-
-def free_disk(folder: Path) -> float:
-    """Free bytes on the disk of a folder that may not exist yet."""
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    return float(psutil.disk_usage(str(there)).free)
-
-
-def _free_in_control_group() -> float:
-    """What the limits of containers and cluster jobs leave (Linux, control groups version 2)."""
-    free = float("inf")
+    The groups (version 2) hold the limits of containers and cluster jobs on Linux.
+    """
+    free = float(psutil.virtual_memory().available + psutil.swap_memory().free)
     for level in control_groups():
         with suppress(OSError, ValueError):
             limit = (level / "memory.max").read_text().strip()
@@ -90,3 +81,9 @@ def _free_in_control_group() -> float:
             cached = dict(line.split() for line in (level / "memory.stat").read_text().splitlines())
             free = min(free, int(limit) - used + int(cached.get("inactive_file", 0)))  # `max`: no limit
     return free
+
+
+def free_disk(folder: Path) -> float:
+    """Free bytes on the disk of a folder that may not exist yet."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    return float(psutil.disk_usage(str(there)).free)

@@ -1,10 +1,7 @@
 """Run a graph to observe its values: their content, their shapes and their largest magnitudes.
 
-A pass does not infer its assumptions about a value (its shape, or that a mask is all zeros). It observes the value in
-runs at several input shapes. Weights are mapped into memory from their file, and of large values only a summary
-computed inside the graph leaves ONNX Runtime, so that a run needs little memory.
-
-A graph that ONNX Runtime cannot open or run is an InputError.
+A pass does not infer its assumptions about a value, such as its shape: it observes the value in runs. Of large values
+only a summary computed inside the graph leaves ONNX Runtime. A graph that cannot be opened or run is an InputError.
 """
 
 import re
@@ -24,7 +21,6 @@ from ..engine.inference.exported import HIDDEN
 from .graph import AXES_ARE_INPUTS, Array, Graph, dims, reads
 
 Feeds = Mapping[str, NDArray[np.int32]]
-
 PROBE = (2, 5)  # sentences and tokens of a run that shows shapes
 
 
@@ -100,7 +96,7 @@ def channel_peaks(graph: Graph, batches: Sequence[Feeds]) -> dict[str, NDArray[n
     """
     constant = graph.from_constants()
     known = layouts(graph)
-    single = {value: known[value].shape for value in known if known[value].is_float32 and value.producer()}
+    single = {own: known[own].shape for own in known if known[own].is_float32 and own.producer()}
     fixed, computed = (
         {str(value.name): len(shape) for value, shape in single.items() if (value in constant) == is_fixed}
         for is_fixed in (True, False)
@@ -132,18 +128,14 @@ def _peaks(graph: Graph, batches: Sequence[Feeds], ranks: Mapping[str, int]) -> 
     for seen in _run(graph, _session(graph, proto), batches, outputs):
         for name, largest, sum_of in zip(ranks, seen[::2], seen[1::2], strict=True):
             now = np.where(np.isfinite(sum_of), largest, np.float32(np.inf)).astype(np.float32)
-            found[name] = _larger(found.get(name, now), now)
+            before = found.get(name, now)
+            both = (before, now) if before.shape == now.shape else (before.max(keepdims=True), now.max(keepdims=True))
+            found[name] = np.maximum(*both)
     return found
 
 
-def _larger(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
-    pair = (one, other) if one.shape == other.shape else (one.max(keepdims=True), other.max(keepdims=True))
-    larger: NDArray[np.float32] = np.maximum(*pair)
-    return larger
-
-
 def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> ort.InferenceSession:
-    """A session on the CPU."""
+    """On the CPU."""
     options.log_severity_level = 4
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting leaves the cores to others
     with told_in_one_line(name, "opening the graph"):
@@ -185,20 +177,18 @@ Shapes = list[tuple[int, ...]]
 def count_flops(graph: Graph, length: int) -> int:
     """Floating-point operations for one input of `length` tokens, at run time: what constants give is free.
 
-    A product of an m × k by a k × n matrix counts 2 m k n. Everything else of a transformer (normalisation, softmax,
-    activations) is below 1 % of that and is not counted, as is usual.
+    A product of an m × k by a k × n matrix counts 2 m k n. All else is below 1 % of that and is not counted, as is
+    usual.
     """
     batch = 2  # two, so that no batch axis looks like a broadcast one; the result is for one input
     known = layouts(graph, (batch, length))
     constant = graph.from_constants()
     needed = _needed(graph)
-    total = sum(
-        _COUNTS[node.op_type](
-            [known[value].shape if value is not None else () for value in node.inputs], known[node.outputs[0]].shape
-        )
-        for node in graph.nodes
-        if node.op_type in _COUNTS and node in needed and node.outputs[0] not in constant
-    )
+    total = 0
+    for node in graph.nodes:
+        if node.op_type in _COUNTS and node in needed and node.outputs[0] not in constant:
+            inputs = [known[value].shape if value is not None else () for value in node.inputs]
+            total += _COUNTS[node.op_type](inputs, known[node.outputs[0]].shape)
     return total // batch
 
 

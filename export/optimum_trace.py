@@ -1,7 +1,7 @@
 """Optimum's exporter: its configuration of the family, and PyTorch's tracer, for transformers 4.
 
-PyTorch would write a graph with its weights inside, for which it holds them in memory four times. Here it writes the
-graph alone, in which every weight is an input that `write_weights` takes out of it.
+PyTorch would hold the weights in memory four times. Here it writes the graph alone, in which every weight is an input
+that `write_weights` takes out of it.
 """
 
 import inspect
@@ -49,7 +49,6 @@ class Optimum:
         return list(self._description(model.config, task=self._task).inputs)
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, workspace: Path, name: str) -> Graph:
-        """See `trace.Exporter`."""
         config = self._description(model.config, task=self._task)
         axes = {text: {0: "batch", 1: "length"} for text in inputs}
         config.__class__ = type("FewInputs", (type(config),), {"inputs": property(lambda _: axes)})
@@ -73,19 +72,12 @@ class Optimum:
                 dynamo=False,
             )
         graph = Graph(ir.load(path), weights, name)
-        _take_weights(graph, model, inputs)
+        # Every input that is a weight becomes an initializer in the file of weights; a shared weight is one input.
+        named = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
+        found = [value for value in graph.model.graph.inputs if str(value.name) not in inputs]
+        for value in found:
+            graph.model.graph.inputs.remove(value)
+        read = [value for value in found if value.uses() or value.is_graph_output()]  # else it was a fixed argument
+        write_weights(graph, {value: named[str(value.name)].detach().numpy for value in read})
+        graph.prune()
         return graph
-
-
-def _take_weights(graph: Graph, model: PreTrainedModel, inputs: Sequence[str]) -> None:
-    """Turn every input that is a weight into an initializer in the file of weights; a shared weight is one input."""
-    tensors = {
-        **dict(model.named_parameters(remove_duplicate=False)),
-        **dict(model.named_buffers(remove_duplicate=False)),
-    }
-    found = [value for value in graph.model.graph.inputs if str(value.name) not in inputs]
-    for value in found:
-        graph.model.graph.inputs.remove(value)
-    read = [value for value in found if value.uses() or value.is_graph_output()]  # else the trace of a fixed argument
-    write_weights(graph, {value: tensors[str(value.name)].detach().numpy for value in read})
-    graph.prune()

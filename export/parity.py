@@ -1,12 +1,11 @@
 """The exported graph against PyTorch in fp32, sample by sample.
 
-Both get the same token ids. PyTorch runs the checkpoint as transformers loaded it, without any of our passes. Compared
-are all logits (of a masked language model those at the mask) and the decision made from them.
+Both get the same token ids. PyTorch runs the checkpoint as transformers loaded it. Compared are all logits (of a masked
+language model those at the mask) and the decision made from them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,9 +55,14 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
 
     found: dict[int, Logits] = {}
     # Each core has batches of its own: several cores on one batch would wait for each other after every operator.
-    with _one_thread_an_operator() as cores, ThreadPoolExecutor(cores) as pool:
-        for logits in pool.map(run, reversed(batches(samples))):  # the longest first, so that no core waits at the end
-            found |= logits
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            for logits in pool.map(run, reversed(batches(samples))):  # the longest first: no core waits at the end
+                found |= logits
+    finally:
+        torch.set_num_threads(threads)
     return np.concatenate([np.atleast_2d(found[row]) for row in range(len(samples))])
 
 
@@ -107,8 +111,7 @@ def compare_tokens(
 def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits) -> None:
     """Compare a graph that computes a common beginning of sentences once with PyTorch's logits, float32 [n, V].
 
-    Each sample is divided in the middle; its second half stands in the batch twice. An InputError if a logit is off by
-    more than the tolerance.
+    Each sample is divided in the middle; its second half stands in the batch twice.
     """
     session = open_session(graph.name, str(graph), ort.SessionOptions())
     for sample, wanted in zip(samples, reference, strict=True):
@@ -125,20 +128,8 @@ def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits) 
             (logits,) = session.run(["logits"], feeds)
         difference = np.abs(logits - wanted).max()
         if not difference <= TOLERANCE * max(1.0, float(np.abs(wanted).max())):
-            raise InputError(
-                f"{graph.name} disagrees with PyTorch: |Δlogit| {difference:.2g} on {len(sample.ids)} tokens"
-            )
-
-
-@contextmanager
-def _one_thread_an_operator() -> Iterator[int]:
-    """Gives the number of threads that PyTorch had."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield threads
-    finally:
-        torch.set_num_threads(threads)
+            said = f"|Δlogit| {difference:.2g} on {len(sample.ids)} tokens"
+            raise InputError(f"{graph.name} disagrees with PyTorch: {said}")
 
 
 class DisagreesError(InputError):
@@ -156,10 +147,8 @@ def compare(
 ) -> Parity:
     """Run the exported graph on the CPU and compare it with PyTorch's logits, float32 [rows, K].
 
-    A low-precision graph is not exact: how far it is off is measured, not limited.
-
     Raises DisagreesError if a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1
-    differs and is not a tie; the graph's own decisions or labels are not those of its logits.
+    differs and is not a tie; or if the graph's own decisions or labels are not those of its logits.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
@@ -212,16 +201,9 @@ def _run(
 
 
 def _decides_wrongly(
-    logits: Logits,
-    expected: NDArray[np.int64],
-    true: Logits,
-    decisions: Decisions | None,
-    allowed: NDArray[np.float64],
+    logits: Logits, expected: NDArray[np.int64], true: Logits, decisions: Decisions | None, allowed: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Compare the decision head with the same numbers computed by NumPy from the graph's own logits.
-
-    Its top-1 must be that of the `true` logits.
-    """
+    """The decision head against NumPy on the graph's own logits; its top-1 must be that of the `true` logits."""
     if decisions is None:
         return np.zeros(len(logits), bool)
     ids, values = decisions

@@ -1,8 +1,4 @@
-"""A checkpoint in PyTorch that decides one text at a time: the yardstick of `negengine verify --torch`.
-
-Nothing of an export is used: transformers' own tokenizer reads the text, and its own model gives the logits, in fp32
-and without any of our passes.
-"""
+"""A checkpoint in PyTorch that decides one text at a time, without an export: the yardstick of `verify --torch`."""
 
 from pathlib import Path
 
@@ -36,50 +32,36 @@ class TorchReference:
 
     def masked(self, text: str) -> Logits:
         """The logits at the mask of a text, float32 [V]; an InputError if it has no mask, or several."""
-        if self._is_causal:
-            return self._following(text)
+        if self._is_causal:  # those of the token that follows what stands before the mask
+            before, mask, _ = text.partition(MASK_TOKEN)
+            if not mask:
+                raise InputError(f"{self._checkpoint}: no {MASK_TOKEN} in {text!r}, where one is needed")
+            ids = self._tokenizer(before.removesuffix(" "), return_tensors="pt")["input_ids"]
+            if ids.shape[1] > 1 and int(ids[0, -1]) == self._tokenizer.eos_token_id:  # the text goes on
+                ids = ids[:, :-1]
+            return self._logits(ids, -1)
         encoding = self._tokenizer(text, return_tensors="pt")
         (positions,) = torch.nonzero(encoding["input_ids"][0] == self._tokenizer.mask_token_id, as_tuple=True)
         if len(positions) != 1:
             raise InputError(f"{self._checkpoint}: {len(positions)} masks in {text!r}, where one is needed")
-        at_mask: Logits = self._logits(encoding["input_ids"])[0, int(positions[0])]
-        return at_mask
-
-    def _following(self, text: str) -> Logits:
-        """The logits of the token that follows what stands before the mask, float32 [V]."""
-        before, mask, _ = text.partition(MASK_TOKEN)
-        if not mask:
-            raise InputError(f"{self._checkpoint}: no {MASK_TOKEN} in {text!r}, where one is needed")
-        ids = self._tokenizer(before.removesuffix(" "), return_tensors="pt")["input_ids"]
-        if ids.shape[1] > 1 and int(ids[0, -1]) == self._tokenizer.eos_token_id:  # the text goes on
-            ids = ids[:, :-1]
-        logits: Logits = self._logits(ids)[0, -1]
-        return logits
+        return self._logits(encoding["input_ids"], int(positions[0]))
 
     def at(self, ids: NDArray[np.int32], position: int) -> Logits:
-        """The logits of the token at a position of ids, int32 [L]: float32 [V]."""
         # A masked model finds its mask at the position; a causal model reads only what stands before.
         read, row = (ids[:position], -1) if self._is_causal else (ids, position)
-        logits: Logits = self._logits(torch.from_numpy(np.ascontiguousarray(read, np.int64))[None])[0, row]
-        return logits
+        return self._logits(torch.from_numpy(np.ascontiguousarray(read, np.int64))[None], row)
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
-        """The logits of a pair of texts, float32 [labels]."""
-        encoding = self._tokenizer(
-            first, second, truncation="longest_first", max_length=max_length, return_tensors="pt"
-        )
-        segments = encoding.get("token_type_ids")
-        logits: Logits = self._logits(
-            encoding["input_ids"], **({} if segments is None else {"token_type_ids": segments})
-        )[0]
-        return logits
+        given = {"truncation": "longest_first", "max_length": max_length, "return_tensors": "pt"}
+        encoding = self._tokenizer(first, second, **given)
+        further = {key: encoding[key] for key in ("token_type_ids",) if key in encoding}
+        return self._logits(encoding["input_ids"], **further)
 
-    def _logits(self, ids: torch.Tensor, **further: torch.Tensor) -> Logits:
-        with (
-            torch.inference_mode(),
-            told_in_one_line(self._checkpoint, f"running it in PyTorch on {ids.shape[1]} tokens"),
-        ):
-            logits: Logits = self._model(input_ids=ids, **further).logits.numpy()
+    def _logits(self, ids: torch.Tensor, row: int | None = None, **further: torch.Tensor) -> Logits:
+        """Of one row, float32 [V], or of a classifier, float32 [labels]."""
+        what = f"running it in PyTorch on {ids.shape[1]} tokens"
+        with torch.inference_mode(), told_in_one_line(self._checkpoint, what):
+            logits: Logits = self._model(input_ids=ids, **further).logits[0 if row is None else (0, row)].numpy()
         return logits
 
 

@@ -1,7 +1,7 @@
-"""The inputs on which an export is measured and compared: token ids of real sentences and strings of random tokens.
+"""The inputs on which an export is measured and compared: sentences of the real patterns and strings of random tokens.
 
-Besides sentences of the real patterns there are strings of random tokens from the shortest to the longest input that
-the export takes, because a graph can be right for short sentences only: a mask of a window, a table of positions.
+The strings have up to the longest input: a graph can be right for short sentences only (a window, a table of
+positions).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -99,12 +99,10 @@ def of_sentences(checkpoint: Checkpoint, _: bool) -> Sequence[Sample]:
 
 
 def _encoded(checkpoint: Checkpoint, text: str) -> NDArray[np.int32]:
-    """Token ids by transformers itself."""
     return np.array(checkpoint.tokenizer(text)["input_ids"], np.int32)
 
 
 def _pattern_texts(mask_token: str) -> Iterator[str]:
-    """Sentences of all bundled patterns."""
     lexicon = load_lexicon()
     for pattern in load_patterns().all:
         for i in range(_SENTENCES_PER_PATTERN):

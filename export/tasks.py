@@ -1,15 +1,11 @@
 """The tasks that a checkpoint can be exported for, and how they differ in the pipeline. To add one, name it here.
 
-*fill-mask*: a masked language model whose logits at one mask are wanted. *text-generation*: a causal language model
-whose next token is wanted, without keys and values of earlier calls. A sentence is what stands before its mask, and the
-row of its last token is asked for. So the graph is that of a masked model with another mask in its attention. In
-addition it has the rows of all tokens that enter the vocabulary projection (`hidden`); a second graph makes
-log-probabilities of them.
+A causal model gets what stands before a mask, without keys and values of earlier calls, and the row of its last token
+is asked for. So its graph is that of a masked model with another mask in its attention. It also gives the rows of all
+tokens that enter the vocabulary projection (`hidden`); a second graph makes log-probabilities of them.
 
-*text-classification*: a classifier of sentence pairs. A family that tells the two texts apart (BERT) keeps its segments
-as an input. The head reads the first token's row, so the last layer is computed for that row alone.
-*token-classification*: every token of a sentence gets a label, so every row of the last layer is needed. Where a family
-tells two texts apart, the graph takes all tokens as the first one.
+A classifier of a family that tells two texts apart (BERT) keeps its segments as an input; token classification takes
+all tokens as the first text. A classifier of pairs reads the first token's row; labels of tokens need all rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -95,14 +91,11 @@ def _reads_to_the_right(checkpoint: Checkpoint) -> None:
     """Refuse models that read a text in both directions."""
     config = checkpoint.config
     if type(config) in FILL_MASK.head.families and not getattr(config, "is_decoder", False):
-        raise InputError(
-            f"{checkpoint.name} is configured as an encoder (is_decoder is false): give --task fill-mask, or a causal "
-            "model"
-        )
+        said = "is configured as an encoder (is_decoder is false): give --task fill-mask, or a causal model"
+        raise InputError(f"{checkpoint.name} {said}")
     if getattr(config, "is_encoder_decoder", False):
-        raise InputError(
-            f"{checkpoint.name} has an encoder and a decoder: a {TEXT_GENERATION.head.noun} is a decoder alone"
-        )
+        said = f"has an encoder and a decoder: a {TEXT_GENERATION.head.noun} is a decoder alone"
+        raise InputError(f"{checkpoint.name} {said}")
 
 
 def _of_causal(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -204,7 +197,7 @@ TASKS = {task.head.task: task for task in (FILL_MASK, TEXT_GENERATION, TEXT_CLAS
 
 
 def task_named(name: str) -> Task:
-    """A task by its name; an InputError if there is no such task."""
+    """An InputError if there is no such task."""
     if name not in TASKS:
         raise InputError(f"{name} is not a task of the export: give {' or '.join(TASKS)}")
     return TASKS[name]

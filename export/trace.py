@@ -1,7 +1,7 @@
 """From PyTorch to ONNX: what exports a model, and PyTorch's own exporter.
 
-Optimum exports what it knows, where it is installed. Its last release wants transformers 4. All other models are
-exported by `torch.onnx.export`, with any version of transformers.
+Optimum exports what it knows, where it is installed: its last release wants transformers 4. `torch.onnx.export` exports
+all other models, with any version of transformers.
 """
 
 import inspect
@@ -96,10 +96,8 @@ def _told_plainly(name: str) -> Iterator[None]:
     try:
         yield
     except GuardOnDataDependentSymNode as error:
-        raise InputError(
-            f"{name} cannot be exported: which operations it computes depends on the tokens of a text, and a graph has "
-            "the same operations for all texts"
-        ) from error
+        said = "which operations it computes depends on the tokens of a text, and a graph has the same for all texts"
+        raise InputError(f"{name} cannot be exported: {said}") from error
     except OnnxExporterError as error:
         lacking = re.search(r"No ONNX function found for <OpOverload\(op='([\w.:]+)'", f"{error} {error.__cause__}")
         what = f"ONNX has no operator for its {lacking[1]}" if lacking else "PyTorch cannot write its graph"
@@ -123,18 +121,14 @@ class _Logits(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not checked
 def exporter_of(name: str, config: PretrainedConfig, task: str) -> Exporter:
     """What exports a model; an InputError if nothing does for the family and the task."""
     if getattr(config, "is_encoder_decoder", False):
-        raise InputError(
-            f"{name}: a model of the family {config.model_type} has an encoder and a decoder, and cannot be "
-            "exported; give a masked or a causal language model"
-        )
+        said = "has an encoder and a decoder, and cannot be exported; give a masked or a causal language model"
+        raise InputError(f"{name}: a model of the family {config.model_type} {said}")
     known = None if Optimum is None or family_of(config).by_torch else Optimum.of(config, task)
     return known or Torch()
 
 
-_THREE_SEGMENTS = ("xlnet",)  # whose configuration does not count segments: first text, second text, end
-
-
 def takes_segments(exporter: Exporter, model: PreTrainedModel, tokenizer_inputs: Sequence[str]) -> bool:
     """Whether a model tells a first text from a second one by their segments."""
-    several = getattr(model.config, "type_vocab_size", 0) > 1 or model.config.model_type in _THREE_SEGMENTS
+    # XLNet's configuration does not count its three segments: first text, second text, end.
+    several = getattr(model.config, "type_vocab_size", 0) > 1 or model.config.model_type == "xlnet"
     return several and "token_type_ids" in exporter.inputs(model) and "token_type_ids" in tokenizer_inputs

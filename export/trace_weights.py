@@ -1,7 +1,7 @@
 """The weights of a traced graph: from the model's own memory to a file beside the graph, one by one.
 
-A linear layer multiplies by its transposed weight. The transposed form is what is written, unless something else reads
-the weight too (the word embeddings, which are also the vocabulary projection of most models).
+A linear layer multiplies by its transposed weight. The transposed form is written, unless something else reads the
+weight too: the word embeddings are also the vocabulary projection of most models.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,25 +14,22 @@ from .graph import Array, Graph, attribute
 def write_weights(graph: Graph, weights: Mapping[ir.Value, Callable[[], Array]]) -> None:
     """Turn values of a graph that no node writes into initializers in its file of weights."""
     for value, read in weights.items():
-        values = read()
+        values, uses = read(), value.uses()
         order = _only_transposed(value)
         if order is not None:
             for node in list(value.consumers()):
                 node.outputs[0].replace_all_uses_with(value)
                 graph.model.graph.remove(node, safe=True)
             values = values.transpose(order)
-        elif _is_transposed_by_products(value):
+        elif (
+            uses
+            and not value.is_graph_output()
+            and all(node.op_type == "Gemm" and index == 1 and attribute(node, "transB", 0) == 1 for node, index in uses)
+        ):
             for node in value.consumers():
                 del node.attributes["transB"]
             values = values.T
         graph.keep(value, values)
-
-
-def _is_transposed_by_products(value: ir.Value) -> bool:
-    """Whether all that is done with a weight is to multiply by its transposed form (Gemm with transB)."""
-    uses = value.uses()
-    products = all(node.op_type == "Gemm" and index == 1 and attribute(node, "transB", 0) == 1 for node, index in uses)
-    return bool(uses) and products and not value.is_graph_output()
 
 
 def _only_transposed(value: ir.Value) -> list[int] | None:

@@ -1,7 +1,6 @@
 """The graph passes in their order. To add a pass, write a file in this folder and name the pass in a list here.
 
-Every pass has the signature of `context.Pass`. All tasks share `COMMON`; each task adds its own passes before and after
-it.
+All tasks share `COMMON`; each task adds its own passes before and after it.
 """
 
 from .attention import fix_repetitions, fuse_attention, use_standard_attention

@@ -1,20 +1,17 @@
 """Fuse the pieces of an attention into one MultiHeadAttention operator.
 
-ONNX Runtime's own optimizer packs the three projections into its `Attention` operator, which on the CPU multiplies by
-them sentence by sentence and head by head: matrices of 18 rows. `MultiHeadAttention` takes Q, K and V as they come out
-of three products over all tokens of the batch, which is where a processor reaches its speed, and lets the mask's query
-differ in length from the keys (`hoist`). This pass also recognises the forms that the optimizer does not: a scale
-applied to Q or to K, a bias on the scores (MPNet's relative positions), rotated heads (`rotate`), heads that share keys
-and values, and heads whose queries, keys and values come out of one product side by side (GPT-NeoX).
+ONNX Runtime's own `Attention` operator multiplies by the three projections sentence by sentence and head by head on the
+CPU: matrices of 18 rows. `MultiHeadAttention` takes Q, K and V as they come out of three products over all tokens of
+the batch, and lets the mask's query differ in length from the keys (`hoist`). Recognised are also forms that ONNX
+Runtime's optimizer does not know: a scale applied to Q or to K, a bias on the scores (MPNet's relative positions),
+rotated heads (`rotate`), heads that share keys and values, and heads side by side in one product (GPT-NeoX).
 
 Llama 3, Mistral and Qwen2 have fewer heads of keys and values than of queries (Ainslie et al. 2023, grouped-query
 attention). Exporters repeat them before the product with the queries, by a shape that is computed at run time:
 
     [B, heads, L, d]  ->  Unsqueeze [B, heads, 1, L, d], Expand [B, heads, n, L, d], Reshape [B, heads × n, L, d]
 
-`fix_repetitions` gives each such Expand a constant shape, by which others recognise it. A fused attention reads rows:
-`repeated` adds the repetition for rows [B, L, heads × d], and `before_repetition` finds what it repeats, for an
-operator that does without it.
+`fix_repetitions` gives each such Expand a constant shape, by which others recognise it.
 """
 
 from collections.abc import Sequence
@@ -54,7 +51,9 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
     scores, scale = _unscale(softmax.inputs[0])
     bias = None
     if scale == 1.0 and (add := written_by(scores, "Add")) is not None:
-        bias, scores = _split_bias(add)
+        bias, scores = add.inputs  # the scores come from a product
+        if written_by(_unscale(bias)[0], "MatMul") is not None:
+            bias, scores = scores, bias
         scores, scale = _unscale(scores)
     product = written_by(scores, "MatMul")
     context = only_reader(softmax.outputs[0], "MatMul")
@@ -63,8 +62,12 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
     query = _heads(graph, product.inputs[0])
     key = _keys(graph, product.inputs[1])
     value = _heads(graph, context.inputs[1])
-    joined = _joined(context.outputs[0])
-    if query is None or key is None or value is None or joined is None or value.scale != 1.0:
+    transpose = only_reader(context.outputs[0], "Transpose")
+    if transpose is None or _order(transpose) != _HEADS_FIRST or (query is None or key is None or value is None):
+        return
+    joined = only_reader(transpose.outputs[0], "Reshape")
+    target = (joined and numbers_in(joined.inputs[1])) or []
+    if joined is None or len(target) != 3 or target[:2] not in ([0, 0], [0, -1]) or value.scale != 1.0:
         return
     if not query.heads == key.heads == value.heads:
         return
@@ -73,16 +76,9 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
     inputs = [*projections, projection_bias, None, None if causal else bias]
     while inputs[-1] is None:
         inputs.pop()
-    fused = graph.add(
-        "MultiHeadAttention",
-        inputs,
-        "context",
-        domain="com.microsoft",
-        num_heads=query.heads,
-        scale=float(scale * query.scale * key.scale),
-        **causal,
-    )
-    graph.replace(joined, fused)
+    own = {"num_heads": query.heads, "scale": float(scale * query.scale * key.scale), **causal}
+    fused = graph.add("MultiHeadAttention", inputs, "context", domain="com.microsoft", **own)
+    graph.replace(joined.outputs[0], fused)
 
 
 def _unscale(value: ir.Value | None) -> tuple[ir.Value | None, float]:
@@ -104,13 +100,6 @@ def _is_scalar(value: ir.Value | None) -> bool:
     return is_constant(value) and int(np.prod(dims(value))) == 1
 
 
-def _split_bias(add: ir.Node) -> tuple[ir.Value | None, ir.Value | None]:
-    """Of a sum, the bias on the scores and the scores: those come from a product."""
-    first, second = add.inputs
-    is_scores = written_by(_unscale(first)[0], "MatMul") is not None
-    return (second, first) if is_scores else (first, second)
-
-
 def _keys(graph: Graph, value: ir.Value | None) -> _Heads | None:
     """The rows behind keys [B, heads, d, L]."""
     value, scale = _unscale(value)
@@ -130,7 +119,11 @@ def _heads(graph: Graph, value: ir.Value | None, heads: int = 0) -> _Heads | Non
     if node is not None and node.op_type == "Transpose" and _order(node) == _HEADS_FIRST:
         found = _divided(graph, node.inputs[0], heads)
     elif node is not None and node.op_type == "RotaryEmbedding":
-        found = _rotated(graph, node)
+        found = _heads(graph, node.inputs[0], attribute(node, "num_heads"))
+        if found is not None:
+            inputs = [found.value, *node.inputs[1:]]
+            rotated = graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
+            found = _Heads(rotated, found.heads, found.scale)
     elif node is not None and value is not None and node.op_type in {"Slice", "Split"}:
         found = _side_by_side(graph, node, value)
     elif (shared := repeated_heads(value)) is not None and (found := _heads(graph, shared[0])) is not None:
@@ -160,15 +153,6 @@ def _heads_of(reshape: ir.Node | None) -> int:
     return int(target[2]) if divides else 0
 
 
-def _rotated(graph: Graph, node: ir.Node) -> _Heads | None:
-    before = _heads(graph, node.inputs[0], attribute(node, "num_heads"))
-    if before is None:
-        return None
-    inputs = [before.value, *node.inputs[1:]]
-    rotated = graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
-    return _Heads(rotated, before.heads, before.scale)
-
-
 def _side_by_side(graph: Graph, node: ir.Node, part: ir.Value) -> _Heads | None:
     """The rows of heads that are a part of wider ones, by constant bounds along their last axis."""
     transpose = written_by(node.inputs[0], "Transpose")
@@ -179,9 +163,9 @@ def _side_by_side(graph: Graph, node: ir.Node, part: ir.Value) -> _Heads | None:
     bounds = node.inputs[1:]
     if node.op_type == "Split":
         number, parts = node.outputs.index(part), len(node.outputs)
-        sizes = (
-            numbers_in(node.inputs[1]) if len(node.inputs) > 1 else [numbers_in(reshape.inputs[1])[-1] // parts] * parts
-        )
+        sizes = [numbers_in(reshape.inputs[1])[-1] // parts] * parts
+        if len(node.inputs) > 1:
+            sizes = numbers_in(node.inputs[1])
         if sizes is None or attribute(node, "axis", 0) not in {-1, 3}:
             return None
         bounds = [graph.numbers(one) for one in (sum(sizes[:number]), sum(sizes[: number + 1]), -1)]
@@ -197,16 +181,6 @@ def _rows(graph: Graph, divided: ir.Value) -> ir.Value:
 
 def _order(transpose: ir.Node) -> list[int]:
     return list(attribute(transpose, "perm", ()))
-
-
-def _joined(context: ir.Value) -> ir.Value | None:
-    """The [B, L, hidden] value that the heads' contexts are joined into."""
-    transpose = only_reader(context, "Transpose")
-    if transpose is None or _order(transpose) != _HEADS_FIRST:
-        return None
-    reshape = only_reader(transpose.outputs[0], "Reshape")
-    target = (reshape and numbers_in(reshape.inputs[1])) or []
-    return reshape.outputs[0] if reshape is not None and len(target) == 3 and target[:2] in ([0, 0], [0, -1]) else None
 
 
 def _without_biases(graph: Graph, values: Sequence[ir.Value]) -> tuple[Sequence[ir.Value | None], ir.Value | None]:
@@ -302,13 +276,6 @@ def use_standard_attention(graph: Graph, _: Context) -> None:
     """
     if not any(node.op_type == "MultiHeadAttention" for node in graph.nodes):
         return
-    _raise_opset(graph)
-    for node in graph.nodes:
-        if node.op_type == "MultiHeadAttention":
-            graph.replace(node.outputs[0], _standard(graph, node))
-
-
-def _raise_opset(graph: Graph) -> None:
     weights = {value.name: value.const_value for value in graph.initializers}
     for node in graph.nodes:  # ONNX Runtime's own operator in the standard's domain, which the converter does not know
         if node.op_type == _OWN and node.domain == "":
@@ -321,6 +288,9 @@ def _raise_opset(graph: Graph) -> None:
     graph.model.graph.opset_imports.pop(_ELSEWHERE, None)
     for value in graph.initializers:
         value.const_value = weights.get(value.name, value.const_value)
+    for node in graph.nodes:
+        if node.op_type == "MultiHeadAttention":
+            graph.replace(node.outputs[0], _standard(graph, node))
 
 
 def _standard(graph: Graph, node: ir.Node) -> ir.Value:

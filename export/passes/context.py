@@ -36,14 +36,14 @@ class Context:
 
     def probes(self) -> list[dict[str, NDArray[np.int64]]]:
         """Random token ids of three shapes; the last is as long as the model takes, or 1,024 tokens."""
+        found = []
         # A mask can be neutral for short sentences and not for long ones (a sliding window).
-        return [self._random_ids(shape) for shape in (*_SHAPES, (1, min(self.longest, _LONGEST_PROBE)))]
-
-    def _random_ids(self, shape: tuple[int, int]) -> dict[str, NDArray[np.int64]]:
-        ids = np.random.default_rng(0).integers(0, self.vocabulary, shape)
-        if self.padding_id is not None:
-            ids = np.where(ids == self.padding_id, (ids + 1) % self.vocabulary, ids)
-        return {"input_ids": ids}
+        for shape in (*_SHAPES, (1, min(self.longest, _LONGEST_PROBE))):
+            ids = np.random.default_rng(0).integers(0, self.vocabulary, shape)
+            if self.padding_id is not None:
+                ids = np.where(ids == self.padding_id, (ids + 1) % self.vocabulary, ids)
+            found.append({"input_ids": ids})
+        return found
 
 
 # A pass rewrites a graph in place, and returns what export.json is to say about it, if anything. What it demands of a
@@ -52,7 +52,7 @@ Pass = Callable[[Graph, Context], Mapping[str, Any] | None]
 
 
 def run_passes(passes: Sequence[Pass], graph: Graph, context: Context) -> dict[str, Any]:
-    """Run passes in their order, with the graph pruned behind each; returns what export.json is to say about them."""
+    """Run passes in their order, with the graph pruned behind each."""
     told: dict[str, Any] = {}
     for each in passes:
         told |= each(graph, context) or {}

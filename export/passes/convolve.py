@@ -2,11 +2,8 @@
 
 The kernel of a convolution is the faster one for AVX-512: 159 GFLOP/s on a core, where that of MatMul reaches 131 and
 MKL 150 (504 × 768 by 768 × 3,072). Between the two convolutions of a feed-forward block the channels stay in blocks of
-a vector's width, as an activation does not depend on their order. Elsewhere they are reordered before and after, which
-takes a fiftieth of the product's time. The sums are the same, their order differs.
-
-Demands a finished graph. The weights are transposed by the graph, which a session does once, so that they stay what
-they are on disk.
+a vector's width; elsewhere they are reordered before and after, in a fiftieth of the product's time. The sums are the
+same, their order differs. A session transposes the weights once, so that they stay what they are on disk.
 """
 
 import onnx_ir as ir
@@ -20,7 +17,7 @@ _ACTIVATIONS = ("Gelu", "FastGelu", "Relu", "Tanh")
 
 
 def convolve(graph: Graph, _: Context) -> None:
-    """Replace the products over all positions, [batch, length, channels] by a constant."""
+    """Replace the products over all positions, [batch, length, channels] by a constant. Demands a finished graph."""
     known = layouts(graph)
     blocked: dict[ir.Value, ir.Value] = {}  # [batch, length, channels] -> the same as [1, channels, batch, length]
     first = graph.numbers(0, stem="axis")

@@ -36,23 +36,18 @@ def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
         value.const_value = weights.get(value.name, value.const_value)
     graph.model.graph.opset_imports["com.microsoft"] = 1
     graph.prune()
-    found = count_fused(graph)
+    kinds = [node.op_type for node in graph.nodes]
+    found = {
+        "attention": kinds.count("MultiHeadAttention"),
+        "layer_norm": sum(kind in {"LayerNormalization", "SkipLayerNormalization"} for kind in kinds),
+        "gelu": sum(kind in {"Gelu", "BiasGelu", "FastGelu"} for kind in kinds),
+    }
     if context.standard_attention and found["attention"] != context.layers:
         raise InputError(
             f"{graph.name}: only {found['attention']} of {context.layers} attention layers could be fused, because "
             f"this {context.family} model has an unusual form; its export would be exact, but slow"
         )
     return {"fused": found}
-
-
-def count_fused(graph: Graph) -> dict[str, int]:
-    """How many fused operators of each kind a graph holds."""
-    kinds = [node.op_type for node in graph.nodes]
-    return {
-        "attention": kinds.count("MultiHeadAttention"),
-        "layer_norm": sum(kind in {"LayerNormalization", "SkipLayerNormalization"} for kind in kinds),
-        "gelu": sum(kind in {"Gelu", "BiasGelu", "FastGelu"} for kind in kinds),
-    }
 
 
 _CONTRIB = "com.microsoft"
@@ -79,7 +74,8 @@ def fuse_residuals(graph: Graph, _: Context) -> None:
         if add is None:
             continue
         if node.op_type == "Gelu":
-            _fuse_gelu(graph, node, add)
+            if (biased := _bias(add)) is not None:
+                graph.replace(node.outputs[0], graph.add("BiasGelu", biased, "bias_gelu", domain=_CONTRIB))
         elif attribute(node, "axis", -1) in {-1, len(known[add.outputs[0]].shape) - 1}:
             _fuse_normalisation(graph, node, add, known)
     graph.model.graph.opset_imports[_CONTRIB] = 1
@@ -92,11 +88,6 @@ def _bias(add: ir.Node | None) -> tuple[ir.Value, ir.Value] | None:
     if len(vectors) != 1:
         return None
     return next(value for value in inputs if value is not vectors[0]), vectors[0]
-
-
-def _fuse_gelu(graph: Graph, node: ir.Node, add: ir.Node) -> None:
-    if (biased := _bias(add)) is not None:
-        graph.replace(node.outputs[0], graph.add("BiasGelu", biased, "bias_gelu", domain=_CONTRIB))
 
 
 def _fuse_normalisation(graph: Graph, node: ir.Node, add: ir.Node, known: dict[ir.Value, Layout]) -> None:

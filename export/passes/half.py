@@ -1,11 +1,10 @@
 """fp16 for CUDA: all but the decision in half precision.
 
 Half precision has 11 bits of mantissa, enough for a transformer's activations, and ends at 65,504, which is not always
-enough. So nothing is converted on trust:
+enough:
 
 - Only operators known to be safe become fp16. Products accumulate in fp32, the fused normalisations take their
-  statistics and the fused attention its softmax in fp32; unfused pieces of these (means, powers, roots, exponentials)
-  stay fp32, as does whatever is not listed.
+  statistics and the fused attention its softmax in fp32; unfused pieces of these stay fp32.
 - An operator stays fp32 if a value that it reads or writes came within a factor of 8 of the end of the range on real
   sentences and on strings of random tokens up to the longest, if a weight does, or if a scalar constant (an epsilon, a
   mask's fill) is no longer itself in fp16.
@@ -13,8 +12,6 @@ enough. So nothing is converted on trust:
   in fp32 it would take a fifth of the time, as fp32 runs past a GPU's tensor cores.
 
 A tensor has the type of the operator that writes it; where a reader wants the other one, one Cast stands between.
-
-Demands a finished graph and the context's peaks.
 """
 
 import math
@@ -44,7 +41,7 @@ _SAFE = _PRODUCTS | {
 
 
 def halve(graph: Graph, context: Context) -> Mapping[str, Any]:
-    """Convert to fp16 as the module says; returns what was, and which operators have too large values and why."""
+    """Convert to fp16, and tell why operators stay fp32. Demands a finished graph and the context's peaks."""
     # Of every fp32 value that a node writes, over all sentences; infinite if not finite.
     known = layouts(graph)
     written = (value for node in graph.nodes for value in node.outputs if value.name)

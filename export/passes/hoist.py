@@ -9,9 +9,8 @@ One walk from the outputs to the inputs decides, tensor by tensor, whether all r
 An operator without a rule needs all rows of its inputs: it stops the hoist there and breaks nothing. Where a tensor is
 needed whole for another reason (the last layer's input, by K and V), its row is gathered, not computed again.
 
-First it must be known which operators act row by row: what they give for one token depends on no other token. Values
-[B, L, ·] have a row for each token. The heads of a row may be an axis of their own, [B, L, heads, ·]. What writes such
-a value tells it from others with as many axes.
+Values [B, L, ·] have a row for each token. The heads of a row may be an axis of their own, [B, L, heads, ·]. What
+writes such a value tells it from others with as many axes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,10 +62,6 @@ class RowRules:
             return False
         return len(self._shape(value)) == 3 or value in self._divided
 
-    def _is_shared(self, value: ir.Value | None) -> bool:
-        """True for a constant that is the same for every row: it has no extent but along the last axis."""
-        return value is None or (value in self.constant and all(size == 1 for size in self._shape(value)[:-1]))
-
     def acts_by_row(self, node: ir.Node) -> bool:
         kind, inputs = node.op_type, node.inputs
         if not inputs:
@@ -79,48 +74,37 @@ class RowRules:
         if kind in ELEMENTWISE or kind in NORMALISING:
             axes = {len(self._shape(value)) for value in inputs if value is not None and self.is_rows(value)}
             along_rows = kind in ELEMENTWISE or attribute(node, "axis", -1) in last
-            return along_rows and len(axes) == 1 and all(self.is_rows(one) or self._is_shared(one) for one in inputs)
-        if kind == "ReduceMean":
-            return self.is_rows(first) and bool(attribute(node, "keepdims", 1)) and _are_last(_reduced(node), last)
+            shared = (one for one in inputs if not self.is_rows(one))  # has no extent but along the last axis
+            is_shared = all(
+                one is None or (one in self.constant and set(self._shape(one)[:-1]) <= {1}) for one in shared
+            )
+            return along_rows and len(axes) == 1 and is_shared
+        if kind == "ReduceMean":  # its axes are an attribute, or an input since operator set 18
+            reduced = inputs[1] if len(inputs) > 1 else attribute(node, "axes", ())
+            return self.is_rows(first) and bool(attribute(node, "keepdims", 1)) and _are_last(reduced, last)
         if kind in _ALONG_LAST_AXIS:
             default = 0 if kind == "Split" else -1
             return self.is_rows(first) and attribute(node, "axis", default) in last
         if kind == "Slice":
             bounds = inputs[1:]
-            return (
-                self.is_rows(first) and len(bounds) > 2 and all(map(is_constant, bounds)) and _are_last(bounds[2], last)
-            )
-        if kind in RESHAPING:
-            return self.is_rows(first) and self._keeps_tokens(node)
-        if kind == "RotaryEmbedding":
-            return self.is_rows(first) and len(self._shape(node.outputs[0])) == 3 and _counts_from_zero(node)
+            is_known = len(bounds) > 2 and all(map(is_constant, bounds))
+            return self.is_rows(first) and is_known and _are_last(bounds[2], last)
+        if kind in RESHAPING:  # the axes of sentences and tokens stay as they are
+            sizes, kept = numbers_in(inputs[1]), 0 if kind == "Reshape" else 1
+            if sizes is None or not self.is_rows(first) or not self._has_tokens(node.outputs[0], 3):
+                return False
+            return len(sizes) == len(self._shape(node.outputs[0])) and sizes[:2] == [kept, kept]
+        if kind == "RotaryEmbedding":  # positions count from 0
+            return self.is_rows(first) and len(self._shape(node.outputs[0])) == 3 and numbers_in(inputs[1]) == [0]
         if kind == "MultiHeadAttention":
             return all(self.is_rows(value) for value in inputs[:3]) and not any(inputs[4:])
         return False
-
-    def _keeps_tokens(self, node: ir.Node) -> bool:
-        """Whether a Reshape or an Expand leaves the axes of sentences and tokens as they are."""
-        sizes, kept = numbers_in(node.inputs[1]), 0 if node.op_type == "Reshape" else 1
-        if sizes is None or not self._has_tokens(node.outputs[0], 3):
-            return False
-        return len(sizes) == len(self._shape(node.outputs[0])) and sizes[:2] == [kept, kept]
-
-
-def _reduced(reduction: ir.Node) -> ir.Value | Sequence[int] | None:
-    """The axes of a reduction: an attribute, or an input since operator set 18."""
-    own: Sequence[int] = attribute(reduction, "axes", ())
-    return reduction.inputs[1] if len(reduction.inputs) > 1 else own
 
 
 def _are_last(axes: ir.Value | Sequence[int] | None, last: set[int]) -> bool:
     """Whether axes, known or in a constant, are the last one alone."""
     axes = np.atleast_1d(numbers_in(axes) or []).tolist() if isinstance(axes, ir.Value) else axes
     return axes is not None and len(axes) == 1 and axes[0] in last
-
-
-def _counts_from_zero(rotation: ir.Node) -> bool:
-    """Whether the first token of each sentence has the position 0, and the others follow."""
-    return bool(numbers_in(rotation.inputs[1]) == [0])
 
 
 def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
@@ -173,19 +157,26 @@ class _OneRow(RowRules):
 
     def emit(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> dict[ir.Value, ir.Value]:
         """Add the node for one row; returns the one-row value for each of its outputs."""
-        if node.op_type == "MultiHeadAttention":
-            return {node.outputs[0]: self._attend(node, rows)}
-        if node.op_type == "RotaryEmbedding":
-            return {node.outputs[0]: self._rotate(node, rows)}
+        graph = self.graph
+        if node.op_type in {"MultiHeadAttention", "RotaryEmbedding"}:  # the row is a sentence of one token, [B, 1, ·]
+            own, axis = attributes(node), graph.numbers(1)
+            token = graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], axis], "one_token")
+            given = [token, *node.inputs[1:]]
+            if node.op_type == "RotaryEmbedding":  # by the row's own position
+                given[1] = self.index
+            elif own.pop("unidirectional", 0):
+                given = [*given, *[None] * (5 - len(given)), self._seen_by_row]
+            alone = graph.add(node.op_type, given, "alone", domain=node.domain, **own)
+            return {node.outputs[0]: graph.add("Squeeze", [alone, axis], "alone")}
         inputs = [value and (rows.get(value) or self._flat(value)) for value in node.inputs]
         if node.op_type in RESHAPING:  # without the axis of tokens
-            inputs[1] = self.graph.numbers(*array(node.inputs[1]).tolist()[1:])
+            inputs[1] = graph.numbers(*array(node.inputs[1]).tolist()[1:])
         if node.op_type == "Slice":
-            inputs[3] = self.graph.numbers(-1)
+            inputs[3] = graph.numbers(-1)
         last: dict[str, Any] = {"axis": -1, "axes": [-1]}
         changed = attributes(node) | {name: value for name, value in last.items() if name in node.attributes}
         stems = ["at_mask" if value.name else "" for value in node.outputs]
-        outputs = self.graph.add_node(node.op_type, inputs, stems, domain=node.domain, **changed)
+        outputs = graph.add_node(node.op_type, inputs, stems, domain=node.domain, **changed)
         return dict(zip(node.outputs, outputs, strict=True))
 
     def _flat(self, constant: ir.Value) -> ir.Value:
@@ -195,25 +186,6 @@ class _OneRow(RowRules):
         if is_constant(constant):
             return self.graph.constant(array(constant).reshape(-1), "flat")
         return self.graph.add("Reshape", [constant, self.graph.numbers(-1)], "flat")
-
-    def _attend(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
-        """The same attention for one row's query alone: it has length 1."""
-        graph, axis = self.graph, self.graph.numbers(1)
-        inputs, changed = [self._as_sentence(node, rows), *node.inputs[1:]], attributes(node)
-        if changed.pop("unidirectional", 0):
-            inputs = [*inputs, *[None] * (5 - len(inputs)), self._seen_by_row]
-        context = graph.add("MultiHeadAttention", inputs, "context", domain=node.domain, **changed)
-        return graph.add("Squeeze", [context, axis], "context")
-
-    def _rotate(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
-        """The rotation of one row, by its own position."""
-        inputs = [self._as_sentence(node, rows), self.index, *node.inputs[2:]]
-        rotated = self.graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
-        return self.graph.add("Squeeze", [rotated, self.graph.numbers(1)], "rotated")
-
-    def _as_sentence(self, node: ir.Node, rows: Mapping[ir.Value, ir.Value]) -> ir.Value:
-        """The row of a node's first input as a sentence of one token, [B, 1, ·]."""
-        return self.graph.add("Unsqueeze", [rows[self.row_inputs(node)[0]], self.graph.numbers(1)], "one_token")
 
     @cached_property
     def _seen_by_row(self) -> ir.Value:

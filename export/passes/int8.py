@@ -76,12 +76,8 @@ def quantized_values(graph: Graph, value: ir.Value) -> Parts:
 def quantized_weights(graph: Graph, matrix: NDArray[Any]) -> Parts:
     """Add a matrix [inner, columns] in int8."""
     numbers, scales = quantized(matrix)
-    zeros = np.zeros(len(scales), np.int8)
-    return (
-        graph.constant(numbers, "weight_quantized"),
-        graph.constant(scales, "weight_scale"),
-        graph.constant(zeros, "weight_zero_point"),
-    )
+    zeros = graph.constant(np.zeros(len(scales), np.int8), "weight_zero_point")
+    return graph.constant(numbers, "weight_quantized"), graph.constant(scales, "weight_scale"), zeros
 
 
 def int8_product(graph: Graph, values: Parts, weights: Parts) -> ir.Value:
@@ -170,10 +166,14 @@ def split_outliers(graph: Graph, context: Context) -> None:
     Demands a finished graph and the context's peaks.
     """
     rows = mask_row_values(graph)
-    found = [_block_before(node) for node in graph.nodes if becomes_int8(node, rows)]
-    for block in found:
-        if block is not None:
-            _split(graph, block, context.peaks_of(block.active))
+    for block in [_block_before(node) for node in graph.nodes if becomes_int8(node, rows)]:
+        if block is None:
+            continue
+        order = np.argsort(context.peaks_of(block.active), kind="stable")
+        rest, outliers = np.sort(order[:-OUTLIERS]), np.sort(order[-OUTLIERS:])
+        if len(rest):
+            halves = [_part(graph, block, own, stem) for own, stem in ((rest, "rest"), (outliers, "outliers"))]
+            graph.replace(block.second.outputs[0], graph.add("Add", halves, "feed_forward"))
 
 
 def _block_before(second: ir.Node) -> _FeedForward | None:
@@ -190,15 +190,6 @@ def _block_before(second: ir.Node) -> _FeedForward | None:
         steps.append(node)
         value = inner[0]
     return None
-
-
-def _split(graph: Graph, block: _FeedForward, peaks: NDArray[np.float32]) -> None:
-    order = np.argsort(peaks, kind="stable")
-    rest, outliers = np.sort(order[:-OUTLIERS]), np.sort(order[-OUTLIERS:])
-    if len(rest) == 0:
-        return
-    halves = [_part(graph, block, channels, stem) for channels, stem in ((rest, "rest"), (outliers, "outliers"))]
-    graph.replace(block.second.outputs[0], graph.add("Add", halves, "feed_forward"))
 
 
 def _part(graph: Graph, block: _FeedForward, channels: NDArray[np.int64], stem: str) -> ir.Value:
@@ -262,9 +253,8 @@ def quantize_vocabulary(graph: Graph, _: Context) -> None:
     exact = graph.add("MatMul", [exact, graph.add("Unsqueeze", [row, graph.numbers(-1)], "column")], "leading_logits")
     exact = graph.add("Squeeze", [exact, graph.numbers(-1)], "leading_logits")
     if bias is not None:
-        exact = graph.add(
-            "Add", [exact, graph.add("Gather", [bias, leaders], "leading_bias", axis=0)], "leading_logits"
-        )
+        own = graph.add("Gather", [bias, leaders], "leading_bias", axis=0)
+        exact = graph.add("Add", [exact, own], "leading_logits")
     graph.replace(logits, graph.add("ScatterElements", [coarse, leaders, exact], "logits", axis=-1))
 
 

@@ -145,8 +145,7 @@ def derive_segments(graph: Graph, _: Context) -> None:
     """Replace the input `token_type_ids`, where there is one, by a function of `input_ids`."""
     if _SEGMENTS in graph.inputs:
         segments = graph.inputs[_SEGMENTS]
-        two = graph.number(2, "two")
-        derived = graph.add("Mod", [graph.inputs["input_ids"], two], _DERIVED)
+        derived = graph.add("Mod", [graph.inputs["input_ids"], graph.number(2, "two")], _DERIVED)
         derived.name = _DERIVED
         graph.replace(segments, derived)
         graph.model.graph.inputs.remove(segments)

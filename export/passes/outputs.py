@@ -1,8 +1,8 @@
 """What a finished graph gives: the row that is asked for, the decision, labels, and the rows before the vocabulary.
 
 Log-probabilities of all tokens of a text need the logits of all of its rows: 200 MB for 1,000 tokens and a vocabulary
-of 50,000. So the graph of a causal model has one more output, the rows before the projection, and another graph
-projects some of them at a time. A session computes the output only if it is asked for.
+of 50,000. So the graph of a causal model also gives the rows before the projection, if a session asks for them, and
+another graph projects some of them at a time.
 
     hidden           float32 [B, L, H]   of the fp32 graphs
     hidden           float32 [rows, H]   of the vocabulary graph, with following_id int32 [rows]: the tokens asked for
@@ -45,7 +45,11 @@ def hoist_first_token(graph: Graph, context: Context) -> Mapping[str, Any]:
     known = layouts(graph)
     found = next((node for node in graph.nodes if _takes_first_row(node, known)), None)
     if found is not None and found.inputs[0] is not None:
-        graph.replace(found.outputs[0], hoist(graph, found.inputs[0], _first_positions(graph)))
+        zero, one = graph.numbers(0), graph.numbers(1)  # the first token's position in each text pair, int64 [B, 1]
+        column = graph.add("Slice", [graph.inputs["input_ids"], zero, one, one], "first_ids")
+        wide = graph.add("Cast", [column], "first_ids_wide", to=int(ir.DataType.INT64))
+        positions = graph.add("Mul", [wide, zero], "first_positions")
+        graph.replace(found.outputs[0], hoist(graph, found.inputs[0], positions))
     logits = graph.outputs["logits"]
     graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", context.outputs])})
     return {"hoisted": found is not None}
@@ -57,14 +61,6 @@ def _takes_first_row(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:
     if rows is None or is_constant(rows) or numbers_in(node.inputs[1]) != 0:
         return False
     return known[rows].shape[:2] == PROBE
-
-
-def _first_positions(graph: Graph) -> ir.Value:
-    """Zeros, int64 [B, 1]: the first token's position in each text pair."""
-    zero, one = graph.numbers(0), graph.numbers(1)
-    column = graph.add("Slice", [graph.inputs["input_ids"], zero, one, one], "first_ids")
-    wide = graph.add("Cast", [column], "first_ids_wide", to=int(ir.DataType.INT64))
-    return graph.add("Mul", [wide, zero], "first_positions")
 
 
 def add_token_labels(graph: Graph, context: Context) -> None:
@@ -108,23 +104,18 @@ def add_decision_head(graph: Graph, _: Context) -> None:
     """
     logits = graph.outputs["logits"]
     expected_id = graph.add_input("expected_id", _INT32, ["batch"])
-
     last, start, one, two = graph.numbers(-1), graph.numbers(0), graph.numbers(1), graph.numbers(2)
     values, indices = graph.add_node("TopK", [logits, two], ["top_logits", "top_ids"], axis=-1, largest=1, sorted=1)
     best = graph.add("Slice", [values, start, one, one], "best")
     best_id = graph.add("Slice", [indices, start, one, one], "best_id")
     best_id = graph.add("Cast", [best_id], "best_id", to=int(_INT32))
-
     expected = _own(graph, logits, graph.add("Cast", [expected_id], "expected_wide", to=int(_INT64)), last, "expected")
-
     # Counted in float32, exact to 16 million tokens and faster on the CPU than in integers.
     above = graph.add("Cast", [graph.add("Greater", [logits, expected], "above")], "above", to=int(_FLOAT))
     above = graph.add("ReduceSum", [above, last], "above", keepdims=1)
     above = graph.add("Cast", [above], "above", to=int(_INT32))
     rank = graph.add("Add", [above, graph.constant(np.array([1], np.int32), "number")], "rank")
-
     log_sum_exp = graph.add("Add", [_log_total(graph, logits, best, last), best], "log_sum_exp")
-
     ids = graph.add("Concat", [best_id, rank], "ids", axis=-1)
     numbers = graph.add("Concat", [values, expected, log_sum_exp], "values", axis=-1)
     graph.set_outputs(
@@ -187,7 +178,6 @@ def cut_vocabulary(graph: Graph, _: Context) -> None:
     hidden = graph.add_input(HIDDEN, ir.DataType.FLOAT, ["rows", width])
     following = graph.add_input("following_id", ir.DataType.INT32, ["rows"])
     graph.replace(row, hidden)
-
     last = graph.numbers(-1)
     wide = graph.add("Cast", [following], "following", to=int(ir.DataType.INT64))
     own = _own(graph, logits, wide, last, "following")

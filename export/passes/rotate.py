@@ -202,13 +202,7 @@ def _rotated(graph: Graph, rotation: _Rotation, tables: list[ir.Value], known: M
 
     heads, width = known[rotation.before].shape[3 - rotation.tokens], known[rotation.before].shape[-1]
     rows = rotation.before if rotation.tokens == 2 else reshape(rotation.before, 0, 0, heads * width)
-    result = graph.add(
-        "RotaryEmbedding",
-        [rows, graph.numbers(0, stem="first_position"), *tables],
-        "rotated",
-        domain=_CONTRIB,
-        num_heads=heads,
-        rotary_embedding_dim=rotation.width,
-        interleaved=int(rotation.neighbours),
-    )
+    own = {"num_heads": heads, "rotary_embedding_dim": rotation.width, "interleaved": int(rotation.neighbours)}
+    inputs = [rows, graph.numbers(0, stem="first_position"), *tables]
+    result = graph.add("RotaryEmbedding", inputs, "rotated", domain=_CONTRIB, **own)
     return result if rotation.tokens == 2 else reshape(result, 0, 0, heads, width)

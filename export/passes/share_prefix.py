@@ -27,7 +27,25 @@ SHARES_PREFIXES = "shares_prefixes"
 
 def find_sharing(graph: Graph, _: Context) -> Mapping[str, Any]:
     """Tell whether the graph, which stays as it is, allows sharing."""
-    return {SHARES_PREFIXES: _can_share(graph)}
+    rules, ids = RowRules(graph), graph.inputs["input_ids"]
+    of_tokens = {ids}
+    for node in graph.nodes:
+        is_length = node.op_type == "Shape" and node.inputs[0] is ids
+        is_length = is_length and (attribute(node, "start"), attribute(node, "end")) == (1, 2)
+        if of_tokens.isdisjoint(reads(node)) or is_length or takes_row(node):
+            continue
+        attends = node.op_type == "MultiHeadAttention"
+        if attends and node.inputs[0] not in of_tokens:  # the mask's row, which sees the rows before it
+            continue
+        is_lookup = node.op_type == "Gather" and attribute(node, "axis", 0) == 0 and node.inputs[1] is ids
+        embeds = is_lookup and is_constant(node.inputs[0])
+        number = position_rows(node, rules.layouts)
+        adds_positions = number is not None and node.inputs[number] not in of_tokens
+        treats_rows = rules.acts_by_row(node) and (not attends or attribute(node, "unidirectional", 0))
+        if not (treats_rows or embeds or adds_positions):
+            return {SHARES_PREFIXES: False}
+        of_tokens.update(node.outputs)
+    return {SHARES_PREFIXES: True}
 
 
 def position_rows(node: ir.Node, known: Mapping[ir.Value, Layout]) -> int | None:
@@ -41,41 +59,9 @@ def position_rows(node: ir.Node, known: Mapping[ir.Value, Layout]) -> int | None
     return None
 
 
-def _can_share(graph: Graph) -> bool:
-    rules, ids = RowRules(graph), graph.inputs["input_ids"]
-    of_tokens = {ids}
-    for node in graph.nodes:
-        if of_tokens.isdisjoint(reads(node)) or _is_length(node, ids) or takes_row(node):
-            continue
-        attends = node.op_type == "MultiHeadAttention"
-        if attends and node.inputs[0] not in of_tokens:  # the mask's row, which sees the rows before it
-            continue
-        is_causal = attends and attribute(node, "unidirectional", 0) and rules.acts_by_row(node)
-        by_row = not attends and rules.acts_by_row(node)
-        if not (is_causal or by_row or _embeds(node, ids) or _adds_positions(node, rules.layouts, of_tokens)):
-            return False
-        of_tokens.update(node.outputs)
-    return True
-
-
-def _is_length(node: ir.Node, ids: ir.Value) -> bool:
-    bounds = (attribute(node, "start"), attribute(node, "end"))
-    return node.op_type == "Shape" and node.inputs[0] is ids and bounds == (1, 2)
-
-
 def takes_row(node: ir.Node) -> bool:
     """Whether a node gathers one row of each sentence, as `hoist` does."""
     return node.op_type == "GatherND" and attribute(node, "batch_dims", 0) == 1
-
-
-def _embeds(node: ir.Node, ids: ir.Value) -> bool:
-    is_lookup = node.op_type == "Gather" and attribute(node, "axis", 0) == 0
-    return is_lookup and is_constant(node.inputs[0]) and node.inputs[1] is ids
-
-
-def _adds_positions(node: ir.Node, known: Mapping[ir.Value, Layout], of_tokens: set[ir.Value]) -> bool:
-    number = position_rows(node, known)
-    return number is not None and node.inputs[number] not in of_tokens
 
 
 _KINDS = {"MultiHeadAttention": ("unidirectional", 5), "Attention": ("is_causal", 3)}  # attribute, input of the mask
@@ -130,17 +116,12 @@ class _Lines:
         line = graph.add("Reshape", [suffix, self.graph.numbers(1, -1)], "suffix_line")
         self.ids = graph.add("Concat", [prefix, line], "line", axis=1)
         self.end = self.graph.numbers(np.iinfo(np.int64).max)
-        self.index = self._index()
-        self._repeated: dict[ir.Value, ir.Value] = {}
-
-    def _index(self) -> ir.Value:
-        """The row of each sentence's mask in the line, int64 [B]."""
-        graph = self.graph
+        # The row of each sentence's mask in the line, int64 [B].
         wide = graph.add("Cast", [graph.inputs["mask_position"]], "position", to=int(ir.DataType.INT64))
-        scalar = graph.number(0, "scalar")
         count = graph.add("Squeeze", [self.batch, self.zero], "count")
-        order = graph.add("Range", [scalar, count, graph.number(1, "scalar")], "order")
-        return graph.add("Add", [wide, graph.add("Mul", [order, self.rest], "starts")], "line_index")
+        order = graph.add("Range", [graph.number(0, "scalar"), count, graph.number(1, "scalar")], "order")
+        self.index = graph.add("Add", [wide, graph.add("Mul", [order, self.rest], "starts")], "line_index")
+        self._repeated: dict[ir.Value, ir.Value] = {}
 
     def part(self, value: ir.Value, *, of_prefix: bool) -> ir.Value:
         """The rows of the prefix, [1, P, H], or of the suffixes, [B, S, H]."""
@@ -161,8 +142,7 @@ class _Lines:
     def repeated(self, positions: ir.Value) -> ir.Value:
         """Rows that belong to positions, [1, P + S, H], for the line."""
         if positions not in self._repeated:
-            width = self.known[positions].shape[-1]
-            self._repeated[positions] = self._along_line(positions, width)
+            self._repeated[positions] = self._along_line(positions, self.known[positions].shape[-1])
         return self._repeated[positions]
 
     @cached_property

@@ -33,9 +33,8 @@ def fold_constants(graph: Graph, context: Context) -> None:
     # Small are scales, shapes, indices. Large ones (a transposed table of word embeddings) stay operators: a session
     # computes them once when it opens, and the file of weights stays as small as the checkpoint.
     known = graph.from_constants()
-    computed = [
-        value for node in graph.nodes for value in node.outputs if value in known and not value.is_graph_output()
-    ]
+    written = (value for node in graph.nodes for value in node.outputs)
+    computed = [value for value in written if value in known and not value.is_graph_output()]
     read_outside = [value for value in computed if any(known.isdisjoint(node.outputs) for node in value.consumers())]
     if read_outside:
         shapes = layouts(graph)
@@ -70,18 +69,14 @@ def fold_shapes(graph: Graph, context: Context) -> None:
         if all((other == first).all() for other in others):
             graph.replace(value, graph.constant(first, "folded"))
         elif first.dtype == np.int64 and [int(values[value].item()) for values in seen] == lengths:
-            graph.replace(value, _length(graph, first.ndim))
+            length = graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
+            if first.ndim != 1:  # a size of 1 along each of its axes
+                target = graph.constant(np.ones(first.ndim, np.int64), "target")
+                length = graph.add("Reshape", [length, target], "length")
+            graph.replace(value, length)
 
 
 _NUMBERS = frozenset({"tensor(float)", "tensor(int64)"})
-
-
-def _length(graph: Graph, rank: int) -> ir.Value:
-    """The number of tokens of a sentence, int64 with a size of 1 along each of its axes."""
-    length = graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)
-    if rank == 1:
-        return length
-    return graph.add("Reshape", [length, graph.constant(np.ones(rank, np.int64), "target")], "length")
 
 
 def fix_reshapes(graph: Graph, context: Context) -> None:
@@ -123,11 +118,7 @@ def narrow_ids(graph: Graph, _: Context) -> None:
     # It is also what the embedding kernels take. Sessions fix the axes by the names that they get here.
     ids = graph.inputs["input_ids"]
     ids.type, ids.shape = ir.TensorType(ir.DataType.INT32), ir.Shape(["batch", "length"])
-    others = [
-        (node, index)
-        for node, index in ids.uses()
-        if node.op_type != "Shape" and not (node.op_type == "Gather" and index == 1)
-    ]
+    others = [use for use in ids.uses() if use[0].op_type != "Shape" and (use[0].op_type, use[1]) != ("Gather", 1)]
     if others:
         wide = graph.add("Cast", [ids], "wide_ids", to=int(ir.DataType.INT64))
         for node, index in others:
