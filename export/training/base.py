@@ -39,7 +39,7 @@ class Base:
         allow_pickle: bool = False,
         new_pooler: bool = False,
     ) -> "Base":
-        """Find a checkpoint, on this machine or on the hub; the labels are in the order of the logits.
+        """The labels are in the order of the logits.
 
         Raises InputError if there is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
         """
@@ -62,7 +62,6 @@ class Base:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the result depends on."""
         return {"model": self.name, "model revision": self.source.revision, "new pooler": self.new_pooler}
 
     @property
@@ -71,7 +70,7 @@ class Base:
 
     @property
     def bytes_of_weights(self) -> float | None:
-        """The size of its weights in fp32; None if it cannot be told before they are read."""
+        """In fp32; None if it cannot be told before they are read."""
         return sum((weights_of(self.source) or {}).values()) or None
 
     def open(self) -> PreTrainedModel:
@@ -80,9 +79,8 @@ class Base:
         Raises InputError if there are no safetensors, the encoder lacks weights, or files are damaged.
         """
         # A layer for other labels has another size and is replaced; the encoder is checked below.
-        model, report = read_weights(
-            self.source, self.head, allow_pickle=self.allow_pickle, config=self.config, ignore_mismatched_sizes=True
-        )
+        given = {"allow_pickle": self.allow_pickle, "config": self.config, "ignore_mismatched_sizes": True}
+        model, report = read_weights(self.source, self.head, **given)
         of_encoder = f"{model.base_model_prefix}."
         lacking = [key for key in report["missing_keys"] if key.startswith(of_encoder)]
         wrong = [key for key, *_ in report["mismatched_keys"] if key.startswith(of_encoder)]
@@ -105,7 +103,7 @@ class Base:
             raise self._lacks_pooler(pooler[0])
 
     def _lacks_pooler(self, weight: str) -> InputError:
+        said = f"its weights lack the pooler ({weight}), which the classifier reads"
         return InputError(
-            f"{self.name}: its weights lack the pooler ({weight}), which the classifier reads: give a checkpoint that "
-            "has it, or --new-pooler to begin with random weights"
+            f"{self.name}: {said}: give a checkpoint that has it, or --new-pooler to begin with random weights"
         )

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,7 +25,7 @@ from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
 from ...engine.cli.train_commands import CueOptions
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
-from ...engine.experiments.cues.cue_scores import CueCounts, MarkedSentence, read_columns, score
+from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
 from ...engine.experiments.data_sets.sources import find
 from ...engine.inference.cpu import CPU
@@ -53,13 +54,11 @@ class Corpus:
 
     @classmethod
     def read(cls, options: CueOptions) -> "Corpus":
-        """Read a corpus in the columns of CD-SCO.
+        """Read a corpus in the columns of CD-SCO; by default CD-SCO itself, as in the paper.
 
-        Without files, it is CD-SCO, in the folder `data` or where `data get cd-sco` has put it: the training and
-        development files together, as in the paper, and the two test files unless others are given. `dev` is scored
-        after each epoch; by default it is a random part of the sentences, which are not learned then.
-
-        Raises InputError if a file is missing or bad; there is no cue to learn, or none to score.
+        Its training and development files are learned together. `dev` is scored after each epoch; by default it is a
+        random part of the sentences, which are not learned then. Raises InputError if a file is missing or bad; there
+        is no cue to learn, or none to score.
         """
         files, dev, test, limit = options.files, options.dev, options.test, options.limit
         if not files:
@@ -77,22 +76,13 @@ class Corpus:
         for part, sentences, given in (("train", corpus.train, files), ("dev", corpus.dev, dev or files)):
             if not any(sentence.cues for sentence in sentences):
                 names = ", ".join(map(str, given))
-                raise InputError(
-                    f"{names}: no cue in the {len(sentences):,} sentences of the {part} part; give more files"
-                )
+                told = f"no cue in the {len(sentences):,} sentences of the {part} part; give more files"
+                raise InputError(f"{names}: {told}")
         return corpus
 
     @property
     def identity(self) -> dict[str, str]:
         return {"train sha256": _digest(self.train), "dev sha256": _digest(self.dev)}
-
-    def lost(self) -> list[str]:
-        """The cues of the train part that labels cannot express, with their places: they are not learned."""
-        return [
-            f"{sentence.location}: {cue.name(sentence.words)}"
-            for sentence in self.train
-            for cue in labels_of(sentence.words, sentence.cues)[1]
-        ]
 
 
 def _read(files: Sequence[Path]) -> list[MarkedSentence]:
@@ -105,28 +95,34 @@ def _digest(sentences: Sequence[MarkedSentence]) -> str:
 
 
 def train_cues(options: CueOptions) -> CueTraining:
-    """Train a detector, or several with different seeds.
-
-    Raises InputError as for `Corpus.read`, `train` and `build`.
-    """
+    """Train a detector, or several with different seeds; errors as of `Corpus.read`, `train` and `build`."""
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     corpus = Corpus.read(options)
-    if lost := corpus.lost():
+    lost = [  # what labels cannot express
+        f"{sentence.location}: {cue.name(sentence.words)}"
+        for sentence in corpus.train
+        for cue in labels_of(sentence.words, sentence.cues)[1]
+    ]
+    if lost:
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         reporter.say(f"{len(lost)} cues cannot be learned as labels of words: {'; '.join(lost[:_SHOWN])}{more}")
     place = Place.find(options.device, options.threads)
-    base = Base.find(
-        options.encoder, TOKEN_CLASSIFICATION.head, LABELS, revision=options.revision, allow_pickle=options.allow_pickle
-    )
+    given: Any = {"revision": options.revision, "allow_pickle": options.allow_pickle}
+    base = Base.find(options.encoder, TOKEN_CLASSIFICATION.head, LABELS, **given)
     trained = []
     for number in range(options.seeds or 1):
-        own = replace(
-            options,
-            seed=options.seed + number,
-            output=options.output / f"seed-{options.seed + number}" if options.seeds else options.output,
-        )
+        seed = options.seed + number
+        own = replace(options, seed=seed, output=options.output / f"seed-{seed}" if options.seeds else options.output)
         record = _train(corpus, base, place, own, reporter)
-        counts = _evaluate(corpus, own, reporter) if options.evaluate else {}
+        counts = {}
+        if options.evaluate:  # all cues that the export finds, and those of each kind
+            task, sentences = Task.TOKEN_CLASSIFICATION, corpus.test or corpus.dev
+            exported = load_exported(
+                build(str(own.output), own.output / EXPORTED, task=task, say=reporter.say), task=task
+            )
+            found = CueDetector(exported, CPU, threads=own.threads).find([sentence.words for sentence in sentences])
+            whole, by_kind = score([sentence.cues for sentence in sentences], found)
+            counts = {ALL: whole, **{str(kind): kinds for kind, kinds in by_kind.items()}}
         trained.append(TrainedDetector(own.output, own.seed, record.result, counts))
     sizes = {"train": len(corpus.train), "dev": len(corpus.dev), "test": len(corpus.test)}
     return CueTraining(options.output, base.name, sizes, tuple(trained), on="test" if corpus.test else "dev")
@@ -137,30 +133,13 @@ def _train(corpus: Corpus, base: Base, place: Place, options: CueOptions, report
 
     def job() -> Job:
         learned, scored = (examples(part, base.tokenizer, settings.max_length) for part in (corpus.train, corpus.dev))
-        return Job(
-            train=learned,
-            dev=scored,
-            collate=collate_with(base.tokenizer.pad_token_id),
-            score=score_with(corpus.dev, scored),
-            best="F1",
-            unit="sentences",
-        )
+        collate, scores = collate_with(base.tokenizer.pad_token_id), score_with(corpus.dev, scored)
+        return Job(learned, scored, collate, scores, best="F1", unit="sentences")
 
     return train("cues train", base, job, corpus.identity, settings, place, options, reporter)
 
 
-def _evaluate(corpus: Corpus, options: CueOptions, reporter: Reporter) -> dict[str, CueCounts]:
-    """Export a detector, and score what the export finds: all cues, and those of each kind."""
-    folder = build(str(options.output), options.output / EXPORTED, task=Task.TOKEN_CLASSIFICATION, say=reporter.say)
-    sentences = corpus.test or corpus.dev
-    exported = load_exported(folder, task=Task.TOKEN_CLASSIFICATION)
-    found = CueDetector(exported, CPU, threads=options.threads).find([sentence.words for sentence in sentences])
-    whole, by_kind = score([sentence.cues for sentence in sentences], found)
-    return {ALL: whole, **{str(kind): counts for kind, counts in by_kind.items()}}
-
-
-IGNORED = -100
-"""The label of a token that is not learned, as PyTorch's loss has it."""
+IGNORED = -100  # the label of a token that is not learned, as PyTorch's loss has it
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,11 +179,8 @@ def collate_with(padding_id: int) -> Callable[[Sequence[Example]], Batch]:
         for row, example in enumerate(batch):
             own = slice(len(example.ids))
             ids[row, own], mask[row, own], labels[row, own] = example.ids, 1, example.labels
-        return {
-            "input_ids": torch.from_numpy(ids),
-            "attention_mask": torch.from_numpy(mask),
-            "labels": torch.from_numpy(labels),
-        }
+        filled = {"input_ids": ids, "attention_mask": mask, "labels": labels}
+        return {name: torch.from_numpy(values) for name, values in filled.items()}
 
     return collate
 

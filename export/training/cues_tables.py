@@ -19,8 +19,7 @@ _MEASURES = ("precision", "recall", "f1")
 _COUNTED = ("gold", "system", "true_positives", "false_positives", "false_negatives", *_MEASURES, "precision_b", "f1_b")
 ALL = "all"
 _CHOSEN = "the epoch was chosen by its F1 on dev, so this F1 on dev is on average too high"
-EXPORTED = "onnx"
-"""The folder of the export in the folder of a training."""
+EXPORTED = "onnx"  # the folder of the export in the folder of a training
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +50,8 @@ class CueTraining(Shown):
         found = [one.evaluated[ALL].f1 for one in self.detectors if one.evaluated]
         lines = []
         if len(found) > 1:
-            lines.append(
-                f"F1 of {len(found)} seeds: mean {100 * mean(found):.2f} %, standard deviation "
-                f"{100 * stdev(found):.2f} points"
-            )
+            mean_, deviation = 100 * mean(found), 100 * stdev(found)
+            lines.append(f"F1 of {len(found)} seeds: mean {mean_:.2f} %, standard deviation {deviation:.2f} points")
         if found:
             lines.append(
                 "cues are counted as the program of the *SEM 2012 shared task does it; the paper's figures hold for "
@@ -90,24 +87,14 @@ class CueTraining(Shown):
         }
 
     def _trainings(self) -> Table:
-        rows = [
-            {
-                "folder": str(one.folder),
-                "seed": one.seed,
-                "epochs": int(one.training["epochs"]),
-                "steps": int(one.training["steps"]),
-                "f1": float(one.training["score"]),
-            }
-            for one in self.detectors
-        ]
+        known = [{"folder": str(one.folder), "seed": one.seed, **one.training} for one in self.detectors]
+        shown = ("folder", "seed", "epochs", "steps")
+        f1 = Column("F1 on dev, %", "f1", decimals=2, scale=100, unit="%")
         sizes = ", ".join(f"{n:,} {part}" for part, n in self.sizes.items() if n)
         return Table(
             title=f"Detectors from {self.encoder} (sentences: {sizes})",
-            frame=pl.DataFrame(rows),
-            columns=[
-                *(Column(name, name) for name in ("folder", "seed", "epochs", "steps")),
-                Column("F1 on dev, %", "f1", decimals=2, scale=100, unit="%"),
-            ],
+            frame=pl.DataFrame([{name: row[name] for name in shown} | {"f1": row["score"]} for row in known]),
+            columns=[*(Column(name, name) for name in shown), f1],
             notes=[_CHOSEN],
         )
 
@@ -120,24 +107,14 @@ class CueTraining(Shown):
         printed = published("cues")["detector"]
         rows.append({"detector": PAPER, "cues": ALL, **{name: printed[name] / 100 for name in _MEASURES}})
         schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
-        schema |= dict.fromkeys(("precision", "recall", "f1", "precision_b", "f1_b"), pl.Float64)
+        measures = {"precision": "precision, %", "recall": "recall, %", "f1": "F1, %"}
+        measures |= {"precision_b": "precision B, %", "f1_b": "F1 B, %"}
+        columns = [*(Column(name, name) for name in ("detector", "cues", "gold")), Column("found", "system")]
+        columns += [Column(heading, name, decimals=2, scale=100, unit="%") for name, heading in measures.items()]
         return Table(
             title=f"Cues found by the exported detectors on {self.on}",
-            frame=pl.DataFrame(rows, schema=schema),
-            columns=[
-                *(Column(name, name) for name in ("detector", "cues", "gold")),
-                Column("found", "system"),
-                *(
-                    Column(heading, name, decimals=2, scale=100, unit="%")
-                    for heading, name in (
-                        ("precision, %", "precision"),
-                        ("recall, %", "recall"),
-                        ("F1, %", "f1"),
-                        ("precision B, %", "precision_b"),
-                        ("F1 B, %", "f1_b"),
-                    )
-                ),
-            ],
+            frame=pl.DataFrame(rows, schema=schema | dict.fromkeys(measures, pl.Float64)),
+            columns=columns,
             notes=[_CHOSEN] if self.on == "dev" else [],
         )
 

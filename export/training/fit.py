@@ -1,8 +1,8 @@
 """One training from its job to its folder: check, train or go on with transformers' Trainer, publish.
 
 A training that was stopped goes on from its last complete checkpoint, with the optimiser, the order of the examples and
-the state of every random generator as they were. So on the CPU it ends with the same weights as an undisturbed one, bit
-for bit; on a GPU as far as its kernels repeat their results. A finished one is not trained again.
+the state of every random generator. So on the CPU it ends with the same weights as an undisturbed one, bit for bit; on
+a GPU as far as its kernels repeat their results.
 """
 
 import shutil
@@ -39,8 +39,7 @@ from .base import Base
 from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of
 from .settings import Place, Settings, check_needs, estimate
 
-SAVE_STEPS = 500
-"""Steps between two checkpoints within an epoch; each epoch ends with one."""
+SAVE_STEPS = 500  # between two checkpoints within an epoch; each epoch ends with one
 
 # A part of all steps: transformers 5 takes it as their number, below 1.
 _WARMUP = "warmup_ratio" if "warmup_ratio" in TrainingArguments.__dataclass_fields__ else "warmup_steps"
@@ -81,9 +80,8 @@ def train(
 ) -> TrainingRecord:
     """Train a model into `options.output`, go on with a training that was stopped, or find it finished.
 
-    `kind` is the command, such as `nli train`. `make_job` is called only if there is something left to train. `data` is
-    what the result depends on beside model and settings: digests of the data, and what was drawn from them. `about`
-    only goes into the record.
+    `kind` is the command, such as `nli train`. `data` is what the result depends on beside model and settings: digests
+    of the data, and what was drawn from them. `about` only goes into the record.
 
     Raises InputError if the folder belongs to something else or is in use; memory or disk do not suffice or are full;
     the weights cannot be read; the texts are too long for the model; the loss is not a number any more.
@@ -133,12 +131,15 @@ def _fit(
     with _told(name, settings, folder):
         set_seed(settings.seed)
         model = opened()
-        if state is None or not _stopped_early(state, settings):
+        stopped = False  # before the last epoch: only the result is missing
+        if state is not None and settings.patience is not None:
+            saved = state.stateful_callbacks.get(EarlyStoppingCallback.__name__, {})
+            own = (saved[-1] if isinstance(saved, list) else saved).get("attributes", {})
+            stopped = own.get("early_stopping_patience_counter", 0) >= settings.patience
+        if state is None or not stopped:
             done, total = steps_of(checkpoint) if checkpoint else 0, _steps(job, settings)
-            reporter.say(
-                f"{name}: {total:,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs on "
-                f"{place.device}"
-            )
+            work = f"{total:,} steps of {settings.batch_size} {job.unit} in {settings.epochs} epochs"
+            reporter.say(f"{name}: {work} on {place.device}")
             trainer = _trainer(job, model, settings, place, held, save_steps)
             if checkpoint:
                 reporter.say(f"{what}: going on after step {done:,} of {total:,}")
@@ -234,10 +235,8 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
 
     def on_log(self, _: Any, state: Any, __: Any, logs: Mapping[str, float], **___: Any) -> None:
         if not isfinite(logs.get("loss", 0.0)):
-            raise InputError(
-                f"{self._name}: the loss is not a number any more after step {state.global_step:,}; take a smaller "
-                "--lr, or --precision fp32"
-            )
+            said = f"the loss is not a number any more after step {state.global_step:,}"
+            raise InputError(f"{self._name}: {said}; take a smaller --lr, or --precision fp32")
 
     def on_evaluate(self, _: Any, state: Any, __: Any, metrics: Mapping[str, float], **___: Any) -> None:
         score = metrics[f"eval_{self._best}"]
@@ -247,16 +246,13 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
 
 @contextmanager
 def _told(name: str, settings: Settings, folder: Path) -> Iterator[None]:
-    """Tell errors of the machine in one line."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
             raise
-        raise InputError(
-            f"{name}: no memory left for batches of {settings.batch_size}; take a smaller --batch-size or a "
-            "smaller model"
-        ) from None
+        told = f"no memory left for batches of {settings.batch_size}"
+        raise InputError(f"{name}: {told}; take a smaller --batch-size or a smaller model") from None
     except OSError as error:
         raise unwritable(folder, error) from error
 
@@ -276,24 +272,12 @@ def _resumed(folder: Path, settings: Settings) -> tuple[Path | None, TrainerStat
     return None, None
 
 
-def _stopped_early(state: TrainerState, settings: Settings) -> bool:
-    """Whether a training was finished before its last epoch, and only its result is missing."""
-    if settings.patience is None:
-        return False
-    saved = state.stateful_callbacks.get(EarlyStoppingCallback.__name__, {})
-    saved = saved[-1] if isinstance(saved, list) else saved
-    return bool(saved.get("attributes", {}).get("early_stopping_patience_counter", 0) >= settings.patience)
-
-
 def _history(state: TrainerState, best: str) -> list[dict[str, float]]:
     """The scores on the dev set after each epoch. The loss of a resumed epoch is that of its last steps: it is left."""
-    return [
-        {"epoch": round(entry["epoch"])}
-        | {
-            name.removeprefix("eval_"): float(value)
-            for name, value in entry.items()
-            if name.startswith("eval_") and not name.endswith(_TIMES)
-        }
-        for entry in state.log_history
-        if f"eval_{best}" in entry
-    ]
+    found = []
+    for entry in state.log_history:
+        if f"eval_{best}" in entry:
+            scores = {name: value for name, value in entry.items() if name.startswith("eval_")}
+            own = {name.removeprefix("eval_"): float(v) for name, v in scores.items() if not name.endswith(_TIMES)}
+            found.append({"epoch": round(entry["epoch"])} | own)
+    return found

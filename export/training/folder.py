@@ -7,8 +7,8 @@
 The result is written to a hidden folder and then moved, config.json last: a folder without it is not a checkpoint for
 anybody. A folder that was made with other settings or data is refused. One process at a time holds it.
 
-transformers writes the files of a checkpoint one by one. A process that is killed meanwhile leaves a folder without
-some of them. A checkpoint counts once a seal is there, which names its files and their sizes and is written last.
+A process that is killed leaves a checkpoint without some of its files. One counts once a seal is there, which names its
+files and their sizes and is written last.
 """
 
 import re
@@ -56,15 +56,9 @@ class TrainingFolder:
         Raises InputError if the folder is something else, holds another training, is held by another process, or cannot
         be written. Nothing in it is changed then.
         """
-        new = TrainingRecord(
-            FORMAT,
-            version("negengine"),
-            kind,
-            as_json(identity),
-            as_json(
-                {**(metadata or {}), "packages": versions(_PACKAGES), "machine": machine(), "source": source_commit()}
-            ),
-        )
+        made = {"packages": versions(_PACKAGES), "machine": machine(), "source": source_commit()}
+        about = as_json({**(metadata or {}), **made})
+        new = TrainingRecord(FORMAT, version("negengine"), kind, as_json(identity), about)
         _refuse_other(folder, _read(folder), new)  # before anything is written
         make_folder(folder)
         with locked(folder) as lock:
@@ -133,9 +127,8 @@ def hold_several(folder: Path, names: Iterable[str]) -> Iterator[None]:
     """
     known = {LOCK_FILE, *names}
     if foreign := [path.name for path in paths_in(folder) if path.name not in known]:
-        raise InputError(
-            f"{folder}: holds {foreign[0]!r}, so it is not a folder of several trainings; choose another --output"
-        )
+        told = f"holds {foreign[0]!r}, so it is not a folder of several trainings; choose another --output"
+        raise InputError(f"{folder}: {told}")
     make_folder(folder)
     with locked(folder):
         yield
@@ -153,10 +146,8 @@ def _read(folder: Path) -> TrainingRecord | None:
     except MissingFileError:
         foreign = [path.name for path in paths_in(folder) if path.name != LOCK_FILE and not is_leftover(path)]
         if foreign:
-            raise InputError(
-                f"{folder}: holds {foreign[0]!r} but no {RECORD}, so it is not the folder of a training; choose "
-                "another --output"
-            ) from None
+            told = f"holds {foreign[0]!r} but no {RECORD}, so it is not the folder of a training"
+            raise InputError(f"{folder}: {told}; choose another --output") from None
         return None
 
 
@@ -187,9 +178,8 @@ def seal(checkpoint: Path) -> None:
 
 def complete(folder: Path) -> list[Path]:
     """The complete checkpoints of a folder, which may be missing; the newest first."""
-    return [
-        checkpoint for checkpoint in sorted(_checkpoints(folder), key=steps_of, reverse=True) if is_complete(checkpoint)
-    ]
+    newest_first = sorted(_checkpoints(folder), key=steps_of, reverse=True)
+    return [checkpoint for checkpoint in newest_first if is_complete(checkpoint)]
 
 
 def incomplete(folder: Path) -> list[Path]:

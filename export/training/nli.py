@@ -1,8 +1,4 @@
-"""`negengine nli train`: from a checkpoint and pairs to classifiers, and to their accuracies beside the paper's.
-
-The hyperparameters are those of Hossain and others (2020), by task and family of models; `nli.toml` says where they
-stand.
-"""
+"""`negengine nli train`: from a checkpoint and pairs to classifiers, and to their accuracies beside the paper's."""
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -56,14 +52,8 @@ def train_nli(options: NliOptions) -> NliTraining:
         raise InputError(f"--seeds {options.seeds}: give at most {_MOST_SEEDS:,}")
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     place = Place.find(options.device, options.threads)
-    base = Base.find(
-        options.model,
-        TEXT_CLASSIFICATION.head,
-        [str(label) for label in SOURCES[source]],
-        revision=options.revision,
-        allow_pickle=options.allow_pickle,
-        new_pooler=options.new_pooler,
-    )
+    found: Any = {"revision": options.revision, "allow_pickle": options.allow_pickle, "new_pooler": options.new_pooler}
+    base = Base.find(options.model, TEXT_CLASSIFICATION.head, [str(label) for label in SOURCES[source]], **found)
     if options.evaluate:
         exporter_of(base.name, base.config, TEXT_CLASSIFICATION.head.task)  # fails before the training
     settings = settings_of(options, paper_settings(source, base.config.model_type), place, base.longest)
@@ -153,15 +143,8 @@ def pair_encoder(tokenizer: PreTrainedTokenizerFast, max_length: int) -> Callabl
 
     def encode(examples: Sequence[Example]) -> Batch:
         texts, hypotheses, labels = zip(*examples, strict=True)
-        encoded = tokenizer(
-            list(texts),
-            list(hypotheses),
-            truncation="longest_first",
-            max_length=max_length,
-            padding=True,
-            return_tensors="pt",
-        )
-        return {**encoded, "labels": torch.tensor(labels)}
+        given = {"truncation": "longest_first", "max_length": max_length, "padding": True, "return_tensors": "pt"}
+        return {**tokenizer(list(texts), list(hypotheses), **given), "labels": torch.tensor(labels)}
 
     return encode
 

@@ -1,14 +1,13 @@
 """The pairs that a classifier learns from: GLUE's, a seeded sample of them, and a part of the pairs with negation.
 
 GLUE's train.tsv and dev.tsv are in a folder, or on the hub as Parquet with the number of each label. From there they
-are fetched once and kept in the layout of GLUE, so that one reader reads them all, and a later training needs no
-network. The revision that they come from is kept beside them, with their digests.
+are fetched once and kept in the layout of GLUE, with their revision and digests.
 
 The pairs with negation are divided: some are learned, the others held out, as a file of the benchmark, so that
 `negengine nli` tests on them. Three pairs are made from one original pair (T negated, H negated, both) and share their
 sentences, so all three go to the same part. So do all triples that share a sentence: in SNLI one caption has many
-hypotheses. The original pairs come from the training and the development split, so pairs of dev can share a sentence
-with pairs that are learned, and held-out pairs with those of train.tsv. These pairs are counted.
+hypotheses. Pairs of dev can share a sentence with pairs that are learned, and held-out pairs with those of train.tsv.
+These pairs are counted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,8 +46,7 @@ _TRAIN = "train.tsv"
 _DEV = ("dev.tsv", "dev_matched.tsv")  # MNLI has two dev sets; the authors' script took the matched one
 _BENCHMARK = "negation-nli"
 
-Example = tuple[str, str, int]
-"""A text, a hypothesis, and the number of the label."""
+Example = tuple[str, str, int]  # a text, a hypothesis, and the number of the label
 
 
 @dataclass(frozen=True)
@@ -71,11 +69,13 @@ def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
     for number in np.random.default_rng(seed).permutation(len(groups)):
         if len(learned) + len(groups[number]) <= wanted:
             learned |= groups[number]
-    parts = [tuple(pair for pair in pairs if (_triple(pair) in learned) == is_learned) for is_learned in (True, False)]
+    parts = [
+        tuple(pair for pair in pairs if (pair.item // len(KINDS) in learned) == is_learned)
+        for is_learned in (True, False)
+    ]
     if not all(parts):
-        raise InputError(
-            f"--negation {fraction:g}: of {len(pairs):,} pairs, none is left to learn or to test; give another part"
-        )
+        told = f"of {len(pairs):,} pairs, none is left to learn or to test; give another part"
+        raise InputError(f"--negation {fraction:g}: {told}")
     return Split(parts[0], parts[1])
 
 
@@ -84,16 +84,12 @@ def _check_fraction(fraction: float) -> None:
         raise InputError(f"--negation {fraction:g}: give a fraction between 0 and 1, such as the paper's 0.7")
 
 
-def _triple(pair: Pair) -> int:
-    return pair.item // len(KINDS)
-
-
 def _groups(pairs: Sequence[Pair]) -> list[set[int]]:
     """The triples that stay together, in the order of their first pair."""
     of_triple: dict[int, set[int]] = {}
     by_sentence: dict[str, int] = {}  # a triple with it
     for pair in pairs:
-        triple = _triple(pair)
+        triple = pair.item // len(KINDS)
         of_triple.setdefault(triple, {triple})
         for sentence in (plain(pair.text), plain(pair.hypothesis)):
             both = of_triple[triple], of_triple[by_sentence.setdefault(sentence, triple)]
@@ -134,11 +130,11 @@ class SharedSentences:
         return cls(**known, counts=counts)
 
     def sentences(self) -> list[str]:
-        return [
-            f"{test}: of {own['pairs']:,} pairs, {own['train']:,} share a sentence with a pair of {_TRAIN}"
-            + (f", {own['added']:,} with an added pair" if self.added or own["added"] else "")
-            for test, own in self.counts.items()
-        ]
+        found = []
+        for test, own in self.counts.items():
+            told = f"{test}: of {own['pairs']:,} pairs, {own['train']:,} share a sentence with a pair of {_TRAIN}"
+            found.append(told + (f", {own['added']:,} with an added pair" if self.added or own["added"] else ""))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,12 +314,10 @@ def _download(wanted: _HubSet, revision: str) -> tuple[str, dict[str, list[Path]
             own = {split: [n for n in names if fnmatchcase(n, like)] for split, like in wanted.files.items()}
             if absent := next((split for split in own if not own[split]), None):
                 raise InputError(f"{wanted.where} has no files {wanted.files[absent]}; {_ADVICE}")
+            given = {"repo_type": "dataset", "revision": commit}
             return commit, {
-                split: [
-                    Path(huggingface_hub.hf_hub_download(wanted.repository, n, repo_type="dataset", revision=commit))
-                    for n in names
-                ]
-                for split, names in own.items()
+                part: [Path(huggingface_hub.hf_hub_download(wanted.repository, n, **given)) for n in files]
+                for part, files in own.items()
             }
     except LocalEntryNotFoundError:
         raise InputError(f"{wanted.where} was not reached; {_ADVICE}") from None
@@ -336,9 +330,8 @@ def _frame(files: Sequence[Path], wanted: _HubSet) -> pl.DataFrame:
     try:
         found = pl.concat([scan_frame(file).select(*wanted.columns, "label") for file in files]).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"{wanted.where}: {files[0].name} is not as expected ({first_line(error)}); {_ADVICE}"
-        ) from None
+        told = f"{files[0].name} is not as expected ({first_line(error)})"
+        raise InputError(f"{wanted.where}: {told}; {_ADVICE}") from None
     numbers = {_NO_LABEL: NO_CONSENSUS, **dict(enumerate(map(str, wanted.labels)))}
     if unknown := sorted(set(found["label"].unique()) - set(numbers)):
         raise InputError(f"{wanted.where}: unknown label {unknown[0]}; {_ADVICE}")
@@ -355,10 +348,7 @@ _HEADER = ("index", "Text", "Hypothesis", "gold_label")
 
 
 def write_held_out(folder: Path, source: str, pairs: Sequence[Pair]) -> Path:
-    """Write pairs in the layout of the benchmark, with their own indices, which say the type of a pair.
-
-    Raises InputError if it cannot be written.
-    """
+    """Write pairs in the layout of the benchmark, with their own indices, which say the type of a pair."""
     rows = [_HEADER, *((str(pair.item), pair.text, pair.hypothesis, str(pair.gold)) for pair in pairs)]
     make_folder(folder / HELD_OUT)
     write_bytes(folder / HELD_OUT / f"{source}.txt", "".join("\t".join(row) + "\n" for row in rows).encode())

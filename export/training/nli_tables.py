@@ -36,13 +36,13 @@ from .settings import Settings
 NEGATION = "negation"  # what a classifier learns from, beside ORIGINAL
 _TITLES = {ORIGINAL: "original", NEGATION: "with new"}
 _PERCENT: dict[str, Any] = {"decimals": 1, "scale": 100, "wrap": False}
+# Condition, split, and what a table calls the pairs.
 _ROWS = (
     (ORIGINAL, ALL, "dev"),
     (ORIGINAL, WITH_CUE, "dev, cues"),
     *((NEW, kind, kind) for kind in KINDS),
     (NEW, ALL, "all"),
 )
-"""Condition, split, and what a table calls the pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,35 +89,23 @@ class NliTraining(Shown):
         return found
 
     def training_table(self) -> Table:
-        """One row for each classifier.
-
-        The frame has the columns learned, seed, epochs, steps, dev (the accuracy on the dev set in PyTorch, a fraction)
-        and folder.
-        """
-        rows = [
-            {
-                "learned": _TITLES[one.condition],
-                "seed": one.seed,
-                "epochs": one.record.result["epochs"],
-                "steps": one.record.result["steps"],
-                "dev": one.record.result["score"],
-                "folder": str(one.folder),
-            }
-            for one in self.trained
-        ]
+        """One row for each classifier; dev: the accuracy on the dev set in PyTorch, a fraction."""
+        shown = ("learned", "seed", "epochs", "steps")
+        rows = []
+        for one in self.trained:
+            known = {"learned": _TITLES[one.condition], "seed": one.seed, **one.record.result}
+            own = {"dev": one.record.result["score"], "folder": str(one.folder)}
+            rows.append({name: known[name] for name in shown} | own)
+        notes = ["dev: accuracy in PyTorch, in percent, of the epoch that was kept", *self._on_tests()]
         return Table(
             title=f"Classifiers trained on {self.source}",
             frame=pl.DataFrame(rows),
             columns=[
-                *(Column(name, name) for name in ("learned", "seed", "epochs", "steps")),
+                *(Column(name, name) for name in shown),
                 Column("dev", "dev", unit="%", **_PERCENT),
                 Column("folder", "folder"),
             ],
-            notes=[
-                "dev: accuracy in PyTorch, in percent, of the epoch that was kept",
-                *self._on_tests(),
-                *([f"train and dev: {self.pairs.hub.sentence()}"] if self.pairs.hub else []),
-            ],
+            notes=[*notes, *([f"train and dev: {self.pairs.hub.sentence()}"] if self.pairs.hub else [])],
         )
 
     def _on_tests(self) -> list[str]:
@@ -212,18 +200,17 @@ class NliTraining(Shown):
         row: dict[str, Any] = {"condition": condition, "split": split, "pairs": name, "n": n}
         for learned, found in known.items():
             low, high = self._paper(learned, condition, split)
-            row |= {
-                learned: found["value"],
-                **{f"{learned}_{key}": found[key] for key in ("deviation", "low", "high")},
-                f"{learned}_paper_low": low,
-                f"{learned}_paper_high": high,
-                f"{learned}_paper": _range(low, high),
-            }
+            printed = None
+            if low is not None and high is not None:
+                printed = f"{100 * low:.1f}" if low == high else f"{100 * low:.1f}-{100 * high:.1f}"
+            row |= {learned: found["value"]} | {f"{learned}_{key}": found[key] for key in ("deviation", "low", "high")}
+            row |= {f"{learned}_paper_low": low, f"{learned}_paper_high": high, f"{learned}_paper": printed}
         return row | (_gain(self.runs, condition, split, self.pairs.shared.added) if len(self.runs) == 2 else {})
 
     def _columns(self, learned: str) -> Sequence[Column]:
-        interval: dict[str, Any] = {"low": f"{learned}_low", "high": f"{learned}_high"}
-        beside = {"spread": f"{learned}_deviation"} if len(self.runs[learned]) > 1 else interval
+        beside: dict[str, Any] = {"low": f"{learned}_low", "high": f"{learned}_high"}
+        if len(self.runs[learned]) > 1:
+            beside = {"spread": f"{learned}_deviation"}
         ours = Column(_TITLES[learned], learned, **beside, **_PERCENT)
         return [ours, Column("paper", f"{learned}_paper", wrap=False)]
 
@@ -238,11 +225,9 @@ class NliTraining(Shown):
 
     def _notes(self) -> list[str]:
         seeds = max(map(len, self.runs.values()))
-        notes = [
-            "paper: Table 7 for models of this architecture"
-            if self.negation is None
-            else "paper: Table 8 as section 6.2 quotes it, lowest and highest of its three models; on dev Table 7"
-        ]
+        notes = ["paper: Table 7 for models of this architecture"]
+        if self.negation is not None:
+            notes = ["paper: Table 8 as section 6.2 quotes it, lowest and highest of its three models; on dev Table 7"]
         if self.negation is not None and self.negation != 0.7:
             notes.append(f"ours are trained with {100 * self.negation:.0f} % of the new pairs, the paper's with 70 %")
         if seeds > 1:
@@ -250,12 +235,6 @@ class NliTraining(Shown):
         else:
             notes.append("ours: one seed, with 95 % intervals over pairs")
         return notes + self._on_tests()
-
-
-def _range(low: float | None, high: float | None) -> str | None:
-    if low is None or high is None:
-        return None
-    return f"{100 * low:.1f}" if low == high else f"{100 * low:.1f}-{100 * high:.1f}"
 
 
 def _accuracy(runs: Sequence[NliRun], condition: str, split: str) -> dict[str, Any]:

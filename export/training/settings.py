@@ -1,9 +1,9 @@
 """What the result of a training depends on beside the model and the data, where it runs, and what it needs there.
 
-The estimate, checked before the weights are read: for each weight itself, its gradient and the two moments of AdamW,
-all in fp32, are 16 bytes of memory. For each batch there is what the layers keep for the gradients. Of b texts of s
-tokens, a layer of width h with a heads keeps about s b h (34 + 5 a s / h) values of 2 bytes (Korthikanti et al. 2022,
-Reducing Activation Recomputation in Large Transformer Models, section 4.1); in fp32 the values have 4 bytes.
+The estimate: for each weight itself, its gradient and the two moments of AdamW, all in fp32, are 16 bytes of memory. Of
+a batch of b texts of s tokens, a layer of width h with a heads keeps about s b h (34 + 5 a s / h) values of 2 bytes for
+the gradients (Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models, section 4.1); in
+fp32 the values have 4 bytes.
 """
 
 from collections.abc import Mapping
@@ -98,8 +98,6 @@ def settings_of(options: TrainingOptions, defaults: Mapping[str, Any], place: Pl
     """The hyperparameters that were given, and for the rest the defaults of this kind of training.
 
     A default never asks for more tokens than the model takes, which is `longest`.
-
-    Raises InputError if one of them is not possible.
     """
     given = {field.name: getattr(options, field.name, None) for field in fields(Settings)}
     given["precision"] = place.precision(options.precision)
