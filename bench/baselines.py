@@ -48,7 +48,7 @@ def padded_top1(model: Any, tokenizer: Any, texts: Sequence[str], size: int, dev
 
 
 class AuthorsSelection(TorchSystem[Sentences]):
-    """The authors' selection."""
+    """A padded batch, logits at all positions."""
 
     name, said = "authors, selection", "PyTorch, batches of 100 padded, logits at all positions"
     reference = True
@@ -59,7 +59,7 @@ class AuthorsSelection(TorchSystem[Sentences]):
 
 
 class AuthorsScoring(AuthorsSelection):
-    """The authors' scoring."""
+    """One sentence at a time."""
 
     name, said = "authors, scoring", "PyTorch, one sentence at a time"
     size = 1
@@ -100,8 +100,10 @@ class AtMask(System[Sentences]):
 
     def open(self, place: Place) -> None:
         self._place = place
-        ways = {choice.get("autocast", 0) for choice in self.choices(place)}
-        self._models = {way: self._load("fp32" if way else self.arithmetic) for way in ways}
+        self._models = {}
+        for way in {choice.get("autocast", 0) for choice in self.choices(place)}:
+            model = MaskRow(load(AutoModelForMaskedLM, place, "fp32" if way else self.arithmetic)).eval()
+            self._models[way] = compiled(model) if self._compiled else model
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
         way = choice.get("autocast", 0)
@@ -110,10 +112,6 @@ class AtMask(System[Sentences]):
             for rows, ids, position in work.batches(choice["batch"]):
                 found[rows] = self._top1(model, ids, position)
         return found
-
-    def _load(self, arithmetic: str) -> Any:
-        model = MaskRow(load(AutoModelForMaskedLM, self._place, arithmetic)).eval()
-        return compiled(model) if self._compiled else model
 
     def _top1(self, model: Any, ids: Ids, position: Ids) -> Ids:
         if self._compiled and len(ids) == 1:  # a batch of one is compiled apart: its row stands there twice

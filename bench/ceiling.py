@@ -11,10 +11,9 @@ encoder that computes in its last layer keys and values for all positions, and e
 for L tokens, hidden size H, feed-forward size I, vocabulary V, width E of the embeddings (H but in ALBERT and ELECTRA).
 Where attention has further terms, as in DeBERTa, they are not counted.
 
-The fastest rate is measured: a chain of two products of a feed-forward block, (N × H) (H × I) and (N × I) (I × H), with
-nothing between, for N tokens in a batch and eight times as many, by every kernel at hand: ONNX Runtime's products and,
-on the CPU in fp32, its 1 × 1 convolutions and PyTorch's products; in bf16, PyTorch's products alone. The fastest kernel
-is the ceiling, whichever library it is from.
+The fastest rate is measured: a chain of two products of a feed-forward block, (N × H) (H × I) and (N × I) (I × H), for
+N tokens in a batch and eight times as many, by every kernel at hand: ONNX Runtime's products and, on the CPU in fp32,
+its 1 × 1 convolutions and PyTorch's products; in bf16, PyTorch's products alone. The fastest kernel is the ceiling.
 """
 
 import time

@@ -1,7 +1,7 @@
 """The process of one system: it opens the system, and runs it as often as the parent asks.
 
 The parent sends a call, the name of a method of `Service` and its arguments, and gets an answer: `done` with a value,
-or `unavailable` or `failed` with a line that says why. What libraries print goes into a file.
+or `unavailable` or `failed` with a line that says why.
 """
 
 import os
@@ -42,20 +42,16 @@ def serve(connection: Connection, pickled: bytes, threads: int, log: str) -> Non
             name, arguments = connection.recv()
         except EOFError:
             return
-        connection.send(_answer(served, name, arguments))
+        try:
+            answer = DONE, getattr(served, name)(*arguments)
+        except Exception as error:  # noqa: BLE001 - whatever a library raises is a line in the parent
+            from .system import Unavailable  # noqa: PLC0415 - after the number of threads is set
 
-
-def _answer(served: "Service", name: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    try:
-        return DONE, getattr(served, name)(*arguments)
-    except Exception as error:  # noqa: BLE001 - whatever a library raises is a line in the parent
-        from .system import Unavailable  # noqa: PLC0415 - after the number of threads is set
-
-        traceback.print_exc()
-        said = str(error).strip().partition("\n")[0]
-        if isinstance(error, Unavailable):
-            return UNAVAILABLE, said
-        return FAILED, f"{type(error).__name__}: {said}"
+            traceback.print_exc()
+            said = str(error).strip().partition("\n")[0]
+            is_known = isinstance(error, Unavailable)
+            answer = (UNAVAILABLE, said) if is_known else (FAILED, f"{type(error).__name__}: {said}")
+        connection.send(answer)
 
 
 class Service:

@@ -1,9 +1,8 @@
 """`negengine bench cores`: how busy many cores would be, from batches that one core has run.
 
-A part is decided as always, but each batch runs at once in the calling thread. Noted are the CPU seconds of each batch,
-and of the program between batches, in the order in which batches are given to the queue and waited for. This order does
-not depend on the number of threads (`batches.gathered`), so it can be replayed with any number of cores: each takes the
-next batch of the queue when it is free. It is a simulation: it does not know that cores which are all busy share the
+Noted are the CPU seconds of each batch, and of the program between batches, in the order in which batches are given to
+the queue and waited for. This order does not depend on the number of threads, so it can be replayed with any number of
+cores: each takes the next batch when it is free. The simulation does not know that cores which are all busy share the
 memory's bandwidth, or run at a lower clock rate.
 """
 
@@ -141,9 +140,7 @@ def _parts(measured: Measured, models: Models) -> Iterator[tuple[str, Callable[[
 
 def table(found: Mapping[str, Any]) -> Table:
     """The share of the time in which cores run batches, in %."""
-    rows = [
-        {"model": own["model"], "part": own["part"], "batches": own["batches"], **own["busy"]} for own in found["parts"]
-    ]
+    known = ({key: own[key] for key in ("model", "part", "batches")} | own["busy"] for own in found["parts"])
     columns = [
         Column("model", "model", wrap=False),
         Column("one part of", "part", wrap=False),
@@ -151,4 +148,4 @@ def table(found: Mapping[str, Any]) -> Table:
         *(Column(f"{cores} cores", str(cores), decimals=0, scale=100, unit="%") for cores in CORES),
     ]
     notes = ["simulated: the batches of one core, divided among more; memory and clock rates are not simulated"]
-    return Table("Busy cores", pl.DataFrame(rows), columns, notes=notes)
+    return Table("Busy cores", pl.DataFrame(list(known)), columns, notes=notes)

@@ -3,19 +3,7 @@
     python -m negengine.bench.coverage --samples 2000
 
 Every interval is computed by the function that the program uses. A cell is the percentage of samples whose interval
-holds the true value; with 2,000 samples its standard error is 0.5 at 95 %. The samples:
-
-    rates         pairs with rates of their own (beta-binomial), 1 to 20 verbs each; correlation 0.05 or 0.3 in a pair
-    unequal       the same with clusters of unequal size, correlation 0.1: LAMA's relations, sizes that fall by 0.6, one
-                  cluster of 200 items beside others of 1 to 20
-    pairs, verbs  20 of 500 verbs, drawn for each pair; an outcome is a threshold on the sum of three normal effects:
-                  of the pair (share 0.1 of the variance), of the verb (0.4), of the triplet
-    no difference the same for two outcomes with the same effects of pairs, and verbs that decide each on its own: how
-                  often is p below 0.05?
-    differences   two outcomes of the same triplets, 20 for each pair, correlation 0.3; the pairs' rates go together
-    means         rank correlations between -1 and 1, one for each relation: 2 × beta - 1, with the mean of the column
-    relative      1 minus the ratio of two rates of independent items, such as the relative drop of NLI
-    lazy          the share of 200 verbs that repeat, in pairs with rates of their own (correlation 0.1)
+holds the true value; with 2,000 samples its standard error is 0.5 at 95 %.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +47,7 @@ Rows = list[tuple[str, list[float]]]
 
 
 def rate_intervals(random: Random, pairs: int, rate: float, correlation: float) -> Interval:
-    """The interval of a rate from one sample of pairs with 1 to 20 verbs."""
+    """Pairs with rates of their own (beta-binomial), 1 to 20 verbs each; from one sample."""
     spread = 1 / correlation - 1
     sizes = random.integers(1, MOST_VERBS + 1, pairs)
     own = random.beta(rate * spread, (1 - rate) * spread, pairs)
@@ -67,7 +55,7 @@ def rate_intervals(random: Random, pairs: int, rate: float, correlation: float) 
 
 
 def unequal_interval(random: Random, sizes: Sequence[int], smaller: int, rate: float) -> Interval:
-    """The interval of a rate from clusters of these sizes, and `smaller` others of 1 to 20 items."""
+    """Clusters of these sizes, such as LAMA's relations, and `smaller` others of 1 to 20 items."""
     spread = 1 / _UNEQUAL_CORRELATION - 1
     own = np.concatenate([sizes, random.integers(1, MOST_VERBS + 1, smaller)]).astype(np.int64)
     rates = random.beta(rate * spread, (1 - rate) * spread, len(own))
@@ -78,32 +66,33 @@ def false_positives(random: Random, pairs: int, verbs: int) -> tuple[bool, bool]
     """Whether p is below 0.05 for two outcomes of one rate: with pairs as clusters, and with pairs and verbs."""
     pair = np.repeat(np.arange(pairs), MOST_VERBS)
     verb = random.integers(0, verbs, len(pair))
-    one, other = (
-        _PAIR_SHARE**0.5 * random.normal(size=pairs)[pair]
-        + _VERB_SHARE**0.5 * random.normal(size=verbs)[verb]
-        + (1 - _PAIR_SHARE - _VERB_SHARE) ** 0.5 * random.normal(size=len(pair))
-        < 0
-        for _ in range(2)
-    )
+    one, other = (_effects(random, pair, verb, pairs, verbs) < 0 for _ in range(2))
     return paired_difference(one, other, pair).p < 0.05, paired_difference(one, other, pair, verb).p < 0.05
 
 
-def crossed_intervals(random: Random, pairs: int, rate: float) -> tuple[Interval, Interval]:
-    """The intervals of a rate from one sample in which pairs and verbs have effects: by pair, and by both."""
-    pair = np.repeat(np.arange(pairs), MOST_VERBS)
-    verb = random.integers(0, VERBS, len(pair))
-    latent = (
+def _effects(
+    random: Random, pair: NDArray[np.int64], verb: NDArray[np.int64], pairs: int, verbs: int
+) -> NDArray[np.float64]:
+    """The sum of three normal effects: of the pair, of the verb, of the triplet."""
+    total: NDArray[np.float64] = (
         _PAIR_SHARE**0.5 * random.normal(size=pairs)[pair]
-        + _VERB_SHARE**0.5 * random.normal(size=VERBS)[verb]
+        + _VERB_SHARE**0.5 * random.normal(size=verbs)[verb]
         + (1 - _PAIR_SHARE - _VERB_SHARE) ** 0.5 * random.normal(size=len(pair))
     )
-    repeated = latent < special.ndtri(rate)
+    return total
+
+
+def crossed_intervals(random: Random, pairs: int, rate: float) -> tuple[Interval, Interval]:
+    """By pair, and by pair and verb: 20 of 500 verbs, drawn for each pair; both have effects on an outcome."""
+    pair = np.repeat(np.arange(pairs), MOST_VERBS)
+    verb = random.integers(0, VERBS, len(pair))
+    repeated = _effects(random, pair, verb, pairs, VERBS) < special.ndtri(rate)
     by_pair = clustered_mean(np.bincount(pair, repeated), np.full(pairs, MOST_VERBS))
     return proportion_interval(by_pair), proportion_interval(crossed_mean(repeated, pair, verb))
 
 
 def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) -> Interval:
-    """The interval of the difference of two rates of the same triplets, from one sample."""
+    """The difference of two rates of the same triplets; the pairs' rates go together."""
     spread = 1 / CORRELATIONS[-1] - 1
     common = random.normal(size=pairs)
     pair = np.repeat(np.arange(pairs), MOST_VERBS)
@@ -117,7 +106,7 @@ def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) 
 
 
 def mean_interval(random: Random, n: int, truth: float) -> Interval:
-    """The interval of a mean of n values between -1 and 1, from one sample."""
+    """The mean of n values between -1 and 1, such as rank correlations, one for each relation."""
     half = (truth + 1) / 2
     values = 2 * random.beta(half * _MEAN_SPREAD, (1 - half) * _MEAN_SPREAD, n) - 1
     low, high = bounded_interval(clustered_mean(values, np.ones(n, np.int64)), -1, 1)
@@ -125,13 +114,13 @@ def mean_interval(random: Random, n: int, truth: float) -> Interval:
 
 
 def relative_interval(random: Random, n: int, before: float, after: float) -> Interval:
-    """The interval of a relative drop between two samples of n independent items; everything where there is none."""
+    """The relative drop between two samples of n independent items, as of NLI; everything where there is none."""
     low, high = relative_drop_interval(int(random.binomial(n, after)), n, int(random.binomial(n, before)), n)
     return (-np.inf, np.inf) if low is None or high is None else (low, high)
 
 
 def lazy_interval(random: Random, pairs: int, rate: float, enough: int) -> tuple[float, list[Interval]]:
-    """The share of verbs that repeat in one sample, and its interval from the lazy tests."""
+    """The share of verbs that repeat in one sample of pairs with rates of their own, and its interval."""
     spread = 1 / _LAZY_CORRELATION - 1
     numbers = np.rint(_LAZY_VERBS * random.beta(rate * spread, (1 - rate) * spread, pairs))
     repeats = random.permuted(np.arange(_LAZY_VERBS) < numbers[:, None], axis=1)
@@ -158,11 +147,8 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
         def rate(r: float, p: int, own: float = correlation) -> float:
             return coverage(samples, lambda g: (r, [rate_intervals(g, p, r, own)]), seed)[0]
 
-        yield (
-            f"Rates, pairs as clusters, correlation {correlation}",
-            headings,
-            [(f"{p:,} pairs", [rate(r, p) for r in RATES]) for p in pairs],
-        )
+        rows = [(f"{p:,} pairs", [rate(r, p) for r in RATES]) for p in pairs]
+        yield f"Rates, pairs as clusters, correlation {correlation}", headings, rows
 
     groups = {
         "3 relations of Google-RE": ((2937, 1825, 765), 0),
@@ -182,9 +168,8 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
 
     def positive(p: int, verbs: int) -> list[float]:
         random = np.random.default_rng(seed)
-        return [
-            float(share) for share in 100 * np.mean([false_positives(random, p, verbs) for _ in range(samples)], axis=0)
-        ]
+        found = np.mean([false_positives(random, p, verbs) for _ in range(samples)], axis=0)
+        return [float(share) for share in 100 * found]
 
     yield (
         "Samples without a difference that have p < 0.05, pairs and verbs have effects",

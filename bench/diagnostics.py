@@ -27,8 +27,8 @@ from .system import PAPER, Answers, Choice, Items
 from .torch_models import Loop, TorchSystem
 
 _FIRST = 5
+# What every system gives for each item; NaN where an item has no such word.
 COLUMNS = ["top1_probability", *(f"{name}_probability" for name in COMPARED)]
-"""What every system gives for each item; NaN where an item has no such word."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,7 @@
     python -m negengine.bench.equality compare before after
 
 A recording takes about seven minutes on two cores, and two minutes more for the exports unless `--models` keeps them.
-With the same `--models` for both versions the export is not part of the comparison. Record both versions on one
-machine: another processor may round the last digit differently.
+Record both versions on one machine: another processor may round the last digit differently.
 """
 
 import difflib
@@ -49,9 +48,7 @@ EXPECTED: tuple[Change, ...] = ()  # what the fixes since the last release chang
 PROGRAM = Path(sys.executable).with_name("negengine")
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
 _SHOWN, _WIDTH = 12, 200  # most lines of a difference, most characters of a line
-app = typer.Typer(
-    add_completion=False, help="Show that two versions of the program give the same results.", rich_markup_mode=None
-)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """`negengine bench export`: time and peak memory of an export, beside plain Optimum on the same checkpoint.
 
-Each export runs in a process of its own, whose peak memory the operating system tells when it ends.
+Each export runs in a process of its own, whose peak memory the operating system tells.
 """
 
 import os

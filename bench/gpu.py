@@ -1,8 +1,7 @@
 """`make gpu`: what a GPU does, by CUDA or WebGPU, measured in one command, as one JSON file.
 
-Each step runs in a process of its own with a limit of time (`python -m negengine.bench.gpu SETTING FUNCTION RESULT`),
-so a step that fails, crashes or hangs does not stop the others. What a device cannot show is "not here", with the
-reason. With `--rehearse` all steps run on the CPU with little work. `gpu_steps.py` has the steps.
+Each step of `gpu_steps.py` runs in a process of its own with a limit of time, so a step that fails, crashes or hangs
+does not stop the others. With `--rehearse` all steps run on the CPU with little work.
 """
 
 import importlib
@@ -36,15 +35,11 @@ from .shapes import cache_folder
 MODELS = ("mini", "bert-base-shape")
 DONE, NOT_HERE, FAILED = "done", "not here", "failed"
 _LOG_LINES = 20
-Found = dict[str, Any]
-"""What a step gives: JSON values, whose keys say what they are and in which unit."""
+Found = dict[str, Any]  # JSON values, whose keys say what they are and in which unit
 
 
 class NotHere(Exception):  # noqa: N818 - it is not an error
-    """A step has nothing to measure here. The message says why, in one line."""
-
-
-_BASELINES = Effort(rounds=2, seconds=4, tried=4_096, fewest=2_000, most=500_000)
+    """A step has nothing to measure here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +49,11 @@ class Amount:
     compared: int = 2_048  # sentences whose decisions are compared with those of the CPU
     candidates: int = 1_000_000  # candidates of the selection at most
     seconds: float = 45.0  # that the selection of one model is to take
-    baselines: Effort = _BASELINES
+    baselines: Effort = Effort(rounds=2, seconds=4, tried=4_096, fewest=2_000, most=500_000)  # noqa: RUF009 - frozen
 
 
+# So little that all steps end in a few minutes on two cores, and parity on a software device.
 REHEARSAL = Amount(8, 100, 1.0, Effort(rounds=1, seconds=0.1, tried=32, fewest=16))
-"""So little that all steps end in a few minutes on two cores, and parity on a software device."""
 
 
 @dataclass(frozen=True)
@@ -107,17 +102,13 @@ def measure(
 ) -> dict[str, Any]:
     """Run all steps and give what the file holds; they take 10 minutes at most, 16 where there are baselines.
 
-    Without names of models, `MODELS` are measured; on a software device the first of them.
-
-    Raises:
-        InputError: The device does not exist, or it is the CPU and this is not a rehearsal, or the file cannot be
-            written.
+    Raises InputError if the device does not exist, or is the CPU and this is not a rehearsal, or the file cannot be
+    written.
     """
     chosen = CPU if rehearse else choose_device(device)
     if chosen == CPU and not rehearse:
-        raise InputError(
-            "bench gpu: no GPU was found; `negengine doctor` says what is missing, --rehearse runs all steps on the CPU"
-        )
+        said = "no GPU was found; `negengine doctor` says what is missing, --rehearse runs all steps on the CPU"
+        raise InputError(f"bench gpu: {said}")
     if chosen.is_software:
         say(f"{chosen} is software: its results are compared, and nothing is timed")
     models = models or (MODELS[:1] if chosen.is_software else MODELS)
@@ -173,7 +164,11 @@ def _in_process(step: Step, setting: Setting, limit: float) -> Found:
             try:
                 status = process.wait(limit)
             except BaseException as stopped:
-                _kill(process)
+                if hasattr(os, "killpg"):  # and all that it has started
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+                process.wait()
                 if not isinstance(stopped, subprocess.TimeoutExpired):
                     raise
                 return {"status": FAILED, "why": f"stopped after {limit:.0f} s", "log": _tail(log)}
@@ -181,15 +176,6 @@ def _in_process(step: Step, setting: Setting, limit: float) -> Found:
             return {"status": FAILED, "why": f"its process ended with status {status}", "log": _tail(log)}
         found: Found = json.loads(result.read_bytes())
         return found if found["status"] in {DONE, NOT_HERE} else {**found, "log": _tail(log)}
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End a process and all that it has started."""
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
 
 
 def _tail(log: Path) -> list[str]:

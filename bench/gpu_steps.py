@@ -34,7 +34,7 @@ from ..engine.runs.record import read_run
 from ..engine.text.token_ids import EncodedSentences
 from .baselines import AtMask, AuthorsSelection, Optimum
 from .ceiling import product_rates
-from .gpu import Amount, Found, NotHere, Setting
+from .gpu import Found, NotHere, Setting
 from .machine import describe
 from .main_job import calibrated, candidates, main_job
 from .parts import run_selection
@@ -70,7 +70,6 @@ def export(setting: Setting) -> Found:
 
 
 def _by_name(setting: Setting, measure: Callable[[Measured, Setting], Found]) -> Found:
-    """What is found of each model, by its name."""
     return {name: measure(prepare(name, setting.cache), setting) for name in setting.models}
 
 
@@ -81,7 +80,7 @@ def _graphs(model: Measured, setting: Setting) -> dict[str, Path]:
 
 
 def decide_all(decider: Decider, encoded: EncodedSentences) -> Decisions:
-    """The decisions about all sentences, in their order."""
+    """In their order."""
     found = Decisions.empty(len(encoded.expected))
     for bucket in encoded.buckets:
         found.put(bucket.rows, decider.decide(bucket.ids, bucket.mask_position, encoded.expected[bucket.rows]))
@@ -184,7 +183,15 @@ def _selected(model: Measured, setting: Setting) -> Found:
     job = main_job(model.exported)
     if (graph := setting.device.low_precision(model.exported)) is None:
         raise NotHere(f"{model.name} has no low-precision graph for {setting.device.kind}")
-    pairs = _pairs(job, MaskedLM(model.exported, setting.device, graph=graph), setting.amount)
+    low, encoded = (
+        MaskedLM(model.exported, setting.device, graph=graph),
+        candidates(job, setting.amount.compared).encoded,
+    )
+    decide_all(low, encoded)  # a session's first batches take longer
+    began = time.perf_counter()
+    decide_all(low, encoded)
+    in_time = setting.amount.compared * setting.amount.seconds / (time.perf_counter() - began)
+    pairs = math.ceil(min(setting.amount.candidates, in_time) / job.verbs[0].grid.verbs)
     # Of random weights almost every decision would be a close call, so the low-precision graph decides alone.
     found, sentences = (_alone if model.is_random else _command)(model, setting, pairs)
     sizes = model.exported.info["hidden_size"], model.exported.info["intermediate_size"]
@@ -203,16 +210,6 @@ def _selected(model: Measured, setting: Setting) -> Found:
     }
 
 
-def _pairs(job: Selection, low: MaskedLM, amount: Amount) -> int:
-    """As many pairs as the low-precision model decides in the time that the selection is to take."""
-    encoded = candidates(job, amount.compared).encoded
-    decide_all(low, encoded)  # a session's first batches take longer
-    began = time.perf_counter()
-    decide_all(low, encoded)
-    wanted = min(amount.candidates, amount.compared * amount.seconds / (time.perf_counter() - began))
-    return math.ceil(wanted / job.verbs[0].grid.verbs)
-
-
 def _alone(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]:
     exported = model.exported
     graph = setting.device.low_precision(exported)
@@ -227,7 +224,7 @@ def _alone(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]:
 
 
 def _command(model: Measured, setting: Setting, pairs: int) -> tuple[Found, int]:
-    """Run `negengine select`, as a user does; what was seen, and how many sentences were decided."""
+    """Run `negengine select`, as a user does."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "run"
         options = ["--device", str(setting.device), "--precision", "mixed", "--pairs", str(pairs)]
@@ -255,10 +252,7 @@ _EVERY = 0.2  # seconds
 
 @contextmanager
 def watched(device: Device) -> Iterator[Found]:
-    """What a device does while the block runs: its utilisation, memory and power, and the host's processor time.
-
-    It is in the dictionary at the end of the block. What the machine does not tell is None.
-    """
+    """Utilisation, memory and power of a device and the host's processor time, at the end of the block."""
     seen: Found = {}
     samples: list[State] = []
     ended = threading.Event()

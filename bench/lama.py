@@ -1,10 +1,9 @@
 """`negengine bench lama`: of each fact, the answer's log-probability, and the correlation of a query with its negation.
 
-The answers are float64 [n, 2]. LAMA's own program (`scripts/batch_eval_KB_completion.py` with
-`lama/evaluation_metrics.py`) sorts facts by their words, pads batches of 32, and takes the log-softmax at all
-positions. For each fact it makes a list of the first 10,000 tokens in Python and the correlation by scipy, in as many
-threads as there are cores. At the end it pickles the lists. It can rank the tokens of a list alone; here all are
-ranked, as in ours.
+LAMA's own program (`scripts/batch_eval_KB_completion.py` with `lama/evaluation_metrics.py`) sorts facts by their words,
+pads batches of 32, and takes the log-softmax at all positions. For each fact it makes a list of the first 10,000 tokens
+in Python and the correlation by scipy, in as many threads as there are cores, and pickles the lists at the end. It can
+rank the tokens of a list alone; here all are ranked, as in ours. The answers are float64 [n, 2].
 """
 
 import pickle
@@ -37,9 +36,8 @@ from .torch_models import Loop, TorchSystem
 _BATCH, _TOP = 32, 10_000
 _KEPT = 3
 
-
+# Facts with a query and its negation, all of which count for the model, and the tokens of their answers.
 Queries = Items[tuple[Fact, int]]
-"""Facts with a query and its negation, all of which count for the model, and the tokens of their answers."""
 
 
 def queries(measured: Measured, path: Path | None) -> Queries:
@@ -80,10 +78,8 @@ class Paper(TorchSystem[Queries]):
             for start in range(0, len(order), _BATCH):
                 rows = order[start : start + _BATCH]
                 facts, gold = zip(*(work.items[row] for row in rows), strict=True)
-                sides = [
-                    self._logprobs([fact.affirmative for fact in facts]),
-                    self._logprobs([str(fact.negated) for fact in facts]),
-                ]
+                texts = [fact.affirmative for fact in facts], [str(fact.negated) for fact in facts]
+                sides = [self._logprobs(own) for own in texts]
                 pairs = list(zip(*sides, gold, strict=True))
                 ranked = pool.map(self._ranking, pairs)
                 logprobs = [logprob for _, logprob in ranked]
@@ -108,8 +104,7 @@ class Paper(TorchSystem[Queries]):
         first = []
         for place in range(len(ids)):  # number by number, as the program does it
             token = ids[place].item()
-            entry = {"place": place, "token": token, "logprob": values[place].item(), "word": self._words[token]}
-            first.append(entry)
+            first.append({"place": place, "token": token, "logprob": values[place].item(), "word": self._words[token]})
         (ids == gold).nonzero()
         return first, float(own[gold])
 

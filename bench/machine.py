@@ -18,10 +18,7 @@ _PACKAGES = (
 )
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "asimddp", "i8mm", "sve")
 # What libraries read when they are imported: OpenMP, MKL, OpenBLAS, Rust's threads (tokenizers) and Polars.
-_VARIABLES = (
-    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
-    *("RAYON_NUM_THREADS", "POLARS_MAX_THREADS"),
-)
+_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
 _STATUS, _REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 

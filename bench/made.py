@@ -1,7 +1,7 @@
 """Items of our own for `bench lama|diagnostics|gh22|nli`, where the data of the papers are not at hand.
 
-They have as many words as the papers' items: lengths are drawn from the deciles below, which were counted in the files
-of the papers. What the words are makes no difference to the time. Whoever has the files gives them with `--data`.
+Lengths are drawn from the deciles below, which were counted in the files of the papers. What the words are makes no
+difference to the time.
 """
 
 from collections.abc import Sequence
@@ -41,19 +41,8 @@ def made_facts(words: Sequence[str]) -> tuple[Fact, ...]:
     facts = []
     for number, length in enumerate(_lengths(random, _QUERY, _FACTS)):
         gold, before = str(random.choice(words)), _words(random, fillers, max(1, length - 3))
-        facts.append(
-            Fact(
-                corpus="TREx",
-                relation="P36",
-                subject=f"{number}",
-                gold=gold,
-                affirmative=f"{before} is {MASK} .",
-                negated=f"{before} is not {MASK} .",
-                misprimed={},
-                identifier=f"{number}",
-                location=f"made:{number}",
-            )
-        )
+        asked = f"{before} is {MASK} .", f"{before} is not {MASK} ."
+        facts.append(Fact("TREx", "P36", f"{number}", gold, *asked, {}, f"{number}", f"made:{number}"))
     return tuple(facts)
 
 
@@ -78,15 +67,12 @@ def made_diagnostics(words: Sequence[str]) -> Rows:
         for i in range(_REVERSALS)
         for order in "ab"
     )
-    simple, natural = (
-        tuple(
-            Negation(
-                f"{i}", (f"{text(2, 3)} is (a|an)", f"{text(2, 3)} is not (a|an)"), (one(), one()), licensing, "made"
-            )
-            for i in range(count)
-        )
-        for count, licensing in ((_SIMPLE, ""), (_NATURAL, "Y"))
-    )
+
+    def negations(count: int, licensing: str) -> tuple[Negation, ...]:
+        sides = (((f"{text(2, 3)} is (a|an)", f"{text(2, 3)} is not (a|an)"), (one(), one())) for _ in range(count))
+        return tuple(Negation(f"{i}", *own, licensing, "made") for i, own in enumerate(sides))
+
+    simple, natural = negations(_SIMPLE, ""), negations(_NATURAL, "Y")
     return Rows(pragmatic, reversals, simple, natural)
 
 

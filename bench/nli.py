@@ -29,10 +29,8 @@ from .torch_models import TorchSystem
 SORTED = "PyTorch, sorted loop"
 _FEWER = 16  # a run of many pairs spends a smaller part of its time on its calibration; other rates stay the same
 
-
-Sourced = tuple[str, Pair]
+Sourced = tuple[str, Pair]  # with its source: RTE, SNLI or MNLI
 Judged = Items[Sourced]
-"""Pairs, each with its source: RTE, SNLI or MNLI."""
 
 
 def judged(path: Path | None) -> Judged:

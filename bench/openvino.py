@@ -143,14 +143,8 @@ def _with_static_scales(place: Place, plain: Path, calibrated: int, folder: Path
     import openvino as ov  # noqa: PLC0415
 
     sentences = candidates(main_job(load_exported(place.exported), seed=1), calibrated)  # other ones than are timed
-    sample = [
-        {"ids": ids.astype(np.int64), "position": position.astype(np.int64)}
-        for _, ids, position in sentences.batches(1)
-    ]
-    model = nncf.quantize(
-        ov.Core().read_model(plain),
-        nncf.Dataset(sample),
-        model_type=nncf.ModelType.TRANSFORMER,
-        subset_size=len(sample),
-    )
+    batches = sentences.batches(1)
+    sample = [{"ids": ids.astype(np.int64), "position": at.astype(np.int64)} for _, ids, at in batches]
+    given = {"model_type": nncf.ModelType.TRANSFORMER, "subset_size": len(sample)}
+    model = nncf.quantize(ov.Core().read_model(plain), nncf.Dataset(sample), **given)
     ov.save_model(model, folder / _GRAPH, compress_to_fp16=False)

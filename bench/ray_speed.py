@@ -1,7 +1,7 @@
 """`negengine bench --ray`: the same selection in one process and on 1, 2, … workers of Ray, on this machine.
 
-All runs use all cores: one worker with all of them, two with half of them each, and so on. So the differences are what
-Ray costs. The runs alternate, and the fastest round of each counts, as other programs only make a run slower.
+All runs use all cores, so the differences are what Ray costs. The runs alternate, and the fastest round of each counts,
+as other programs only make a run slower.
 """
 
 import math
@@ -36,8 +36,7 @@ from .rounds import Say
 from .shapes import SHAPES, cache_folder, prepare
 
 ONE_PROCESS = "one process"
-BUSY = "seconds of deciding"
-"""The count of a part by which a clocked stage says how long its decision took."""
+BUSY = "seconds of deciding"  # the count of a part by which a clocked stage says how long its decision took
 _PARTS_A_CORE = 12
 _FIRST = 4  # pairs, for a first estimate of the speed
 SECONDS, QUICK_SECONDS = 60.0, 10.0
@@ -178,12 +177,8 @@ def bench_ray(name: str, *, quick: bool, rounds: int | None, cache: Path | None 
     measured = prepare(name, cache or cache_folder(), SHAPES)
     seconds = QUICK_SECONDS if quick else SECONDS
     found = measure(measured.exported, seconds=seconds, rounds=rounds or (1 if quick else 3), say=say)
-    return {
-        "machine": describe(CPU),
-        "command": " ".join(["negengine", *sys.argv[1:]]),
-        "model": measured.name,
-        **found,
-    }
+    known = {"machine": describe(CPU), "command": " ".join(["negengine", *sys.argv[1:]]), "model": measured.name}
+    return {**known, **found}
 
 
 def ray_table(found: Mapping[str, Any]) -> Table:

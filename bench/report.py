@@ -16,8 +16,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
     expected = result[_EXPECTED]
     rows = [*result["systems"], *([] if expected is None else [{**expected, "system": _EXPECTED}])]
     lazy = [_lazy(result["lazy"])] if result["lazy"] else []
-    parts = [_parts(result)] if "model share" in result else []  # not after an interrupt
-    return [_speeds(result, rows), _systems(result, rows), *parts, *lazy]
+    return [_speeds(result, rows), _systems(result, rows), *lazy]
 
 
 def _speeds(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
@@ -31,10 +30,7 @@ def _speeds(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
             "rate": rates,
         }
     )
-    title = (
-        f"{result['model']} on {result['device']}: {work['sentences']:,} sentences of {work['tokens']:.1f} tokens, "
-        f"medians of {work['rounds']} rounds"
-    )
+    done = f"{work['sentences']:,} sentences of {work['tokens']:.1f} tokens, medians of {work['rounds']} rounds"
     columns = [
         Column("system", "system", wrap=False),
         Column("speed", "share", wrap=False, left=True),
@@ -44,7 +40,9 @@ def _speeds(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
         f"each system: {result['threads']} threads, a process of its own, its fastest batch size",
         *(f"{name} is not measured: {reason}" for name, reason in result["skipped"].items()),
     ]
-    return Table(title, frame, columns, notes=notes, texts={"share": "bar"})
+    return Table(
+        f"{result['model']} on {result['device']}: {done}", frame, columns, notes=notes, texts={"share": "bar"}
+    )
 
 
 def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
@@ -68,35 +66,17 @@ def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
         notes.append(f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}")
     if result[_EXPECTED]:
         close = 100 * result[_EXPECTED]["close calls"]
-        notes.append(
-            f"{_EXPECTED}: close calls of random weights mean nothing, so the {close:.1f} % of the bundled model count"
-        )
+        told = f"close calls of random weights mean nothing, so the {close:.1f} % of the bundled model count"
+        notes.append(f"{_EXPECTED}: {told}")
     frame = pl.DataFrame({"system": [row["system"] for row in rows], **figures})
     return Table("Systems compared", frame, [Column("system", "system", wrap=False), *columns], notes=notes)
 
 
-def _parts(result: Mapping[str, Any]) -> Table:
-    seconds = result["seconds for 1,000"]
-    frame = pl.DataFrame({"part": list(seconds), "seconds": list(seconds.values())})
-    columns = [Column("part", "part"), Column("ms", "seconds", decimals=2, scale=1000, unit="ms")]
-    notes = [f"the model's share of a selection's wall time: {100 * result['model share']:.1f} %"]
-    return Table("Milliseconds for 1,000 sentences, reference model", frame, columns, notes=notes)
-
-
 def _lazy(lazy: Mapping[str, Any]) -> Table:
     names = {"exhaustive": "exhaustive, fp32", "lazy": "lazy, mixed precision where possible"}
-    frame = pl.DataFrame(
-        {
-            "selection": list(names.values()),
-            "sentences": [lazy[f"{name} tested"] for name in names],
-            "seconds": [lazy[f"{name} seconds"] for name in names],
-        }
-    )
-    columns = [
-        Column("selection", "selection"),
-        Column("sentences", "sentences"),
-        Column("seconds", "seconds", decimals=2),
-    ]
+    tested, seconds = ([lazy[f"{name} {what}"] for name in names] for what in ("tested", "seconds"))
+    frame = pl.DataFrame({"selection": list(names.values()), "sentences": tested, "seconds": seconds})
+    columns = [*(Column(own, own) for own in ("selection", "sentences")), Column("seconds", "seconds", decimals=2)]
     title = f"A selected test set of {lazy['pairs']} pairs, {lazy['repeating %']:.0f} % of the candidates repeat"
     notes = [
         f"lazy: {lazy['times authors, selection']:.1f} times as fast as the authors' program at its rate",

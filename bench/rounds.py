@@ -2,12 +2,10 @@
 
 `compare` starts the processes one after the other. Each opens its system and tries its settings, such as sizes of a
 batch, on a few items; the fastest are kept. Then the rounds: one system after the other does all the work, in an order
-that is turned round each time, and one process works at a time. Rates are medians of the rounds. Since nothing else
-lives in the process of a system, its peak memory is its own.
+that is turned round each time, and one process works at a time. Rates are medians of the rounds.
 
-A system's speed is said when it is known: on few items once it is open, then in each round. An interrupt ends the
-rounds, and what was measured counts. With a limit of time, our systems and the references are opened first; then each
-baseline gets its share of the time that is left, for as many settings as it can try.
+An interrupt ends the rounds, and what was measured counts. With a limit of time, our systems and the references are
+opened first; then each baseline gets its share of the time that is left, for as many settings as it can try.
 """
 
 import math
@@ -31,16 +29,13 @@ from .child import Took
 from .system import Answers, Choice, Place, System, Unavailable, W
 
 Say = Callable[[str], None]
-Keep = Callable[[dict[str, Any]], None]
-"""Is given the JSON document of a benchmark whenever more is known."""
-INTERRUPTED = "interrupted"
-"""The key of a document that says whether it is only what was measured before an interrupt."""
+Keep = Callable[[dict[str, Any]], None]  # is given the JSON document of a benchmark whenever more is known
+INTERRUPTED = "interrupted"  # the key of a document that says whether it ends with an interrupt
 _ENDING = 10  # seconds that a process gets to end
 _BESIDE_WEIGHTS = 1e9  # bytes of libraries and activations
 _COPIES = 2  # of the weights: as they are read, and as a library packs them
 _OPENING = 0.6  # share of the limit in which all systems are opened
 _NOT_YET, _TOO_LONG = "interrupted before it was measured", "no time is left for it with --quick"
-
 
 _now = time.monotonic
 
@@ -54,8 +49,7 @@ class Served(Protocol):
         """Call a method of `child.Service`. Raises Unavailable if the system cannot run here or fails."""
 
 
-Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]
-"""A system, its place, and a file for what it prints → what serves it until the end of the block."""
+Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]  # the file is for what it prints
 
 
 @dataclass(frozen=True)
@@ -226,7 +220,10 @@ def _prepared(
     until: float,
 ) -> Outcome:
     """Start a system's process, open it, and find its fastest settings."""
-    if why := system.missing(place) or _no_room(place) or (_TOO_LONG if _now() > until else None):
+    weights = max((path.stat().st_size for path in place.exported.glob("*") if path.is_file()), default=0)
+    needed, free = _COPIES * weights + _BESIDE_WEIGHTS, psutil.virtual_memory().available
+    full = f"{free / 1e9:.1f} GB of memory are free, about {needed / 1e9:.1f} GB are needed" if free < needed else None
+    if why := system.missing(place) or full or (_TOO_LONG if _now() > until else None):
         raise Unavailable(why)
     if type(system).make is not System.make:
         with start() as maker:
@@ -255,13 +252,6 @@ def _prepared(
 
 def _share(system: System[Any], work: Any) -> Any:
     return work if system.fewer == 1 else work.head(max(1, len(work) // system.fewer))
-
-
-def _no_room(place: Place) -> str | None:
-    """Why one more copy of the model does not fit into memory; None if it does."""
-    weights = max((path.stat().st_size for path in place.exported.glob("*") if path.is_file()), default=0)
-    needed, free = _COPIES * weights + _BESIDE_WEIGHTS, psutil.virtual_memory().available
-    return f"{free / 1e9:.1f} GB of memory are free, about {needed / 1e9:.1f} GB are needed" if free < needed else None
 
 
 class _Child:

@@ -36,7 +36,7 @@ from .main_job import (
     candidates,
     main_job,
 )
-from .parts import PAIRS, lazy_beside_exhaustive, take_apart
+from .parts import lazy_beside_exhaustive
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
 from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
 from .system import Place, System
@@ -56,10 +56,9 @@ class OfMainJob(Effort):
     ceiling_rounds: int = ROUNDS  # how often the chain of products is timed
     calibrated: int = 1_000  # sentences of the bundled model, for the close calls that random weights cannot tell
     lazy_pairs: int = 8  # pairs of the lazy selection
-    pairs: int = PAIRS  # pairs that are run from end to end for the model's share of the time
 
     def quick(self) -> Self:
-        return replace(super().quick(), ceiling_rounds=2, calibrated=500, lazy_pairs=4, pairs=1)
+        return replace(super().quick(), ceiling_rounds=2, calibrated=500, lazy_pairs=4)
 
 
 def bench(
@@ -78,12 +77,12 @@ def bench(
 
     After an interrupt it has what was measured, and says so. Raises InputError if a name does not exist.
     """
-    chosen, folder, effort, others = (
-        choose_device(device),
-        cache or cache_folder(),
-        effort or OfMainJob(),
-        _others(only),
-    )
+    chosen, folder, effort = choose_device(device), cache or cache_folder(), effort or OfMainJob()
+    others = baselines()  # the authors' programs and these, or all if none is named
+    known = [system.name for system in others]
+    if unknown := next((name for name in only if name not in known), None):
+        raise InputError(f"--baseline {unknown}: there are {', '.join(known[2:])}")
+    others = [system for system in others if not only or system.name in {*only, AUTHORS, AUTHORS_SCORING}]
     if chosen.kind == Cuda.kind:
         effort = replace(effort, tried=_TRIED_ON_CUDA)
     for name in names:
@@ -104,15 +103,6 @@ def bench(
             return document()
     _expect_mixed(results, chosen, folder, effort.calibrated, say)
     return document()
-
-
-def _others(only: Sequence[str]) -> list[System[Sentences]]:
-    """The authors' programs and these baselines, or all if none is named. Raises InputError if one does not exist."""
-    every = baselines()
-    names = [system.name for system in every]
-    if unknown := next((name for name in only if name not in names), None):
-        raise InputError(f"--baseline {unknown}: there are {', '.join(names[2:])}")
-    return [system for system in every if not only or system.name in {*only, AUTHORS, AUTHORS_SCORING}]
 
 
 def _measure(
@@ -165,16 +155,17 @@ def _measure(
     try:
         models = open_models(exported, device, Precision.AUTO)
         say("the ceiling")
-        products = _products(exported, device, effort.ceiling_rounds)
+        low = device.low_precision(exported)
+        kinds = dict.fromkeys(["fp32", *([] if low is None else [graph_precision(low)])])
+        if device == CPU and has_bf16():  # in software it would take a quarter of an hour
+            kinds["bf16"] = None
+        given, rounds = (exported.info["hidden_size"], exported.info["intermediate_size"]), effort.ceiling_rounds
+        products = {kind: product_rates(device, device.batch_tokens, *given, kind, rounds=rounds) for kind in kinds}
         ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
         more["product GFLOP/s by kernel"] = {
             kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
         }
-        say("parts")
         sentences = candidates(job, compared.by_name[AUTHORS].items)
-        parts = take_apart(job, models.reference, sentences.head(500).encoded, pairs=effort.pairs)
-        more["model share"] = parts.pop("model share")
-        more["seconds for 1,000"] = parts
         if not measured.is_random:
             say("lazy selection")
             mixed, rate = calibrated(models, sentences), compared.by_name[AUTHORS].rate
@@ -252,12 +243,3 @@ def least(exported: ExportedModel, length: float) -> float:
     info, config = exported.info, json.loads((exported.folder / "config.json").read_text(encoding="utf-8"))
     sizes = info["layers"], info["hidden_size"], info["intermediate_size"], exported.vocab_size
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))
-
-
-def _products(exported: ExportedModel, device: Device, rounds: int) -> dict[str, dict[str, float]]:
-    low = device.low_precision(exported)
-    kinds = dict.fromkeys(["fp32", *([] if low is None else [graph_precision(low)])])
-    if device == CPU and has_bf16():  # in software it would take a quarter of an hour
-        kinds["bf16"] = None
-    sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
-    return {kind: product_rates(device, device.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}

@@ -24,7 +24,6 @@ from .system import LOOP, PAPER, ROW, Answers, Place, System
 _DIFFERENCE, _SAME = "difference", "same"
 MADE, LEXICON = "made items of the same lengths", "the bundled lexicon"
 
-
 OF_PAPERS = Effort(rounds=3, seconds=20)
 
 
@@ -69,15 +68,10 @@ class Subject:
     prepare: Callable[[str, Path, Mapping[str, Shape]], Measured] = prepare
 
     def measure(
-        self,
-        measured: Measured,
-        measurement: Measurement,
-        effort: Effort,
-        cache: Path,
-        say: Say,
-        start: Start | None,
-        keep: Keep | None = None,
-    ) -> dict[str, Any]:
+        self, measured: Measured, measurement: Measurement, effort: Effort, cache: Path, say: Say,
+        start: Start | None, keep: Keep | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Time systems on the CPU; the figures are JSON values, and `keep` is given them whenever more is known."""
         """Time systems on the CPU; the figures are JSON values, and `keep` is given them whenever more is known."""
         place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
 
@@ -115,11 +109,9 @@ class Subject:
         """The figures of one measurement as a table."""
         rows = found["systems"]
         floats = {key: pl.Float64 for row in rows for key, own in row.items() if not isinstance(own, str | bool | list)}
-        judged = (
-            Column("largest difference", _DIFFERENCE, significant=2)
-            if _DIFFERENCE in rows[0]
-            else Column("same answers", _SAME, decimals=1, scale=100, unit="%")
-        )
+        judged = Column("same answers", _SAME, decimals=1, scale=100, unit="%")
+        if _DIFFERENCE in rows[0]:
+            judged = Column("largest difference", _DIFFERENCE, significant=2)
         columns = [
             Column("system", "system", wrap=False),
             Column("a second", "sentences/s", significant=3),

@@ -1,12 +1,11 @@
 """What a system is: a program that does some work, is opened in a process of its own, and is timed there.
 
-A benchmark makes a `System` for each program. `rounds.compare` pickles it and sends it to its process, so before `open`
-it holds settings only. There it is opened once, with the number of threads that all get. Then it is given the work,
-round by round, and gives its answers: so every measurement is also a check that all do the same work. Reading texts
-(tokenizing) belongs to the work of those that are given texts.
+`rounds.compare` pickles a `System` and sends it to its process, so before `open` it holds settings only. There it is
+opened once, with the number of threads that all get. Then it is given the work, round by round, and gives its answers:
+so every measurement is also a check that all do the same work.
 
-Another system is another class with `name`, `said`, `open` and `run`. What it cannot do without stands in `needs`, or
-is said by `missing` or by raising `Unavailable`: then the system is a line after the table and not an error.
+What it cannot do without stands in `needs`, or is said by `missing` or by raising `Unavailable`: then the system is a
+line after the table and not an error.
 """
 
 import shutil
@@ -24,12 +23,8 @@ from ..engine.inference.exported import load_exported
 from ..engine.inference.session import Device
 
 LOOP, ROW, PAPER, OURS = "PyTorch, loop", "PyTorch, mask row", "the paper's program", "ours"
-"""Names of systems that several kinds of work have."""
-
 Answers = NDArray[Any]  # one row for each item, in the order of the work
-
-Choice = Mapping[str, int]
-"""Settings that a benchmark tries and of which it takes the fastest, such as the size of a batch."""
+Choice = Mapping[str, int]  # settings of which the fastest is taken, such as the size of a batch
 
 _BATCHES, _BATCHES_ON_CUDA = (8, 32, 128), (32, 128, 512)
 

@@ -26,7 +26,7 @@ def load(kind: Any, place: Place, arithmetic: str = "fp32") -> Any:
 
 
 def tokenizer_of(place: Place) -> Any:
-    """The checkpoint's tokenizer, as transformers loads it."""
+    """As transformers loads it."""
     with quiet():
         return AutoTokenizer.from_pretrained(place.checkpoint)
 

@@ -14,7 +14,7 @@ from rich.console import Console
 pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 LITTLE = run.OfMainJob(
-    rounds=2, seconds=0.1, fewest=24, most=24, tried=8, ceiling_rounds=1, calibrated=100, lazy_pairs=1, pairs=1
+    rounds=2, seconds=0.1, fewest=24, most=24, tried=8, ceiling_rounds=1, calibrated=100, lazy_pairs=1
 )
 ALWAYS = ["authors, selection", "authors, scoring", "fp32", "low precision alone"]
 
@@ -48,8 +48,6 @@ def test_random_weights_are_measured_without_mixed_precision(cache, tiny_shapes,
     assert [row["system"] for row in found["systems"]] == ALWAYS
     assert {len(row["seconds"]) for row in found["systems"]} == {2}
     assert found["work"]["sentences"] == 24
-    assert 0 < found["model share"] <= 1
-    assert set(found["seconds for 1,000"]) == {"composing", "model", "writing"}
     assert 0 < found["mixed, expected"]["close calls"] < 1
     assert found["mixed, expected"]["times fp32"] > 0
 
