@@ -14,15 +14,12 @@ PROGRAM = (sys.executable, "-m", "negengine.engine.cli")
 
 @dataclass(frozen=True)
 class Done:
-    """What a command left: exit status, stdout, stderr."""
-
     status: int | str | None
     out: str
     err: str
 
     @property
     def said(self) -> str:
-        """The last line on stderr."""
         return self.err.splitlines()[-1]
 
 
@@ -45,8 +42,7 @@ def command(tmp_path, monkeypatch, capfd, home) -> Callable[..., Done]:
     def run(*arguments) -> Done:
         monkeypatch.setattr(sys, "argv", ["negengine", *map(str, arguments)])
         capfd.readouterr()
-        status = main.run()
-        return Done(status, *capfd.readouterr())
+        return Done(main.run(), *capfd.readouterr())
 
     return run
 
@@ -72,12 +68,9 @@ def refusal(what):
 
 @pytest.fixture
 def no_session(monkeypatch):
-    """Whoever opens a model fails."""
     monkeypatch.setattr("onnxruntime.InferenceSession", refusal("a session was opened"))
 
 
 @pytest.fixture
 def no_tokenizer(monkeypatch):
-    """Whoever loads a tokenizer fails."""
-    loader = "negengine.engine.text.tokenizer.MaskTokenizer.load"
-    monkeypatch.setattr(loader, refusal("a tokenizer was loaded"))
+    monkeypatch.setattr("negengine.engine.text.tokenizer.MaskTokenizer.load", refusal("a tokenizer was loaded"))

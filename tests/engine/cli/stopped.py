@@ -15,29 +15,19 @@ from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.runs.folder import RunFolder
 
 
-def stop(how: str) -> None:
-    if how == "wait":
+def write_part(folder, number, part):
+    whole(folder, number, part)
+    written.append(number)
+    if len(written) == 1 and how == "wait":
         print("first part", flush=True)  # noqa: T201
         sys.stdin.read()
-    elif how != "run":
+    elif len(written) == 1 and how != "run":
         os.kill(os.getpid(), signal.Signals[how])
-
-
-def stopping_after_a_part(how: str):
-    whole = RunFolder.write_part
-    written = []
-
-    def write_part(folder, number, part):
-        whole(folder, number, part)
-        written.append(number)
-        if len(written) == 1:
-            stop(how)
-
-    return write_part
 
 
 how = sys.argv.pop(1)
 sys.argv[0] = "negengine"
 Selection.plan = functools.partial(Selection.plan, candidates_per_part=1)
-RunFolder.write_part = stopping_after_a_part(how)
+whole, written = RunFolder.write_part, []
+RunFolder.write_part = write_part
 main()

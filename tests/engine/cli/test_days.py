@@ -1,7 +1,4 @@
-"""The days of a linguist and of a student, from what they have to what they need; `test_shards` has an engineer's."""
-
-import json
-import shutil
+"""The day of a linguist, from what she has to what she needs; `test_shards` has an engineer's."""
 
 import polars as pl
 import pytest
@@ -18,8 +15,6 @@ ROWS = [
 
 @pytest.fixture
 def does(command):
-    """Runs a command that must succeed; gives what it printed."""
-
     def run(*arguments) -> str:
         done = command(*arguments)
         assert done.status == 0, done.err
@@ -52,25 +47,3 @@ def test_a_linguist_gets_from_a_spreadsheet_to_a_figure_and_a_correct_sentence_a
     assert f"group=affirmative − group=negated, mean log-probability: {interval}" in said
     for form, begins in (("latex", r"\label{tab:groups-compared}"), ("html", "<caption>Groups compared</caption>")):
         assert begins in does(*ask, "--format", form)
-
-
-@pytest.mark.everything
-def test_a_student_compares_the_checkpoints_of_a_training_on_minimal_pairs(does, causal_checkpoint, tmp_path):
-    for step, word in ((100, ""), (200, "smoke")):
-        shutil.copytree(causal_checkpoint("gpt2", word), tmp_path / "out" / f"checkpoint-{step}")
-    (tmp_path / "pairs.csv").write_text(
-        "sentence_good,sentence_bad\nShe likes to smoke,She likes to dance\nHe likes to smoke,He likes to dancer\n"
-    )
-    (tmp_path / "suite.toml").write_text(
-        'name = "training"\n[[model]]\nmodel = "own"\ncheckpoints = ["out/checkpoint-100", "out/checkpoint-200"]\n'
-        '[[probe]]\nprobe = "likelihood"\ndata = "pairs.csv"\n'
-    )
-    does("export", "--check", "out/checkpoint-100")
-    does("suite", "suite.toml", "--device", "cpu")
-    runs = [tmp_path / "runs" / "suite" / "likelihood" / f"own@checkpoint-{step}" for step in (100, 200)]
-    found = pl.read_csv(tmp_path / "runs" / "suite" / "results.csv").filter(metric="accuracy")
-    assert found["model"].to_list() == [run.name for run in runs]
-    assert found["value"].to_list()[1] == 100  # the later one prefers this word
-    document = json.loads(does("compare", *runs, "--json"))
-    assert document
-    assert "own@checkpoint-200" in (tmp_path / "runs" / "suite" / "report.html").read_text("utf-8")

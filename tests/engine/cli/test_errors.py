@@ -58,38 +58,17 @@ def test_a_wrong_option_is_refused_before_anything_is_opened(
     assert not list(tmp_path.iterdir())
 
 
-def test_other_options_in_the_folder_of_a_run_are_refused_before_a_model_is_opened(
-    mini, selected_run, small_lexicon, command, tmp_path, no_session
-):
-    run = shutil.copytree(selected_run, tmp_path / "run")
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    done = command("select", mini.folder, "--lexicon", small_lexicon, "--pairs", 3, "-o", "run")
-    refused(done, "pairs none, now 3")
-    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
-
-
-def test_a_finished_run_is_shown_again_without_a_model_and_without_its_parts(
+def test_other_options_in_the_folder_of_a_finished_run_are_refused_and_it_is_shown_without_a_model_and_its_parts(
     mini, scored_run, small_lexicon, command, tmp_path, no_session
 ):
-    shutil.copytree(scored_run, tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "parts")
-    selected = command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run")
-    assert selected.status == 0, selected.err
-    assert "6. Selected triplets" in selected.out
-    scored = command("score", "run", "--json")
-    assert scored.status == 0, scored.err
-    assert len(json.loads(scored.out)["rates"]) == 5
-
-
-def test_a_bug_is_not_hidden(selected_run, monkeypatch, command):
-    """Status 1 and a traceback are for faults of the program: nothing but bad input is made one line."""
-
-    def broken(*_, **__):
-        raise ValueError("a bug")
-
-    monkeypatch.setattr("negengine.engine.experiments.negation.negation.read_selected", broken)
-    with pytest.raises(ValueError, match="a bug"):
-        command("score", selected_run)
+    run = shutil.copytree(scored_run, tmp_path / "run")
+    shutil.rmtree(run / "parts")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    select = ("select", mini.folder, "--lexicon", small_lexicon, "-o", "run")
+    refused(command(*select, "--pairs", 3), "pairs none, now 3")
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert "6. Selected triplets" in command(*select).out
+    assert len(json.loads(command("score", "run", "--json").out)["rates"]) == 5
 
 
 def test_an_error_of_the_machine_is_one_line_and_another_one_is_a_traceback(monkeypatch, capsys):

@@ -9,7 +9,6 @@ from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
 
 COMMANDS = dict(all_commands(typer.main.get_command(app)))
-"""All commands by name, those of groups with the group's name before."""
 USAGE = {
     "bench": "[WHAT] [MODEL...]",
     "cues": "FILE...",
@@ -32,6 +31,9 @@ def test_every_command_has_help_with_an_example_and_no_line_is_cut_or_too_long(c
             example = " ".join(" ".join(lines).partition("Example: ")[2].split())
             assert name not in COMMANDS or f"negengine {name}" in example, name
 
+            if name in USAGE:
+                assert lines[0] == f"Usage: negengine {name} [OPTIONS] {USAGE[name]}".strip()
+
 
 def test_every_option_says_what_it_is_for_and_its_default():
     """Filters and switches have none: they are off."""
@@ -41,11 +43,6 @@ def test_every_option_says_what_it_is_for_and_its_default():
             is_filter = parameter.multiple if parameter.param_type_name == "option" else parameter.nargs == -1
             if parameter.default is None and not parameter.required and not is_filter:
                 assert "default" in parameter.help, f"{name} {parameter.opts[0]}"
-
-
-def test_the_usage_names_each_argument_once(command):
-    found = {name: command(*name.split(), "--help").out.splitlines()[0] for name in USAGE}
-    assert found == {name: f"Usage: negengine {name} [OPTIONS] {usage}".strip() for name, usage in USAGE.items()}
 
 
 def test_the_first_argument_decides_whether_a_subcommand_runs(command):

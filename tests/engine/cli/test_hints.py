@@ -1,6 +1,5 @@
 """What commands say of folders that they cannot use: what the folder holds, and the next step that works."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -44,15 +43,6 @@ def test_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, comma
     assert [refused(command(name, "run")) for name in ("compare", "score")] == [said, said]
 
 
-def test_score_of_a_run_of_another_probe_says_what_it_is(mini, command, tmp_path):
-    fact = {"relation": "P19", "sub_label": "Ada", "obj_label": "Rome", "masked_sentence": "Ada was born in [MASK]."}
-    (tmp_path / "TREx.jsonl").write_text(json.dumps(fact) + "\n", "utf-8")
-    done = command("lama", mini.folder, "--data", "TREx.jsonl", "-o", "facts")
-    assert done.status == 0, done.err
-    line = refused(command("score", "facts"))
-    assert line == "negengine: facts: select has not been run here; the folder holds lama"
-
-
 def test_a_selection_without_triplets_does_not_advise_to_score(mini, small_lexicon, command, tmp_path):
     shutil.copytree(small_lexicon, tmp_path / "words")
     (tmp_path / "words" / "verbs.txt").write_text("smoke\n", "utf-8")
@@ -70,7 +60,6 @@ def test_a_shard_without_parts_says_that_there_was_nothing_to_do(mini, small_lex
     assert done.out.startswith("first: shard 1/2 of select is finished; ")
     merged = command("merge", "first", "second", "-o", "whole")
     assert merged.status == 0, merged.err
-    assert "6. Selected triplets" in merged.out
 
 
 def test_the_folder_one_is_in_can_be_the_run(mini, small_lexicon, command, tmp_path, monkeypatch):

@@ -106,11 +106,8 @@ def refused(command, material, monkeypatch, tmp_path, no_session):
         shutil.rmtree(folder / "runs", ignore_errors=True)
         assert sorted(folder.rglob("[!.]*")) == there
         *before, line = done.err.splitlines()
-        before = [
-            other
-            for other in before
-            if not other.startswith(("RTE: 1 pairs to learn from", "RTE, dev: of 1 pairs", "probe: "))
-        ]
+        usual = ("RTE: 1 pairs to learn from", "RTE, dev: of 1 pairs", "probe: ")
+        before = [other for other in before if not other.startswith(usual)]
         assert (done.status, done.out, before) == (2, "", []), done.err[-2_000:]
         assert line.startswith("negengine: ")
         assert len(line) <= LONGEST + len(str(folder))
@@ -150,8 +147,6 @@ TRAIN_CUES = ("cues", "train", "marked.txt", "-o", "trained", "--encoder", "enco
 PROBE = ("probe", "model", "own.csv")
 LIKELIHOOD = ("likelihood", "model", "sentences.csv")
 SUITE = ("suite", "suite.toml")
-
-# ---------------------------------------------------------------- bytes that are not text
 
 READERS = [  # (file, the command that reads it)
     ("lexicon/verbs.txt", SELECT),
@@ -194,17 +189,7 @@ def test_bytes_that_are_not_text_and_an_empty_file(refused, name, arguments, con
         refused(arguments, name, written(name, b""))
 
 
-# ---------------------------------------------------------------- names that are not files
-
-FOLDERS = (
-    "select model --lexicon",
-    "score",
-    "score run --model",
-    "compare",
-    "merge -o whole",
-    "merge --status",
-    "select",
-)
+FOLDERS = ("select model --lexicon", "score run --model", "compare", "merge -o whole", "merge --status", "select")
 ODD = ["/dev/zero", "odd/loop.txt", LETTERS, "/".join(["x" * 200] * 25), "a\0b.txt", "words.txt/x.txt"]
 
 
@@ -221,8 +206,6 @@ def test_a_name_that_is_neither_a_folder_of_words_nor_one_for_results(refused):
     for words in FOLDERS:
         refused((*words.split(), "odd/pipe.txt"), "")
 
-
-# ---------------------------------------------------------------- numbers and words
 
 TEXTS = ["", "[MASK]" * 2_000, "word " * 5_000 + "[MASK]", LETTERS + "[MASK]", "[PAD] [MASK]"]
 VALUES = {
@@ -251,17 +234,6 @@ def test_a_value_that_an_option_cannot_have(refused, option):
     for value in values:
         refused((*arguments, *filter(None, [option]), value), "")
 
-
-def test_a_name_that_does_not_exist(refused):
-    for arguments, said in (
-        ((LETTERS,), "No such command"),
-        (("select", f"--{LETTERS}"), "No such option"),
-        (("data", "get", LETTERS), "unknown data set"),
-    ):
-        refused(arguments, said)
-
-
-# ---------------------------------------------------------------- contents that are too much, or not what they seem
 
 COMMAND = {**dict(READERS), "lama/TREx.jsonl.gz": LAMA_COMMAND}
 OWN = "sentence,target\n"
@@ -319,8 +291,6 @@ def test_texts_that_would_take_a_regular_expression_hours(refused, command, tmp_
     assert json.loads(command("cues", initials, "--json").out)[0]["sentences"] == 1
 
 
-# ---------------------------------------------------------------- documents of this program
-
 READ_BY = {
     "run/run.json": [("score", "run"), ("compare", "run"), ("merge", "run", "-o", "whole"), (*SELECT, "-o", "run")],
     "trained/training.json": [TRAIN_NLI, (*TRAIN_CUES[:-2], "--encoder", "mini", "--device", "cpu")],
@@ -330,7 +300,6 @@ READ_BY = {
 
 @pytest.mark.parametrize("name", READ_BY)
 def test_a_document_that_is_not_one(refused, name):
-    """Others, of right digests too, are tried with the readers themselves: basics/test_fuzz."""
     for arguments in READ_BY[name]:
         refused(arguments, name, written(name, b"{"))
     refused(READ_BY[name][0], name, written(name, seal({"format": 99})))

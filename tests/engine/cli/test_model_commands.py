@@ -30,10 +30,8 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     webgpu._adapter.cache_clear()
     found = diagnose()
     assert {*metadata("negengine").get_all("Provides-Extra")} - {"cpu", "gpu"} <= {*found}
-    assert (found["export"].state, str(found["export"])) == (
-        "missing",
-        "torch, onnx missing: pip install 'negengine[export]'",
-    )
+    assert (found["export"].state, found["export"].said) == ("missing", "torch, onnx missing")
+    assert found["export"].repair == "pip install 'negengine[export]'"
     assert found["train"].said == "torch, onnx missing"  # it needs the extra `export`
     assert str(found["models"]) == "none: run `negengine export`"
     assert found["device auto"].said == "cpu"
@@ -43,9 +41,8 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     assert command("doctor").status == command("doctor", "docs", "cpu").status == 0
     done = command("doctor", "docs", "export", "--json")
     assert (done.status, json.loads(done.out)["export"]["state"]) == (1, "missing")
-    assert command("doctor", "exprot").said == "negengine: exprot: did you mean 'export'? `negengine doctor` knows " + (
-        ", ".join(found)
-    )
+    said = f"negengine: exprot: did you mean 'export'? `negengine doctor` knows {', '.join(found)}"
+    assert command("doctor", "exprot").said == said
     absent.add("onnxruntime-gpu")  # no build at all: what imports it is not looked for
     done = command("doctor", "--json")
     found = json.loads(done.out)

@@ -8,7 +8,6 @@ import webbrowser
 import negengine as ng
 import polars as pl
 import pytest
-from negengine.engine.runs.record import read_run
 
 
 def test_a_report_is_written_named_and_opened(command, scored_run, tmp_path, monkeypatch):
@@ -73,14 +72,6 @@ def test_a_citation_is_text_bibtex_alone_or_one_document(scored_run, selected_ru
     assert done.out.endswith(alone.out)
     found = json.loads(command("cite", scored_run, selected_run, "--format", "json").out)
     assert (set(found), len(found["methods"])) == ({"methods", "facts", "bibtex"}, 2)
-
-
-def test_a_reproduction_says_that_the_bytes_are_the_same(scored_run, command, tmp_path):
-    done = command("reproduce", scored_run, "-o", "again", "--json")
-    assert done.status == 0, done.err
-    assert json.loads(done.out)["same"] is True
-    session = read_run(tmp_path / "again").stages["score"].sessions[0]
-    assert session.command.startswith("negengine reproduce ")
 
 
 def test_groups_fit_a_terminal_and_csv_and_json_have_all_of_them(scored_run, command):

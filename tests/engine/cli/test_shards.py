@@ -31,16 +31,6 @@ def select(mini, small_lexicon):
     return ("select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32", "--shard", "auto")
 
 
-def test_several_devices_share_a_run_and_give_the_bytes_of_one(mini, small_lexicon, selected_run, command, tmp_path):
-    done = command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run", "--device", "cpu,cpu", "-v")
-    assert "cpu (1 of 2): " in done.err
-    assert "cpu (2 of 2): " in done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
-    (session,) = read_run(tmp_path / "run").stages["select"].sessions
-    assert [worker["device"] for worker in session.workers] == ["cpu", "cpu"]
-
-
 def test_an_engineer_runs_an_array_adds_the_missing_task_merges_verifies_and_scores(
     task, command, select, selected_run, scored_run, tmp_path
 ):
