@@ -17,6 +17,8 @@ from ..basics.printable import json_safe, printable_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ..views.table import Table
+
 
 class Stdout(io.TextIOBase):
     """A text stream that writes at once. Its failures are errors in the user's environment."""
