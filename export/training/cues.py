@@ -84,6 +84,14 @@ class Corpus:
     def identity(self) -> dict[str, str]:
         return {"train sha256": _digest(self.train), "dev sha256": _digest(self.dev)}
 
+    def lost(self) -> list[str]:
+        """The cues of the train part that labels cannot express, with their places: they are not learned."""
+        return [
+            f"{sentence.location}: {cue.name(sentence.words)}"
+            for sentence in self.train
+            for cue in labels_of(sentence.words, sentence.cues)[1]
+        ]
+
 
 def _read(files: Sequence[Path]) -> list[MarkedSentence]:
     return [sentence for path in files for sentence in read_columns(path)]
@@ -98,12 +106,7 @@ def train_cues(options: CueOptions) -> CueTraining:
     """Train a detector, or several with different seeds; errors as of `Corpus.read`, `train` and `build`."""
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     corpus = Corpus.read(options)
-    lost = [  # what labels cannot express
-        f"{sentence.location}: {cue.name(sentence.words)}"
-        for sentence in corpus.train
-        for cue in labels_of(sentence.words, sentence.cues)[1]
-    ]
-    if lost:
+    if lost := corpus.lost():
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         reporter.say(f"{len(lost)} cues cannot be learned as labels of words: {'; '.join(lost[:_SHOWN])}{more}")
     place = Place.find(options.device, options.threads)

@@ -32,7 +32,7 @@ def measured(model, cache, said, **options):
     out, names = io.StringIO(), [*ALWAYS, "PyTorch at the mask", "compiled bf16 at the mask", "OpenVINO int8 static"]
     longest = [row | {"system": name} for row, name in zip(found["systems"] * 3, names, strict=False)]
     for table in report.tables(found | {"systems": longest}):
-        Console(file=out, width=80).print(to_rich(table))
+        Console(file=out, width=80).print(*to_rich([table], 80))
     assert "…" not in out.getvalue()
     assert all(name in out.getvalue() for name in names)
     assert found["skipped"] == {"PyTorch fp16 at the mask": "PyTorch in fp16 is for CUDA"}
