@@ -11,9 +11,7 @@ Record both versions on one machine: another processor may round the last digit 
 import difflib
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatch
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,28 +20,6 @@ from typing import Annotated
 import typer
 
 from . import recording
-
-
-@dataclass(frozen=True)
-class Change:
-    """A difference that a fix makes on purpose."""
-
-    files: str  # which files of a recording change, as a glob pattern, such as `runs/*/rates.parquet.tsv`
-    reason: str  # Why, with the number of the defect
-    columns: tuple[str, ...] = ()  # if given, only these columns of a table change, come or go
-    lines: str | None = None  # if given, only the lines in which this regular expression is found change, come or go
-
-    def leave_out(self, text: str) -> str:
-        if self.lines is not None:
-            return "\n".join(line for line in text.splitlines() if not re.search(self.lines, line))
-        if not self.columns or not text:
-            return ""
-        rows = [line.split("\t") for line in text.splitlines()]
-        kept = [i for i, column in enumerate(rows[0]) if column.rpartition(":")[0] not in self.columns]
-        return "\n".join("\t".join(row[i] for i in kept) for row in rows)
-
-
-EXPECTED: tuple[Change, ...] = ()  # what the fixes since the last release change on purpose
 
 PROGRAM = Path(sys.executable).with_name("negengine")
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -74,24 +50,27 @@ def compare(
     before: Annotated[Path, typer.Argument(help="A recording.")],
     after: Annotated[Path, typer.Argument(help="The recording of another version.")],
 ) -> None:
-    """Compare two recordings file by file; the exit status is 1 if a file differs that is not expected to."""
-    lines, different = report(before, after, EXPECTED)
+    """Compare two recordings file by file; the exit status is 1 if a file differs."""
+    lines, is_different = report(before, after)
     for line in lines:
         typer.echo(line)
-    raise typer.Exit(different)
+    raise typer.Exit(is_different)
 
 
-def report(before: Path, after: Path, expected: Sequence[Change]) -> tuple[list[str], bool]:
-    """What there is to say of each file, the totals last; and whether a file differs that is not expected to."""
+def report(before: Path, after: Path) -> tuple[list[str], bool]:
+    """What there is to say of each file, the totals last; and whether a file differs."""
     one, other = read(before), read(after)
-    lines, counts = [], {"equal": 0, "changed on purpose": 0, "different": 0}
+    lines, different = [], 0
     for name in sorted(one | other):
-        changes = [change for change in expected if fnmatch(name, change.files)]
-        verdict, details = judge(one.get(name), other.get(name), changes)
-        counts[verdict] += 1
-        lines += [f"{name}: {verdict}", *(f"    {line}" for line in details)]
-    totals = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    return [*lines, f"{len(one | other)} files, {totals}"], counts["different"] > 0
+        details: list[str] = []
+        if name not in one or name not in other:
+            details = [f"only in the recording {'before' if name in one else 'after'}"]
+        elif one[name] != other[name]:
+            details = list(differences(one[name], other[name]))
+        different += bool(details)
+        lines += [f"{name}: {'different' if details else 'equal'}", *(f"    {line}" for line in details)]
+    n = len(one | other)
+    return [*lines, f"{n} files, {n - different} equal, {different} different"], different > 0
 
 
 def read(folder: Path) -> dict[str, str]:
@@ -100,20 +79,6 @@ def read(folder: Path) -> dict[str, str]:
     if not texts:
         raise typer.BadParameter(f"{folder} holds no files; give the folder of a recording")
     return texts
-
-
-def judge(before: str | None, after: str | None, changes: Sequence[Change]) -> tuple[str, list[str]]:
-    """`equal`, `changed on purpose` or `different`, and lines that say how or why; None where one lacks the file."""
-    if before == after:
-        return "equal", []
-    one, other = before or "", after or ""
-    for change in changes:
-        one, other = change.leave_out(one), change.leave_out(other)
-    if changes and one == other:
-        return "changed on purpose", [change.reason for change in changes]
-    if before is None or after is None:
-        return "different", [f"only in the recording {'before' if after is None else 'after'}"]
-    return "different", list(differences(one, other))
 
 
 def differences(before: str, after: str) -> Iterator[str]:

@@ -155,12 +155,7 @@ def _measure(
     try:
         models = open_models(exported, device, Precision.AUTO)
         say("the ceiling")
-        low = device.low_precision(exported)
-        kinds = dict.fromkeys(["fp32", *([] if low is None else [graph_precision(low)])])
-        if device == CPU and has_bf16():  # in software it would take a quarter of an hour
-            kinds["bf16"] = None
-        given, rounds = (exported.info["hidden_size"], exported.info["intermediate_size"]), effort.ceiling_rounds
-        products = {kind: product_rates(device, device.batch_tokens, *given, kind, rounds=rounds) for kind in kinds}
+        products = _products(exported, device, effort.ceiling_rounds)
         ceilings = {kind: max(by_kernel.values()) for kind, by_kernel in products.items()}
         more["product GFLOP/s by kernel"] = {
             kind: {kernel: rate / 1e9 for kernel, rate in by_kernel.items()} for kind, by_kernel in products.items()
@@ -243,3 +238,12 @@ def least(exported: ExportedModel, length: float) -> float:
     info, config = exported.info, json.loads((exported.folder / "config.json").read_text(encoding="utf-8"))
     sizes = info["layers"], info["hidden_size"], info["intermediate_size"], exported.vocab_size
     return least_flops(length, *sizes, embedding=config.get("embedding_size"))
+
+
+def _products(exported: ExportedModel, device: Device, rounds: int) -> dict[str, dict[str, float]]:
+    low = device.low_precision(exported)
+    kinds = dict.fromkeys(["fp32", *([] if low is None else [graph_precision(low)])])
+    if device == CPU and has_bf16():  # in software it would take a quarter of an hour
+        kinds["bf16"] = None
+    sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
+    return {kind: product_rates(device, device.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}

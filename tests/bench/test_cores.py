@@ -25,12 +25,8 @@ def test_what_is_noted_is_the_order_of_the_tasks():
     finished(gathered(task(number) for number in range(3)))
     assert ran == [(number, step) for step in range(2) for number in range(3)]
     order = [(what, value if what == "wait" else None) for what, value in notes.ended() if what != "program"]
-    given = ("batch", None)
-    assert order == [
-        *[given] * 3,
-        *(own for number in range(3) for own in [("wait", number), given]),
-        *(("wait", n) for n in (3, 4, 5)),
-    ]
+    turns = [own for number in range(3) for own in (("wait", number), ("batch", None))]
+    assert order == [("batch", None)] * 3 + turns + [("wait", n) for n in (3, 4, 5)]
     assert 0 < busy(notes.ended(), 2) <= 1
 
 

@@ -67,12 +67,6 @@ def test_every_system_finds_the_top1_of_the_authors_program(system, number, leas
     assert np.mean(found == reference) >= least
     if system.name == "mixed":
         assert 0 <= system.found()["close calls"] <= 1
-
-
-def test_openvino_gives_the_same_top1_in_two_streams(tiny_place, sentences, reference):
-    pytest.importorskip("openvino")
-    system = OpenVino("fp32")
-    system.open(tiny_place)
     np.testing.assert_array_equal(system.run(sentences, {"batch": 8, "streams": 2}), reference)
 
 

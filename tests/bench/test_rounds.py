@@ -29,8 +29,7 @@ def compared(systems, place, said=None, **effort):
     return compare(systems, place, lambda n: Items(tuple(range(n))), given, say)
 
 
-SECONDS = [0.0]
-"""What the clock of these tests shows: it goes on while `Slow` systems run."""
+SECONDS = [0.0]  # what the clock of these tests shows: it goes on while `Slow` systems run
 
 
 class Slow(Adding):
@@ -111,26 +110,6 @@ def test_rounds_alternate_and_every_system_has_a_process_of_its_own(place, log):
     assert (row["system"], row["ours"], row["arithmetic"], len(row["seconds"])) == ("one", True, "fp32", 3)
     assert row["threads it was given"] == "1"
     assert row["MB"] is None or 5 < row["MB"] < 5_000  # of this process alone, not of the tests
-
-
-def test_the_fastest_settings_are_found_before_the_rounds(place, log):
-    found = compared([Adding("one", 1, str(log), sizes=(40, 1, 20))], place, tried=16)
-    assert found.outcomes[0].row()["about"] == "batches of 1"
-    tried = [line.split()[1:] for line in log.read_text().splitlines()]
-    assert tried == [
-        *(pair for size in ("40", "1", "20") for pair in (["2", size], ["16", size])),
-        ["16", "1"],
-        ["8", "1"],
-    ]
-
-
-def test_a_round_takes_the_slowest_baseline_about_as_long_as_wanted(place, log):
-    systems = [Adding("ours", 1, str(log), ours=True), Adding("slow", 1, str(log), sizes=(20, 21), fewer=4)]
-    said = []
-    ours, other = compared(systems, place, said, seconds=0.2, tried=32, most=10**6).outcomes
-    (tried,) = (line for line in said if line.startswith("slow") and "with 32 items" in line)
-    assert 8 < ours.items == pytest.approx(0.2 * 4 * float(tried.split()[1].replace(",", "")), rel=0.01, abs=1)
-    assert other.items == ours.items // 4
 
 
 def test_baselines_that_fail_are_lines_and_the_others_go_on(place, log):

@@ -13,7 +13,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.library.model import load
 from negengine.export import build as building
 from negengine.export.build import build
-from negengine.export.folder import publish, workspace_beside
+from negengine.export.folder import workspace_beside
 from negengine.export.parity import DisagreesError, compare
 from safetensors.torch import load_file, save_file
 
@@ -165,19 +165,3 @@ def test_the_next_export_removes_what_a_killed_one_left_and_puts_the_older_one_b
         with workspace_beside(folder):
             assert len(names(folder)) == 4  # the one at work stays
     assert names(folder) == [".out.notes", "out"]
-
-
-def test_an_interrupt_between_the_two_renames_keeps_the_older_export(folder, monkeypatch):
-    rename = Path.rename
-
-    def interrupted(path, target):
-        if target == folder:
-            monkeypatch.undo()
-            raise KeyboardInterrupt
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", interrupted)
-    with pytest.raises(KeyboardInterrupt), workspace_beside(folder) as workspace:
-        publish(workspace, folder)
-    assert (folder / "model.onnx").read_text() == "older"
-    assert names(folder) == ["out"]

@@ -84,12 +84,6 @@ def test_the_head_of_a_card_names_the_licence(card, licence, tmp_path):
     assert licence_of(Source("tiny", str(tmp_path), "", is_local=True, origin="")) == licence
 
 
-def test_the_bundled_model_names_its_licence():
-    bundled = locate("mini")
-    assert bundled.revision == locate(bundled.location).revision
-    assert licence_of(bundled) == "apache-2.0"
-
-
 def test_needs_follow_from_the_files_of_weights(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise FileNotFoundError("no room")

@@ -20,7 +20,6 @@ from negengine.engine.inference.exported import CONVOLVED, load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
-from negengine.export import trace
 from negengine.export.build import build
 from negengine.export.check import check, kind_of
 from negengine.export.families import family_of
@@ -177,24 +176,6 @@ def test_any_row_of_a_causal_model_and_all_its_tokens_equal_pytorch(family, caus
     for own, row, mask in zip(CausalLM(exported).logits(ids, position), ids, position, strict=True):
         wanted = logits_of(reference, row[:mask])[-1]
         np.testing.assert_allclose(own, wanted, atol=2e-5 * float(wanted.abs().max()))
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("family", ["roberta", "gpt2", "opt", "llama"])
-def test_pytorchs_exporter_leads_to_no_more_operators_than_optimum(
-    family, checkpoint, exported, causal, causal_checkpoint, tmp_path, monkeypatch
-):
-    """So its exports are as fast."""
-    is_causal = family in CAUSAL
-    monkeypatch.setattr(trace, "Optimum", None)
-    by_torch = build(str((causal_checkpoint if is_causal else checkpoint)(family)), tmp_path / "out")
-    monkeypatch.undo()
-    by_optimum = causal(family).folder if is_causal else exported(family)
-    graphs = sorted(path.name for path in by_optimum.glob("*.onnx"))
-    assert graphs == sorted(path.name for path in by_torch.glob("*.onnx"))
-    for name in graphs:
-        ours, theirs = (operators(Graph.open(folder / name)) for folder in (by_torch, by_optimum))
-        assert (name, ours - theirs) == (name, {})
 
 
 # ---------------------------------------------------------------- classifiers

@@ -15,14 +15,11 @@ from negengine.engine.basics.errors import InputError
 from negengine.export import build as building
 from negengine.export.build import build
 from negengine.export.check import check
-from negengine.export.families import FAMILIES, Family
 from negengine.export.tasks import TASKS
 from negengine.export.training.base import Base
 from random_checkpoints import save
 from safetensors.torch import load_file
 from word_tokenizer import word_tokenizer
-
-from .families import UNSUITABLE, save_unsuitable
 
 PAIRS, TOKENS = "text-classification", "token-classification"
 
@@ -103,34 +100,23 @@ WRONG = {  # what is wrong → what is done to the checkpoint, what an export sa
     "cut-off weights": (cut_off, r"model\.safetensors is damaged or cut off .*: fetch it again", "weights"),
     "a file of weights that is missing": (with_an_index, r"model-2\.safetensors is missing, which .* names", "weights"),
     "an index that is cut off": (holding(f"{WEIGHTS}.index.json", b"{"), r"index\.json: not JSON", "weights"),
-    "an index of nothing": (holding(f"{WEIGHTS}.index.json", b"{}"), r"index\.json has no weight_map", "weights"),
     "no tokenizer": (without("*token*"), "tokenizer could be loaded: there is no tokenizer file", "tokenizer"),
     "a family without masked models": (changed(CONFIG, model_type="ctrl"), "ctrl"),
     **{f"{name} is a pipe": (a_pipe(name), NO_FILE) for name in (CONFIG, TOKENIZER, WEIGHTS)},
     "empty configuration": (holding(CONFIG, b""), r"config\.json"),
     "nested configuration": (holding(CONFIG, b"[" * 100_000), r"config\.json"),
-    "10,000 digits": (holding(CONFIG, b"9" * 10_000), r"config\.json|tiny"),
-    "17 MB": (holding(CONFIG, b" " * 2**24 + b"{}"), r"config\.json|tiny"),
     "no type": (holding(CONFIG, b"{}"), r"config\.json|tiny"),
-    "a type of 5,000 letters": (changed(CONFIG, model_type="x" * 5_000), r"config\.json|tiny"),
-    "a type that is a list": (changed(CONFIG, model_type=[]), r"config\.json|tiny"),
     **{f"{name} {value!r}": (changed(CONFIG, **{name: value}), "tiny") for name, value in WRONG_SIZES.items()},
     "layers that are a word": (changed(CONFIG, num_hidden_layers="many"), "tiny"),
     "nested tokenizer": (holding(TOKENIZER, b"[" * 100_000), NO_TOKENIZER),
-    "an unknown tokenizer": (holding(TOKENIZER, b'{"version": "1.0", "model": {"type": "x"}}'), NO_TOKENIZER),
     "empty weights": (holding(WEIGHTS, b""), "tiny"),
     "a header without end": (holding(WEIGHTS, struct.pack("<Q", 2**63) + b"{"), "tiny"),
-    "a nested header": (holding(WEIGHTS, struct.pack("<Q", 100_000) + b"[" * 100_000), "tiny"),
     "no tensors": (holding(WEIGHTS, struct.pack("<Q", 2) + b"{}"), "tiny"),
     "an encoder alone": (an_encoder, r"weights lack cls\.predictions", "head"),
     "no weights": (without(WEIGHTS), "(no files of|has no safetensors) weights", "weights"),
     "pickled weights": (pickled, "has no safetensors weights; --allow-pickle reads pickled ones", "weights"),
     "no mask": (without_mask, "its tokenizer has no mask token: a masked language model is needed", "tokenizer"),
-    "an added token": (
-        with_a_token,
-        r"model has 159 rows .* 1 token beyond them, such as 'smurfing': .*resize_token_embeddings\(160\)",
-        "tokenizer",
-    ),
+    "an added token": (with_a_token, "1 token beyond them, such as 'smurfing': .*resize_token_embeddings", "tokenizer"),
     "10**9 layers": (changed(CONFIG, num_hidden_layers=10**9), "says num_hidden_layers 1000000000", "input"),
 }
 
@@ -152,15 +138,6 @@ def test_pickled_weights_are_read_where_they_are_allowed(copy, tmp_path):
     pickled(copy)
     assert check(str(copy), allow_pickle=True).possible
     assert (build(str(copy), tmp_path / "out", allow_pickle=True) / "model.onnx").is_file()
-
-
-def test_what_cannot_fit_is_refused_before_the_work(copy, tmp_path, monkeypatch):
-    monkeypatch.setattr(building.needs, "free_memory", lambda: 0.5e9)
-    said = r"tiny: exporting it needs about 0.9 GB of memory .* only 0.5 GB of memory are free"
-    refused(copy, tmp_path / "out", said)
-    (needs,) = [finding for finding in check(str(copy)).findings if finding.what == "needs"]
-    assert not needs.possible
-    assert "only 0.5 GB of memory are free" in needs.said
 
 
 # ---------------------------------------------------------------- a model for something else
@@ -216,14 +193,6 @@ OTHERS = [  # its name or how it is made, options of the export, what is said
 @pytest.mark.parametrize(("model", "options", "said"), OTHERS, ids=range(len(OTHERS)))
 def test_a_model_for_something_else(model, options, said, tmp_path):
     refused(model if isinstance(model, str) else model(tmp_path), tmp_path / "out", said, **options)
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("family", ["longformer", "nystromformer"])
-def test_what_a_library_cannot_run_is_told_in_one_line(family, tmp_path, monkeypatch):
-    """Without the entries that refuse them: the day on which one of them works, this fails, and its entry can go."""
-    monkeypatch.setitem(FAMILIES, family, Family(first_position=2))
-    refused(save_unsuitable(family, tmp_path), tmp_path / "out", UNSUITABLE[family][-1])
 
 
 @pytest.mark.parametrize(("task", "wrong"), [("fill-mask", slice(None)), (PAIRS, slice(None)), (TOKENS, (-1, 0))])

@@ -18,7 +18,7 @@ from negengine.export.training.folder import read_training
 from negengine.export.training.nli import train_nli
 from negengine.export.training.nli_pairs import HubCopy
 from tiny_encoder import tokenizer
-from transformers import BartConfig, BartModel, XLNetConfig, XLNetModel
+from transformers import BartConfig, BartModel
 
 from .conftest import SETTINGS
 
@@ -189,14 +189,6 @@ def test_an_accuracy_on_dev_whose_epoch_was_chosen_on_dev_says_so(encoder, glue,
     assert said in found.trained[0].run.remarks()
     assert "seed 42, the best epoch on dev with a patience of 1)" in found.trained[0].run.methods("")
     assert found.document()["epoch_chosen_on_dev"]
-
-
-@pytest.mark.everything
-def test_xlnet_is_trained(glue, tmp_path):
-    """tests/export has its export."""
-    config = XLNetConfig(len(tokenizer()), d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=0)
-    found = trained(saved(XLNetModel, config, tmp_path / "xlnet"), glue, tmp_path / "out")
-    assert found.trained[0].record.finished
 
 
 def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder, glue, tmp_path, monkeypatch, capfd):
