@@ -19,7 +19,7 @@ from ..basics.errors import InputError
 from ..basics.printable import counted, some
 from ..basics.reading import exists, is_folder, paths_in
 from .lock import holder
-from .part import PartFiles
+from .part import marked_parts
 from .record import RUN_FILE, SESSIONS_FOLDER, StageRecord, differences, read_record, read_run
 from .results import shard_command
 from .session import INTERRUPTED, Session
@@ -234,9 +234,7 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
 
 def _known(folder: Path, shard: Shard, stage: str, record: StageRecord) -> ShardStatus:
     parts = shard.parts(record.parts)
-    markers = PartFiles.of(folder, stage, 0).marker.parent
-    there = {path.name for path in paths_in(markers, "*.json")}
-    done = sum(PartFiles.of(folder, stage, number).marker.name in there for number in parts) if there else 0
+    done = sum(number in parts for number in marked_parts(folder, stage))
     known = ShardStatus(shard, State.FINISHED, folder, len(parts), done, holder(folder), _changed(folder, stage))
     undone, last = len(parts) - done, record.sessions[-1] if record.sessions else Session()
     if record.finished and not undone:

@@ -17,9 +17,8 @@ from ..basics.choices import Precision
 from ..basics.errors import InputError
 from ..basics.paths import without_home
 from ..basics.printable import counted
-from ..basics.reading import paths_in
 from .folder import RunFolder
-from .part import EncodedPart, PartFiles
+from .part import EncodedPart, PartFiles, marked_parts
 from .record import StageRecord, differences, read_run, replace_sessions
 from .results import resume_hint, shard_command
 from .session import Session
@@ -99,15 +98,6 @@ class _ShardFolder:
     def parts(self) -> range:
         return self.shard.parts(self.record.parts)
 
-    @property
-    def undone(self) -> int:
-        """How many parts have no marker. The folder is listed, as run.json could tell of any number of parts."""
-        parts = PartFiles.of(self.folder, self.stage, 0).marker.parent
-        there = {path.name for path in paths_in(parts)}
-        if len(there) < len(self.parts):
-            return len(self.parts) - sum(name.endswith(".json") for name in there)
-        return sum(PartFiles.of(self.folder, self.stage, number).marker.name not in there for number in self.parts)
-
     def read(self, number: int) -> EncodedPart:
         files = PartFiles.of(self.folder, self.stage, number)
         if (part := files.read()) is None:
@@ -148,7 +138,7 @@ def _refuse_incomplete(found: Sequence[_ShardFolder]) -> None:
     if missing := [str(Shard(index, count)) for index in range(1, count + 1) if index not in seen]:
         raise InputError(f"merge needs all {count} shards; missing: {', '.join(missing)}")
     for shard in found:
-        if undone := shard.undone:
+        if undone := len(shard.parts) - sum(n in shard.parts for n in marked_parts(shard.folder, shard.stage)):
             raise InputError(
                 f"{shard.folder}: shard {shard.shard} is not finished ({undone} of {len(shard.parts)} parts are "
                 f"missing); {resume_hint(shard.folder, shard.record)}"

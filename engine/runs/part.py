@@ -3,6 +3,7 @@
 The rows of all parts of a stage are one lazy frame: a part is in memory only while its rows are used.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from polars.io.plugins import register_io_source
 from ..basics.atomic import sha256, unwritable, write_bytes
 from ..basics.errors import InputError
 from ..basics.frames import parquet_bytes, parquet_frame
-from ..basics.reading import MOST_JSON, LargerError, MissingFileError, read_regular
+from ..basics.reading import MOST_JSON, LargerError, MissingFileError, paths_in, read_regular
 from ..basics.sealed import DamagedError, unseal, write_sealed
 from ..inference.audit import DISAGREEMENTS
 from ..inference.tally import NOTHING, Tally
@@ -102,6 +103,12 @@ class PartFiles:
             self.rows.unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(self.rows, error) from error
+
+
+def marked_parts(folder: Path, stage: str) -> set[int]:
+    """The numbers of parts with a marker. The folder is listed, as run.json could tell of any number of parts."""
+    found = (re.fullmatch(r"part-([0-9]{5,9})\.json", path.name) for path in paths_in(folder / PARTS_FOLDER / stage))
+    return {int(name[1]) for name in found if name is not None}
 
 
 def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:

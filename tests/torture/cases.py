@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from .child import Children, Ended
 from .faults import CHANGING, Fault, Mode
@@ -84,11 +83,7 @@ class UndisturbedError(Exception):
 
 
 def prepare(case: Case, children: Children, folder: Path, work: Path) -> Prepared:
-    """Run a case undisturbed, twice: both runs must give the same bytes.
-
-    Raises:
-        UndisturbedError: They do not.
-    """
+    """Run a case undisturbed, twice: both runs must give the same bytes."""
 
     def run(arguments: Sequence[str], fault: Fault | None = None) -> Ended:
         end = children.start(arguments, work, fault).wait()
@@ -113,7 +108,7 @@ def prepare(case: Case, children: Children, folder: Path, work: Path) -> Prepare
     seconds = time.monotonic() - begun
     if different := differences(expected, files_of(work)):
         raise UndisturbedError(f"{case.name}: two undisturbed runs differ in {', '.join(different)}")
-    calls = children.injector.count
+    calls = children.injector.count()
     copy_tree(folder / "start", work)
     run(case.arguments, Fault(Mode.KILL_AFTER, max(1, round(0.6 * calls)), CHANGING))
     copy_tree(work, folder / "half")
@@ -145,27 +140,22 @@ def differences(one: Files, other: Files) -> list[str]:
 
 
 def _comparable(name: str, content: bytes) -> bytes:
-    """What must be the same: of a marker its values, as a missing line end at its end does no harm."""
-    if (kept := {"run.json": _record, "export.json": _manifest}.get(name)) is not None:
-        try:
-            return json.dumps(kept(json.loads(content)), sort_keys=True).encode()
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return content
-    return content.strip() if name.endswith(".json") and ("/part-" in name or ".done." in name) else content
-
-
-def _manifest(document: Any) -> dict[str, Any]:
-    """export.json without the source commit, which is not known where no further process can be started."""
-    return {name: value for name, value in document.items() if name not in {"source", "content_sha256"}}
-
-
-def _record(document: Any) -> dict[str, Any]:
-    """Of run.json, the stages without how they were called."""
-    names = ("identity", "parts", "shard", "metadata", "calibration")
-    kept = {stage: {name: record.get(name) for name in names} for stage, record in document["stages"].items()}
-    for record in kept.values():
-        record["metadata"] = {name: value for name, value in record["metadata"].items() if name != "call"}
-    return kept
+    """What must be the same: of a marker its values, as a missing line end at its end does no harm; of run.json the
+    stages without how they were called; of export.json not the source commit, which no process may be there to tell."""
+    if name not in {"run.json", "export.json"}:
+        return content.strip() if name.endswith(".json") and ("/part-" in name or ".done." in name) else content
+    try:
+        kept = json.loads(content)
+        if name == "run.json":
+            names = ("identity", "parts", "shard", "metadata", "calibration")
+            kept = {stage: {name: record.get(name) for name in names} for stage, record in kept["stages"].items()}
+            for record in kept.values():
+                record["metadata"].pop("call", None)
+        else:
+            kept = {key: value for key, value in kept.items() if key not in {"source", "content_sha256"}}
+        return json.dumps(kept, sort_keys=True).encode()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return content
 
 
 def wrong_rows(expected: Files, found: Files) -> int:

@@ -30,10 +30,9 @@ _SECONDS_TO_GO = 15.0  # that the other processes of a run have
 
 
 def in_fork(function: Callable[[], Found]) -> Callable[[], Found]:
-    """Call a function in a forked process, which starts now; what is returned waits for it and gives its result.
+    """Call a function in a forked process, which starts now; what is returned waits for its result, or raises EOFError.
 
-    The function may start threads, which would not survive the next fork of this process. Waiting raises EOFError if
-    the process ended without a result.
+    It may start threads, which would not survive the next fork of this process.
     """
     fork = multiprocessing.get_context("fork")
     source, target = fork.Pipe(duplex=False)

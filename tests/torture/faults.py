@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from pathlib import Path
@@ -19,32 +18,10 @@ from pathlib import Path
 _LOADED = "NEGENGINE_TORTURE_LIBRARY"
 
 
-class Op(IntFlag):
-    """Calls that can fail; the numbers of `faults.c`."""
-
-    OPEN = 1
-    WRITE = 2
-    FSYNC = 4
-    RENAME = 8
-    MKDIR = 16
-    UNLINK = 32
-    LOCK = 64
-    READ = 128
-    TRUNCATE = 256
-    LIST = 512
-
-
-class Mode(IntEnum):
-    """What happens at a call; the numbers of `faults.c`."""
-
-    OFF = 0
-    SINGLE = 1
-    LASTING = 2
-    KILL_BEFORE = 3
-    KILL_AFTER = 4
-    SHORT = 5  # half of the bytes are written, then everything fails
-    SLOW = 6
-
+# Calls that can fail, and what happens at one; the numbers of `faults.c`.
+Op = IntFlag("Op", "OPEN WRITE FSYNC RENAME MKDIR UNLINK LOCK READ TRUNCATE LIST")
+# SHORT: half of the bytes are written, then everything fails
+Mode = IntEnum("Mode", "OFF SINGLE LASTING KILL_BEFORE KILL_AFTER SHORT SLOW", start=0)
 
 ALL = Op(1023)
 CHANGING = ALL & ~(Op.READ | Op.LIST)
@@ -80,10 +57,12 @@ class Injector:
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(os.environ[_LOADED])
-        self._library.torture_fired_name.restype = ctypes.c_char_p
-        self._library.torture_record_name.restype = ctypes.c_char_p
+        self._library.torture_fired_name.restype = self._library.torture_record_name.restype = ctypes.c_char_p
         self._library.torture_record_inode.restype = ctypes.c_ulong
         self._library.torture_clock.argtypes = [ctypes.c_long, ctypes.c_long]
+        self.arm, self.count, self.fired = (
+            getattr(self._library, f"torture_{own}") for own in ("arm", "count", "fired")
+        )
 
     def own_state(self, scratch: Path) -> None:
         """Do not share faults with the process that this one was forked from; the state is a file in a folder."""
@@ -100,17 +79,6 @@ class Injector:
         how = (int(fault.ops), int(fault.mode), fault.at, fault.error, fault.microseconds)
         self._library.torture_set(os.fsencode(root), *how)
         self._library.torture_clock(*fault.clock)
-
-    def arm(self) -> None:
-        self._library.torture_arm()
-
-    @property
-    def count(self) -> int:
-        return int(self._library.torture_count())
-
-    @property
-    def fired(self) -> int:
-        return int(self._library.torture_fired())
 
     @property
     def where(self) -> str:
@@ -134,18 +102,13 @@ def load(folder: Path | None) -> Path:  # noqa: RET503 - the last call does not 
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
     if compiler is None or not sys.platform.startswith("linux"):
         sys.exit("make torture needs Linux and a C compiler: install gcc")
-    library = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=folder or _fast_folder())) / "faults.so"
+    if folder is None:  # power cuts are simulated, so no disk has to be waited for
+        memory = Path("/dev/shm")  # noqa: S108
+        is_large = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
+        folder = memory if is_large else None
+    library = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=folder)) / "faults.so"
     source = Path(__file__).with_name("faults.c")
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "2"}
     own = {"LD_PRELOAD": str(library), _LOADED: str(library), "TOKENIZERS_PARALLELISM": "false", **threads}
     os.execve(sys.executable, [sys.executable, "-m", "torture", *sys.argv[1:]], os.environ | own)  # noqa: S606
-
-
-def _fast_folder() -> Path | None:
-    """A large file system in memory, if there is one: power cuts are simulated, so no disk has to be waited for."""
-    memory = Path("/dev/shm")  # noqa: S108
-    with suppress(OSError):
-        if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30:
-            return memory
-    return None

@@ -71,10 +71,6 @@ def _killed(at: int) -> Run:
     return Run(Fault(Mode.KILL_AFTER, at, CHANGING), ends=_KILLED)
 
 
-def _kill_after(trial: Trial, at: int) -> None:
-    trial.attempt(f"killed after call {at}", _killed(at))
-
-
 def _kill_again(trial: Trial, _: None) -> None:
     most = max(2, trial.calls() // 2)
     kills = [_killed(trial.random.randint(1, most)) for _ in range(trial.random.randint(2, 5))]
@@ -174,15 +170,7 @@ def _devices(trial: Trial, how: Sequence[str]) -> None:
     trial.attempt(f"two devices, {' and '.join(how)}", Run(more=("--device", "cpu,cpu"), strike=strike, ends=ends))
 
 
-def _together(trial: Trial, processes: int) -> None:
-    trial.attempt(f"{processes} processes at once", Run(processes=processes))
-
-
 # Damaged files of a half run and of a finished run.
-
-
-def _second_half_zero(content: bytes) -> bytes:
-    return content[: len(content) // 2] + bytes(len(content) - len(content) // 2)
 
 
 _DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
@@ -190,7 +178,7 @@ _DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "one byte": lambda content: content[:1],
     "cut in the middle": lambda content: content[: len(content) // 2],
     "without its last byte": lambda content: content[:-1],
-    "second half zero": _second_half_zero,
+    "second half zero": lambda content: content[: len(content) // 2] + bytes(len(content) - len(content) // 2),
     "gone": lambda _: None,
     "empty, its temporary file there": lambda _: b"",
 }
@@ -220,11 +208,6 @@ def _bytes(trial: Trial) -> list[Any]:
     return trial.random.sample(places, min(len(places), _MOST_FLIPS))
 
 
-def _tear(trial: Trial, place: tuple[str, str, int, str]) -> None:
-    state, name, _, what = place
-    _damaged(trial, state, name, what, _DAMAGES[what])
-
-
 def _flip(trial: Trial, place: tuple[str, str, int]) -> None:
     state, name, at = place
     bit = trial.random.randrange(8)
@@ -235,8 +218,11 @@ def _flip(trial: Trial, place: tuple[str, str, int]) -> None:
     _damaged(trial, state, name, f"bit {bit} of byte {at:,} flipped", flipped)
 
 
-def _tear_and_stop(trial: Trial, place: tuple[str, str, int, str]) -> None:
+def _tear_and_stop(trial: Trial, place: tuple[str, str, int, str], *, stops: bool = False) -> None:
     state, name, _, what = place
+    if not stops:
+        _damaged(trial, state, name, what, _DAMAGES[what])
+        return
     mode = trial.random.choice((Mode.KILL_BEFORE, Mode.KILL_AFTER, Mode.SINGLE, Mode.LASTING, Mode.SHORT))
     error = trial.random.choice((errno.EIO, errno.ENOSPC))
     second = Fault(mode, trial.random.randint(1, trial.calls(ALL)), ALL, error)
@@ -371,7 +357,13 @@ def _sizes(trial: Trial) -> list[int]:
 
 
 KINDS = {
-    "kill-calls": Kind(_kill_after, _calls(CHANGING), "places", 36, ends=True),
+    "kill-calls": Kind(
+        lambda trial, at: trial.attempt(f"killed after call {at}", _killed(at)),
+        _calls(CHANGING),
+        "places",
+        36,
+        ends=True,
+    ),
     "kill-instants": Kind(lambda trial, _: _signal(trial, signal.SIGKILL), weight=2),
     "kill-again": Kind(_kill_again),
     "signals": Kind(_signal, lambda _: sorted(set(signal.Signals) - {signal.SIGKILL}), "signals", 2),
@@ -381,9 +373,9 @@ KINDS = {
         _fails(Mode.SHORT, (errno.ENOSPC, errno.EDQUOT), Op.WRITE), _calls(Op.WRITE), "writes", 12, ends=True
     ),
     "power-cut": Kind(_power_cut, _calls(CHANGING), "places", 24, ends=True),
-    "torn-file": Kind(_tear, _torn, "files and damages", 2, ends=True, only_runs=True),
+    "torn-file": Kind(_tear_and_stop, _torn, "files and damages", 2, ends=True, only_runs=True),
     "flipped-bit": Kind(_flip, _bytes, "bytes", 5, ends=True, only_runs=True),
-    "damage-and-stop": Kind(_tear_and_stop, _torn, "files and damages", 3, only_runs=True),
+    "damage-and-stop": Kind(partial(_tear_and_stop, stops=True), _torn, "files and damages", 3, only_runs=True),
     "kill-and-error": Kind(_kill_and_error, weight=2, only_runs=True),
     "disk-full": Kind(_full_disk(1)),
     "disk-full-twice": Kind(_full_disk(2)),
@@ -391,7 +383,11 @@ KINDS = {
     "disk-read-only": Kind(_read_only_disk, _calls(CHANGING), "places"),
     "disk-slow": Kind(_slow_disk, lambda _: [200, 1_000, 4_000], "µs a call", only_runs=True),
     "file-size": Kind(_limited(resource.RLIMIT_FSIZE, "no file above {:,} bytes"), _sizes, "limits", ends=True),
-    "together": Kind(_together, lambda _: [2, 8], "numbers of processes"),
+    "together": Kind(
+        lambda trial, n: trial.attempt(f"{n} processes at once", Run(processes=n)),
+        lambda _: [2, 8],
+        "numbers of processes",
+    ),
     "devices": Kind(
         _devices,
         lambda _: [("parent",), ("terminated parent",), ("worker",), ("parent", "worker"), ("worker", "parent")],

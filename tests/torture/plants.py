@@ -3,11 +3,14 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
+from negengine.engine.basics import atomic
+from negengine.engine.cli import main
+from negengine.engine.runs import folder, part
 
 from .cases import Prepared
 from .child import in_fork
@@ -22,7 +25,7 @@ class Plant:
     """A bug, and the kind of fault that must find it."""
 
     bug: str
-    put: Callable[[], None]  # changes the engine in this process
+    put: Callable[[], object]  # changes the engine in this process
     found_by: str  # a kind of fault
     loses_rows: bool = False  # whether rows must be counted as lost or doubled
 
@@ -45,9 +48,11 @@ def finds(plant: Plant, place: Place, prepared: Prepared, until: float) -> bool 
     return in_fork(tried)()
 
 
-def _not_atomic() -> None:
-    from negengine.engine.basics import atomic
+def _traceback(path: Path, error: OSError) -> NoReturn:
+    raise RuntimeError(path) from error  # an OSError of the machine is told in one line at the end
 
+
+def _not_atomic() -> None:
     def write(path: Path, writer: Callable[[Path], None]) -> None:
         try:
             writer(path)
@@ -58,8 +63,6 @@ def _not_atomic() -> None:
 
 
 def _no_digest() -> None:
-    from negengine.engine.runs import part
-
     def read(files: Any) -> Any:
         with suppress(OSError, msgspec.DecodeError):
             marker = msgspec.json.decode(files.marker.read_bytes(), type=part.Marker)
@@ -69,33 +72,8 @@ def _no_digest() -> None:
     part.PartFiles.read = read  # type: ignore[method-assign]
 
 
-def _no_flush() -> None:
-    from negengine.engine.basics import atomic
-
-    atomic._flush = lambda path: None
-
-
-def _says_done() -> None:
-    from negengine.engine.cli import main
-
-    real = main.run
-    main.run = lambda: real() and 0
-
-
-def _traceback() -> None:
-    from negengine.engine.basics import atomic
-
-    def unwritable(path: Path, error: OSError) -> NoReturn:
-        raise RuntimeError(path) from error  # an OSError of the machine is told in one line at the end
-
-    atomic.unwritable = unwritable  # type: ignore[assignment]
-
-
 def _doubled_rows() -> None:
-    from dataclasses import replace
-
     import polars as pl
-    from negengine.engine.runs import folder
 
     scan, put_together = folder.RunFolder._scan, folder.put_together
     resumed = []
@@ -115,8 +93,16 @@ def _doubled_rows() -> None:
 PLANTS = (
     Plant("files are written in place", _not_atomic, "short-write"),
     Plant("parts are read without their digest", _no_digest, "flipped-bit"),
-    Plant("files are not flushed before they are renamed", _no_flush, "power-cut"),
-    Plant("a refused run says that it is done", _says_done, "error-lasting"),
-    Plant("an error of the disk is a traceback", _traceback, "error-once"),
+    Plant(
+        "files are not flushed before they are renamed",
+        lambda: setattr(atomic, "_flush", lambda path: None),
+        "power-cut",
+    ),
+    Plant(
+        "a refused run says that it is done",
+        lambda: setattr(main, "run", lambda real=main.run: real() and 0),
+        "error-lasting",
+    ),
+    Plant("an error of the disk is a traceback", lambda: setattr(atomic, "unwritable", _traceback), "error-once"),
     Plant("a resumed run has two rows twice", _doubled_rows, "kill-calls", loses_rows=True),
 )

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .cases import RESULT, Case, Prepared, differences, files_of, wrong_rows
-from .child import Children, Ended, Started, in_fork
-from .faults import CHANGING, Fault, Injector, Op
+from .cases import RESULT, Prepared, differences, files_of, wrong_rows
+from .child import Children, Started, in_fork
+from .faults import CHANGING, Fault, Op
 
 _LOOK = 0.002  # seconds between two looks for a part
 
@@ -71,21 +71,9 @@ class Trial:
     met: list[str] = field(default_factory=list)  # the calls at which faults happened
     happened: bool = False
 
-    @property
-    def case(self) -> Case:
-        return self.prepared.case
-
-    @property
-    def work(self) -> Path:
-        return self.place.work
-
-    @property
-    def random(self) -> random.Random:
-        return self.place.random
-
-    @property
-    def injector(self) -> Injector:
-        return self.place.children.injector
+    def __post_init__(self) -> None:
+        self.case, self.work, self.random = self.prepared.case, self.place.work, self.place.random
+        self.injector = self.place.children.injector
 
     def calls(self, ops: Op = CHANGING) -> int:
         """How many calls an undisturbed run makes."""
@@ -93,7 +81,7 @@ class Trial:
         if key not in self.place.calls:
             self.prepared.leave("start", self.work)
             self._start(Run(Fault(ops=ops))).wait()
-            self.place.calls[key] = self.injector.count
+            self.place.calls[key] = self.injector.count()
         return self.place.calls[key]
 
     def attempt(self, said: str, *runs: Run) -> None:
@@ -114,8 +102,8 @@ class Trial:
             run.strike(self, started[0])
         ends = [one.wait() for one in started]
         fires = run.fault is not None and bool(run.fault.mode)
-        self.happened |= not fires or bool(self.injector.fired)
-        if fires and self.injector.fired:
+        self.happened |= not fires or bool(self.injector.fired())
+        if fires and self.injector.fired():
             self.met.append(self.injector.where)
         is_done = any(end.status == 0 for end in ends)
         self.complaints += filter(None, (end.complaint(run.ends) for end in ends))
@@ -143,7 +131,12 @@ class Trial:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             end, said = self._start(Run()).wait(), f"{said}, refused"
-        complaints = self.complaints or _wrong_again(end, self.prepared)
+        complaints = [*self.complaints]
+        if not complaints and (end.status != 0 or end.left):
+            last = (end.err.strip().splitlines() or [""])[-1][:160]
+            complaints = [f"then the same command: {end.complaint() or f'status {end.status}: {last}'}"]
+        elif not complaints and end.out not in self.prepared.outputs:
+            complaints = ["then the same command prints other tables"]
         found = files_of(self.work)
         if ignored in self.prepared.expected:
             found[ignored] = self.prepared.expected[ignored]
@@ -185,16 +178,7 @@ class Trial:
         time.sleep(self.random.random() ** 2 * self.prepared.seconds)
 
 
-def _wrong_again(end: Ended, prepared: Prepared) -> list[str]:
-    """What is wrong with the run after a fault."""
-    if end.status != 0 or end.left:
-        last = (end.err.strip().splitlines() or [""])[-1][:160]
-        return [f"then the same command: {end.complaint() or f'status {end.status}: {last}'}"]
-    return [] if end.out in prepared.outputs else ["then the same command prints other tables"]
-
-
 def _digest(folder: Path) -> str:
-    """A digest of the names and contents of all files below a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         digest.update(f"{path.relative_to(folder)}\0".encode())
