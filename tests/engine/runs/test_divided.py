@@ -62,12 +62,6 @@ def test_every_shard_is_told_with_its_state_and_the_command_that_runs_it(tmp_pat
         assert bool(one.reason) == bool(reason)
 
 
-def test_all_shards_once_are_a_whole_run(tmp_path):
-    first, *others = (shard(tmp_path, index) for index in (2, 1, 3))
-    assert found(first, *others).is_finished
-    assert not found(first, *others, shard(tmp_path / "again", 2)).is_finished
-
-
 def test_a_running_shard_with_its_process_and_a_stopped_one(tmp_path):
     first, folder = shard(tmp_path, 1), tmp_path / "mini-2-of-3"
     with hold(folder, parts=9, shard=Shard(2, 3)):
@@ -108,8 +102,6 @@ def test_shards_that_have_only_begun_are_known_by_their_names_and_other_folders_
 
 @pytest.fixture
 def shards(tmp_path):
-    """Makes folders with the names of shards, without a run in them."""
-
     def make(*names):
         for name in names:
             (tmp_path / name).mkdir(parents=True)
@@ -118,12 +110,10 @@ def shards(tmp_path):
     return make
 
 
-@pytest.mark.parametrize(
-    "name", ["mini", "mini-of-3", "mini-0-of-3", "mini-4-of-3", "-1-of-2", "mini-1-of-1", "m-x-of-2"]
-)
-def test_a_folder_is_named_as_the_shard_says_and_other_names_are_not_shards(tmp_path, name):
+def test_a_folder_is_named_as_the_shard_says_and_other_names_are_not_shards(tmp_path):
     assert named_shard(tmp_path / f"a-b{Shard(2, 3).suffix}") == (tmp_path / "a-b", Shard(2, 3))
-    assert named_shard(tmp_path / name) is None
+    for name in ("mini", "mini-of-3", "mini-0-of-3", "mini-4-of-3", "-1-of-2", "mini-1-of-1", "m-x-of-2"):
+        assert named_shard(tmp_path / name) is None
 
 
 @pytest.mark.parametrize(
@@ -171,6 +161,7 @@ def test_some_tasks_of_an_array_that_are_submitted_again_are_not_a_smaller_array
         refuse_other_division(tmp_path / "mini", Shard(1, 5))
     refuse_other_division(tmp_path / "mini", Shard(3, 16))
     refuse_other_division(tmp_path / "other", Shard(1, 5))
-    for index in (1, 2):
-        work(tmp_path / f"whole-{index}-of-2", shard=Shard(index, 2))
+    halves = [work(tmp_path / f"whole-{index}-of-2", shard=Shard(index, 2)) for index in (1, 2)]
     refuse_other_division(tmp_path / "whole", Shard(1, 5))  # a finished division is no obstacle
+    assert found(*halves).is_finished
+    assert not found(*halves, work(tmp_path / "again-1-of-2", shard=Shard(1, 2))).is_finished

@@ -86,9 +86,7 @@ def test_an_interrupted_merge_is_resumed_and_a_finished_one_is_shown_again_witho
 def scored(tmp_path) -> tuple[Path, list[Path]]:
     """A selection, and two shards of its scores."""
     run = work(tmp_path / "run")
-    return run, [
-        work(tmp_path / f"score {index}", "score", shard=Shard(index, 2), selection=run, parts=4) for index in (1, 2)
-    ]
+    return run, [work(tmp_path / f"{i}", "score", shard=Shard(i, 2), selection=run, parts=4) for i in (1, 2)]
 
 
 def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selected(tmp_path, scored):
@@ -112,10 +110,7 @@ def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selecte
         ([(1, 4), (3, 4)], r"^merge needs all 4 shards; missing: 2/4, 4/4$"),
         ([(1, 2), (2, 2), (1, 2)], r"^shard 1/2 is given twice: .*0 and .*2$"),
         ([(1, 2), (2, 3)], r"0 and .*1 are of different runs: shards 2, there 3$"),
-        (
-            [(1, 2), {"shard": Shard(2, 2), "identity": {**IDENTITY, "seed": 1}}],
-            r"are of different runs: seed 0, there 1$",
-        ),
+        ([(1, 2), {"shard": Shard(2, 2), "identity": {**IDENTITY, "seed": 1}}], "different runs: seed 0, there 1$"),
         ([(1, 2), {"shard": Shard(2, 2), "stage": "score"}], r"are of different runs: stage select, there score"),
         (
             [{"shard": Shard(1, 2), "upto": 3}, (2, 2)],
@@ -215,11 +210,7 @@ OTHER_KINDS = "on different kinds of processors"
         ([FP32, {**FP32, "reason": "another"}], FP32, ""),
         ([INT8, {**INT8, "speed_ratio": 2.1, "speedup": 1.9}], INT8, ""),  # a speed decides nothing
         ([None, INT8], INT8, ""),  # a shard without the pattern
-        (
-            [FP32, INT8, {**INT8, "bound": 0.6}],
-            INT8,
-            f"{PRECISIONS}1/3 in fp32; 2/3, 3/3 in mixed (int8). ",
-        ),
+        ([FP32, INT8, {**INT8, "bound": 0.6}], INT8, f"{PRECISIONS}1/3 in fp32; 2/3, 3/3 in mixed (int8). "),
         ([INT8, FP16], INT8, f"{PRECISIONS}1/2 in mixed (int8); 2/2 in mixed (fp16). "),
         ([INT8, {**INT8, "bound": 0.51}], INT8, f"calibrated {OTHER_KINDS}. The decisions are exact; "),
         (

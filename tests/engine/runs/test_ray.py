@@ -77,10 +77,7 @@ def test_what_the_machines_have_is_divided(nodes, asked, threads, found):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (
-            {"gpus_per_worker": 8.0},
-            "--ray: 2 nodes of Ray with 18 CPUs and 4 GPUs: room for 0 of 1 worker with 1 CPUs and 8 GPUs",
-        ),
+        ({"gpus_per_worker": 8.0}, "--ray: 2 nodes of Ray with 18 CPUs and 4 GPUs: room for 0 of 1 worker with 1 CPUs"),
         ({"workers": 5}, "room for 4 of 5 workers with 1 CPUs and 1 GPUs each; ask for less"),
         ({"cpus_per_worker": 99.0, "gpus_per_worker": 0.0}, "room for 0 of 1 worker with 99 CPUs and 0 GPUs"),
         ({"workers": 19, "device": "cpu"}, "room for 18 of 19 workers with 1 CPUs and 0 GPUs"),

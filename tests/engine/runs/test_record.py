@@ -72,15 +72,10 @@ LONG = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        (
-            {"seed": 0, "pairs": None, "gone": 1},
-            {"seed": 1, "pairs": 60, "new": [1]},
-            "seed 0, now 1; pairs none, now 60; gone 1, now none; new none, now [1]",
-        ),
+        ({"seed": 0, "gone": 1}, {"seed": 1, "new": [1]}, "seed 0, now 1; gone 1, now none; new none, now [1]"),
         (LONG, LONG, ""),
         ({"a": ["ü", None]}, {"a": True}, 'a ["ü", null], now true'),
-        # a value is cut only where it is too long
-        (
+        (  # a value is cut only where it is too long
             {"word": "w" * 60, "digest": "ab" * 20, "short": "ab" * 19 + "a"},
             LONG,
             f"word {WORD}, now {WORD}…; digest abababababab…, now abababababab…; short {'ab' * 19}a, now {'0' * 12}",

@@ -86,11 +86,7 @@ def test_a_slurm_array_with_any_first_index_and_any_step(first, count, step):
         ("auto", [lsf(index, 9, 4) for index in (1, 5, 9)], "1/3 2/3 3/3"),
         ("auto:5-8", [lsf(6, 8)], "2/4"),
         ("auto", [skypilot(0, 2), skypilot(1, 2), skypilot(0, 1)], "1/2 2/2 1/1"),
-        (
-            "auto:1-16",
-            [{"PBS_ARRAY_INDEX": "3"}, {"PBS_ARRAYID": "3"}, {"JOB_COMPLETION_INDEX": "3"}],
-            "3/16 3/16 3/16",
-        ),
+        *[("auto:1-16", [{name: "3"}], "3/16") for name in ("PBS_ARRAY_INDEX", "PBS_ARRAYID", "JOB_COMPLETION_INDEX")],
         ("auto:0-15", [{"PBS_ARRAY_INDEX": "3"}], "4/16"),
         # two systems that agree, as where a site sets the variables of another one for old scripts
         ("auto:0-3", [slurm(range(4), 1, PBS_ARRAY_INDEX="1")], "2/4"),
@@ -113,19 +109,11 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
         ("auto:0-30:2", slurm([7], 7), "is 7, which is not an index of the array 0 to 30, step 2;"),
         ("auto:1-16", slurm([0], 0), "SLURM_ARRAY_TASK_ID is 0, which is not an index of the array 1 to 16;"),
         ("auto:1-16", slurm([17], 17), "SLURM_ARRAY_TASK_ID is 17, which is not an index of the array 1 to 16;"),
-        (
-            "auto",
-            {"SLURM_ARRAY_TASK_ID": "1"},
-            "SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_MIN or SLURM_ARRAY_TASK_MAX is not set; give the first",
-        ),
+        ("auto", {"SLURM_ARRAY_TASK_ID": "1"}, "TASK_COUNT, SLURM_ARRAY_TASK_MIN or SLURM_ARRAY_TASK_MAX is not set;"),
         ("auto", SCRIPT, "or put srun before the command, which starts it 8 times"),
         ("auto", srun(3, 3), r"SLURM_PROCID is 3, of 3 tasks: give --shard I/N"),
         ("auto", {**SCRIPT, "SLURM_PROCID": "1"}, r"SLURM_PROCID is 1, of 8 tasks, and SLURM_STEP_ID is not set"),
-        (
-            "auto",
-            {"PBS_ARRAY_INDEX": "3"},
-            r"PBS does not say how many tasks the array has \(PBS_ARRAY_INDEX is 3\): g",
-        ),
+        ("auto", {"PBS_ARRAY_INDEX": "3"}, r"PBS does not say how many tasks .* \(PBS_ARRAY_INDEX is 3\): g"),
         ("auto", {"PBS_ARRAYID": "3"}, r"Torque does not say how many tasks the array has \(PBS_ARRAYID is 3\): give"),
         ("auto", {"JOB_COMPLETION_INDEX": "3"}, "Kubernetes does not say how many"),
         ("auto", lsf(1, 1), "this LSF array has one task, 1"),
@@ -134,26 +122,15 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
         ("auto", slurm([0, 1], 1, 0), "--shard auto: SLURM_ARRAY_TASK_STEP is 0, which is not the step of an array; "),
         ("auto", {"LSB_JOBINDEX": "1"}, "--shard auto: LSB_JOBINDEX_END is not set"),
         ("auto", lsf(0, 0, 0), "no batch system says which shard this is"),  # a job that is not an array
-        (
-            "auto",
-            {},
-            r"no batch system says .*, PBS_ARRAYID, .* and JOB_COMPLETION_INDEX are not set\): give --shard I/N$",
-        ),
+        ("auto", {}, r"no batch system says .*, PBS_ARRAYID, .* and JOB_COMPLETION_INDEX are not set\): give --shard"),
         ("auto:0-3", {"SLURM_NTASKS": "4"}, "auto:0-3: this process is not a task of a job array"),
-        (
-            "auto",
-            slurm(range(4), 1) | lsf(3, 4),
-            r"Slurm \(SLURM_ARRAY_TASK_ID=1\) says 2/4 and LSF \(LSB_JOBINDEX=3\) says 3/4",
-        ),
+        ("auto", slurm(range(4), 1) | lsf(3, 4), r"TASK_ID=1\) says 2/4 and LSF \(LSB_JOBINDEX=3\) says 3/4"),
         ("auto", lsf(1, 2) | srun(1, 2), r"LSF \(LSB_JOBINDEX=1\) says 1/2 and srun \(SLURM_PROCID=1\) says 2/2: give"),
         *[
-            ("auto", slurm([1, 2], value), r"SLURM_ARRAY_TASK_ID is .* is not a whole number: give --shard I/N")
-            for value in ("x", "-1", "1.5", "9" * 10, "٣", "1 2")
+            ("auto", slurm([1, 2], own), "ID is .* is not a whole number")
+            for own in ("x", "-1", "1.5", "9" * 10, "٣", "1 2")
         ],
-        *[
-            (text, slurm([1, 2], 1), NO_RANGE)
-            for text in ("auto:", "auto:3", "auto:5-2", "auto:0-3:0", "auto:a-b", "auto:0-3,7", "auto:0--3")
-        ],
+        *[(f"auto:{own}", slurm([1, 2], 1), NO_RANGE) for own in ("", "3", "5-2", "0-3:0", "a-b", "0-3,7", "0--3")],
     ],
 )
 def test_what_does_not_say_enough_is_refused(text, environment, message):

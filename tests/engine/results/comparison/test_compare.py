@@ -50,9 +50,8 @@ def flipped(sums):
     """The p of SciPy's test by sign flips of each pair's sum of differences."""
     if not any(sums):
         return 1
-    return stats.permutation_test(
-        (np.array(sums),), lambda x, axis: x.sum(axis=axis), permutation_type="samples", n_resamples=np.inf
-    ).pvalue
+    how = {"permutation_type": "samples", "n_resamples": np.inf}
+    return stats.permutation_test((np.array(sums),), lambda x, axis: x.sum(axis=axis), **how).pvalue
 
 
 def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
@@ -71,10 +70,8 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
             sums[pair] += difference
             by_verb[verbs[triplet]] += difference
         assert (row["n"], row["clusters"], row["crossed"], row["tests"]) == (len(pairs), 12, len(by_verb), 6)
-        assert (row["difference"], row["unit"]) == (
-            pytest.approx(100 * sum(sums.values()) / len(pairs)),
-            "percentage points",
-        )
+        difference = 100 * sum(sums.values()) / len(pairs)
+        assert (row["difference"], row["unit"]) == (pytest.approx(difference), "percentage points")
         # Never below the p of either kind of clusters alone.
         by_both = sign_flips(np.array(list(by_verb.values())))
         assert row["p"] >= max(flipped(list(sums.values())), by_both) * (1 - 1e-9)
@@ -186,9 +183,8 @@ def test_verbs_of_one_token_and_of_several_are_never_counted_together(model, sma
     words = shutil.copytree(small_lexicon, tmp_path / "words")
     with (words / "verbs.txt").open("a") as verbs:
         verbs.write("beware\nrustle\nabdicate\n")
-    run = ng.score(
-        ng.select(model, lexicon=words, verbs="whole-words", output=tmp_path / "run", progress=False), progress=False
-    )
+    run = ng.select(model, lexicon=words, verbs="whole-words", output=tmp_path / "run", progress=False)
+    run = ng.score(run, progress=False)
     frame = ng.compare(run).frame
     assert frame.columns[:3] == ["verbs", "first", "second"]
     apart = {"one token": run.rates, "several tokens": run.token_rates.filter(tokens="several")}

@@ -43,10 +43,7 @@ def test_sentences_are_chosen_by_their_columns(run):
     wanted = [
         ([by("--pattern", "CpTn")], pl.col("condition") == "CpTn"),
         ([by("--pattern", "CpTn", "CnTn")], pl.col("condition").is_in(["CpTn", "CnTn"])),
-        (
-            [by("--name", "Maria"), by("--pattern", "CnTp")],
-            (pl.col("name") == "Maria") & (pl.col("condition") == "CnTp"),
-        ),
+        ([by("--name", "Maria"), by("--pattern", "CnTp")], pl.col("name").eq("Maria") & pl.col("condition").eq("CnTp")),
         ([Filter.parse("rank=1")], pl.col("rank") == 1),
         ([Filter.parse("repeated=false")], ~pl.col("repeated")),
         ([Filter.parse("profession=a dancer")], pl.col("profession") == "a dancer"),

@@ -2,11 +2,8 @@
 
 import negengine as ng
 import polars as pl
-import pytest
-from negengine.engine.basics.errors import InputError
 from negengine.engine.results.report.chapters import chapters
 from negengine.engine.text.lexicon import Lexicon
-from pages import read
 
 
 def test_all_runs_stand_in_one_chapter_before_the_runs(scores, other_scores):
@@ -29,13 +26,6 @@ def test_all_runs_stand_in_one_chapter_before_the_runs(scores, other_scores):
     (shown,) = [*section.tables, *(figure.table for figure in section.figures)]
     assert section.title == "Paired differences"
     assert shown.frame["difference"].to_list() == ng.compare(scores, other_scores).frame["difference"].to_list()
-
-
-def test_the_page_of_several_runs_is_whole_and_wrong_runs_are_refused(scores, other_scores, selected_run, tmp_path):
-    path = tmp_path / "report.html"
-    with pytest.raises(InputError, match="runs of different kinds"):
-        ng.report([scores, selected_run], path)
-    assert len(read(ng.report([scores, other_scores], path).read_text("utf-8")).all("h2")) == 3
 
 
 def test_runs_without_a_common_item_have_charts_but_no_test(scores, mini, make_scores, tmp_path):

@@ -38,19 +38,11 @@ def test_all_items_of_a_run_agree_and_a_seed_draws_the_same_sample(scored, verif
     assert items.bound == pytest.approx(1 - 0.05 ** (1 / n))
     assert check(found, "select", ITEMS).n == selected
     assert 0 < check(found, "select", UNSELECTED).n <= 16 - selected
-    one, same, other = (verify(scored, sample=5, seed=seed) for seed in (0, 0, 1))
-    assert check(one, "score", ITEMS).n == 5
-    assert one.frame.equals(same.frame)
-    assert not other.damage
-
-
-def test_nobody_knows_the_sample_beforehand_and_its_seed_is_named(scored, verify):
-    found = [verify(scored, sample=5) for _ in range(2)]
-    seeds = [int(re.fullmatch(r"the samples were drawn with --seed (\d+)", run.notes[-1])[1]) for run in found]
-    assert seeds[0] != seeds[1]
+    one, other = (verify(scored, sample=5) for _ in range(2))  # nobody knows the sample beforehand
+    seeds = [int(re.fullmatch(r"the samples were drawn with --seed (\d+)", run.notes[-1])[1]) for run in (one, other)]
     again = verify(scored, sample=5, seed=seeds[0])
-    assert (again.notes, again.frame.equals(found[0].frame)) == (found[0].notes, True)
-    assert verify(scored, sample=0).notes == []
+    assert (seeds[0] != seeds[1], check(one, "score", ITEMS).n) == (True, 5)
+    assert (again.notes, again.frame.equals(one.frame), other.damage) == (one.notes, True, ())
 
 
 def test_scores_that_agree_with_everything_but_the_model_are_found(scored, verify):
@@ -137,11 +129,6 @@ def test_pytorch_decides_the_same_items(scored, verify, tmp_path):
         verify(scored, sample=1, torch=str(tmp_path / "checkpoint"))
 
 
-def test_pytorch_must_be_installed_where_it_is_asked_for(scored, verify, no_exporter):
-    with pytest.raises(ng.InputError, match="--torch needs torch: pip install"):
-        verify(scored, sample=1, torch="mini")
-
-
 @pytest.mark.everything
 def test_verbs_of_several_tokens_agree(whole_words_run):
     found = ng.verify(whole_words_run, sample=20)
@@ -153,7 +140,7 @@ def test_verbs_of_several_tokens_agree(whole_words_run):
 METHODS = [("mini", "left-to-right"), ("mini", "all-masks"), ("mini", "whole-word"), ("gpt2", "whole-word")]
 
 
-@pytest.mark.parametrize(("name", "method"), METHODS, ids=["-".join(case) for case in METHODS])
+@pytest.mark.parametrize(("name", "method"), METHODS)
 def test_every_number_of_a_word_of_several_tokens_is_compared(name, method, mini, causal, tmp_path):
     exported, data = (mini, DATA) if name == "mini" else (causal(name), CAUSAL)
     model, output = ng.load(exported.folder, device="cpu", precision="fp32"), tmp_path / "run"
@@ -176,16 +163,6 @@ def test_every_number_of_a_word_of_several_tokens_is_compared(name, method, mini
             return -super().at(ids, position)
 
     assert {one.again(Other(exported)).verdict for one in several} == {Verdict.WRONG}
-
-
-def test_a_sample_draws_items_of_both_kinds(mini, tmp_path):
-    """Few targets of one token among many of several: both kinds are decided again."""
-    words = ["bird", *["woodpecker"] * 30]
-    data = {"sentence": [f"A robin is a [MASK], said number {i}." for i in range(31)], "target": words}
-    model = ng.load(mini.folder, device="cpu", precision="fp32")
-    run = ng.probe(model, data, output=tmp_path / "run", progress=False)
-    checks = {check.what.partition(" decided")[0]: check.n for check in ng.verify(run, sample=3).checks}
-    assert (checks["targets of several tokens"], checks["items"]) == (3, 1)
 
 
 def test_labels_of_words_are_not_decided_again_and_that_is_said(detector, tmp_path):
@@ -212,8 +189,6 @@ def test_a_run_is_not_verified_by_a_model_that_lost_a_bit_since(name, scored, ex
         return
     found = ng.verify(scored, model=exported, sample=1)  # in fp32
     assert not found.damage
-    assert (
-        "int8.onnx_data is damaged (its sha256 is not that in export.json); this run did not use it" in found.notes[0]
-    )
+    assert "int8.onnx_data is damaged (its sha256 is not that in export.json); this run did not" in found.notes[0]
     with pytest.raises(ng.InputError, match=rf"{name} is damaged"):
         list(_unused_damage(load_exported(exported), in_low_precision=True))

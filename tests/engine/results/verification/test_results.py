@@ -46,7 +46,7 @@ def test_a_finished_run_has_no_damage_and_is_not_changed(scored):
         verify(scored.parent)
 
 
-def test_a_flipped_bit_is_found_in_final_files_and_parts(scored):
+def test_a_flipped_bit_is_found_in_final_files_and_parts(scored, tmp_path):
     for name in ("part-00000.parquet", "part-00000.json"):
         path = scored / "parts" / "score" / name
         flip(path)
@@ -59,23 +59,14 @@ def test_a_flipped_bit_is_found_in_final_files_and_parts(scored):
         first = verify(scored).damage[0]
         assert (first.of, first.what, first.detail) == (stage, AS_WRITTEN, f"{name} changed")
         flip(scored / name)
-
-
-def test_the_command_that_repairs_a_run_is_for_this_very_folder(scored, tmp_path):
-    """The run may have been copied since: its own command would repair the other one."""
-    record = read_run(scored)
+    copy = shutil.copytree(scored, tmp_path / "copy")  # the run's own command would repair the other one
+    record = read_run(copy)
     record.stages["score"].sessions[-1].again = "negengine score runs/other"
-    rewrite(scored, record)
-    copy = shutil.copytree(scored, tmp_path / "copy")
+    rewrite(copy, record)
     (copy / "rates.parquet").unlink()
-    found = verify(copy)
-    assert damage(found) == [("score", AS_WRITTEN)]
     command = f"negengine score runs/other --output {copy}"
     with pytest.raises(ng.InputError, match=f"rates.parquet missing; to repair it, run: {command}$"):
-        found.refuse_faults()
-    record.stages["score"].sessions[-1].again = "rm -r /"
-    rewrite(copy, record)
-    assert verify(copy).damage[0].repair == "to repair it, run: the same call or command again"
+        verify(copy).refuse_faults()
 
 
 def test_removed_parts_and_files_of_others_are_no_damage(scored):
