@@ -9,9 +9,9 @@ import re
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import typer.main
@@ -32,15 +32,12 @@ BLOCK = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Block:
-    """A block of a page: where it begins, its language and text; why it is not run, or which file it is, if so."""
-
-    place: str
+class Block(NamedTuple):
+    place: str  # where it begins
     language: str
     code: str
-    reason: str | None
-    file: str | None = None
+    reason: str | None  # why it is not run, if so
+    file: str | None  # which file it is, if so
 
     @property
     def commands(self) -> list[list[str]]:
@@ -59,10 +56,6 @@ def blocks(page: Path) -> list[Block]:
     return [Block(f"{page.name}:{line}", *own.group("language", "code", "reason", "file")) for line, own in found]
 
 
-def needed(page: Path) -> list[str]:
-    return " ".join(re.findall(r"<!-- begins with: (.+?) -->", page.read_text("utf-8"))).split()
-
-
 RUN = [page for page in PAGES if any(block.reason is None for block in blocks(page))]
 PARSED = [block for page in PAGES for block in blocks(page) if block.reason is not None]
 
@@ -74,8 +67,8 @@ def place(tmp_path, monkeypatch, mini, scored_run):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
 
-    def furnish(page: Path) -> Path:
-        for name in needed(page):
+    def furnish(page: Path) -> None:
+        for name in " ".join(re.findall(r"<!-- begins with: (.+?) -->", page.read_text("utf-8"))).split():
             (tmp_path / name).parent.mkdir(exist_ok=True)
             if name == "models/mini":
                 (tmp_path / name).symlink_to(mini.folder)
@@ -85,7 +78,6 @@ def place(tmp_path, monkeypatch, mini, scored_run):
             else:
                 assert name == "runs/mini"
                 shutil.copytree(scored_run, tmp_path / name)
-        return tmp_path
 
     return furnish
 
@@ -141,38 +133,22 @@ def test_code_that_is_not_run_can_be_parsed(block):
         return
     for words in block.commands:
         match words:
-            case ["negengine", *arguments]:
-                parse(arguments)
             case ["make", *_] | ["source", ".venv/bin/activate"]:
-                pass  # tests/test_docs.py knows the targets of make
-            case ["uvx", "--from", package, "negengine", *arguments] | (
-                ["pipx", "run", "--spec", package, "negengine", *arguments]
-            ):
-                assert re.fullmatch(rf"\.\[(({'|'.join(EXTRAS)}),?)+\]", package)
-                parse(arguments)
+                continue  # tests/test_docs.py knows the targets of make
+            case ["negengine", *arguments]:
+                package = "."
+            case ["uvx", "--from", package, "negengine", *arguments]:
+                pass
+            case ["pipx", "run", "--spec", package, "negengine", *arguments]:
+                pass
             case ["pip", "install", package]:
-                assert re.fullmatch(rf"(negengine|\.)\[(({'|'.join(EXTRAS)}),?)+\]", package)
+                arguments = []
             case _:
                 pytest.fail(f"{block.place}: {' '.join(words)} is not a command that this test knows")
-
-
-def parse(arguments: list[str]) -> None:
-    """What the program does with a command line before it runs anything; wrong options raise."""
-    command, name = PROGRAM, arguments[0]
-    while arguments and arguments[0] in (inner := getattr(command, "commands", {})):
-        command, arguments = inner[arguments[0]], arguments[1:]
-    assert not isinstance(command, TyperGroup), f"{name}: no such subcommand"
-    command.make_context(name, arguments)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_block_is_overlooked(page):
-    text = page.read_text("utf-8")
-    files = text.count("<!-- file: ")
-    assert len(blocks(page)) == len(re.findall(r"^ *```(?:sh|bash|python)\b", text, re.MULTILINE)) + files
-    assert sum(block.reason is not None for block in blocks(page)) == text.count("<!-- not run")
-
-
-def test_a_wrong_option_is_found():
-    with pytest.raises(typer.TyperException, match="--lasy"):
-        parse(["select", "mini", "--lasy"])
+        assert re.fullmatch(rf"(negengine|\.)(\[(({'|'.join(EXTRAS)}),?)+\])?", package)
+        command, name = PROGRAM, " ".join(arguments)
+        while arguments and arguments[0] in (inner := getattr(command, "commands", {})):
+            command, arguments = inner[arguments[0]], arguments[1:]
+        if name:  # wrong options raise
+            assert not isinstance(command, TyperGroup), f"{name}: no such subcommand"
+            command.make_context(name, arguments)

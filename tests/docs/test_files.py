@@ -7,13 +7,8 @@ import polars as pl
 import pytest
 from documented import PAGE, documented
 
-FACT = {
-    "relation": "place_of_birth",
-    "sub_label": "Anna",
-    "obj_label": "london",
-    "masked_sentence": "Anna was born in [MASK] .",
-    "masked_negation": "Anna was not born in [MASK] .",
-}
+FACT = {"relation": "place_of_birth", "sub_label": "Anna", "obj_label": "london"}
+FACT |= {"masked_sentence": "Anna was born in [MASK] .", "masked_negation": "Anna was not born in [MASK] ."}
 CONTEXTS = (
     "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n"
     "0\tA hammer is (a|an)\tA hammer is not (a|an)\ttool\tinsect\n"
@@ -58,47 +53,33 @@ def columns(path):
 
 
 def test_the_files_of_the_negation_test_are_documented(scored_run, whole_words_run):
-    names = [
-        "triplets",
-        "answers",
-        "scores",
-        "rates",
-        "triplets_several_tokens",
-        "scores_several_tokens",
-        "rates_by_tokens",
-    ]
-    for name in names:
+    names = ("triplets", "answers", "scores", "rates")
+    for name in (*names, "triplets_several_tokens", "scores_several_tokens", "rates_by_tokens"):
         run = whole_words_run if "tokens" in name else scored_run
         assert documented(f"{name}.parquet") == columns(run / f"{name}.parquet"), name
     found = json.loads((scored_run / "selection.json").read_text("utf-8"))
     assert set(documented("selection.json")) == {*found, "lazy", "several_tokens", "by_tokens"}
 
 
-def test_the_items_and_summaries_of_a_probe_are_documented(runs):
-    """A table of the user's own keeps its columns."""
-    own = {"probe": set(OWN), "likelihood": set(PAIRS)}
+def test_the_files_of_probes_are_documented(runs):
+    own = {"probe": set(OWN), "likelihood": set(PAIRS)}  # a table of the user's own keeps its columns
     for name in ("gh22", "lama", "diagnostics", "cues", "probe", "likelihood"):
         folder = runs[name].folder
-        items = {column for column in columns(folder / "items.parquet") if column not in own.get(name, ())}
+        items = set(columns(folder / "items.parquet")) - own.get(name, set())
         assert set(documented(f"items.parquet` of `{name}")) == items, name
         assert documented("summary.parquet") == columns(folder / "summary.parquet"), name
-
-
-def test_the_further_files_of_probes_are_documented(runs):
     assert documented("acts.parquet") == columns(runs["gh22"].folder / "acts.parquet")
     assert documented("skipped.parquet") == columns(runs["probe"].folder / "skipped.parquet")
     for file in ("tokens.parquet", "words.parquet"):
-        own = columns(runs["likelihood"].folder / file)
-        assert own[:3] == ["file", "row", "side"]
-        assert documented(file) == ["row", *own[3:]]
+        file_column, row, _, *rest = columns(runs["likelihood"].folder / file)
+        assert (file_column, documented(file)) == ("file", [row, *rest])
     assert columns(runs["likelihood"].folder / "skipped.parquet") == ["file", *documented("skipped.parquet")]
 
 
 def test_the_files_of_a_run_and_the_columns_that_all_sentences_have_are_named(runs):
     page = PAGE.read_text("utf-8")
     files = {path.name for run in runs.values() for path in run.folder.iterdir() if not path.name.startswith(".")}
-    files = {"STAGE.done.json" if name.endswith(".done.json") else name for name in files}
-    assert not [name for name in files if name not in page]
+    assert not [name for name in files if name not in page and not name.endswith(".done.json")]
     shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
     assert not [name for name in shared if f"`{name}`" not in page.partition("## Sentences")[2]]
     assert not [name for name, run in runs.items() if not shared <= set(run.sentences().columns)]

@@ -15,11 +15,6 @@ NOTEBOOKS = Path(__file__).parents[2] / "docs" / "notebooks"
 MODELS = ("bert-base-cased", "roberta-base")  # the bundled model stands in for both
 
 
-def code(name):
-    """The code cells of a notebook."""
-    return [cell for cell in nbformat.read(NOTEBOOKS / name, as_version=4).cells if cell.cell_type == "code"]
-
-
 @pytest.fixture
 def execute(mini, tmp_path):
     """Runs a notebook beside models/: for each code cell its outputs, by MIME type."""
@@ -40,7 +35,10 @@ def execute(mini, tmp_path):
 
 
 def test_the_main_job_takes_at_most_ten_lines_and_shows_progress_and_tables(execute):
-    assert sum(bool(line) for cell in code("main_job.ipynb") for line in cell.source.splitlines()) <= 10
+    cells = [
+        cell for cell in nbformat.read(NOTEBOOKS / "main_job.ipynb", as_version=4).cells if cell.cell_type == "code"
+    ]
+    assert sum(bool(line) for cell in cells for line in cell.source.splitlines()) <= 10
     scores, comparison, prediction = execute("main_job.ipynb", "mini")
     told = "".join(output.get("text/plain", "") for output in scores).splitlines()
     for stage in ("select", "score"):  # in lines: the bar needs ipywidgets, which the tests do not install

@@ -121,7 +121,6 @@ def test_a_resumed_run_merged_shards_and_two_processes_have_the_same_bytes(stage
 
 
 def test_a_stage_reads_its_files_in_other_places(stage, whole, tmp_path):
-    """As on a machine that got a copy of them: no other place is read, and the results are the same."""
     places = {}
     for name, path in stage.files().items():
         copy = shutil.copytree if path.is_dir() else shutil.copy

@@ -3,17 +3,13 @@
 import tomllib
 
 import pytest
-from negengine.engine.basics.choices import Coreference
-from negengine.engine.experiments.lama.lama import trex_group
 from negengine.engine.experiments.negation.negation_tables import published as published_test
-from negengine.engine.experiments.nli.nli_pairs import SOURCES
 from negengine.engine.experiments.published import CELL, paper_of, published
 from negengine.engine.text.pattern_files import load_patterns
 
 CORPORA = {"Google-RE": "GoogleRE", "T-REx": "TREx", "ConceptNet": "ConceptNet", "SQuAD": "SQuAD"}
 SPLITS = {"Total": "all", "birth-place": "place_of_birth", "birth-date": "date_of_birth"}
 SPLITS |= {"death-place": "place_of_death"}
-MODELS = ["bert-base-cased", "bert-large-cased", "roberta-base", "roberta-large"]
 PATTERNS = load_patterns()
 COLUMNS = {"same-name": "coref", "same-gender": "noncoref_same_gender", "other-gender": "noncoref_other_gender"}
 
@@ -69,67 +65,27 @@ def test_our_copy_of_table_2_of_the_replication_is_the_transcript(transcript):
         assert figures("gh22", model) == cells
 
 
-def test_our_copy_of_the_tables_of_nli_is_the_transcript(transcript):
-    theirs = transcript("nli-negation")
-    letters = {"entailment": "E", "not_entailment": "notE", "contradiction": "C", "neutral": "N"}
-    ours = published("nli")
-    for source, labels in SOURCES.items():
-        for split, shares in theirs["table_5"][source.lower()].items():
-            assert ours[source]["labels"][split] == [shares[letters[label]] for label in labels]
-        for row in theirs["table_7"]["rows"]:
-            condition, _, split = row["test_pairs"].removeprefix("original_").partition("_")
-            key = ("original", "negation" if split else "all") if condition == "dev" else ("new", split)
-            assert ours[source]["accuracy"][key[0]][key[1]] == row[source.lower()]
-        assert ours["cues"][source] == theirs["table_1_from_text"]["benchmarks"][source.lower()]
-
-
-def test_groups_of_trex_are_those_of_the_data(shared):
-    """P27 has no row in the data; the paper counts one relation more than they have among N-M."""
-    lines = (shared / "data/datasets/negated-lama/relations.tsv").read_text("utf-8").splitlines()[1:]
-    wanted = {fields[1]: fields[3] for fields in (line.split("\t") for line in lines) if fields[0] == "TREx"}
-    found = {relation: group for group, own in published("lama")["trex"].items() for relation in own}
-    assert found == wanted | {"P27": "N-M"}
-    sizes = {split: relations for split, (_, relations) in published("lama")["size"]["TREx"].items()}
-    assert {group: len(own) for group, own in published("lama")["trex"].items()} == sizes
-    assert trex_group("TREx", "P36") == ("1-1",)
-    assert trex_group("TREx", "P0") == trex_group("GoogleRE", "P36") == ()
-
-
-# ---------------------------------------------------------------- the Self-Contained Negation Test
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_our_copy_of_tables_5_and_6_of_the_negation_test_is_the_transcript(transcript, model):
-    transcript = transcript("self-contained-negation-test")
-    table, own = transcript["table_5"], published_test(model, PATTERNS)
-    assert own.selection == {
-        "verbs": table["row_1_available_verbs_count"][model],
-        "pairs": table["row_2_available_name_prof_pairs_count"][model],
-        "tested": table["row_3_tested_triplets_millions"][model] * 1_000_000,
-        "repeating": table["row_4_triplets_with_act_repetition_millions"][model] * 1_000_000,
-        "ratio": table["row_5_repetition_ratio_percent"][model],
-        "selected": table["row_6_selected_triplets_count"][model],
-    }
-    pronoun = own.coreference["pronoun"]
-    assert pronoun.drops == {pattern.name: transcript["table_6"][pattern.name][model] for pattern in PATTERNS.scored}
-    assert pronoun.triplets == own.selection["selected"]
-    assert set(own.coreference) == set(Coreference)
-
-
-@pytest.mark.parametrize("table", ["table_8a", "table_8b", "table_9a", "table_9b"])
-def test_our_copy_of_tables_8_and_9_is_the_transcript(transcript, table):
-    theirs = transcript("self-contained-negation-test")[table]
-    for coreference, column in COLUMNS.items():
-        own, thousands = (
-            published_test(theirs["model"], PATTERNS).coreference[coreference],
-            theirs["triplets_thousands"],
-        )
-        assert own.drops == {pattern: drops[column] for pattern, drops in theirs["drop_points"].items()}
-        assert own.triplets == (round(thousands[column] * 1000) if column in thousands else None)
-
-
-def test_a_model_is_known_by_its_hub_id_and_no_other_has_figures():
-    for name, model in {"FacebookAI/roberta-base": MODELS[2], "google-bert/bert-large-cased": MODELS[1]}.items():
-        assert published_test(name, PATTERNS).model == model
-    for name in ("mini", "bert-base-uncased", "someone/roberta-base", "roberta"):
-        assert published_test(name, PATTERNS) is None
+def test_our_copy_of_tables_5_to_9_of_the_negation_test_is_the_transcript(transcript):
+    found, millions = transcript("self-contained-negation-test"), 1_000_000
+    table = found["table_5"]
+    for model in ("bert-base-cased", "bert-large-cased", "roberta-base", "roberta-large"):
+        own = published_test(model, PATTERNS)
+        assert own.selection == {
+            "verbs": table["row_1_available_verbs_count"][model],
+            "pairs": table["row_2_available_name_prof_pairs_count"][model],
+            "tested": table["row_3_tested_triplets_millions"][model] * millions,
+            "repeating": table["row_4_triplets_with_act_repetition_millions"][model] * millions,
+            "ratio": table["row_5_repetition_ratio_percent"][model],
+            "selected": table["row_6_selected_triplets_count"][model],
+        }
+        pronoun = own.coreference["pronoun"]
+        assert pronoun.drops == {pattern.name: found["table_6"][pattern.name][model] for pattern in PATTERNS.scored}
+        assert pronoun.triplets == own.selection["selected"]
+    for theirs in (found[f"table_{name}"] for name in ("8a", "8b", "9a", "9b")):
+        thousands = theirs["triplets_thousands"]
+        for coreference, column in COLUMNS.items():
+            own = published_test(theirs["model"], PATTERNS).coreference[coreference]
+            assert own.drops == {pattern: drops[column] for pattern, drops in theirs["drop_points"].items()}
+            assert own.triplets == (round(thousands[column] * 1000) if column in thousands else None)
+    assert published_test("FacebookAI/roberta-base", PATTERNS).model == "roberta-base"
+    assert published_test("bert-base-uncased", PATTERNS) is published_test("roberta", PATTERNS) is None

@@ -150,7 +150,6 @@ def test_a_model_of_no_paper_has_no_figures_of_it(name):
 
 
 def test_a_metric_that_is_there_twice_in_a_row_of_a_view_is_an_error():
-    """It would be a table with rows that nobody can tell apart."""
     view = View("T", ("dataset",), [Column("data", "dataset"), Values("a", "accuracy", style=PERCENT)])
     run = asked_run(Lama.results, frame(values(("d", "c", "all", "accuracy"), ("d", "c", "one", "accuracy"))))
     with pytest.raises(pl.exceptions.ComputeError, match="1:1"):

@@ -25,21 +25,10 @@ def run(tmp_path):
 def test_the_list_of_words_writes_no_run_folder(run, tmp_path):
     """Five sentences: two have particles (one of them twice), one an affix, two nothing: 3 of 5."""
     text = str(tmp_path / "text.txt")
-    assert run("--format", "csv").stdout.splitlines() == [
-        "text,sentences,negated,share,particle,phrase,affix",
-        f"{text},5,3,0.6,0.4,0.0,0.2",
-    ]
-    kinds = {"particle": 2, "phrase": 0, "affix": 1}
-    assert json.loads(run("--json").stdout) == [
-        {
-            "file": text,
-            "share": 0.6,
-            "sentences": 5,
-            "negated": 3,
-            "by_kind": kinds,
-            "cues": {"no": 1, "nobody": 1, "not": 1, "unhappy": 1},
-        }
-    ]
+    assert run("--format", "csv").stdout.splitlines()[1:] == [f"{text},5,3,0.6,0.4,0.0,0.2"]
+    (found,) = json.loads(run("--json").stdout)
+    assert (found["share"], found["by_kind"]) == (0.6, {"particle": 2, "phrase": 0, "affix": 1})
+    assert found["cues"] == {"no": 1, "nobody": 1, "not": 1, "unhappy": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 

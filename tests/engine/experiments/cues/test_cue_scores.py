@@ -35,10 +35,7 @@ def test_words_and_cues_of_all_kinds_and_their_names(read, tmp_path):
     first, second, third = sentences = read(TEXT)
     assert (first.words, first.cues) == (("It", "rained"), ())
     assert [[(cue.words, cue.parts, cue.kind, cue.name(own.words)) for cue in own.cues] for own in (second, third)] == [
-        [
-            ((0, 2), ("Neither", "nor"), Kind.PHRASE, "neither nor"),
-            ((5,), ("less",), Kind.AFFIX, "-less"),
-        ],
+        [((0, 2), ("Neither", "nor"), Kind.PHRASE, "neither nor"), ((5,), ("less",), Kind.AFFIX, "-less")],
         [((0,), ("Not",), Kind.PARTICLE, "not")],
     ]
     assert second.location == f"{tmp_path / 'tale.txt'}:4"
@@ -59,7 +56,7 @@ def test_words_and_cues_of_all_kinds_and_their_names(read, tmp_path):
         ("t\t0\t0\tIt is\tit\tPRP\t*\t***\n", ":1: the word 'It is' has a space in it"),
         (
             "t\t0\t0\tIt\tit\tPRP\t*\t***\nt\t0\t1\tis\tbe\tVBZ\t*\t_\t_\t_\n",
-            r":2: 10 columns, but the sentence's first line \(.*:1\) has 8",
+            ":2: 10 columns, but the sentence's first",
         ),
         ("t\t0\t0\tunhappy\tx\tJJ\t*\tim\thappy\t_\n", ":1: the cue 'im' is not a part of the word 'unhappy'"),
         ("t\t0\t0\tA\tx\tJJ\t*\t***\n\n\nt\t0\t0\tunhappy\tx\tJJ\t*\t***\t_\t_\n", r":4: the cue '\*\*\*' is not"),

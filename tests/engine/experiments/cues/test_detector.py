@@ -1,36 +1,12 @@
 """Words as the tokens of a model, long sentences, and the cues of a detector whose labels are known."""
 
 import numpy as np
-from cue_detectors import LONGEST
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
+from negengine.engine.experiments.cues.cue_detector import NO_TOKEN, WordEncoder
 from tokenizers import Tokenizer
 
 WORDS = ["Anna", "does", "n't", "like", "to", "smoke", ",", "she", "is", "happy", "."]
-
-
-def found(detector, *sentences):
-    words = [sentence.split() for sentence in sentences]
-    return [
-        [(cue.words, cue.name(own)) for cue in cues]
-        for own, cues in zip(words, CueDetector(detector, threads=2).find(words), strict=True)
-    ]
-
-
-def test_cues_of_every_kind_and_of_all_words_of_a_long_sentence(detector):
-    sentences = ("I do n't know .", "It rained", "Neither she nor you was unhappy , careless", "nobody")
-    assert found(detector, *sentences, "you know " * LONGEST + "never") == [
-        [((2,), "n't")],
-        [],
-        [((0, 2), "neither nor"), ((5,), "un-"), ((7,), "-less")],
-        [((0,), "nobody")],
-        [((2 * LONGEST,), "never")],
-    ]
-    assert found(detector) == []
-
-
-# ---------------------------------------------------------------- words as tokens
 
 
 def encoder(tokenizer, longest=512):

@@ -27,7 +27,6 @@ def text(tmp_path):
 
 @pytest.fixture
 def find(detector, tmp_path):
-    """Runs the detector on texts."""
     model = ng.load(detector.folder, task="token-classification", device="cpu")
 
     def run(texts, output="run", **options):
@@ -65,16 +64,11 @@ def test_shares_cues_and_sentences_of_both_detectors(run, text, detector):
     ]
     assert run.counts()["model"] == {"n't": 1, "nobody": 1, "not": 1, "neither nor": 1, "un-": 1, "-less": 1}
     assert run.counts()["words"]["unsure"] == 1
-    rows = run.sentences()
-    assert rows["failed"].to_list() == [False] * 8  # both find a cue in the same four sentences here
-    assert set(rows["answer"]) >= {"n't", "neither nor|un-"}
-    assert run.methods("Hossain et al., 2020").startswith(
-        "We counted the sentences that contain a negation cue (as in Hossain et al., 2020) with the detector"
-    )
+    assert run.sentences()["failed"].to_list() == [False] * 8  # both find a cue in the same four sentences here
     assert "RTE 7.16 %" in run.remarks()[0]
 
 
-def test_a_packed_text_beside_a_plain_one_and_what_is_refused(find, text, tmp_path):
+def test_a_packed_text_beside_a_plain_one_(find, text, tmp_path):
     (tmp_path / "other.txt.gz").write_bytes(gzip.compress(b"Without a coat.\nNever.\n"))
     found = find([text, tmp_path / "other.txt.gz"])
     shares = found.summary.filter((pl.col("split") == "all") & (pl.col("condition") == "model"))
@@ -85,5 +79,3 @@ def test_a_packed_text_beside_a_plain_one_and_what_is_refused(find, text, tmp_pa
         ("Never.", "words", False),
         ("Never.", "model", False),
     ]
-    with pytest.raises(InputError, match="is given twice"):
-        find([text, text])

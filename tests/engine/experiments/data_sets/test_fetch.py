@@ -1,8 +1,8 @@
 """Data sets of other authors, fetched from a server on this machine that is as good or bad as each test needs."""
 
-import gzip
 import hashlib
 import io
+import json
 import shutil
 import tarfile
 import threading
@@ -106,7 +106,6 @@ def slept(monkeypatch):
 
 @pytest.fixture
 def fetch(server, registry):
-    """Get a data set from the server."""
     places = {"host": server.host, "registry": registry}
     return lambda name="facts", say=lambda _: None, **more: get(name, say=say, **places, **more)
 
@@ -115,13 +114,9 @@ def kept(folder):
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# ---------------------------------------------------------------- fetched
-
-
 def test_the_pinned_commit_is_fetched_once_and_again_where_the_copy_is_damaged(
     fetch, server, cache, registry, tmp_path
 ):
-    """Files are known by their digests: others, and paths that lead out of the folder, have no meaning."""
     outside = {f"../../../../{name}": content for name, content in FILES.items()}
     server.answers = [(200, archive(outside | {"junk.txt": b"not wanted"}), None)]
     said = [[], []]
@@ -129,7 +124,6 @@ def test_the_pinned_commit_is_fetched_once_and_again_where_the_copy_is_damaged(
         assert fetch(say=lines.append) == cache / "facts"
         assert "licence: MIT, (c) Somebody" in lines
     assert server.asked == [f"/somebody/facts/tar.gz/{COMMIT}"]
-    assert [any(line.startswith("fetching ") for line in lines) for lines in said] == [True, False]
     assert kept(cache) == FILES
     assert {path.name for path in tmp_path.iterdir()} == {"cache", "data.toml"}
     assert find("facts", registry=registry) == cache / "facts"
@@ -139,26 +133,17 @@ def test_the_pinned_commit_is_fetched_once_and_again_where_the_copy_is_damaged(
 
 
 def test_files_made_from_the_archive(fetch, server, cache, registry):
-    """A merged data set: the three lines of two facts become two lines, by relation."""
-    row = (
-        '{"sub_label": "%s", "obj_label": "é", "masked_sentences": ["Ice is [MASK]."], '
-        '"masked_negations": ["Ice is not [MASK]."], "masked_misprimed": ["%s? Ice is [MASK]."]}\n'
-    )
-    kinds = {"high_ranked/P37": ("one", "high"), "random/P36_random": ("other", "random")}
-    kinds |= {"random/P37_random": ("one", "random")}
-    members = {f"TREx/{name}.jsonl": (row % words).encode() for name, words in kinds.items()}
-    line = (
-        '{"relation": "%s", "sub_label": "%s", "obj_label": "é", "masked_sentence": "Ice is [MASK].", '
-        '"masked_negation": "Ice is not [MASK].", "misprimed_high": %s, "misprimed_low": null, '
-        '"misprimed_random": "random? Ice is [MASK]."}\n'
-    )
-    wanted = (line % ("P36", "other", "null") + line % ("P37", "one", '"high? Ice is [MASK]."')).encode()
+    row = {"sub_label": "one", "obj_label": "é", "masked_sentences": ["Ice is [MASK]."]}
+    row |= {"masked_negations": ["Ice is not [MASK]."], "masked_misprimed": ["high? Ice is [MASK]."]}
+    merged = {"relation": "P37", "sub_label": "one", "obj_label": "é", "masked_sentence": "Ice is [MASK]."}
+    merged |= {"masked_negation": "Ice is not [MASK].", "misprimed_high": "high? Ice is [MASK]."}
+    wanted = json.dumps(merged | {"misprimed_low": None, "misprimed_random": None}, ensure_ascii=False) + "\n"
     head = registry.read_text("utf-8").partition("[facts.files]")[0]
-    digest = hashlib.sha256(wanted).hexdigest()
+    digest = hashlib.sha256(wanted.encode()).hexdigest()
     registry.write_text(f'{head}merged = true\n[facts.files]\n"TREx.jsonl" = "{digest}"\n', "utf-8")
-    server.answers = [(200, archive(members), None)]
+    server.answers = [(200, archive({"TREx/high_ranked/P37.jsonl": json.dumps(row).encode()}), None)]
     fetch()
-    assert kept(cache) == {"TREx.jsonl": wanted}
+    assert kept(cache) == {"TREx.jsonl": wanted.encode()}
 
 
 def test_files_that_one_digest_knows_lie_in_an_archive_within_the_archive(fetch, server, cache, registry):
@@ -180,9 +165,6 @@ def test_files_that_one_digest_knows_lie_in_an_archive_within_the_archive(fetch,
         fetch()
 
 
-# ---------------------------------------------------------------- refused
-
-
 def test_what_is_not_the_whole_archive_is_refused_and_nothing_kept(fetch, server, cache):
     digest = hashlib.sha256(FILES["facts.tsv"]).hexdigest()[:12]
     broken, large = r"the archive is not complete \(.*\): run the same command again", archive({"big": b"\0" * 5000})
@@ -199,9 +181,6 @@ def test_what_is_not_the_whole_archive_is_refused_and_nothing_kept(fetch, server
             fetch(**options)
         assert kept(cache) == {}
     assert len(server.asked) == len(refused)
-
-
-# ---------------------------------------------------------------- attempts
 
 
 def test_what_may_pass_is_tried_again_and_what_stays_wrong_is_told_after_three_attempts(fetch, server, cache, slept):
@@ -229,9 +208,6 @@ def test_what_may_pass_is_tried_again_and_what_stays_wrong_is_told_after_three_a
         fetch()
 
 
-# ---------------------------------------------------------------- files that only their commit fixes
-
-
 def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_kept(server, registry, fetch):
     one, two, gone = ((status, content, None) for status, content in ((200, b"1\n"), (200, b"2\n"), (404, b"")))
     server.answers = [one, gone, one, two, two, one]
@@ -242,15 +218,12 @@ def test_files_without_a_known_digest_are_fetched_one_by_one_and_their_digests_k
     said = []
     folder = fetch("pairs", said.append)
     assert {path.name for path in folder.iterdir()} == {"one.jsonl", "two.jsonl", "digests.json"}
-    assert find("pairs", registry=registry) == folder
     assert any("digests were not known before" in line for line in said)
     fetch("pairs")
     (folder / "one.jsonl").write_bytes(b"other")
     with pytest.raises(InputError, match=r"one\.jsonl is damaged: run `negengine data get pairs`"):
         find("pairs", registry=registry)
-    with pytest.raises(
-        InputError, match=r"one/data\.jsonl: not the file that was fetched first; remove .*pairs to take it"
-    ):
+    with pytest.raises(InputError, match=r"one/data\.jsonl: not the file that was fetched first; remove .*pairs to t"):
         fetch("pairs")
     fetch("pairs")
     names = ("one", "two", "one", "two", "one", "one")
@@ -281,9 +254,6 @@ def test_files_that_are_gone_can_be_put_there_by_hand_but_all_of_them(server, re
     assert find("pairs", registry=registry) == folder
 
 
-# ---------------------------------------------------------------- where they are kept
-
-
 def test_find_takes_what_the_user_names_and_tells_what_is_missing(registry, tmp_path):
     assert find("facts", tmp_path) == tmp_path
     with pytest.raises(InputError, match=r"missing: no such file or folder; give another --data"):
@@ -294,13 +264,3 @@ def test_find_takes_what_the_user_names_and_tells_what_is_missing(registry, tmp_
     for call in (find, source, get):
         with pytest.raises(InputError, match="unknown data set 'fact'; known are facts, pairs"):
             call("fact", registry=registry)
-
-
-def test_the_registry_agrees_with_the_copy_beside_the_project(shared):
-    for name in ("lm-diagnostics", "negated-lama", "negation-nli"):
-        found, folder = source(name), shared / "data" / "datasets" / name
-        assert f"| `{found.repository}` | `{found.commit}` |" in (shared / "data/README.md").read_text("utf-8")
-        for file, digest in found.files.items():
-            packed = folder / f"{file}.gz"
-            content = gzip.decompress(packed.read_bytes()) if packed.is_file() else (folder / file).read_bytes()
-            assert hashlib.sha256(content).hexdigest() == digest

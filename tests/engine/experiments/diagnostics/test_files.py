@@ -19,18 +19,8 @@ from negengine.engine.experiments.diagnostics.files import read_diagnostics
         ("ROLE_88", "1-a", "1", r"ROLE-88\.tsv:3: item is '1'; it must be a number and -a or -b"),
         ("ROLE_88", "0.6\tserved", "0.6\tfed", r"ROLE-88\.tsv:2: target is 'served', but that of 1-a is 'fed'"),
         ("ROLE_88", "0.2", "nan", r"ROLE-88\.tsv:2: exp_cloze is 'nan'; a number is needed"),
-        (
-            "ROLE_88",
-            "tipped|",
-            "|",
-            r"ROLE-88\.tsv:2: expected is '\|paid for'; there must be words on both sides of \|",
-        ),
-        (
-            "ROLE_88",
-            "which waitress",
-            "a waitress",
-            r"ROLE-88\.tsv:2: context is .*; it must end in `which … the … had`",
-        ),
+        ("ROLE_88", "tipped|", "|", r"ROLE-88\.tsv:2: expected is '\|paid for'; there must be words on both sides of"),
+        ("ROLE_88", "which waitress", "a waitress", r"ROLE-88\.tsv:2: context is .*; it must end in `which … the … ha"),
         ("NEG_136_NAT", "\tN\n", "\tno\n", r"NEG-136-NAT\.tsv:3: licensing is 'no'; it must be Y or N"),
     ],
 )
@@ -51,13 +41,3 @@ def test_one_file_or_one_name_reads_one_data_set(write, tmp_path):
         read_diagnostics(tmp_path / "items.tsv")
     with pytest.raises(InputError, match=r"there is no ROLE-88\.tsv in it; give the folder of lm-diagnostics"):
         read_diagnostics(tmp_path)
-
-
-def test_files_are_found_in_folders_of_upstream(write, tmp_path):
-    (tmp_path / "here").mkdir()
-    plain = read_diagnostics(write(tmp_path / "here"))
-    for file in (tmp_path / "here").iterdir():
-        folder = tmp_path / "datasets" / file.stem.removesuffix("-SIMP").removesuffix("-NAT")
-        folder.mkdir(parents=True, exist_ok=True)
-        file.rename(folder / file.name)
-    assert read_diagnostics(tmp_path / "datasets").sha256 == plain.sha256

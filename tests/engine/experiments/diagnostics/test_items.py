@@ -2,12 +2,9 @@
 
 from collections import Counter
 
-import pytest
 from negengine.engine.experiments.diagnostics import contexts as building
 from negengine.engine.experiments.diagnostics.contexts import build_items
 from negengine.engine.experiments.diagnostics.files import DATASETS, Rows
-from negengine.engine.experiments.vocabulary import target_ids
-from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
 
 
 def texts(items, **wanted):
@@ -17,22 +14,19 @@ def texts(items, **wanted):
 
 
 def test_what_is_compared_and_what_is_expected(small):
-    """A hammer is a tool, and is not an insect: good before bad, each with its own article."""
     items = build_items(small, draws=1, seed=0)
     compared = {name: [tuple(one.sentence for one in item.compared) for item in items
                        if item.dataset == name and item.compared] for name in ("NEG-136-SIMP", "ROLE-88")}  # fmt: skip
-    assert compared == {
-        "NEG-136-SIMP": [
-            ("A hammer is a tool.", "A hammer is an insect."),
-            ("A hammer is not an insect.", "A hammer is not a tool."),
-        ],
-        "ROLE-88": [
-            (
-                "the man forgot which customer the waitress had served.",
-                "the man forgot which waitress the customer had served.",
-            )
-        ],
-    }
+    assert compared["NEG-136-SIMP"] == [
+        ("A hammer is a tool.", "A hammer is an insect."),
+        ("A hammer is not an insect.", "A hammer is not a tool."),
+    ]
+    good, bad = (
+        f"the man forgot which {one} had served." for one in ("customer the waitress", "waitress the customer")
+    )
+    assert compared["ROLE-88"] == [(good, bad)]
+    natural = {item.item: item.splits for item in items if item.dataset == "NEG-136-NAT"}
+    assert natural["1 negative"] == ("all", "negative", "unlicensed", "negative-unlicensed")
     [item] = [item for item in items if (item.condition, item.item) == ("original", "1-b")]
     assert [one.word for one in item.expected] == ["tipped", "paid"]  # the first word of each alternative
     bins = {item.item: item.splits for item in originals(items, "ROLE-88")}  # quartiles of 0.2 and 0.6: 0.3, 0.4, 0.5
@@ -77,15 +71,11 @@ def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
     assert building.shuffle(sentence.upper(), 1, 0) != building.shuffle(sentence, 1, 0).upper()
 
 
-# ---------------------------------------------------------------- the real data
-
-
 def originals(items, dataset):
     return [item for item in items if (item.dataset, item.condition) == (dataset, "original")]
 
 
 def test_counts_are_the_papers(real):
-    """Sentences; items whose accuracy is asked for, and items in which words are compared."""
     own = {name: originals(build_items(real, draws=3, seed=0), name) for name in DATASETS}
     sentences = {name: len({(item.cluster, one.sentence) for item in items for one in item.completions})
                  for name, items in own.items()}  # fmt: skip
@@ -96,23 +86,3 @@ def test_counts_are_the_papers(real):
     assert asked == {"CPRAG-102": [34, 34], "ROLE-88": [88, 44], "NEG-136-SIMP": [18, 36], "NEG-136-NAT": [16, 32]}
     # In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells.
     assert len({item.cluster for item in own["NEG-136-SIMP"] if len({one.text for one in item.compared}) > 1}) == 4
-
-
-CASED = "pancakes mascara panda otter sandals rake shovel donkey zebra greyhound chihuahua"
-
-
-@pytest.mark.parametrize(
-    ("name", "outside"),
-    [
-        ("bert-base-uncased", ""),
-        ("bert-base-cased", CASED),
-        ("roberta-base", "panda otter sandals zebra greyhound chihuahua"),
-    ],
-)
-def test_targets_outside_published_vocabularies(real, published_tokenizer, name, outside):
-    """The data's README lists them, counted there with other code."""
-    tokenizer = published_tokenizer(name)
-    items = [item for dataset in DATASETS for item in originals(build_items(real, draws=1, seed=0), dataset)]
-    compared = list(dict.fromkeys(one for item in items for one in item.compared))
-    ids = target_ids(tokenizer, [one.text for one in compared], [one.word for one in compared])
-    assert {one.word for one, i in zip(compared, ids, strict=True) if i == NOT_ONE_TOKEN} == set(outside.split())

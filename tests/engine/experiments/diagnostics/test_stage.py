@@ -1,15 +1,11 @@
 """The diagnostics against a slow reference (PyTorch, one text at a time, words as strings) and hand-made logits."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from asked_stages import Given, cell, decided, diagnostics_stage, only
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
-from negengine.engine.inference.model import MaskedLM
-from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 MINI = Path(__file__).parents[4] / "export" / "mini"
 
@@ -71,44 +67,3 @@ def test_words_outside_the_vocabulary_are_never_right_and_are_counted(judge, wri
     assert (second["outside_expected"], second["outside_compared"]) == ("zyxxqz", "zyxxqz")
     assert cell(summary, "CPRAG-102", "original", "all", "outside:accuracy")["value"] == 0.5
     assert cell(summary, "CPRAG-102", "original", "all", "outside:sensitivity")["value"] == 1
-
-
-# ---------------------------------------------------------------- a slow reference
-
-
-@pytest.fixture(scope="module")
-def chances_of(one_thread):
-    """Upstream's way of scoring: one context at a time, as strings; word → its probability after the context."""
-    tokenizer, model = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
-
-    def predict(context):
-        tokens = ["[CLS]", *tokenizer.tokenize(context), "[MASK]", ".", "[SEP]"]
-        with torch.inference_mode():
-            logits = model(torch.tensor([tokenizer.convert_tokens_to_ids(tokens)])).logits[0, -3]
-        return dict(zip(tokenizer.convert_ids_to_tokens(range(len(logits))), logits.double().softmax(-1).tolist(),
-                        strict=True))  # fmt: skip
-
-    return predict
-
-
-@pytest.mark.parametrize("name", ["NEG-136-SIMP", "NEG-136-NAT"])
-def test_sentences_and_their_negations_equal_a_slow_reference(mini, folder, chances_of, name):
-    lines = (folder / f"{name}.tsv").read_text("utf-8").splitlines()
-    items, _ = decided(diagnostics_stage(mini, read_diagnostics(folder, [name])), MaskedLM(mini))
-    for row in list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[::3]:
-        for polarity, *sides in (("affirmative", "target_aff", "target_neg"), ("negative", "target_neg", "target_aff")):
-            words = [row[side] for side in sides]
-            contexts = [row[f"context_{polarity[:3]}"].replace("(a|an)", "an" if word[0] in "aeiou" else "a")
-                        for word in words]  # fmt: skip
-            everywhere = [chances_of(context) for context in contexts]
-            good, bad = (chances[word] for chances, word in zip(everywhere, words, strict=True))
-            found = only(items, item=f"{row['item']} {polarity}")
-            assert [found["good_probability"], found["bad_probability"]] == pytest.approx([good, bad], rel=1e-3)
-            assert [found["sensitivity"], found["sensitivity>0.01"]] == [good > bad, good - bad > 0.01]
-            if "licensing" in row:
-                licensing = "licensed" if row["licensing"] == "Y" else "unlicensed"
-                assert found["splits"] == f"all|{polarity}|{licensing}|{polarity}-{licensing}"
-            if polarity == "affirmative":
-                rank = 1 + sum(chance > good for chance in everywhere[0].values())
-                assert (found["query"], found["expected"], found["rank"]) == (f"{contexts[0]} [MASK].", words[0], rank)
-                assert [found["accuracy@1"], found["accuracy@5"]] == [rank <= 1, rank <= 5]

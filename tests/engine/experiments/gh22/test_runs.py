@@ -49,8 +49,6 @@ def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_
             compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
-# ---------------------------------------------------------------- mixed precision
-
 NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
 
 
@@ -76,22 +74,3 @@ def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_mod
     assert choices == dict.fromkeys(Variant, "mixed")
     assert mixed.record.counts["decided"] == len(mixed.items)
     assert "Mixed precision: " in str(mixed)
-
-
-def test_auto_takes_fp32_for_a_short_run(finished, acts, tmp_path):
-    found = Gh22Run.open(run(acts, ORIGINAL, tmp_path / "run", precision=Precision.AUTO))
-    assert found.items.equals(finished.items.filter(condition="original"))
-    assert found.record.calibration["original"]["reason"] == "with 144 sentences, mixed precision would not be faster"
-    assert "Mixed precision" not in str(found)
-
-
-def test_a_sample_has_sentences_of_all_patterns_and_their_own_acts(acts, in_parts, mini_tokenizer):
-    stage = Repetitions.plan(acts, in_parts.acts, ORIGINAL)
-    for n in (1, 20, 144):
-        sample = stage.sample(Variant.ORIGINAL, n)
-        assert sorted(row for own in sample.buckets for row in own.rows.tolist()) == list(range(n))
-        assert len(sample.expected) == n
-        for own in sample.buckets:  # the ACT is in the context
-            assert all(sample.expected[row] in ids for row, ids in zip(own.rows, own.ids, strict=True))
-    texts = {tuple(ids.tolist()) for own in sample.buckets for ids in own.ids}
-    assert texts == {tuple(ids.tolist()) for ids in mini_tokenizer.encode(in_parts.sentences()["sentence"].to_list())}

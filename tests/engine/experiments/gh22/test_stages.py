@@ -73,30 +73,7 @@ def test_acts_are_the_models_own_predictions_at_their_ranks(finished, pytorch):
             assert row["act_logprob"] == pytest.approx(scores.log_softmax(-1)[wanted[0]].item(), abs=1e-4)
 
 
-def test_items_equal_pytorch_sentence_by_sentence(finished, pytorch):
-    tokenizer, logits = pytorch
-    assert len(finished.items) == LEXICON.n_pairs * len(RANKS) * 24
-    for row in finished.items.sample(60, seed=1).iter_rows(named=True):
-        (pattern,) = [own for own in VARIANTS[Variant(row["condition"])].scored if own.name == row["pattern"]]
-        acts = {"ACT": row["act"], "ACT1": row["act1"], "ACT2": row["act2"]}
-        text = pattern.text({"NAME": row["name"], "PROF": row["profession"], "PRON": row["pronoun"], **acts}, "[MASK]")
-        scores, act = logits(text), tokenizer.convert_tokens_to_ids(row["act"])
-        logprobs, top1 = scores.log_softmax(-1), tokenizer.convert_ids_to_tokens(int(scores.argmax()))
-        named = acts.values() if row["condition"] == "coordinated" else [row["act"]]
-        wanted = {
-            "top1": top1,
-            "repeated": int(scores.argmax()) == act,
-            "repeated_any": top1 in named,
-            "top1_is_verb": top1 in LEXICON.verbs,
-            "expected_rank": 1 + int((scores > scores[act]).sum()),
-            "expected_logprob": pytest.approx(logprobs[act].item(), abs=1e-4),
-            "top1_logprob": pytest.approx(logprobs.max().item(), abs=1e-4),
-        }
-        assert {name: row[name] for name in wanted} == wanted
-
-
 def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):
-    """Every shard has all ACTs; the merged run takes them over."""
     shards = [run(acts, ORIGINAL, tmp_path / str(i), shard=f"{i}/2", acts_per_part=5) for i in (1, 2)]
     assert [[path.name for path in shard.glob("*.parquet")] for shard in shards] == [["acts.parquet"]] * 2
     publishers = {stage.name: stage.publish for stage in (Acts, Repetitions)}

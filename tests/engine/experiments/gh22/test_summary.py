@@ -5,23 +5,6 @@ import pytest
 from asked_stages import cell
 from negengine.engine.experiments.gh22.gh22_items import summarise
 
-from .conftest import LEXICON
-
-
-def test_rates_and_drops_are_counts_over_items(finished):
-    keys = ["condition", "split", "metric"]
-    split = pl.format("{}@{}", "pattern", "rank")
-    rates = {"repetition_rate": pl.col("repeated"), "ungrammatical": ~pl.col("top1_is_verb")}
-    items = finished.items.select("condition", **rates, split=split).unpivot(index=keys[:2], variable_name="metric")
-    wanted = items.group_by(keys).agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
-    sides = wanted.filter(metric="repetition_rate").with_columns(metric=pl.lit("drop"))
-    signed = pl.when(pl.col("split").str.contains("P")).then("value").otherwise(-pl.col("value"))
-    drops = sides.group_by("condition", pl.col("split").str.replace("[PN]", ""), "metric", "n").agg(signed.sum())
-    both = finished.summary.join(pl.concat([wanted, drops.select(wanted.columns)]), on=keys, suffix="_counted")
-    assert len(both) == len(wanted) + len(drops) == 3 * 3 * (8 + 8 + 4)
-    assert both["value"].to_list() == pytest.approx(both["value_counted"].to_list())
-    assert set(both["n"]) == {LEXICON.n_pairs}
-
 
 def summary(outcomes, condition="original"):
     """An outcome of a pair is (P repeated, N repeated)."""

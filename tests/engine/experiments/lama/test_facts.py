@@ -5,19 +5,12 @@ import json
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.lama.facts import CORPORA, Fact, read_facts
+from negengine.engine.experiments.lama.facts import Fact, read_facts
 
 PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."
-OURS = {
-    "relation": "P36",
-    "sub_label": "France",
-    "obj_label": "Paris",
-    "masked_sentence": PARIS,
-    "masked_negation": "The capital of France is not [MASK] .",
-    "misprimed_high": f"Rome? {PARIS}",
-    "misprimed_low": None,
-    "misprimed_random": f"Cat? {PARIS}",
-}
+OURS = {"relation": "P36", "sub_label": "France", "obj_label": "Paris", "masked_sentence": PARIS}
+OURS |= {"masked_negation": "The capital of France is not [MASK] .", "misprimed_high": f"Rome? {PARIS}"}
+OURS |= {"misprimed_low": None, "misprimed_random": f"Cat? {PARIS}"}
 CONCEPT = {"pred": "CapableOf", "masked_sentences": ["Birds can [MASK]."], "obj_label": "fly", "uuid": "8c99"}
 CONCEPT |= {"sub_label": "birds"}
 
@@ -39,9 +32,6 @@ def told(fact):
     return fact.relation, fact.subject, fact.gold, fact.affirmative, fact.negated
 
 
-# ---------------------------------------------------------------- layouts
-
-
 def test_ours_plain_and_compressed_and_the_corpora_that_are_chosen(tmp_path):
     path = write(tmp_path / "TREx.jsonl", OURS)
     misprimed = {"high": f"Rome? {PARIS}", "random": f"Cat? {PARIS}"}
@@ -58,7 +48,6 @@ def test_ours_plain_and_compressed_and_the_corpora_that_are_chosen(tmp_path):
 
 
 def test_the_misprimed_layout_is_merged_by_fact(tmp_path):
-    """Folders and file names as norakassner/LAMA_primed_negated has them."""
     data = tmp_path / "data"
     write(data / "TREx/high_ranked/P36.jsonl", upstream("Rome"))
     write(data / "TREx/random/P36_random.jsonl", upstream("Cat"))
@@ -81,11 +70,8 @@ def test_lamas_own_templates(tmp_path):
     write(tmp_path / "TREx/P36.jsonl", row, row, {"sub_label": "Norway", "obj_label": "Oslo"})
     write(tmp_path / "TREx/P37.jsonl", {"sub_label": "Chile", "obj_label": "Spanish"})
     template = "The capital of [X] is [Y] ."
-    write(
-        tmp_path / "relations.jsonl",
-        {"relation": "P36", "template": template, "template_negated": template.replace("is", "is not")},
-        {"relation": "P37", "template": "In [X] they speak [Y] ."},
-    )
+    first = {"relation": "P36", "template": template, "template_negated": template.replace("is", "is not")}
+    write(tmp_path / "relations.jsonl", first, {"relation": "P37", "template": "In [X] they speak [Y] ."})
     found = read_facts([tmp_path])
     assert [told(fact) for fact in found.facts] == [
         ("P36", "France", "Paris", PARIS, OURS["masked_negation"]),
@@ -126,23 +112,10 @@ def test_lamas_conceptnet_and_squad(tmp_path):
     assert found.excluded == {"the query has more than 100 words": 1}
 
 
-def test_counts_of_the_copy_beside_the_project(shared):
-    """As its README has them."""
-    found = read_facts([shared / "data/datasets/negated-lama"])
-    counts = {corpus: sum(fact.corpus == corpus for fact in found.facts) for corpus in CORPORA}
-    assert counts == {"GoogleRE": 499, "TREx": 10469, "ConceptNet": 146, "SQuAD": 51}
-    assert sum("low" not in fact.misprimed for fact in found.facts if fact.corpus == "GoogleRE") == 14
-    same = [fact.negated == fact.affirmative for fact in found.facts if fact.relation == "P159"]
-    assert (len(same), all(same)) == (336, True)
-
-
 def test_the_digest_knows_every_query_and_no_path(tmp_path):
     changes = [{}, {}, {"obj_label": "Lyon"}, {"masked_negation": "No [MASK] ."}, {"misprimed_low": "Lo? [MASK] ."}]
     files = [write(tmp_path / str(i) / "TREx.jsonl", OURS | change) for i, change in enumerate(changes)]
     assert len({read_facts([file]).sha256 for file in files}) == 4
-
-
-# ---------------------------------------------------------------- bad input
 
 
 LACKING = {"sub_label": "a", "obj_label": "b"}

@@ -1,7 +1,5 @@
 """Negated LAMA on hand-made logits; which facts count; batches. `verify` asks a run's facts again, one by one."""
 
-import weakref
-
 import numpy as np
 import polars as pl
 import pytest
@@ -17,12 +15,10 @@ from negengine.engine.inference.model import MaskedLM
 
 def facts(*rows):
     """From relation, subject, answer, and a query with what its negation has more in brackets."""
-    made = [
-        Fact(
-            "TREx", relation, subject, gold, *(text.replace("(not )", word) for word in ("", "not ")), {}, "", f"f:{i}"
-        )
-        for i, (relation, subject, gold, text) in enumerate(rows, 1)
-    ]
+    made = []
+    for i, (relation, subject, gold, text) in enumerate(rows, 1):
+        texts = (text.replace("(not )", word) for word in ("", "not "))
+        made.append(Fact("TREx", relation, subject, gold, *texts, {}, "", f"f:{i}"))
     return Facts(tuple(made), {})
 
 
@@ -71,9 +67,6 @@ def test_hand_made_logits(mini, mini_tokenizer):
     assert counted["all", "precision@5"] == 3
 
 
-# ---------------------------------------------------------------- which facts count
-
-
 def test_p159_is_excluded_unless_asked_for_and_a_query_that_is_too_long_is_refused(mini):
     given = facts(("P159", "Lego", "london", "Lego is (not )in [MASK] ."), ("P36", "Oslo", "paris", "It is [MASK] ."))
     stage, whole = lama_stage(mini, given), lama_stage(mini, given, with_p159=True)
@@ -93,12 +86,8 @@ def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(mini):
 
 def test_of_a_causal_model_facts_whose_queries_end_in_the_answer_count(causal):
     exported = causal("gpt2")
-    texts = {
-        "smoke": "Jessica is (not )happy to [MASK] .",
-        "dance": "John likes to (not )[MASK].",
-        "Jessica": "[MASK] is (not )a dancer.",
-        "sing": "Maria likes to (not )[MASK] and dance.",
-    }
+    texts = {"smoke": "Jessica is (not )happy to [MASK] .", "dance": "John likes to (not )[MASK]."}
+    texts |= {"Jessica": "[MASK] is (not )a dancer.", "sing": "Maria likes to (not )[MASK] and dance."}
     rows = [("P36", "Squad", *row) for row in texts.items()]
     stage = lama_stage(exported, facts(*rows))
     stage.check(lambda _: None)
@@ -106,39 +95,6 @@ def test_of_a_causal_model_facts_whose_queries_end_in_the_answer_count(causal):
     assert (part.rows["gold"].to_list(), part.counts) == (["smoke", "dance"], {NOT_READ: 2})
     with pytest.raises(InputError, match=rf"none of 2 facts counts \(2: {NOT_READ}\)"):
         lama_stage(exported, facts(*rows[2:])).check(lambda _: None)
-
-
-# ---------------------------------------------------------------- batches
-
-
-class Watched:
-    """A model that notes how many sentences each batch has, and how many older logits are alive then."""
-
-    def __init__(self, model):
-        self._model, self.divide_together = model, model.divide_together
-        self.sizes, self.alive, self._given = [], [], []
-
-    def reduce_logits(self, batches, reduce):
-        def noted(number, logits):
-            self.alive.append(sum(array() is not None for array in self._given))
-            self.sizes += map(len, logits)
-            self._given += map(weakref.ref, logits)
-            return reduce(number, logits)
-
-        return self._model.reduce_logits(batches, noted)
-
-
-def test_as_many_logits_at_once_as_asked_for(mini):
-    """Room for three sentences: no batch has more, and one core holds the logits of one batch."""
-    given, watched = capitals(*["paris"] * 10), Watched(MaskedLM(mini, threads=1))
-    small, _ = decided(lama_stage(mini, given, logits_at_once=3 * mini.vocab_size + 1), watched)
-    assert (sum(watched.sizes), max(watched.sizes), max(watched.alive)) == (20, 3, 0)
-    large, _ = decided(lama_stage(mini, given), MaskedLM(mini))
-    assert small["item"].equals(large["item"])
-    np.testing.assert_allclose(small["spearman"], large["spearman"], atol=1e-6)
-
-
-# ---------------------------------------------------------------- the summary
 
 
 def test_means_and_contrasts_of_hand_made_items():

@@ -336,11 +336,7 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
         ng.side_by_side(pairs, other, "other")
 
 
-GIVEN = {
-    "prefix": ["Anna is ", "She likes"],
-    "good": ["a dancer.", "to smoke."],
-    "bad": ["a dancers.", "to smokes."],
-}
+GIVEN = {"prefix": ["Anna is ", "She likes"], "good": ["a dancer.", "to smoke."], "bad": ["a dancers.", "to smokes."]}
 
 
 @pytest.mark.parametrize("kind", ["model", "causal_model"])

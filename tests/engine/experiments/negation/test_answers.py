@@ -67,7 +67,6 @@ def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_t
 
 @pytest.mark.parametrize(("column", "change"), [("expected_logprob", 1e-6), ("expected_rank", 1)])
 def test_answers_of_another_machine_are_not_taken(mini, selection, tmp_path, column, change):
-    """Other last digits of many, or other ranks."""
     stage = plan_scores(mini, selection, Taking)
     kind = stage.triplets[0].kept.schema[column]
     found = score(keeping(stage, (pl.col(column) + change).cast(kind)), tmp_path / "run")

@@ -3,12 +3,8 @@
 import shutil
 
 import negengine as ng
-import numpy as np
 import pytest
-import torch
 from negengine.engine.basics.errors import InputError
-from negengine.engine.text.pattern_files import load_patterns
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 VERBS = ["smoke", "smoked", "danced", "dance", "unsung"]
 
@@ -32,21 +28,6 @@ def scored(select):
     return ng.score(select(), progress=False)
 
 
-@pytest.fixture(scope="module")
-def logprobs(causal_checkpoint, one_thread):
-    """PyTorch: a text and a word → the word's tokens, and the log-probabilities before each of them, float64 [k, V]."""
-    folder = causal_checkpoint("gpt2", "smoked")
-    tokenizer, network = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
-
-    @torch.inference_mode()
-    def rows(before, word):
-        context, tokens = tokenizer(before)["input_ids"], tokenizer(f" {word}")["input_ids"]
-        logits = network(input_ids=torch.tensor([context + tokens])).logits[0, len(context) - 1 : -1]
-        return tokens, logits.double().log_softmax(-1).numpy()
-
-    return rows
-
-
 def test_words_of_both_kinds_are_selected_apart_and_sentences_have_a_mask_for_each_token(scored):
     single, several = scored.selection.triplets, scored.several
     assert (set(single["verb"]), set(several["verb"]), set(several["tokens"])) == ({"smoke"}, {"smoked"}, {2})
@@ -57,21 +38,6 @@ def test_words_of_both_kinds_are_selected_apart_and_sentences_have_a_mask_for_ea
     sentences = scored.sentences().filter(tokens=2)
     assert set(sentences["expected"]) == {"smoked"}
     assert sentences["sentence"].str.contains(" [MASK][MASK].", literal=True).all()
-
-
-def test_scores_are_what_pytorch_says(scored, logprobs):
-    scores = scored.several_items.join(scored.several.drop("tokens"), on="triplet")
-    patterns = {pattern.name: f"{pattern.context} {pattern.target}" for pattern in load_patterns().all}
-    assert set(scores["pattern"]) == set(patterns)
-    for row in scores.iter_rows(named=True):
-        words = {"NAME": row["name"], "PROF": row["profession"], "ACT": row["verb"], "MASK": "|"}
-        text = patterns[row["pattern"]].format(**words, PRON=row["pronoun"].capitalize())
-        tokens, rows = logprobs(text.partition(" |")[0], row["verb"])
-        own = rows[np.arange(2), tokens]
-        assert row["expected_logprob"] == pytest.approx(own.sum(), abs=1e-4)
-        assert row["top1_logprob"] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4)
-        assert row["expected_rank"] == 1 + (rows > own[:, None]).sum(axis=1).max()
-        assert row["repeated"] == (rows.argmax(axis=1) == tokens).all()
 
 
 def test_a_lazy_selection_in_shards_and_mixed_precision_give_the_same_triplets(scored, select, tmp_path):

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Coreference
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.negation.grid import Grid, sample_pairs, subjects, verb_order
+from negengine.engine.experiments.negation.grid import Grid, pair_fillers, sample_pairs, subjects, verb_order
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
+from negengine.engine.text.pattern_files import load_language
 
 LEXICON = load_lexicon()
 
@@ -93,3 +94,12 @@ def test_another_name_has_the_gender_asked_for_and_each_does_about_equally_often
     assert not np.any(index == np.arange(200)[:, None])
     # 9,100 choices among 99 or 100 others: 91 to 91.9 each expected, six standard deviations are 58.
     assert np.all(np.abs(np.bincount(index.ravel()) - 91.9) < 58)
+
+
+def test_every_word_of_a_plain_list_is_taken_for_some_pairs_and_the_same_for_the_same_seed():
+    language = load_language("self-contained-negation-likes")
+    fillers, again = (pair_fillers(language.lexicon, Coreference.PRONOUN, seed=0) for _ in range(2))
+    assert language.lexicon.lists
+    for slot, words in language.lexicon.lists.items():
+        assert (np.bincount(fillers[slot].index.ravel()) > 18_200 / len(words) / 2).all()
+        assert np.array_equal(fillers[slot].index, again[slot].index)

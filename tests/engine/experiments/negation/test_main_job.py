@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import torch
 from fake_models import LEXICON, NeverSelection
-from negengine.engine.basics.choices import Coreference, Precision, VerbConvention
+from negengine.engine.basics.choices import Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.score import Scoring
@@ -20,17 +20,7 @@ from negengine.engine.runs.merge import merge
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern_files import load_patterns
-from select_and_score import (
-    PUBLISHERS,
-    SINGLE,
-    execute,
-    files,
-    plan_scores,
-    score,
-    select,
-    summary,
-    triplets,
-)
+from select_and_score import PUBLISHERS, SINGLE, files, plan_scores, score, select, summary, triplets
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -103,9 +93,6 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, pytorch, tmp_path
     assert rates["drop"].to_list() == pytest.approx([100 - 100 * count / n for count in repetitions.values()])
 
 
-# ---------------------------------------------------------------- cut, interrupted, batched
-
-
 @pytest.fixture(scope="module")
 def whole(mini, tmp_path_factory):
     """A run that nothing disturbed, with its scores; tests do not change it."""
@@ -136,9 +123,6 @@ def test_shards_merge_to_the_bytes_of_the_whole_run_whose_triplets_are_those_of_
     assert [found[name] for name in KINDS] == [exact[name] for name in KINDS]
 
 
-# ---------------------------------------------------------------- what is selected
-
-
 def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole, tmp_path):
     score(plan_scores(mini, select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)))
     own, further = files(tmp_path), {SEVERAL_TRIPLETS, "scores_several_tokens.parquet", "rates_by_tokens.parquet"}
@@ -147,14 +131,6 @@ def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole
     assert summary(tmp_path).items() <= summary(whole).items()
     with pytest.raises(InputError, match="verbs in-context, now whole-words"):
         select(mini, tmp_path)
-
-
-@pytest.mark.parametrize("coreference", Coreference)
-def test_every_coreference_variant_selects_and_scores(mini, tmp_path, coreference):
-    run = score(plan_scores(mini, select(mini, tmp_path, coreference=coreference)))
-    same = set(triplets(run)["name"] == triplets(run)["pronoun"])
-    assert same == {coreference is Coreference.SAME_NAME}
-    assert pl.read_parquet(run / "rates.parquet")["pattern"].to_list() == PATTERNS
 
 
 def test_the_kept_verbs_depend_on_the_seed_and_on_no_other_pair(mini, whole, tmp_path):
@@ -180,9 +156,6 @@ def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_sam
         assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
         assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]
     assert fewer["queries"] < more["queries"]
-
-
-# ---------------------------------------------------------------- refused
 
 
 def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
@@ -219,23 +192,10 @@ def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_pat
 
 
 def test_verbs_that_drop_out_are_named(mini):
-    lexicon = replace(LEXICON, verbs=(*LEXICON.verbs[:1], "to dance", "oversleep"))
-    plan = Selection.plan(mini, lexicon, load_patterns())
-    (note,) = plan.notes
+    lexicon, patterns = replace(LEXICON, verbs=(*LEXICON.verbs[:1], "to dance", "oversleep")), load_patterns()
+    (note,) = Selection.plan(mini, lexicon, patterns).notes
     assert note == (
         "select: 2 verbs of 3 cannot be asked for as one token, so they drop out: 'to dance', 'oversleep'; "
         "--verbs whole-words takes verbs of several tokens"
     )
-    assert Selection.plan(mini, replace(lexicon, verbs=lexicon.verbs[:1]), load_patterns()).notes == ()
-    whole = Settings(verbs=VerbConvention.WHOLE_WORDS)
-    assert Selection.plan(mini, lexicon, load_patterns(), whole).notes == ()
-
-
-def test_a_pattern_longer_than_the_model_takes_is_refused_before_a_model_is_opened(mini, tmp_path):
-    (tmp_path / "long.toml").write_text(
-        'name = "long"\n[[pattern]]\nname = "L"\nrole = "selecting"\n'
-        f'context = "{{NAME}} is {{PROF}} who likes to {{ACT}}."\ntarget = "{{PRON}} is{" so" * 600} to {{MASK}}."\n'
-    )
-    plan = Selection.plan(mini, LEXICON, load_patterns(tmp_path / "long.toml"))
-    with pytest.raises(InputError, match=r"L: 6\d\d tokens, but mini takes at most 512: shorten it"):
-        execute(plan, tmp_path / "run")
+    assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == ()

@@ -115,7 +115,6 @@ def test_an_audit_has_widened_the_margin_of_parts_that_had_not_asked_for_it(case
 
 @each([*WITH_AUDITS, ("score", Precision.FP32)])
 def test_decisions_are_those_of_fp32_and_each_row_says_which_model_gave_its_numbers(case, tmp_path):
-    """Rows of the reference model are those of a run in fp32; the fake's low-precision model has other numbers."""
     exact = case.run(tmp_path, precision=Precision.FP32)
     if case.stage.name == "select":
         assert (exact / "triplets.parquet").read_bytes() == (case.whole / "triplets.parquet").read_bytes()
@@ -178,12 +177,8 @@ def test_shards_on_different_kinds_of_processors_are_merged_with_the_same_decisi
         assert scores.filter(~of_second).equals(whole.filter(~of_second))
 
 
-# ---------------------------------------------------------------- few parts, and the bundled model
-
-
 @pytest.mark.everything
 def test_the_bundled_model_gives_the_same_bytes_with_any_threads_and_in_processes(mini, tmp_path):
-    """In mixed precision, triplets and rates are those of fp32."""
     lexicon = Lexicon(("Maria", "John"), ("f", "m"), ("a dancer", "a doctor"), load_lexicon().verbs[:40])
     selection = Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=5), candidates_per_part=40)
 

@@ -40,7 +40,6 @@ RATES = pl.DataFrame(
 
 
 def cells(table, column: int) -> list[str]:
-    """A column as a reader sees it."""
     rows = [line.strip("│").split("│") for line in render([table], "table", width=160).splitlines() if line[0] == "│"]
     return [row[column].strip() for row in rows]
 
@@ -53,10 +52,7 @@ def test_the_layout_of_the_bundled_model_is_that_of_the_documents():
 
 @pytest.mark.parametrize(
     ("coreference", "printed"),
-    [
-        ("pronoun", ["106", "18,200", "1.9 M", "1.2 M", "61.9", "362,027"]),
-        ("same-name", [*[""] * 5, "118,700"]),
-    ],
+    [("pronoun", ["106", "18,200", "1.9 M", "1.2 M", "61.9", "362,027"]), ("same-name", [*[""] * 5, "118,700"])],
 )
 def test_the_papers_selection_stands_beside_in_the_digits_that_it_prints(coreference, printed):
     table = selection_table({**LARGE, "coreference": coreference}, PAPER)

@@ -112,7 +112,6 @@ GLUE = "index\tsentence1\tsentence2\tlabel\n0\t"
     ],
 )
 def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, tmp_path):
-    """The benchmark's, and dev sets of RTE."""
     name = message.partition(":")[0]
     (tmp_path / name.partition(" ")[0]).write_bytes(content if isinstance(content, bytes) else content.encode("cp1252"))
     with pytest.raises(InputError) as caught:
@@ -120,8 +119,6 @@ def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, 
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
-
-# ---------------------------------------------------------------- labels
 
 UNNAMED = ("LABEL_0", "LABEL_1", "LABEL_2")
 

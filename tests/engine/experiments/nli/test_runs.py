@@ -5,42 +5,34 @@ that, so the audit must find it, and every part is decided again with a wider bo
 """
 
 import shutil
-from dataclasses import dataclass
 
 import negengine as ng
 import numpy as np
 import pytest
 import torch
-from answer_tables import calibration
-from fake_models import FakeModels
 from lies import damage
-from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.basics.reading import file_sha256
 from negengine.engine.experiments.cues.cue_words import has_cue
 from negengine.engine.experiments.nli.nli import nli
 from negengine.engine.experiments.nli.nli_items import Labelled
-from negengine.engine.experiments.nli.nli_judgements import DECIDED_AS, PAPER_LENGTH, Judgements
+from negengine.engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements
 from negengine.engine.experiments.nli.nli_pairs import KINDS, THREE_WAY, read_benchmark
-from negengine.engine.inference.classifier import Classifier, Labels
-from negengine.engine.inference.exported import PRECISIONS, read_manifest, write_manifest
-from negengine.engine.inference.precision import Models
+from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.library.again import Verdict
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.chapters import chapters
-from negengine.engine.runs.masked_stages import Deciders
 from transformers import AutoTokenizer, BertForSequenceClassification
 
 from ..conftest import HEADER, HEADS
-from .conftest import LONGEST, execute, judgements
+from .conftest import LONGEST
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
-    """Every pair through transformers, one at a time."""
     checkpoint, items = classifiers[head][0], runs[head].items
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = BertForSequenceClassification.from_pretrained(checkpoint).eval()
@@ -73,13 +65,6 @@ def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
     assert (shown["failed"] != shown["correct"]).all()
 
 
-def test_pytorch_gives_every_label_again(classifiers, runs, head):
-    items = runs[head].items
-    found = ng.verify(runs[head], sample=len(items), torch=str(classifiers[head][0]))
-    assert not found.damage
-    assert {check.what: check.n for check in found.checks}["pairs decided again by PyTorch"] == len(items)
-
-
 def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, tmp_path):
     exported = classifiers["three-way"][1]
     assert (PAPER_LENGTH, Judgements.plan(exported, THREE_WAY, []).max_length) == (128, 40)  # its own, which is shorter
@@ -87,61 +72,6 @@ def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, 
     stage = Judgements.plan(exported, THREE_WAY, [read_benchmark(tmp_path / "RTE.txt", "RTE")])
     with pytest.raises(InputError, match=r"RTE\.txt:2: contains the padding token"):
         stage.check(lambda _: None)
-
-
-# ---------------------------------------------------------------- mixed precision
-
-
-class HashClassifier(Classifier):
-    """Gives the label that a hash of the pair says."""
-
-    def __init__(self, labels, precision="fp32"):
-        self.labels, self.precision = labels, precision
-
-    def classifying(self, pairs, advance=lambda _: None):
-        yield ()
-        logits = np.zeros((len(pairs), self.labels), np.float32)
-        for bucket in pairs.buckets:
-            weights = np.arange(1, bucket.ids.shape[1] + 1) * 0x9E3779B97F4A7C
-            bits = np.abs((bucket.ids * weights).sum(axis=1)) >> 20
-            hard = (bits >> 8) % 11 == 0
-            errs = hard & (self.precision != "fp32")
-            logits[bucket.rows, (bits + errs) % self.labels] = np.where(hard & ~errs, 1.0, np.where(hard, 2.0, 10.0))
-            advance(len(bucket.rows))
-        return Labels(logits, np.full(len(pairs), PRECISIONS.index(self.precision), np.int8))
-
-
-@dataclass(frozen=True, eq=False)
-class Erring(FakeModels, Judgements):
-    """Judgements with classifiers that are hashes, and a calibration that is blind to the errors."""
-
-    precision: Precision = Precision.MIXED
-
-    def open(self, options):
-        labels = len(self.head)
-        return Deciders(Models(HashClassifier(labels), lambda: HashClassifier(labels, "int8")), self.precision)
-
-    def calibrate(self, model, say):
-        blind = calibration(0.5, (0.0,) * len(self.head), audit_share=0.5).to_json()
-        return {DECIDED_AS: {"precision": str(self.precision), **(blind if self.precision is Precision.MIXED else {})}}
-
-
-def test_the_labels_are_those_of_fp32_although_the_low_precision_model_errs(classifiers, nli_data, tmp_path):
-    """The audit finds the errors, every part is decided with the bound that it asks for, and the run says so."""
-    stage = judgements(classifiers["three-way"][1], nli_data)
-    exact, mixed = (
-        execute(Erring(**stage.__dict__ | {"precision": precision}), tmp_path / precision)
-        for precision in (Precision.FP32, Precision.MIXED)
-    )
-    changing = ("probability", "precision")
-    assert mixed.items.drop(changing).equals(exact.items.drop(changing))
-    assert mixed.summary.equals(exact.summary)
-    assert set(exact.items["precision"]) == {"fp32"}
-    assert mixed.record.counts["decided"] == len(mixed.items)
-    assert mixed.record.counts["disagreements"] > 0
-    assert "were wrong" in str(mixed) or "was wrong" in str(mixed)
-    assert "decided" not in exact.record.counts
-    assert "Mixed precision" not in str(exact)
 
 
 def test_the_exports_own_int8_graph_gives_the_labels_of_fp32(classifiers, runs, nli_data, tmp_path):
@@ -164,9 +94,6 @@ def test_a_probability_of_low_precision_is_not_compared_with_the_reference_model
     assert labelled["a"].compare(logits, None)[0] is Verdict.WRONG
 
 
-# ---------------------------------------------------------------- comparisons
-
-
 def test_two_models_are_compared_where_they_are_scored_alike(runs):
     """On SNLI a two-way model is not asked the question of a three-way model, so only RTE is compared."""
     found = compare(runs["three-way"], runs["two-way"]).frame
@@ -179,7 +106,6 @@ def test_two_models_are_compared_where_they_are_scored_alike(runs):
 
 
 def test_where_runs_stand_side_by_side_a_baseline_keeps_its_name(runs):
-    """It was drawn as a second accuracy of its run."""
     together = chapters(list(runs.values()))[0]
     data = together.sections[0].figures[0].plot.data
     series = [f"{name}{other}" for name in runs for other in ("", ", majority baseline", ", paper")]
