@@ -35,10 +35,9 @@ def execute(mini, tmp_path):
 
 
 def test_the_main_job_takes_at_most_ten_lines_and_shows_progress_and_tables(execute):
-    cells = [
-        cell for cell in nbformat.read(NOTEBOOKS / "main_job.ipynb", as_version=4).cells if cell.cell_type == "code"
-    ]
-    assert sum(bool(line) for cell in cells for line in cell.source.splitlines()) <= 10
+    cells = nbformat.read(NOTEBOOKS / "main_job.ipynb", as_version=4).cells
+    code = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    assert sum(map(bool, code)) <= 10
     scores, comparison, prediction = execute("main_job.ipynb", "mini")
     told = "".join(output.get("text/plain", "") for output in scores).splitlines()
     for stage in ("select", "score"):  # in lines: the bar needs ipywidgets, which the tests do not install

@@ -1,5 +1,6 @@
 """Manifests and suite files fit together; every command in them can be parsed."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def test_the_commands_can_be_parsed():
     written = [manifest("kubernetes/rayjob.yaml")["spec"]["entrypoint"], shlex.join(pod["containers"][0]["command"])]
     written += f"{sky['setup']}\n{sky['run']}".splitlines()
     for path in [*sorted(EXAMPLES.rglob("*.sh")), EXAMPLES / "suite.toml"]:
-        written += [line.removeprefix("#     ") for line in path.read_text("utf-8").splitlines()]
+        written += re.findall("^#     (.+)$", path.read_text("utf-8"), re.MULTILINE)
     assert len(SuiteFile.read(EXAMPLES / "suite.toml").probes) == 3
     found = [shlex.split(line, comments=True) for line in written if line.startswith("negengine ")]
     assert len(found) >= 6

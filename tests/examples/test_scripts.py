@@ -71,9 +71,8 @@ def test_a_shard_that_is_missing_is_told_and_submitted_again(cluster, tmp_path, 
     cluster(f"sbatch --array=0 {array}", INDICES="0-1")
     cluster('sbatch --dependency=afterany:1 "$EXAMPLES/slurm/merge.sh" runs/mini')
     assert statuses(tmp_path, "2") == ["3"]
-    assert (
-        f"{OPTIONS} --threads 1 --shard 2/2 --output runs/mini-2-of-2" in (tmp_path / "jobs/job-2/task.log").read_text()
-    )
+    said = (tmp_path / "jobs/job-2/task.log").read_text()
+    assert f"{OPTIONS} --threads 1 --shard 2/2 --output runs/mini-2-of-2" in said
     cluster(f"sbatch --array=1 {array}", INDICES="0-1")
     cluster('sbatch --dependency=afterok:3 "$EXAMPLES/slurm/merge.sh" runs/mini')
     assert statuses(tmp_path, "4") == ["0"]

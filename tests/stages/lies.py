@@ -35,7 +35,7 @@ def rewrite(folder: Path, record: RunRecord) -> None:
             write_done(folder, stage, own.done)
 
 
-def changed(frame: pl.DataFrame, row: int, **values: Any) -> pl.DataFrame:
+def changed(frame: pl.DataFrame, row: int, /, **values: Any) -> pl.DataFrame:
     """A frame with other values in one row."""
     where = pl.int_range(pl.len()) == row
     return frame.with_columns(

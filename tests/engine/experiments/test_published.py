@@ -44,19 +44,6 @@ def test_our_copy_of_table_1_of_negated_lama_is_the_transcript(transcript):
     assert {(corpus, split): size for corpus, own in ours.items() for split, size in own.items()} == sizes
 
 
-def test_our_copy_of_the_notes_on_the_diagnostics_is_the_transcript(transcript):
-    notes = transcript("what-bert-is-not")
-    natural = notes["neg_136"]["less_natural_negative_sentences_preferring_true_percent"]
-    role = notes["role_88"]["accuracy_bert_large_percent"]
-    both = {
-        ("CPRAG-102", "original", "all", "accuracy@5"): 50,
-        ("NEG-136-NAT", "original", "negative-unlicensed", "sensitivity"): natural,
-    }
-    large = {("ROLE-88", "original", "all", f"accuracy@{k}"): role for k in notes["role_88"]["accuracy_k_tested"]}
-    assert figures("diagnostics", "bert-base-uncased") == both
-    assert figures("diagnostics", "bert-large-uncased") == both | large
-
-
 def test_our_copy_of_table_2_of_the_replication_is_the_transcript(transcript):
     rows = transcript("self-contained-negation-test")["table_2"]["rows"]
     for model in ("roberta-large", "bert-large-cased"):

@@ -3,9 +3,21 @@
 import gzip
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.cues.cue_texts import TextFile, split_sentences, split_words
 from negengine.engine.experiments.cues.cue_views import cue_share
+from negengine.engine.experiments.cues.cue_words import (
+    LABELS,
+    WORDS,
+    Kind,
+    MarkedCue,
+    cues_of,
+    find_cues,
+    has_cue,
+    labels_of,
+)
 
 LINES = [f"Line {n} is {'long ' * (n % 7)}." for n in range(50)]
 
@@ -38,11 +50,11 @@ def test_a_text_that_changes_after_it_was_scanned_is_refused(content, tmp_path):
         scanned.read(0)
 
 
-@pytest.mark.parametrize("read", [TextFile.scan, cue_share])
-def test_a_file_without_a_sentence_is_refused(read, tmp_path):
+def test_a_file_without_a_sentence_is_refused(tmp_path):
     (tmp_path / "text.txt").write_text("\n \n")
-    with pytest.raises(InputError, match=r"text\.txt:1: no sentence in this file; give a text with one sentence or"):
-        read(tmp_path / "text.txt")
+    for read in (TextFile.scan, cue_share):
+        with pytest.raises(InputError, match=r"text\.txt:1: no sentence in this file; give a text with one"):
+            read(tmp_path / "text.txt")
 
 
 @pytest.mark.parametrize(
@@ -76,3 +88,83 @@ def test_where_sentences_end(line, sentences):
 )
 def test_where_words_end(sentence, words):
     assert split_words(sentence) == words.split()
+
+
+ENTRIES = [(word, kind) for kind in Kind for word in WORDS[kind]]
+SENTENCE = "Neither unhappy men nor carelessly made , by no means impossible plans do n't matter".split()  # noqa: SIM905
+#              0      1      2   3      4       5   6  7  8    9      10        11   12  13    14
+
+
+def test_every_entry_is_found_as_itself_and_stands_once():
+    texts = {word: "They don't." if word == "n't" else f"{word.capitalize()}, they said." for word, _ in ENTRIES}
+    found = [(word, [(cue.word, cue.kind) for cue in find_cues(texts[word])]) for word, _ in ENTRIES]
+    assert found == [(word, [(word, kind)]) for word, kind in ENTRIES]
+    assert len(texts) == len(ENTRIES)
+
+
+def test_contracted_not_words_that_only_look_like_cues_and_overlapping_ones():
+    for text in ("He isn't here.", "He isn’t here.", "He is n't here.", "HE ISN'T HERE", "dont go", "I can't."):
+        assert [cue.word for cue in find_cues(text)] == ["n't"], text
+    for text in ("a note on knots", "an uncle", "a no-fly zone", "See No. 4", "no 12", "isn'tabout", "Nottingham"):
+        assert not has_cue(text), text
+    assert [cue.word for cue in find_cues("No one was there, by  no\tmeans.")] == ["no one", "by no means"]
+
+
+def cue(*places, part=None):
+    return MarkedCue.of(SENTENCE, places, None if part is None else [part])
+
+
+ALL = [
+    (cue(0, 3), "MULTI-B O O MULTI-I"),
+    (cue(1, part="un"), "O PREFIX"),
+    (cue(4, part="less"), "O O O O SUFFIX"),
+    (cue(7, 8, 9), "O O O O O O O MULTI-B MULTI-I MULTI-I"),
+    (cue(10, part="im"), "O O O O O O O O O O PREFIX"),
+    (cue(13), "O O O O O O O O O O O O O SINGLE"),
+]
+
+
+def test_cues_of_each_kind_alone_and_together_have_labels_that_give_them_back():
+    for one, labels in ALL:
+        wanted = labels.split() + ["O"] * (len(SENTENCE) - len(labels.split()))
+        assert labels_of(SENTENCE, [one]) == (wanted, [])
+        assert cues_of(SENTENCE, wanted) == [one]
+    cues = [one for one, _ in ALL]
+    labels, lost = labels_of(SENTENCE, cues)
+    assert (lost, cues_of(SENTENCE, labels)) == ([], cues)
+
+
+@pytest.mark.parametrize(
+    ("words", "labels", "parts"),
+    [
+        ("UNHAPPY", "PREFIX", [("UN",)]),  # as the word writes it
+        ("not", "MULTI-B", [("not",)]),  # a cue of several words with one word
+        ("no longer", "MULTI-I MULTI-I", [("no", "longer")]),  # without a first word
+        ("table", "PREFIX", [("table",)]),  # no affix of the list
+        ("un", "PREFIX", [("un",)]),  # nothing is left of the word
+        ("less", "SUFFIX", [("less",)]),
+        ("nondescript", "PREFIX", [("non",)]),  # the longest prefix
+        ("İn", "PREFIX", [("İn",)]),  # its lower case has another length
+    ],
+)
+def test_labels_that_do_not_fit_together(words, labels, parts):
+    assert [one.parts for one in cues_of(words.split(), labels.split())] == parts
+
+
+def test_cues_that_labels_cannot_express_are_told():
+    whole, part = MarkedCue.of(["unhappy"], [0]), MarkedCue.of(["unhappy"], [0], ["un"])
+    assert labels_of(["unhappy"], [whole, part]) == (["SINGLE"], [part])
+    strange = MarkedCue.of(["unhappy"], [0], ["happy"])
+    assert labels_of(["unhappy"], [strange]) == (["O"], [strange])
+    crossing = [MarkedCue.of(list("abcd"), [0, 2]), MarkedCue.of(list("abcd"), [1, 3])]
+    assert labels_of(list("abcd"), crossing)[1] == crossing[1:]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["no", "unless", "in", "", "İ", "-"]), st.sampled_from(LABELS)), max_size=8))
+def test_any_labels_give_cues_of_words_that_are_there(pairs):
+    words, labels = [word for word, _ in pairs], [label for _, label in pairs]
+    cues = cues_of(words, labels)
+    assert sorted(place for one in cues for place in one.words) == [i for i, name in enumerate(labels) if name != "O"]
+    for one in cues:
+        assert all(part in words[place] for place, part in zip(one.words, one.parts, strict=True))
+        assert one.kind in Kind

@@ -1,21 +1,30 @@
 """Runs of `gh22` that are stopped, compared, and in mixed precision: the first choices, and the files, of fp32."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
+import polars as pl
 import pytest
+import torch
+from asked_stages import cell
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import Gh22Run
+from negengine.engine.experiments.gh22.gh22_items import summarise
 from negengine.engine.experiments.gh22.gh22_patterns import Variant
 from negengine.engine.experiments.gh22.repetitions import Repetitions
 from negengine.engine.inference.mixed import FIRST_CHOICES
 from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare
+from negengine.engine.runs.merge import merge
+from negengine.engine.text.pattern import Pattern, PatternSet
+from select_and_score import files
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from .conftest import LEXICON, ORIGINAL, VARIANTS, run
+from .conftest import LEXICON, ORIGINAL, RANKS, VARIANTS, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -43,10 +52,9 @@ def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_
     found = compare(finished, run(other, ORIGINAL, tmp_path / "run")).frame
     assert found.select("n", "condition", "difference").unique().rows() == [(4, "original", 0.0)]
     assert len(found) == 8 * len(acts.ranks)
-    for key in ("sentence", "original patterns sha256"):
-        record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, key: "another"})
-        with pytest.raises(InputError, match=f"cannot be compared: {key} .*there another"):
-            compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
+    record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, "sentence": "another"})
+    with pytest.raises(InputError, match=r"cannot be compared: sentence .*there another"):
+        compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
 NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
@@ -74,3 +82,109 @@ def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_mod
     assert choices == dict.fromkeys(Variant, "mixed")
     assert mixed.record.counts["decided"] == len(mixed.items)
     assert "Mixed precision: " in str(mixed)
+
+
+MINI = Path(__file__).parents[4] / "export" / "mini"
+SENTENCE = VARIANTS[Variant.ORIGINAL].selecting
+
+
+@pytest.fixture(scope="module")
+def pytorch():
+    """The tokenizer, and the function of a text that gives the logits at its mask."""
+    tokenizer, model = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
+
+    @torch.inference_mode()
+    def logits(text):
+        inputs = tokenizer(text, return_tensors="pt")
+        (found,) = model(**inputs).logits[inputs["input_ids"] == tokenizer.mask_token_id]
+        return found
+
+    return tokenizer, logits
+
+
+TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
+
+
+@pytest.mark.parametrize(
+    ("variant", "acts", "connectives"),
+    [
+        ("original", "{ACT}", {"P": "", "N": ""}),
+        ("connective", "{ACT}", {"P": "So, ", "N": "However, "}),
+        ("coordinated", "{ACT}, {ACT1} or {ACT2}", {"P": "", "N": ""}),
+    ],
+)
+def test_the_eight_patterns_of_each_variant_are_those_of_the_papers(variant, acts, connectives):
+    contexts = {"P": f"who tries to {acts} as often as possible.", "N": f"who doesn't like to {acts}."}
+    assert {pattern.name: pattern.sentence for pattern in VARIANTS[variant].scored} == {
+        f"{number}{end}": f"{{NAME}} is {{PROF}} {context} {connectives[end]}{{PRON}} {target} {{MASK}}."
+        for number, target in enumerate(TARGETS, 1)
+        for end, context in contexts.items()
+    }
+    assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
+
+
+def test_acts_are_the_models_own_predictions_at_their_ranks(finished, pytorch):
+    """transformers ranks the whole vocabulary; special tokens, which are not words, are taken out."""
+    tokenizer, logits = pytorch
+    assert set(finished.acts["pronoun"]) == {"she", "they"}  # no pronoun stands in the code
+    assert 0 < finished.acts["act_is_verb"].sum() < len(finished.acts)
+    assert finished.acts.select("pair", "rank").n_unique() == len(finished.acts) == LEXICON.n_pairs * len(RANKS)
+    for (name, profession, pronoun), rows in finished.acts.group_by("name", "profession", "pronoun"):
+        scores = logits(f"{name} is {profession} and {pronoun} likes to [MASK]")
+        order = [i for i in scores.argsort(descending=True).tolist() if i not in tokenizer.all_special_ids]
+        for row in rows.iter_rows(named=True):
+            wanted = order[row["rank"] - 1 : row["rank"] + 2]
+            assert [row["act_id"], row["act1_id"], row["act2_id"]] == wanted
+            assert [row["act"], row["act1"], row["act2"]] == tokenizer.convert_ids_to_tokens(wanted)
+            assert row["act_is_verb"] == (row["act"] in LEXICON.verbs)
+            assert row["act_logprob"] == pytest.approx(scores.log_softmax(-1)[wanted[0]].item(), abs=1e-4)
+
+
+def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):
+    shards = [run(acts, ORIGINAL, tmp_path / str(i), shard=f"{i}/2", acts_per_part=5) for i in (1, 2)]
+    assert [[path.name for path in shard.glob("*.parquet")] for shard in shards] == [["acts.parquet"]] * 2
+    publishers = {stage.name: stage.publish for stage in (Acts, Repetitions)}
+    assert merge(shards, tmp_path / "whole", publishers) == "gh22"
+    assert files(tmp_path / "whole") == files(in_parts.folder)
+
+
+def test_ranks_and_sentences_that_cannot_be_asked_are_refused_before_a_model_is_opened(mini, acts, in_parts):
+    with pytest.raises(InputError, match="has the slot 'ACT'; it may have NAME, PROF, PRON"):
+        Acts.plan(mini, LEXICON, Pattern("ACT", "{NAME} likes to {ACT} and {MASK}"))
+    long = " very" * 600
+    with pytest.raises(InputError, match=r"ACT: 6\d\d tokens"):
+        Acts.plan(mini, LEXICON, Pattern("ACT", f"{{NAME}} is {{PROF}} and{long} {{MASK}}"), ranks=[1]).check(print)
+    pattern = Pattern("1P", "{NAME} is {PROF} who likes to {ACT}.", f"{{PRON}} is{long} happy to {{MASK}}.")
+    patterns = {Variant.ORIGINAL: PatternSet("long", SENTENCE, (pattern,))}
+    with pytest.raises(InputError, match=r"original 1P: 6\d\d tokens"):
+        Repetitions.plan(acts, in_parts.acts, patterns).check(print)
+
+
+def summary(outcomes, condition="original"):
+    """An outcome of a pair is (P repeated, N repeated)."""
+    names = ("condition", "pair", "rank", "pattern", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
+    rows = [
+        (condition, pair, 50, f"1{side}", repeated, True, True, False)
+        for pair, outcome in enumerate(outcomes)
+        for side, repeated in zip("PN", outcome, strict=True)
+    ]
+    return summarise(pl.DataFrame(rows, schema=names, orient="row"))
+
+
+def test_the_drop_of_the_same_pairs_has_mcnemars_test():
+    """P repeats in 8 of 10, N in 3. Six pairs repeat in P alone, one in N alone: p = 2 · (C(7,0) + C(7,1)) / 2⁷."""
+    found = summary([(True, False)] * 6 + [(True, True)] * 2 + [(False, True)] + [(False, False)])
+    for metric in ("p:repetition_rate", "p_holm:repetition_rate"):
+        assert cell(found, "GH22", "original", "1@50", metric)["value"] == pytest.approx(0.125)
+    assert cell(found, "GH22", "original", "ACT@50", "act_not_a_verb")["value"] == 1
+    # Any of the three verbs counts in the coordinated variant alone.
+    found = summary([(False, False)] * 4, "coordinated")
+    assert cell(found, "GH22", "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
+
+
+@pytest.mark.parametrize("outcome", [(True, True), (True, False)])
+def test_a_drop_that_is_the_same_for_all_pairs_still_has_an_interval(outcome):
+    """Eight pairs that agree do not tell the drop exactly; and no drop can be above 100 percentage points."""
+    row = cell(summary([outcome] * 8), "GH22", "original", "1@50", "drop")
+    assert -1 <= row["low"] <= row["value"] <= row["high"] <= 1
+    assert row["low"] < row["high"]

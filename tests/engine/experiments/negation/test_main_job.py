@@ -3,6 +3,9 @@
 Verbs of one and of several tokens go the same way, so most runs have both.
 """
 
+import json
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,12 +37,7 @@ PATTERNS = ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
 
 @pytest.fixture
 def pytorch(one_thread):
-    """The tokens of a word, and a function of a pattern, its words and a verb's tokens.
-
-    It fills a mask for each token, from left to right, with the token or (greedy) with the first choice: what stands
-    there then, and its log-probability. One text, one forward pass for each token; nothing of composing, queries,
-    slices, parts or ONNX.
-    """
+    """The tokenizer, and what fills a mask for each token of a verb with it, or with the first choice (greedy)."""
     tokenizer = AutoTokenizer.from_pretrained(MINI)
     model = AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
     forms = {pattern.name: f"{pattern.context} {pattern.target}" for pattern in load_patterns().all}
@@ -199,3 +197,38 @@ def test_verbs_that_drop_out_are_named(mini):
         "--verbs whole-words takes verbs of several tokens"
     )
     assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == ()
+
+
+STAGES = Path(__file__).parents[3] / "stages"
+PROGRAM = """
+import json, resource, sys
+sys.path[:0] = sys.argv[1:2]
+from pathlib import Path
+from fake_models import FakeSelection
+from negengine.engine.inference.exported import load_exported
+from negengine.engine.text.lexicon import load_lexicon
+from negengine.engine.text.pattern_files import load_patterns
+from select_and_score import execute
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
+
+plan = FakeSelection.plan(load_exported(sys.argv[2]), load_lexicon(), load_patterns())
+before = peak()
+execute(plan, Path(sys.argv[3]))
+print(json.dumps({"megabytes": peak() - before, "size": plan.verbs[0].grid.size}))
+"""
+
+
+@pytest.mark.everything
+def test_all_candidates_are_tested_within_500_megabytes(mini, tmp_path):
+    command = [sys.executable, "-c", PROGRAM, str(STAGES), str(mini.folder), str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    memory = json.loads(done.stdout.splitlines()[-1])
+    found = json.loads((tmp_path / "run" / "selection.json").read_text())
+    assert memory["megabytes"] < 500
+    assert found["tested"] == memory["size"] == found["verbs"] * 18_200
+    triplets = pl.read_parquet(tmp_path / "run" / "triplets.parquet")
+    assert found["selected"] == len(triplets) == 20 * 18_200
+    assert not triplets.select("name", "profession", "verb").is_duplicated().any()
+    assert (triplets["triplet"] == pl.int_range(len(triplets), eager=True)).all()

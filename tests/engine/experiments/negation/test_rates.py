@@ -1,13 +1,19 @@
 """Rates, drops and their intervals, from hand-made scores."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from negengine.engine.experiments.negation.negation_runs import ScoresRun, SelectionRun
+from negengine.engine.experiments.negation.negation_tables import published, rates_table, selection_table
 from negengine.engine.experiments.negation.rates import rates
 from negengine.engine.statistics.clusters import clustered_mean, crossed_mean, proportion_interval
 from negengine.engine.statistics.differences import paired_difference
+from negengine.engine.text.pattern_files import load_patterns
+from negengine.engine.views.formats import render
 
 TRIPLETS = pl.LazyFrame(
     {
@@ -87,3 +93,102 @@ def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_s
     known = [100 * value for value in wanted if value is not None]
     assert row(table, "p2")["detectable"] == (pytest.approx(max(known)) if known else None)
     assert (pairs == 5) == (not known)
+
+
+ROOT = Path(__file__).parents[4]
+PATTERNS = load_patterns()
+PAPER = published("roberta-base", PATTERNS)
+DEMO = {  # the selection of `make demo`, as the documents show it
+    "model": "mini",
+    "pattern": "CpTp",
+    "coreference": "pronoun",
+    "verbs": 763,
+    "pairs": 60,
+    "tested": 45780,
+    "repeating": 29927,
+    "ratio": 65.37,
+    "selected": 1200,
+}
+LARGE = {**DEMO, "model": "roberta-base", "verbs": 612, "pairs": 18200, "tested": 11138400, "repeating": 2445678}
+NAMES = ["drop", "drop_low", "drop_high", "design_effect", "drop_low_two_way", "drop_high_two_way"]
+DROPS = {  # and its rates
+    "CpTp": (0.0, *[None] * 7),
+    "CpTn": (83.2, 80.9, 85.4, 1.0, 79.2, 86.8, 2.9, 6.1),
+    "CnTp": (97.8, 96.7, 98.6, 1.1, 95.4, 99.1, 3.1, 6.1),
+    "CnTn": (24.9, 22.5, 27.5, 1.0, 20.7, 29.5, 3.0, 6.9),
+    "CpTv": (20.4, 18.2, 22.8, 0.9, 16.5, 24.7, 2.9, 6.9),
+}
+RATES = pl.DataFrame(
+    [(name, *row) for name, row in DROPS.items()],
+    schema=["pattern", *NAMES, "design_effect_two_way", "detectable"],
+    orient="row",
+).with_columns(n=1200, pairs=60, verbs=482, repetition_rate=100 - pl.col("drop"))
+
+
+def cells(table, column: int) -> list[str]:
+    rows = [line.strip("│").split("│") for line in render([table], "table", width=160).splitlines() if line[0] == "│"]
+    return [row[column].strip() for row in rows]
+
+
+def test_the_layout_of_the_bundled_model_is_that_of_the_documents():
+    for table in (selection_table(DEMO, None), rates_table(RATES, PATTERNS, DEMO, None)):
+        lines = [line.rstrip() for line in render([table], "table").splitlines()]
+        assert "\n".join(lines) in (ROOT / "docs" / "negation-test.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("coreference", "printed"),
+    [("pronoun", ["106", "18,200", "1.9 M", "1.2 M", "61.9", "362,027"]), ("same-name", [*[""] * 5, "118,700"])],
+)
+def test_the_papers_selection_stands_beside_in_the_digits_that_it_prints(coreference, printed):
+    table = selection_table({**LARGE, "coreference": coreference}, PAPER)
+    assert cells(table, 1) == ["612", "18,200", "11,138,400", "2,445,678", "65.4", "1,200"]
+    assert cells(table, 2) == printed
+    assert ("target about: same-name" in table.title) == (coreference == "same-name")
+
+
+def test_a_lazy_run_marks_its_estimates():
+    lazy = {"candidates": 11138400, "times_fewer_calls": 3.4, "ratio_low": 65.31, "ratio_high": 65.44}
+    table = selection_table({**LARGE, "tested": 3276000, "lazy": lazy}, None)
+    assert dict(zip(cells(table, 0)[2:5], cells(table, 1)[2:5], strict=True)) == {
+        "3. Tested triplets (of 11,138,400)": "3,276,000",
+        "4. leading to ACT repetition, estimated": "≈ 2,445,678",
+        "5. Ratio (%), estimated": "≈ 65.4 (65.3 to 65.4)",
+    }
+    ratio = table.figures.row(by_predicate=pl.col("quantity") == "ratio", named=True)
+    assert [ratio[name] for name in ("value", "low", "high", "estimated")] == [65.37, 65.31, 65.44, True]
+
+
+def test_the_papers_drops_stand_beside():
+    table = rates_table(RATES, PATTERNS, LARGE, PAPER)
+    assert cells(table, 4) == ["", "27.7", "66.9", "12.1", "23.3"]
+    assert table.figures.columns == [*RATES.columns, "published", "role"]
+    assert table.figures["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
+    assert table.figures["role"].to_list() == ["selecting", "forbidden", "forbidden", "control", "control"]
+    other = rates_table(RATES, PATTERNS, {**LARGE, "coreference": "same-gender"}, PAPER)
+    assert cells(other, 4)[1] == "7.5"
+    assert "Table 8" in other.notes[-1]  # what is uncertain about it
+    own = rates_table(RATES.with_columns(pl.col("pattern").replace("CpTn", "Mine")), PATTERNS, LARGE, PAPER)
+    assert (cells(own, 4)[:2], cells(own, 5)[:2]) == (["", ""], ["selecting", ""])
+
+
+def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their_own(whole_words_run):
+    selection, run = SelectionRun.open(whole_words_run), ScoresRun.open(whole_words_run)
+    titles = [table.title for table in run.tables()]
+    assert titles == [
+        "Selection of triplets: mini, CpTp",
+        "Drop of ACT repetition: mini",
+        "Selection of triplets: mini, CpTp, verbs of several tokens",
+        "Repetition by number of tokens: mini, CpTp",
+        "Drop of ACT repetition: mini, verbs of several tokens",
+        "Drop by number of tokens: mini",
+    ]
+    assert [table.title for table in selection.tables()] == [titles[0], titles[2], titles[3]]
+    assert run.remarks()[1].startswith("Verbs of several tokens, apart from the paper's test: the drops of ")
+    for rows in (selection.sentences(), run.sentences()):
+        masks = rows["sentence"].str.count_matches(r"\[MASK\]")
+        assert (masks == rows["tokens"].fill_null(1)).all()
+        assert masks.max() > 1
+    verbs = {key: set(own["verb"]) for (key,), own in run.outcomes().group_by("condition")}
+    assert verbs.pop("pronoun, verbs of several tokens") == set(run.several["verb"])
+    assert verbs.get("pronoun", set()) == set(run.selection.triplets["verb"])

@@ -7,7 +7,7 @@ from negengine.engine.experiments.negation.reading import reading
 from negengine.engine.text.pattern import Pattern, PatternSet, Role
 from negengine.engine.text.pattern_files import load_patterns
 
-PATTERNS = load_patterns()
+PATTERNS, NONE = load_patterns(), (None, None)
 DECIDE = "The 95 % intervals with pairs and verbs as clusters decide."
 
 
@@ -71,24 +71,20 @@ def test_the_papers_models_get_the_papers_verdicts(model):
             "Not decided",
             f"with the intervals of CnTn (0.0) and CpTv (0.0). {DECIDE} By the drops alone the model does not pass.",
         ),
-        (  # equal drops are not above one another
-            rates(CpTn=(60.0, 59, 61), CnTp=(70.0, 69, 71), CnTn=(10.0, 9, 11), CpTv=(60.0, 59, 61)),
-            "Not decided",
-            f"{DECIDE} By the drops alone the model does not pass.",
-        ),
         (  # one clear failure outweighs what is not decided
             rates(CpTn=(5.0, 4, 6), CnTp=(50.0, 20, 80), CnTn=(10.0, 9, 11), CpTv=(10.0, 9, 11)),
             "Does not pass",
             f"and below CnTn (10.0) and CpTv (10.0); the interval of CnTp (50.0) reaches below 50. {DECIDE}",
         ),
         (  # a pattern without triplets does not take part
-            rates(CpTn=(None, None, None), CnTp=60.0, CnTn=1.0, CpTv=2.0),
+            rates(CpTn=(None, *NONE), CnTp=60.0, CnTn=1.0, CpTv=2.0),
             "Passes",
             f"the drop of CnTp (60.0) is above 50 and above both controls, CnTn (1.0) and CpTv (2.0). {DECIDE}",
         ),
-        *(  # without intervals, or of one pair
-            (rates(CpTn=(60.0, *ends), CnTp=(70.0, *ends), CnTn=(1.0, *ends), CpTv=(2.0, *ends)), "Not decided", "")
-            for ends in ((None, None), (0.0, 100.0))
+        (  # without intervals
+            rates(CpTn=(60.0, *NONE), CnTp=(70.0, *NONE), CnTn=(1.0, *NONE), CpTv=(2.0, *NONE)),
+            "Not decided",
+            "",
         ),
     ],
 )
@@ -116,10 +112,7 @@ def test_where_another_person_is_meant_or_a_kind_of_pattern_is_missing_there_is_
     [
         ({"f": 1.0, "a": 2.0}, "The drop of f (1.0) is below a (2.0)."),
         ({"f": (3.0, 1, 5), "a": 2.0}, "The interval of f (3.0) overlaps with the interval of a (2.0)."),
-        (
-            {"f": 9.0, "a": 1.0, "b": 2.0, "c": 3.0},
-            "The drop of f (9.0) is above all controls, a (1.0), b (2.0) and c (3.0).",
-        ),
+        ({"f": 9, "a": 1, "b": 2, "c": 3}, "The drop of f (9.0) is above all controls, a (1.0), b (2.0) and c (3.0)."),
     ],
 )
 def test_own_patterns_have_no_verdict(drops, said):

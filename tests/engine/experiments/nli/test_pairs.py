@@ -53,11 +53,9 @@ def test_a_pair_has_the_same_id_in_every_file_and_any_other_pair_another(tmp_pat
     rows = ("the dog\tthe cat\tentailment\r\n", "a man\ta park\tentailment\r\n")
     both = [pairs_of(tmp_path, f"0\t{one}3\t{other}") for one, other in (rows, rows[::-1])]
     assert [pair.id for pair in both[0]] == [pair.id for pair in reversed(both[1])]
-    body = (
-        "0\ta\tb\tentailment\r\n1\ta\tb\tentailment\r\n3\ta\tb\tnot_entailment\r\n"
-        "6\ta b\t.\tentailment\r\n9\ta\tb .\tentailment\r\n12\ta\tb\tentailment\r\n"
-    )
-    ids = {pair.item: pair.id for pair in pairs_of(tmp_path, body)}
+    own = {0: "a\tb\tentailment", 1: "a\tb\tentailment", 3: "a\tb\tnot_entailment", 6: "a b\t.\tentailment"}
+    own |= {9: "a\tb .\tentailment", 12: "a\tb\tentailment"}
+    ids = {pair.item: pair.id for pair in pairs_of(tmp_path, "".join(f"{i}\t{row}\r\n" for i, row in own.items()))}
     assert len(set(ids.values())) == 6
     assert ids[12] == f"{ids[0]}-2"
 
@@ -155,20 +153,15 @@ def test_two_way_wherever_one_side_is():
     assert [coarsen(label, THREE_WAY) for label in (E, N, C)] == [E, N, C]
 
 
-TRAINING = {
-    "model": "bert-base-cased", "task": "RTE", "epochs": 50, "batch_size": 8, "learning_rate": 2e-5,
-    "weight_decay": 0.0, "max_length": 128, "seed": 42,
-}  # fmt: skip
-
-
 def test_the_settings_of_the_training_are_told_as_far_as_they_are_known():
-    assert training_told(TRAINING | {"limit": None}) == (
+    known = {"model": "bert-base-cased", "task": "RTE", "epochs": 50, "batch_size": 8, "learning_rate": 2e-5}
+    known |= {"weight_decay": 0.0, "max_length": 128, "seed": 42}
+    assert training_told(known) == (
         "We fine-tuned bert-base-cased on the original training split of RTE (transformers' Trainer; 50 epochs, "
         "batches of 8, learning rate 2e-05, weight decay 0, at most 128 tokens, seed 42). "
     )
-    said = training_told(TRAINING | {"limit": 1000, "negation": 0.7})
-    assert "on 1,000 pairs of the original training split of RTE, with 70 % of the new pairs; the other" in said
-    said = training_told(TRAINING | {"hub": {"repository": "nyu-mll/glue", "revision": "abc"}})
-    assert "split of RTE (nyu-mll/glue on the hub, revision abc) (transformers' Trainer" in said
-    for unknown in (None, {}, {"model": "m"}, "x", TRAINING | {"epochs": "many"}):
+    hub = {"repository": "nyu-mll/glue", "revision": "abc"}
+    said = training_told(known | {"limit": 1000, "negation": 0.7, "hub": hub})
+    assert "on 1,000 pairs of the original training split of RTE (nyu-mll/glue on the hub, revision abc), with" in said
+    for unknown in (None, {}, {"model": "m"}, "x", known | {"epochs": "many"}):
         assert training_told(unknown) == ""
