@@ -15,13 +15,7 @@ RANGES = {"spearman": (-1.0, 1.0)}
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"
 SEPARATOR = "|"
-ITEM_SCHEMA = {
-    "dataset": pl.String,
-    "condition": pl.String,
-    "item": pl.String,
-    "splits": pl.String,
-    "cluster": pl.String,
-}
+ITEM_SCHEMA: dict[str, Any] = dict.fromkeys(("dataset", "condition", "item", "splits", "cluster"), pl.String)
 
 
 def top_schema(count: int, prefix: str = "", what: str = "logprob") -> dict[str, Any]:

@@ -45,15 +45,11 @@ def published(experiment: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
-def column(experiment: str, model: str) -> str | None:
-    """The paper's name for a model, by its hub id or bare name; None if the paper did not test it."""
-    return next((name for name, hub in published(experiment).get("hub", {}).items() if model in hub), None)
-
-
 def paper_of(experiment: str, model: str) -> Paper:
     """What the paper of an experiment prints of a model; without figures if it did not test it."""
     found = published(experiment)
-    own = found.get("figures", {}).get(column(experiment, model), {})
+    tested = next((name for name, hub in found.get("hub", {}).items() if model in hub), None)
+    own = found.get("figures", {}).get(tested, {})
     cells: dict[tuple[str, ...], float | str] = {
         (dataset, condition, split, metric): value
         for dataset, conditions in own.items()

@@ -96,17 +96,10 @@ Estimated = tuple[float, float | None, float | None, int, int | None, float | No
 VERSUS = " vs "
 DIFFERENCE, P_VALUE, HOLM = "difference", "p", "p_holm"
 SCHEMA = {
-    "dataset": pl.String,
-    "condition": pl.String,
-    "split": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-    "clusters": pl.Int64,
-    "design_effect": pl.Float64,
-    "detectable": pl.Float64,
+    **dict.fromkeys(("dataset", "condition", "split", "metric"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "clusters"), pl.Int64),
+    **dict.fromkeys(("design_effect", "detectable"), pl.Float64),
     "tests": pl.Int64,
 }
 _NO_ROWS = np.empty(0, np.int64)

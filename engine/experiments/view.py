@@ -61,32 +61,22 @@ class Values:
 
 @dataclass(frozen=True)
 class View:
-    """A table of values of the summary.
+    """A table of values of the summary."""
 
-    Attributes:
-        title: `{model}` in it is the model's name.
-        keys: The columns of the summary that name a row of the table.
-        columns: From left to right; a `Column` shows keys, `n` or `clusters` of the first values, or what `rows` has.
-        where: Which rows of the summary count.
-        also: Columns of the summary that follow from its others, such as the rank in `3N@50`, or another name of a
-            metric where a row has several of its values.
-        rows: The keys of the rows in their order, with further columns, such as labels. Rows without a first value are
-            left out. By default, every row with a first value is shown, in the order of the summary.
-        texts: A column of the table → what a person reads in its place.
-        section: The column at whose changes a line is drawn.
-        test: What p is from, in tables that show tests; a note tells it, and what the tests can find.
-    """
-
-    title: str
-    keys: Sequence[str]
+    title: str  # `{model}` in it is the model's name
+    keys: Sequence[str]  # the columns of the summary that name a row of the table
+    # From left to right; a `Column` shows keys, `n` or `clusters` of the first values, or what `rows` has.
     columns: Sequence[Column | Values]
-    where: pl.Expr = EVERY
+    where: pl.Expr = EVERY  # which rows of the summary count
+    # Columns that follow from others, such as the rank in `3N@50`, or another name of a metric with several values.
     also: Mapping[str, pl.Expr] = field(default_factory=dict)
+    # The keys of the rows in their order, with further columns, such as labels; by default, those of the summary. Rows
+    # without a first value are left out.
     rows: pl.DataFrame | None = None
-    texts: Mapping[str, pl.Expr] = field(default_factory=dict)
-    section: str | None = None
+    texts: Mapping[str, pl.Expr] = field(default_factory=dict)  # a column → what a person reads in its place
+    section: str | None = None  # the column at whose changes a line is drawn
     notes: Sequence[str] = ()
-    test: str = ""
+    test: str = ""  # what p is from; a note tells it, and what the tests can find
 
     def table(self, run: Summarised) -> Table:
         counted = run.summary.filter(self.where)
@@ -152,30 +142,22 @@ def place() -> pl.Expr:
 class Chart:
     """Points with intervals for a metric, beside the paper's, and a table with the same values.
 
-    Attributes:
-        name: Of the files, unique among the figures of a run.
-        metric: What is drawn; `others` are metrics that are drawn beside it, with their names, `series` its own name.
-        title: Of the axis of values.
-        caption: By default the title, by condition.
-        where, also, rows: As in `View`.
-        label: What a point is called.
-        panel: The column of the summary with a small chart for each of its values; None for one chart.
-        keys: The columns of the table that name a row, as headings of the columns of the summary.
+    `where`, `also` and `rows` are as in `View`.
     """
 
-    name: str
-    metric: str
-    title: str
-    caption: str = ""
+    name: str  # of the files, unique among the figures of a run
+    metric: str  # what is drawn
+    title: str  # of the axis of values
+    caption: str = ""  # by default the title, by condition
     where: pl.Expr = EVERY
     also: Mapping[str, pl.Expr] = field(default_factory=dict)
     rows: pl.DataFrame | None = None
-    label: pl.Expr = field(default_factory=place)
-    panel: str | None = "dataset"
-    others: Mapping[str, str] = field(default_factory=dict)
-    series: str = "{model}"
+    label: pl.Expr = field(default_factory=place)  # what a point is called
+    panel: str | None = "dataset"  # the column with a small chart for each of its values; None for one chart
+    others: Mapping[str, str] = field(default_factory=dict)  # metrics that are drawn beside it → their names
+    series: str = "{model}"  # its own name
     joint: bool = True
-    keys: Sequence[str] = ("dataset", "condition", "split")
+    keys: Sequence[str] = ("dataset", "condition", "split")  # the columns of the table that name a row
     domain: tuple[float, float] | None = None
     zero: bool = True
     scale: float = 100

@@ -28,13 +28,9 @@ if TYPE_CHECKING:
     from .cues import CuesRun
 
 ITEMS = {
-    "dataset": pl.String,
-    "condition": pl.String,
-    "item": pl.String,
+    **dict.fromkeys(("dataset", "condition", "item"), pl.String),
     "line": pl.Int64,
-    "sentence": pl.String,
-    "cues": pl.String,
-    "kinds": pl.String,
+    **dict.fromkeys(("sentence", "cues", "kinds"), pl.String),
 }
 WORDS, MODEL = "words", "model"
 DETECTORS = (WORDS, MODEL)

@@ -293,12 +293,6 @@ class Lama(Asked[Fact]):
         ]
 
 
-def trex_group(corpus: str, relation: str) -> tuple[str, ...]:
-    """1-1, N-1 or N-M for a relation of T-REx; nothing for any other."""
-    groups = published("lama")["trex"].items() if corpus == "TREx" else ()
-    return tuple(group for group, relations in groups if relation in relations)
-
-
 def asked(fact: Fact) -> dict[str, tuple[str, ...]]:
     """What a fact is asked in each condition: a query, or a query and its negation."""
     original: tuple[str, ...] = (fact.affirmative,) if fact.negated is None else (fact.affirmative, fact.negated)
@@ -308,11 +302,12 @@ def asked(fact: Fact) -> dict[str, tuple[str, ...]]:
 def _row(fact: Fact, condition: str, texts: tuple[str, ...], answers: Answers) -> dict[str, Any]:
     place = answers.rows[texts]
     rank, logprob = answers.of_word(place, fact.gold)
+    groups = published("lama")["trex"].items() if fact.corpus == Corpus.T_REX else ()  # 1-1, N-1 or N-M
     row = {
         "dataset": fact.corpus,
         "condition": condition,
         "item": fact.item,
-        "splits": joined([ALL, fact.relation, *trex_group(fact.corpus, fact.relation)]),
+        "splits": joined([ALL, fact.relation, *(group for group, own in groups if fact.relation in own)]),
         "cluster": fact.relation,
         **{f"precision@{k}": rank <= k for k in CUTS},
         "gold": fact.gold,

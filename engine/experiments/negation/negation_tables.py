@@ -33,11 +33,8 @@ SUBJECTS = {
 POINTS = "percentage points"
 _SELECTION = {
     "row": pl.Int64,
-    "quantity": pl.String,
-    "label": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
+    **dict.fromkeys(("quantity", "label"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
     "estimated": pl.Boolean,
     "published": pl.Float64,
     "unit": pl.String,
@@ -232,9 +229,6 @@ def _range(values: pl.Series) -> str:
 
 def _target(coreference: str) -> str:
     return "" if coreference == Coreference.PRONOUN else f", target about: {coreference}"
-
-
-# ---------------------------------------------------------------- what `compare` sets side by side
 
 
 def contrast(runs: "Sequence[ScoresRun]") -> Contrast | None:

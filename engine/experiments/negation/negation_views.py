@@ -37,7 +37,11 @@ def scored(run: ScoresRun) -> list[Section]:
     """The sections of a scored run, from the answer to the single sentences."""
     scores, patterns = scan_frame(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
     between = differences(scores, run.selection.triplets.lazy(), patterns, run.selection.patterns.selecting.name)
-    precision = _precision_note(scores)
+    precision, title = _precision_note(scores), "Do verbs of several tokens differ?"
+    how = (
+        "A verb of several tokens is repeated if each of its tokens is the first choice at its mask, filled from left "
+        "to right. All other sections are about mono-token verbs, as the paper is."
+    )
     return [
         _verdict(run),
         _drops(run, between),
@@ -49,16 +53,8 @@ def scored(run: ScoresRun) -> list[Section]:
         _replacements(scores, run.rates, precision),
         _shifts(scores, patterns, precision),
         _drivers(run, scores),
-        *([] if run.several is None else [_apart(run)]),
+        *([] if run.several is None else [Section(title, [run.reading_apart], tables=run.tables_apart(), notes=[how])]),
     ]
-
-
-def _apart(run: ScoresRun) -> Section:
-    how = (
-        "A verb of several tokens is repeated if each of its tokens is the first choice at its mask, filled from left "
-        "to right. All other sections are about mono-token verbs, as the paper is."
-    )
-    return Section("Do verbs of several tokens differ?", [run.reading_apart], tables=run.tables_apart(), notes=[how])
 
 
 def _in_order(column: str, values: Sequence[str]) -> pl.Expr:

@@ -22,18 +22,10 @@ ALL_SEVERAL = "several"
 PAIR = ("name", "profession")
 _SCHEMA = {
     "pattern": pl.String,
-    "n": pl.Int64,
-    "repetitions": pl.Int64,
-    "repetition_rate": pl.Float64,
-    "drop": pl.Float64,
-    "drop_low": pl.Float64,
-    "drop_high": pl.Float64,
-    "pairs": pl.Int64,
-    "verbs": pl.Int64,
-    "design_effect": pl.Float64,
-    "drop_low_two_way": pl.Float64,
-    "drop_high_two_way": pl.Float64,
-    "design_effect_two_way": pl.Float64,
+    **dict.fromkeys(("n", "repetitions"), pl.Int64),
+    **dict.fromkeys(("repetition_rate", "drop", "drop_low", "drop_high"), pl.Float64),
+    **dict.fromkeys(("pairs", "verbs"), pl.Int64),
+    **dict.fromkeys(("design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way"), pl.Float64),
     "detectable": pl.Float64,
 }
 

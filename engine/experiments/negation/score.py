@@ -280,7 +280,12 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         for pattern in patterns:
             name, same_text = pattern.pattern.name, 0
             if taken := model.taken.get(pattern.decided_as):
-                answers = self._taken(triplets, taken, rows)
+                if triplets.kept is None or taken.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
+                    raise InputError(
+                        f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: "
+                        "the selection has been run again since; choose another --output"
+                    )
+                answers = triplets.kept[rows].cast({pl.Categorical: pl.String}).to_dict()
                 repeated = pl.Series([True], dtype=pl.Boolean).new_from_index(0, len(part))
                 advance(len(part), 0)
             else:
@@ -303,15 +308,6 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         own = {pattern.decided_as for pattern in patterns}  # a part knows nothing of the precision of the other kind
         audited = take_audits({name: decider for name, decider in model.deciders.items() if name in own})
         return PartResult(pl.concat(frames), {**counts, **audited.counts}, audited.bounds, audited.needed)
-
-    def _taken(self, triplets: Triplets, begun: Mapping[str, Any], rows: slice) -> dict[str, pl.Series]:
-        """The selection's answers, as `answer_columns`; `begun` is what the run has recorded of them."""
-        if triplets.kept is None or begun.get(ANSWERS_SHA256) != self.selected.record.files[ANSWERS_FILE]:
-            raise InputError(
-                f"{self.selected.folder / ANSWERS_FILE} is not the file that this scoring was started with: the "
-                "selection has been run again since; choose another --output"
-            )
-        return triplets.kept[rows].cast({pl.Categorical: pl.String}).to_dict()
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:

@@ -7,7 +7,6 @@ after those that are kept. Such verbs say nothing and are not drawn.
 import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -54,22 +53,21 @@ def _question(draw: Draw, row: Mapping[str, Any]) -> Question:
 
 def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_exact: bool) -> Sample:
     """Candidates of one token without a row in `kept` (triplets.parquet). `InputError`: run.json contradicts itself."""
-    kind, lexicon = "unselected candidates", _lexicon(record, draw.lexicon)
+    kind, arguments = "unselected candidates", record.metadata.get("call", {}).get("arguments", {})
+    lexicon: Lexicon | None = None
+    # The words are those given, those where the run found its own, or the bundled ones.
+    patterns, own = (_source(arguments.get(name)) for name in ("patterns", "lexicon"))
+    try:
+        lexicon = load_language(patterns, own if draw.lexicon is None else draw.lexicon).lexicon
+    except InputError:
+        if draw.lexicon is not None:  # the patterns may have been moved, too
+            lexicon = load_lexicon(lexicon_path(draw.lexicon))
     if lexicon is None or lexicon.sha256 != record.identity["lexicon sha256"]:
         return Sample(kind, [], "the word lists of the run were not found: give --lexicon DIR")
     selected: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, profession, verb in kept.select(_WORDS).iter_rows():
         selected[name, profession].append(verb)
     return Sample(kind, Unselected(_planned(draw, record, lexicon), selected, is_exact).drawn(draw))
-
-
-def _lexicon(record: StageRecord, given: Path | None) -> Lexicon | None:
-    """The words of a run: those given, those where the run found its own, or the bundled ones."""
-    arguments = record.metadata.get("call", {}).get("arguments", {})
-    patterns, own = (_source(arguments.get(name)) for name in ("patterns", "lexicon"))
-    with suppress(InputError):
-        return load_language(patterns, own if given is None else given).lexicon
-    return None if given is None else load_lexicon(lexicon_path(given))  # the patterns may have been moved, too
 
 
 def _source(argument: Any) -> str | Path | None:
@@ -151,9 +149,6 @@ class Unselected:
             is_first=False,
             is_exact=self.is_exact,
         )
-
-
-# ---------------------------------------------------------------- counted again
 
 
 def recount_selection(

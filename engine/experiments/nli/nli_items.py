@@ -87,17 +87,10 @@ TRAINER = "transformers' Trainer"
 """What trains; a reference has it as its data set."""
 
 _NEEDED = {
-    "model": str,
-    "task": str,
-    "epochs": int,
-    "batch_size": int,
-    "learning_rate": float,
-    "weight_decay": float,
-    "max_length": int,
-    "seed": int,
+    **dict.fromkeys(("model", "task"), str),
+    **dict.fromkeys(("epochs", "batch_size", "max_length", "seed"), int),
+    **dict.fromkeys(("learning_rate", "weight_decay"), float),
 }
-
-
 CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
 """Said below an accuracy on dev where the training had `--patience`."""
 

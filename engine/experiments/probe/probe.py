@@ -55,13 +55,8 @@ class ProbeRun(TableRun):
     clusters: ClassVar[str] = "clusters"
     how_to_judge: ClassVar[str] = "run probe with a column `wanted` (yes or no), or with --unwanted COLUMN=VALUE"
     condition_keys: ClassVar[Sequence[str]] = (
-        "data sha256",
-        "sentence",
-        "targets",
-        "groups",
-        "vocabulary",
-        "vocabulary sha256",
-        "method",
+        *("data sha256", "sentence", "targets", "groups"),
+        *("vocabulary", "vocabulary sha256", "method"),
     )
 
     @cached_property

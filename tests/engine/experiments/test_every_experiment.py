@@ -109,7 +109,7 @@ TOLD = {  # what its methods say; the remarks; the figures; the metrics that are
         {"repetition_rate"},
     ),
     "probe": (
-        ["In 5 sentences of our own we compared", "; group=affirmative − group=negated of other, share"],
+        ["In 5 sentences of our own we compared", "; group=affirmative − group=negated of other, share", ", p = "],
         [],
         {"first-choice", "log-probability"},
         {"is_top1", "logprob", "repeats_word"},

@@ -1,13 +1,11 @@
 """Runs of `gh22` that are stopped, compared, and in mixed precision: the first choices, and the files, of fp32."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import polars as pl
 import pytest
-import torch
 from asked_stages import cell
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
@@ -22,9 +20,8 @@ from negengine.engine.results.comparison.compare import compare
 from negengine.engine.runs.merge import merge
 from negengine.engine.text.pattern import Pattern, PatternSet
 from select_and_score import files
-from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from .conftest import LEXICON, ORIGINAL, RANKS, VARIANTS, run
+from .conftest import LEXICON, ORIGINAL, VARIANTS, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -84,22 +81,7 @@ def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_mod
     assert "Mixed precision: " in str(mixed)
 
 
-MINI = Path(__file__).parents[4] / "export" / "mini"
 SENTENCE = VARIANTS[Variant.ORIGINAL].selecting
-
-
-@pytest.fixture(scope="module")
-def pytorch():
-    """The tokenizer, and the function of a text that gives the logits at its mask."""
-    tokenizer, model = AutoTokenizer.from_pretrained(MINI), AutoModelForMaskedLM.from_pretrained(MINI).eval()
-
-    @torch.inference_mode()
-    def logits(text):
-        inputs = tokenizer(text, return_tensors="pt")
-        (found,) = model(**inputs).logits[inputs["input_ids"] == tokenizer.mask_token_id]
-        return found
-
-    return tokenizer, logits
 
 
 TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
@@ -121,23 +103,6 @@ def test_the_eight_patterns_of_each_variant_are_those_of_the_papers(variant, act
         for end, context in contexts.items()
     }
     assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
-
-
-def test_acts_are_the_models_own_predictions_at_their_ranks(finished, pytorch):
-    """transformers ranks the whole vocabulary; special tokens, which are not words, are taken out."""
-    tokenizer, logits = pytorch
-    assert set(finished.acts["pronoun"]) == {"she", "they"}  # no pronoun stands in the code
-    assert 0 < finished.acts["act_is_verb"].sum() < len(finished.acts)
-    assert finished.acts.select("pair", "rank").n_unique() == len(finished.acts) == LEXICON.n_pairs * len(RANKS)
-    for (name, profession, pronoun), rows in finished.acts.group_by("name", "profession", "pronoun"):
-        scores = logits(f"{name} is {profession} and {pronoun} likes to [MASK]")
-        order = [i for i in scores.argsort(descending=True).tolist() if i not in tokenizer.all_special_ids]
-        for row in rows.iter_rows(named=True):
-            wanted = order[row["rank"] - 1 : row["rank"] + 2]
-            assert [row["act_id"], row["act1_id"], row["act2_id"]] == wanted
-            assert [row["act"], row["act1"], row["act2"]] == tokenizer.convert_ids_to_tokens(wanted)
-            assert row["act_is_verb"] == (row["act"] in LEXICON.verbs)
-            assert row["act_logprob"] == pytest.approx(scores.log_softmax(-1)[wanted[0]].item(), abs=1e-4)
 
 
 def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):

@@ -14,7 +14,6 @@ from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.inference.free_text import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.comparison.compare import compare
-from negengine.engine.results.comparison.groups import by_group
 from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
 from negengine.engine.statistics.differences import paired_difference, unpaired_difference
@@ -295,26 +294,6 @@ def test_slips_in_groups_items_and_clusters_are_named_with_their_rows(model, tmp
     rows = {"sentence": ["A robin is a [MASK]."] * 14, "target": ["bird"] * 14, "cluster": names}
     (note,) = OwnSentences(rows).stage(model.exported).notes
     assert "'a4' (row 9) and 'A4' (row 10) and 2 more, which differ" in note
-
-
-def test_the_methods_have_the_figures_of_the_summary_and_a_row_of_a_sentence_those_of_its_item(run, ask, table, both):
-    assert [table.title for table in both.tables()] == ["Targets by group: mini", "Groups compared", "Targets compared"]
-    told = ["item", "condition", "sentence", "answer", "is_top1", "table_item"]
-    kept = ["row", "target_column", "sentence", "top1", "is_top1", "item"]
-    assert both.sentences().select(told).rows() == both.items.select(kept).rows()
-    citation = cite(run)
-    (rate,) = run.summary.filter(split="all", metric="is_top1")["value"]
-    assert f"target: {100 * rate:.1f} %" in citation.methods[0]
-    difference = run.summary.row(by_predicate=pl.col("metric") == "difference:logprob", named=True)
-    interval = f"{difference['value']:.2f} [{difference['low']:.2f}, {difference['high']:.2f}]"
-    (p,) = run.summary.filter(metric="p_holm:logprob")["value"]
-    said = f"group=negated, mean log-probability: {interval}, p = {p:.2g} (n = {difference['n']})"
-    assert said in citation.methods[0]
-    assert "several tokens" not in citation.methods[0]
-    assert not [paper for paper in citation.references if paper.role == "test"]
-    assert set(by_group(run, by="group").frame["group"]) == {"affirmative", "negated"}
-    with pytest.raises(InputError, match="cannot be compared: targets"):
-        compare(run, ask(table, target="other"))
 
 
 LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]
