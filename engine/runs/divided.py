@@ -66,10 +66,7 @@ def default_output(shards: Sequence[Path]) -> Path:
 
 
 def refuse_other_division(whole: Path, shard: Shard) -> None:
-    """Raise InputError if shards of another number, beside the folder, are missing or not finished.
-
-    Some tasks of a job array that are submitted again look like a smaller array.
-    """
+    """Raise InputError if shards of another number, beside the folder, are missing or not finished."""
     for other in divisions(whole):
         if other.count == shard.count:
             continue

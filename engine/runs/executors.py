@@ -42,10 +42,7 @@ class Executor(Protocol):
     """Where parts are decided."""
 
     def start(self, stage: Stage[Any, Any], options: Opening, say: Say) -> AbstractContextManager[Workers]:
-        """Open the stage's model where the parts will be decided, and close it at the end.
-
-        Raises InputError if it cannot be opened there, and RuntimeError with the traceback of a worker that failed.
-        """
+        """Open the stage's model where parts are decided, and close it; RuntimeError if a worker has failed."""
 
 
 @dataclass(frozen=True)

@@ -187,10 +187,7 @@ class RunFolder:
         return Choices(self.record.calibration, self.record.batch_tokens)
 
     def finish(self, publish: Publish) -> None:
-        """Write the final files and mark the stage as finished. A shard has no final files: `merge` makes them.
-
-        Raises InputError if a part is damaged or a file cannot be written, and ValueError if parts are missing.
-        """
+        """Write the final files, if it is no shard, and mark the stage as finished; ValueError if parts are missing."""
         if self.is_finished:
             return
         if missing := self.missing_parts:
@@ -207,10 +204,7 @@ class RunFolder:
         self.record.done = done
 
     def carry_stage(self, source: Path, stage: str) -> None:
-        """Take over another folder's finished stage: its final files and its record, not its parts.
-
-        Raises InputError if it is not finished there, or this folder holds another one of that name.
-        """
+        """Take over another folder's finished stage: its final files and its record, not its parts."""
         if source.resolve() == self.folder.resolve():
             return
         record = finished_stage(source, stage)

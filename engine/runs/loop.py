@@ -44,10 +44,7 @@ class Execution:
 def run_stage(
     stage: Stage[Any, Any], folder: Path, execution: Execution, *, earlier: Mapping[str, Path] | None = None
 ) -> None:
-    """Run a stage, or its unfinished parts, and write its results.
-
-    Raises InputError if the folder is another run's or in use, the stage cannot run, or the disk is full.
-    """
+    """Run a stage, or its unfinished parts, and write its results; InputError for another run's folder."""
     with RunFolder.create_or_resume(
         folder,
         stage.name,

@@ -85,19 +85,16 @@ class PartFiles:
         return EncodedPart(content, marker) if sha256(content) == marker.sha256 else None
 
     def read_marker(self) -> Marker | None:
-        """The part's marker alone, or None unless it is whole; raises InputError if the disk fails."""
         try:
             return unseal(read_regular(self.marker, MOST_JSON), Marker)
         except (MissingFileError, DamagedError, LargerError):
             return None
 
     def write(self, part: EncodedPart) -> None:
-        """Write rows, then the marker with their digest; raises InputError if they cannot be written."""
         write_bytes(self.rows, part.content)
         write_sealed(self.marker, part.marker)
 
     def remove(self) -> None:
-        """Remove what there is of the part; raises InputError if it cannot be removed."""
         try:
             self.marker.unlink(missing_ok=True)
             self.rows.unlink(missing_ok=True)
@@ -117,11 +114,7 @@ def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:
 
 
 def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
-    """The rows of all parts, in the order of their numbers. The first part says which columns there are.
-
-    Each part is compared with its marker's digest when it is read: InputError for a bad first one, and where the frame
-    is used for another one.
-    """
+    """The rows of all parts, in order; a part that is missing or damaged is an InputError where its rows are used."""
     if not parts:
         return pl.LazyFrame()
 

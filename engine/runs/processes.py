@@ -128,8 +128,6 @@ class _Pool:
 
 @dataclass(frozen=True, eq=False)
 class _Child:
-    """A process of `worker_main`, and the thread that listens to it."""
-
     name: str
     process: "subprocess.Popen[bytes]"
     stdin: IO[bytes]

@@ -22,10 +22,7 @@ _LINES = 20  # a log gets a line each time that a run has lasted by this fractio
 
 
 class Meter:
-    """Counts units, such as sentences or pairs, and sentences of this process; this one shows nothing.
-
-    Its methods may be called from several threads.
-    """
+    """Counts units, such as pairs, and sentences of this process, from any thread; this one shows nothing."""
 
     def __init__(self, what: str, total: int, done: int, unit: str, clock: Callable[[], float]) -> None:
         self.what, self.total, self.done, self.unit, self.sentences = printable(what), total, done, unit, 0
@@ -123,8 +120,6 @@ class _LineMeter(Meter):
 
 
 class _BarMeter(Meter):
-    """A bar that stays at the foot of the terminal."""
-
     def __init__(
         self, progress: Progress, what: str, total: int, done: int, unit: str, clock: Callable[[], float]
     ) -> None:
@@ -163,7 +158,6 @@ class Reporter:
         self._meter: Meter | None = None
 
     def say(self, line: str) -> None:
-        """Show one line, above the bar if there is one."""
         if self.silent:
             return
         if self._meter is not None:

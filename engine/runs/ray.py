@@ -244,8 +244,6 @@ class Worker:
 
 
 class _Pool:
-    """The `Workers` of a cluster."""
-
     def __init__(self, ray: Any, stage: Stage[Any, Any], say: Say) -> None:
         self._ray, self._stage, self._say, self._sizes = ray, stage, say, stage.sizes
         self._files = {name: (place.absolute(), digests(place)) for name, place in stage.files().items()}

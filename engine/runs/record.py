@@ -108,7 +108,6 @@ class RunRecord(msgspec.Struct):
     stages: dict[str, StageRecord]
 
     def write(self, folder: Path) -> None:
-        """Write run.json into a folder, atomically; raises InputError if it cannot be written."""
         stages = {name: msgspec.convert(own, StageEntry, from_attributes=True) for name, own in self.stages.items()}
         write_sealed(folder / RUN_FILE, _Document(FORMAT, self.negengine, stages))
 

@@ -21,20 +21,14 @@ _MOST = 64 * 2**30  # bytes: a hundred times the largest results so far
 
 
 def begun_stages(folder: Path, only: str | None = None) -> dict[str, StageRecord]:
-    """The records of a run folder's stages, in the order in which they were begun; `only` is as in `read_record`.
-
-    Raises InputError if the folder is not a run, or was stopped before its first part.
-    """
+    """The records of a run folder's stages, at least one, in the order in which they were begun."""
     if not (stages := read_run(folder, only).stages):
         raise InputError(f"{folder}: this run was stopped before its first part; run its command again")
     return stages
 
 
 def finished_stage(folder: Path, stage: str) -> StageRecord:
-    """The record of a finished stage, its final files checked.
-
-    Raises InputError for another folder, a stage that is missing, not finished or only a shard, or a changed file.
-    """
+    """The record of a finished stage, its final files checked; InputError for any other."""
     stages = begun_stages(folder, stage)
     record = stages.get(stage)
     if record is None:
@@ -72,10 +66,7 @@ def command_here(folder: Path, record: StageRecord) -> str | None:
 def shard_command(
     record: StageRecord, output: Path, shard: Shard | None, went_on_from: Path | None = None
 ) -> str | None:
-    """The last command of a stage, for a shard or (None) the whole stage in another folder; None if none is known.
-
-    `went_on_from` takes the place of the run that the stage went on from, such as the selection of a scoring.
-    """
+    """The last command of a stage for a shard (None: all); `went_on_from` replaces the run that it went on from."""
     found = [own for own in record.sessions if own.again is not None]
     try:  # a run can come from elsewhere: no other program, and nothing but words
         words = words_of(found[-1].again or "") if found else []

@@ -34,7 +34,6 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Read `I/N`; raises InputError for another form, or if I is not one of 1 to N."""
         found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
             raise InputError(f"--shard {text}: must be I/N with I from 1 to N, such as 1/4")
@@ -152,10 +151,7 @@ def is_automatic(text: str) -> bool:
 
 
 def find_shard(text: str, environment: Environment | None = None) -> Shard:
-    """Read `I/N`, `auto` or `auto:FIRST-LAST[:STEP]`.
-
-    Raises InputError for another form, if no batch system has started this process, or if it does not say enough.
-    """
+    """Read `I/N`, `auto` or `auto:FIRST-LAST[:STEP]`; InputError for others, or where too little is said."""
     if not is_automatic(text):
         return Shard.parse(text)
     given = None

@@ -99,10 +99,7 @@ class Stage(ABC, Generic[Model, Prepared]):
         """Raise InputError for what cannot run, before a model is opened; called only if there is work to do."""
 
     def files(self) -> Mapping[str, Path]:
-        """What `open`, `prepare` and `decide` read from the disk, such as the model's folder; name → file or folder.
-
-        An executor on other machines sends these there. All else must travel with the stage itself.
-        """
+        """What the stage reads from the disk, name → file or folder; all else must travel with the stage itself."""
         return {}
 
     def with_files(self, places: Mapping[str, Path]) -> Self:  # noqa: ARG002 - part of the interface
@@ -136,10 +133,7 @@ class Stage(ABC, Generic[Model, Prepared]):
     @staticmethod
     @abstractmethod
     def publish(parts: FinishedParts) -> Files:
-        """The final files by name, from all parts, without the stage and without a model.
-
-        Rows are for Parquet, and a lazy frame is written as a stream; a mapping is for JSON.
-        """
+        """The final files by name, without stage and model: frames for Parquet, lazy ones in a stream; else JSON."""
 
 
 Publish = Callable[[FinishedParts], Files]

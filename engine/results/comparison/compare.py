@@ -155,7 +155,6 @@ def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
-    """One row. Rates are in percentage points, other numbers in their own unit."""
     values = [both["value"], both["other"]]
     counts: list[int] | list[None] = [None] * 4
     yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in values)

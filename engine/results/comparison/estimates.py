@@ -26,10 +26,7 @@ _FIGURES = {
 
 
 def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
-    """A run's outcomes, each item once in its group: items are joined by their words.
-
-    An item without a cluster is a cluster of its own. An item that occurs twice in its group is an `InputError`.
-    """
+    """A run's outcomes, each item once in its group (else InputError); one without a cluster is its own cluster."""
     outcomes = run.outcomes()
     repeated = outcomes.filter(pl.struct(*group, "item").is_duplicated())
     if not repeated.is_empty():
@@ -43,10 +40,7 @@ def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
 
 
 def main_items(outcomes: pl.DataFrame, by_construction: Sequence[str], *, every: bool = False) -> pl.DataFrame:
-    """The outcomes that estimates are made of: no split `by_construction`; the split `all` alone where there is one.
-
-    With `every`, all other splits stay, too.
-    """
+    """The outcomes of estimates: with `every` all splits but those `by_construction`; else `all` where it is."""
     kept = outcomes.filter(~pl.col("split").is_in(list(by_construction)))
     if every:
         return kept
@@ -148,10 +142,7 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
 
 
 def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:
-    """The estimates by dataset, condition, split and metric: a table for rates, and one for other numbers.
-
-    With more than `most` columns there is a row for each model and category.
-    """
+    """A table for rates, and one for other numbers; with more than `most` columns a row for each model and category."""
     tables = []
     for block in blocks(found, GROUP):
         own, falls = block.frame, block.falls

@@ -131,7 +131,6 @@ def _column(by: str, run: Run, outcomes: pl.DataFrame) -> str:
 
 
 def _sorted(frame: pl.DataFrame, keys: Sequence[str], column: str) -> pl.DataFrame:
-    """Blocks in the order in which they come; in each, the groups from the strongest to the weakest."""
     return (
         frame.with_row_index("row")
         .with_columns(

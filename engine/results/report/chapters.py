@@ -111,7 +111,6 @@ def _rows(stages: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Key and text of every value; the keys of inner values follow those of the outer ones."""
     if isinstance(value, list) and value and all(isinstance(own, Mapping) for own in value):  # such as workers
         value = {str(number): own for number, own in enumerate(value, 1)}
     if isinstance(value, Mapping):
@@ -242,7 +241,6 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 
 def _difference_figure(frame: pl.DataFrame, table: Table, first: str, second: str, number: int) -> list[Figure]:
-    """A chart of the differences in percentage points; none if there are too many."""
     points = frame.filter(pl.col("unit") != "")
     if len(points) > _MOST_ROWS:
         points = points.filter(pl.col("split") == "all")

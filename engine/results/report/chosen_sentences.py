@@ -45,7 +45,6 @@ class Filter:
 
     @classmethod
     def parse(cls, text: str) -> "Filter":
-        """Read `COLUMN=VALUE`."""
         column, equals, value = text.partition("=")
         if not equals or not column:
             raise InputError(f"--where {text}: give COLUMN=VALUE, such as gender=f")

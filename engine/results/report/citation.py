@@ -140,7 +140,6 @@ class Citation:
 
     @property
     def text(self) -> str:
-        """Methods, facts and BibTeX below each other."""
         facts = "\n".join(f"{name}: {value}" for name, value in self.facts.items())
         methods = "\n\n".join(self.methods)
         return f"Methods\n\n{methods}\n\nFor the Responsible NLP checklist\n\n{facts}\n\nBibTeX\n\n{self.bibtex}"
@@ -187,7 +186,6 @@ def _export(run: Run) -> dict[str, Any]:
 
 
 def _papers(run: Run) -> tuple[Reference, ...]:
-    """The references of a run's test, and of those of its data sets that it used."""
     own = experiment(run.stage)
     told = str({**run.record.identity, **run.record.metadata.get("call", {})}) + run.used
     found = probe_references(own.references) if own else ()

@@ -88,7 +88,6 @@ def _template() -> Any:
 
 
 def _pictures(figure: Figure, name: str, codes: Codes) -> Markup:
-    """A figure as a wide screen shows it, and as a phone does."""
     drawn = {"broad": for_page(figure, name, PAGE, codes), "narrow": for_page(figure, f"{name}-n", PHONE, codes)}
     shown = (f'<div class="picture {kind}">\n{svg}\n</div>' for kind, svg in drawn.items())
     return Markup("\n".join(shown))  # noqa: S704 - checked: drawing elements alone

@@ -125,7 +125,6 @@ def write_figures(named: Mapping[str, Figure], target: Path) -> list[Path]:
 
 
 def _written_before(folder: Path) -> set[str]:
-    """The names that an earlier call has written into a folder."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; choose another --output")
     path = folder / MANIFEST

@@ -68,7 +68,6 @@ class Reproduction(Shown):
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row for each file or column."""
         return pl.DataFrame([asdict(one) for one in self.differences], schema=_SCHEMA)
 
     def tables(self) -> list[Table]:
@@ -153,7 +152,6 @@ def reproduce(
 
 
 def _calls(source: Path, stages: dict[str, StageRecord]) -> list[tuple[dict[str, Any], StageRecord]]:
-    """The calls that made the stages, in their order; a call that made several of them is there once."""
     found: list[tuple[dict[str, Any], StageRecord]] = []
     for name, record in stages.items():
         call = record.metadata.get("call")

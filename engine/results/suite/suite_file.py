@@ -64,8 +64,6 @@ class SuiteModel:
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """A table `[[model]]`."""
-
     model: _Text
     label: _Text | None = None
     revisions: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=_MOST)] | None = None
@@ -97,7 +95,6 @@ class SuiteFile:
 
     @classmethod
     def read(cls, path: Path) -> "SuiteFile":
-        """Read a suite file; raises InputError if it is not TOML, or says something that cannot be read or run."""
         file = TomlFile.read(path, "give a TOML file with the models and the probes of a suite")
         file.refuse_unknown(_KEYS, "name, [run], [[model]] and [[probe]]")
         name = file.document.get("name", path.stem)
@@ -284,10 +281,7 @@ def settings_of(function: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
-    """Raise InputError if a name is unknown, a value is of another kind, or a setting is missing, in the whole `chain`.
-
-    `settings` has values as TOML has them; `where` gives the file and line of a setting, or of the table for None.
-    """
+    """Refuse unknown, missing and wrong settings; `where` gives the file and line of one, or of the table (None)."""
     fields = {key: field for name in chain(function) for key, field in options_of(experiment(name)).items()}
     _check(function, fields, settings, where)
 

@@ -83,10 +83,7 @@ def state_of(member: Member) -> State:
 
 
 def finished_run(member: Member) -> Run | None:
-    """The finished run of a member; None if it has to be run. A run with a `dead_end` has nothing more to be run.
-
-    A run with other settings or another model is not this member's: to run it tells what differs.
-    """
+    """The finished run of a member; None if it has to be run: other settings or another model tell what differs."""
     try:
         run = open_run(member.folder)
         stages = read_run(member.folder).stages
@@ -144,10 +141,7 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
 
 
 def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fitting: bool) -> list[Table]:
-    """The models side by side, a table for each probe; a run that has no items to compare has its own tables.
-
-    `fitting` tables fit a terminal of 80 columns: of many groups, they have the whole data sets only.
-    """
+    """A table for each probe, models side by side; `fitting` ones have whole data sets alone where groups are many."""
     tables = []
     for probe in dict.fromkeys(one.member.probe.label for one in finished):
         own = found.filter(pl.col("probe") == probe)
@@ -168,7 +162,6 @@ def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fit
 
 
 def _estimates(one: FinishedMember) -> pl.DataFrame | None:
-    """The estimates of one run; None for a run without items to compare, such as a selection."""
     member, run = one.member, one.run
     try:
         outcomes = main_items(outcomes_of(run, GROUP), run.by_construction)

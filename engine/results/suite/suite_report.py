@@ -130,7 +130,6 @@ def _figure(block: Block, probe: str, name: str) -> Figure:
 
 
 def _drawn(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
-    """The points that are drawn: a page has room for some charts only."""
     count = points["category"].n_unique()
     if count <= _MOST_PANELS:
         return points, ()

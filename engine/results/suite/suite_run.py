@@ -83,7 +83,6 @@ class SuitePlan(Shown):
         return [f"{counted(len(self.members), 'run')}: {told}"]
 
     def described(self) -> list[dict[str, Any]]:
-        """Each member as a JSON value."""
         return [
             {
                 "number": member.number,
@@ -271,7 +270,6 @@ def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
 
 
 def _run_member(member: Member, opening: Opening, options: RunOptions) -> State:
-    """Run a member's functions one after the other: one that goes on from a run gets the run before it."""
     model = ModelReference(member.model.reference, member.model.folder, opening)
     shared: dict[str, Any] = {key: value for key, value in options.items() if key not in {"shard", "started", "call"}}
     shared["output"] = member.folder

@@ -105,7 +105,6 @@ class Verification(Shown):
         return [Table(title, shown, columns, section="of", texts={"n": "counted", "outcome": "found"})]
 
     def remarks(self) -> list[str]:
-        """What is damaged and what repairs it, in one line for each; further notes; the verdict."""
         damaged = [f"{check.of}: {check.what}: {check.detail}; {check.repair}" for check in self.damage[1:]]
         skipped = sum(check.outcome is Outcome.NOT_CHECKED for check in self.checks)
         also = f"; {counted(skipped, 'check was', 'checks were')} not possible" if skipped else ""
@@ -113,7 +112,6 @@ class Verification(Shown):
         return [*self.notes, *damaged, *verdict]
 
     def closing(self) -> str:
-        """What to do next; where something is damaged, the error says it."""
         if self.damage:
             return ""
         command = f"; next, `negengine report {shlex.quote(str(self.folder))}`" if self.kind == "run" else ""
@@ -129,7 +127,6 @@ class Verification(Shown):
         }
 
     def refuse_faults(self) -> None:
-        """Raise an InputError with the first damage and what repairs it, if there is any."""
         if self.damage:
             check, more = self.damage[0], len(self.damage) - 1
             also = f" (and {more} more, see above)" if more else ""

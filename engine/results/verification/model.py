@@ -41,10 +41,7 @@ _LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 
 
 def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> Verification:
-    """Verify an exported model; its graphs are compared on `sample` sentences, and on strings of random tokens.
-
-    A `sample` of 0 compares none. A folder that is no exported model, or another checkpoint, is an `InputError`.
-    """
+    """Verify an exported model; its graphs are compared on `sample` sentences and on strings of random tokens."""
     exported = any_model(reference)
     checks = [*_files(exported), *_manifest(exported)]
     if not any(check.is_damage for check in checks):
@@ -82,7 +79,6 @@ def _files(exported: ExportedModel) -> Iterator[Check]:
 
 
 def _manifest(exported: ExportedModel) -> Iterator[Check]:
-    """What export.json says against the tokenizer and the configuration."""
     tokenizer = load_tokenizer(exported.folder)
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
     masked = exported.task == Task.FILL_MASK
@@ -135,7 +131,6 @@ def _concluded(exported: ExportedModel, check: Check, wrong: str) -> Check:
 
 
 def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
-    """The graphs of a language model against each other, and against PyTorch."""
     asked = masked_sentences(exported, sample, seed)
     first, *others = graphs(exported)
     reference = compute(exported.folder / first, asked)
@@ -159,7 +154,6 @@ def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | 
 
 
 def _classified(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
-    """The graphs of a classifier of pairs against each other, and against PyTorch."""
     first, *others = graphs(exported)
     check = Check(first, "equal to PyTorch within rounding")
     if exported.task == Task.TOKEN_CLASSIFICATION:

@@ -64,11 +64,7 @@ def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int) -> 
 
 
 def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:
-    """The checkpoint that a model was exported from, in PyTorch: a local folder, a hub id, or `mini`.
-
-    Raises:
-        InputError: Packages are missing, or the checkpoint is missing, damaged or another one.
-    """
+    """The checkpoint (folder, hub id, `mini`) of an exported model in PyTorch; InputError for another one."""
     with needs_extra("export", "--torch"):
         from ....export.reference import torch_reference as load
     return load(checkpoint, exported)

@@ -60,7 +60,6 @@ class StoredStage:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is finished, and not a shard: it has final files."""
         return bool(self.record.finished) and self.shard.is_whole
 
     @cached_property
@@ -192,7 +191,6 @@ def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check
 
 
 def _tables_of_items(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
-    """The other tables made again from the rows of the final file that has those of all parts."""
     name = stage.rows_file
     check = Check(stored.name, _FROM_ITEMS.format(name or "the items"))
     if name is None or name not in stored.record.files:

@@ -104,7 +104,6 @@ def _verify_run(folder: Path, asked: _Asked) -> Verification:
 
 
 def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked, notes: list[str]) -> Iterator[Check]:
-    """The samples of all stages whose results can be read; files of the model that the run did not use are noted."""
     runs = {stage: run_class(stage.name) for stage in stored if stage.is_whole and not stage.unlike}
     readable = {stage: run for stage, run in runs.items() if run is not None}
     if not readable:
@@ -146,7 +145,6 @@ def _unused_damage(exported: ExportedModel, *, in_low_precision: bool) -> Iterat
 
 
 def _model_of(stage: StoredStage, stored: list[StoredStage], given: str | Path | None) -> ExportedModel:
-    """The model of a run; a missing or other one is an `InputError`."""
     folders = [stage.record.metadata.get("model folder") for stage in stored]
     recorded = next((folder for folder in reversed(folders) if folder), None)
     if given is None and recorded is None:
@@ -182,10 +180,7 @@ def _conclusion(stage: StoredStage, sample: Sample, reference: Reference) -> Che
 
 
 def are_too_many(compared: Sequence[Compared], counts: Mapping[str, Any]) -> bool:
-    """Whether there are more wrong items than the run itself leaves possible.
-
-    Some decisions of the low-precision model alone may be wrong: as many as the run's audit allows.
-    """
+    """Whether more are wrong than the run leaves possible: of low-precision decisions, what its audit allows."""
     wrong = [found for found in compared if found.verdict is Verdict.WRONG]
     if any(found.is_exact for found in wrong):
         return True
