@@ -21,9 +21,7 @@ Opened = TypeVar("Opened", bound=OpenedModel)
 Deciding = TypeVar("Deciding")
 Prepared = TypeVar("Prepared")
 
-TAKEN_FROM = "taken_from"
-"""The key of a recorded choice with the stage that the decisions of the pattern are taken from."""
-
+TAKEN_FROM = "taken_from"  # the key of a recorded choice with the stage that the pattern's decisions are taken from
 _MODEL = "model"
 
 

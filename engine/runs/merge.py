@@ -32,10 +32,7 @@ _SPEEDS = {"speed_ratio", "speedup", "reason", "taken_from", "answers_sha256"}
 
 
 def merge(
-    shards: Sequence[Path],
-    output: Path,
-    publishers: Mapping[str, Publish],
-    say: Callable[[str], None] = lambda _: None,
+    shards: Sequence[Path], output: Path, publishers: Mapping[str, Publish], say: Callable[[str], None] = lambda _: None
 ) -> str:
     """Put shards together, finish their stage, and return its name; raises InputError as `gather`."""
     with gather(shards, output, publishers, say) as run:

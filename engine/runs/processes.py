@@ -1,8 +1,7 @@
 """Several devices: each has a process, which gets one part after the other, as it becomes free.
 
-Of several kinds of devices, one has the run's low-precision model: a GPU if there is one. On the others the reference
-model decides alone. The processes are in a session of their own: Ctrl-C and the closing of the terminal reach the
-starting process alone, which stops them; they end when it is gone, as their standard input closes then.
+Of several kinds of devices, one has the run's low-precision model. The processes have a session of their own: Ctrl-C
+reaches the starting process alone, which stops them; they end when it is gone, as their standard input closes then.
 `multiprocessing` would run the user's script again in each, unless the script protects itself against that.
 """
 

@@ -18,13 +18,15 @@ from ..basics.printable import printable, printable_lines
 from .stderr import Stderr
 
 SENTENCES = "sentences"
+_Clock = Callable[[], float]
+_EVERY = 10.0  # seconds between two lines of a log, at least
 _LINES = 20  # a log gets a line each time that a run has lasted by this fraction longer
 
 
 class Meter:
     """Counts units, such as pairs, and sentences of this process, from any thread; this one shows nothing."""
 
-    def __init__(self, what: str, total: int, done: int, unit: str, clock: Callable[[], float]) -> None:
+    def __init__(self, what: str, total: int, done: int, unit: str, clock: _Clock) -> None:
         self.what, self.total, self.done, self.unit, self.sentences = printable(what), total, done, unit, 0
         self._lock, self._clock = threading.RLock(), clock
         self._at_start, self._start, self._preparation = done, clock(), 0.0
@@ -100,11 +102,9 @@ class Meter:
 class _LineMeter(Meter):
     """One line at the start, some on the way, one at the end; none at all where nothing is to be done."""
 
-    def __init__(
-        self, stream: Stderr, every: float, what: str, total: int, done: int, unit: str, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, stream: Stderr, what: str, total: int, done: int, unit: str, clock: _Clock) -> None:
         super().__init__(what, total, done, unit, clock)
-        self._stream, self._every, self._said_at = stream, every, clock()
+        self._stream, self._said_at = stream, clock()
         self._show(f"{self.what}: {total:,} {unit}" + (f", {done:,} are done already" if done else ""))
 
     def note(self, text: str) -> None:
@@ -113,16 +113,14 @@ class _LineMeter(Meter):
     def _show(self, line: str = "") -> None:
         now, is_idle = self._clock(), self.done >= self.total and self.done == self._at_start and not self.sentences
         # More and more seconds between two lines, so that the log of a long run stays short.
-        is_due = now - self._said_at >= max(self._every, (now - self._start) / _LINES) and self.done < self.total
+        is_due = now - self._said_at >= max(_EVERY, (now - self._start) / _LINES) and self.done < self.total
         if not is_idle and (line or is_due):
             self._said_at = now
             self.note(line or self.line)
 
 
 class _BarMeter(Meter):
-    def __init__(
-        self, progress: Progress, what: str, total: int, done: int, unit: str, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, progress: Progress, what: str, total: int, done: int, unit: str, clock: _Clock) -> None:
         super().__init__(what, total, done, unit, clock)
         self._progress, self._task = progress, progress.add_task(self.what, total=1.0, share="", count="", pace="")
         self._show()
@@ -133,10 +131,8 @@ class _BarMeter(Meter):
 
     def _show(self, line: str = "") -> None:  # noqa: ARG002 - a terminal of 80 columns has no room for more
         whole = max(self.total, self.done)
-        count = f"{self.done:,}/{whole:,}"
-        self._progress.update(
-            self._task, completed=self.done, total=whole, share=self.share, count=count, pace=self.pace
-        )
+        told = {"share": self.share, "count": f"{self.done:,}/{whole:,}", "pace": self.pace}
+        self._progress.update(self._task, completed=self.done, total=whole, **told)
 
 
 class Reporter:
@@ -148,13 +144,10 @@ class Reporter:
         *,
         verbose: bool = False,
         silent: bool = False,
-        every: float = 10.0,
-        clock: Callable[[], float] = time.monotonic,
+        clock: _Clock = time.monotonic,
     ) -> None:
-        self.verbose, self.silent = verbose, silent
-        self._stream = Stderr(stream)
-        self._is_default = stream is None
-        self._every, self._clock = every, clock
+        self.verbose, self.silent, self._clock = verbose, silent, clock
+        self._stream, self._is_default = Stderr(stream), stream is None
         self._meter: Meter | None = None
 
     def say(self, line: str) -> None:
@@ -192,7 +185,7 @@ class Reporter:
         is_terminal = self._stream.isatty() and not console.is_dumb_terminal
         # Without ipywidgets, rich shows nothing in a notebook.
         if not (find_spec("ipywidgets") if console.is_jupyter else is_terminal):
-            yield _LineMeter(self._stream, self._every, what, total, done, unit, self._clock)
+            yield _LineMeter(self._stream, what, total, done, unit, self._clock)
             return
         names = ("{task.description}", "{task.fields[share]}", "{task.fields[count]}", "{task.fields[pace]}")
         first, *others = (TextColumn(name, markup=False) for name in names)

@@ -1,8 +1,7 @@
 """Ray: the parts of a stage are decided by long-lived actors on the machines of a Ray cluster.
 
-Only this process writes the run folder. Ray starts a dead actor again and repeats its calls. A part may be decided
-twice, as it gives the same bytes: after a while, free workers decide the parts of slow, silent and lost ones, and the
-first result counts.
+Ray starts a dead actor again and repeats its calls. A part may be decided twice, as it gives the same bytes: free
+workers decide the parts of slow, silent and lost ones, and the first result counts.
 """
 
 import json

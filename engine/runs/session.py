@@ -17,11 +17,8 @@ from ..basics.versions import deciding_versions, own_version, source_commit
 from ..inference.machine import PROCESSOR, EnergyMeter, machine
 from .stage import Choices
 
-PYTHON = "python"
-"""The command of a session that no script and no program has started."""
-
-INTERRUPTED = "interrupted"
-"""Why a session ended that a person or a batch system has stopped."""
+PYTHON = "python"  # the command of a session that no script and no program has started
+INTERRUPTED = "interrupted"  # why a session ended that a person or a batch system has stopped
 
 
 class Session(msgspec.Struct, omit_defaults=True):

@@ -1,16 +1,8 @@
 """Shards: a run divided among jobs that know nothing of each other.
 
-`--shard auto`: which shard this process is, from the environment variables of a batch system.
-
-    Slurm, job array     SLURM_ARRAY_TASK_ID, _COUNT, _MIN, _MAX, _STEP
-    Slurm, srun          SLURM_PROCID, SLURM_STEP_NUM_TASKS or SLURM_NTASKS; SLURM_STEP_ID says that srun started it
-    OpenPBS, PBS Pro     PBS_ARRAY_INDEX; Torque: PBS_ARRAYID; neither says how many tasks there are
-    LSF                  LSB_JOBINDEX (0 outside of arrays), LSB_JOBINDEX_END, LSB_JOBINDEX_STEP
-    SkyPilot             SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES
-    Kubernetes           JOB_COMPLETION_INDEX of an indexed Job; it does not say how many there are
-
-The environment of a task that is submitted again describes a smaller array; `auto:FIRST-LAST` names the whole one
-instead. Where a batch system does not say enough, the shard is refused: a wrong one would be found at the merge only.
+`--shard auto` finds in the environment which shard this process is. The environment of a task that is submitted again
+describes a smaller array; `auto:FIRST-LAST` names the whole one instead. Where a batch system does not say enough, the
+shard is refused: a wrong one would be found at the merge only.
 
 Sources: the manuals of sbatch and srun (Slurm 24.11), "Job Arrays" of the PBS Professional User's Guide, "Multiple job
 submission" of Torque 4.1, "Environment variables set for job execution" of IBM Spectrum LSF 10.1, "Distributed

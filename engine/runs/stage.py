@@ -20,8 +20,7 @@ Prepared = TypeVar("Prepared")
 Result = pl.DataFrame | pl.LazyFrame | Mapping[str, Any]
 Files = Mapping[str, Result]
 Advance = Callable[[int, int], None]
-LOW_PRECISION_SHA256 = "low_precision_sha256"
-"""The key of a recorded choice with the digest of the low-precision model."""
+LOW_PRECISION_SHA256 = "low_precision_sha256"  # the key of a recorded choice with that model's digest
 
 
 @dataclass(frozen=True)

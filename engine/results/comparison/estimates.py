@@ -12,8 +12,7 @@ from ...experiments.summary import estimated
 from ...library.run import Run
 from ...views import Column, Table
 
-GROUP = ("dataset", "condition", "split", "metric")
-"""The columns of outcomes that make a group: what one figure of a table is about."""
+GROUP = ("dataset", "condition", "split", "metric")  # the columns of outcomes that make a group
 MODEL = "model"
 PERCENT = "%"
 DROP = "drop"
@@ -118,8 +117,7 @@ def blocks(found: pl.DataFrame, keys: Sequence[str]) -> Iterator[Block]:
             yield Block(own, unit == PERCENT, falls, varying, constant)
 
 
-FITTING, PRINTED = 4, 12
-"""How many columns fit a terminal of 80 columns, and a page."""
+FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
 _LABEL = "label"
 
 

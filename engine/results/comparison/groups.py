@@ -106,7 +106,13 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     refuse_unlike(found)
     names = labels(found)
     outcomes = {name: outcomes_of(run, GROUP) for name, run in zip(names, found, strict=True)}
-    column = _column(by, found[0], outcomes[names[0]])
+    known = [name for name in outcomes[names[0]].columns if name not in _NOT_GROUPS]
+    column = "split" if by == "pattern" and by not in known else by
+    if column not in known:
+        near = did_you_mean(by, known)
+        raise InputError(
+            f"--by {by}: the items of {found[0].folder} cannot be grouped so: {near}give {', '.join(sorted(known))}"
+        )
     kept = {name: main_items(own, found[0].by_construction, every=column == "split") for name, own in outcomes.items()}
     keys = [key for key in GROUP if key != column]
     frame = estimates(kept, [*keys, column], found[0].drop_of)
@@ -117,17 +123,6 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
         moves = pl.when(pl.col(DROP).is_null()).then(moves).otherwise(-moves)
     frame = frame.with_columns(moves.alias(_MOVES))
     return Groups(_sorted(frame, keys, column), column, found[0].clusters)
-
-
-def _column(by: str, run: Run, outcomes: pl.DataFrame) -> str:
-    known = [name for name in outcomes.columns if name not in _NOT_GROUPS]
-    wanted = "split" if by == "pattern" and by not in known else by
-    if wanted not in known:
-        raise InputError(
-            f"--by {by}: the items of {run.folder} cannot be grouped so: {did_you_mean(by, known)}"
-            f"give {', '.join(sorted(known))}"
-        )
-    return wanted
 
 
 def _sorted(frame: pl.DataFrame, keys: Sequence[str], column: str) -> pl.DataFrame:

@@ -178,24 +178,21 @@ def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     tables = [figure.table.frame.select(pl.lit(name).alias(MODEL), pl.all()) for name, figure in figures]
     widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
     frame = pl.concat(tables, how="diagonal_relaxed")
+    # A note that all tables have stands there once, any other with the name of its run.
+    common = set.intersection(*(set(figure.table.notes) for _, figure in figures))
+    notes = [note for note in figures[0][1].table.notes if note in common]
+    notes += [f"{name}: {note}" for name, figure in figures for note in figure.table.notes if note not in common]
     table = replace(
         widest,
         title=widest.title.partition(":")[0],
         frame=frame,
         section=MODEL,
         columns=[Column(MODEL, MODEL), *widest.columns],
-        notes=_notes([(name, figure.table) for name, figure in figures]),
+        notes=notes,
     )
     said_alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
     wide = first.wide or isinstance(drawn, Lines)
     return Figure(f"all-{first.name}", drawn, table, said_alt, first.caption, wide=wide)
-
-
-def _notes(tables: Sequence[tuple[str, Table]]) -> list[str]:
-    """The notes of all tables: one that all of them have once, any other with the name of its run."""
-    common = set.intersection(*(set(table.notes) for _, table in tables))
-    shared = [note for note in tables[0][1].notes if note in common]
-    return shared + [f"{name}: {note}" for name, table in tables for note in table.notes if note not in common]
 
 
 def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:

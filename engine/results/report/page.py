@@ -22,9 +22,7 @@ from ...views.html import Codes, table_html
 from ...views.palette import variables
 from ...views.svg import for_page
 
-GENERATOR = "negengine report"
-"""How a report is recognised, in its element `<meta name="generator">`."""
-
+GENERATOR = "negengine report"  # how a report is recognised, in its element `<meta name="generator">`
 _FOLDER = Path(__file__).parent
 _SHORT = 14  # rows; a longer table is shown on demand
 

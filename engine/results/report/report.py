@@ -13,10 +13,8 @@ from ..comparison.runs import Runs, open_runs
 
 _MARK = b'<meta name="generator" content="negengine report">'  # as the page has it; a test compares them
 _HEAD = 500  # bytes of a file that are looked at
-LIBRARIES = "report", "a report or figure"
-"""The extra whose libraries are imported once they are needed, and what needs them: see `needs_extra`."""
-MANIFEST = "figures.json"
-"""The list of the files that `figures` has written into a folder: it may replace these and no others."""
+LIBRARIES = "report", "a report or figure"  # an extra, and what needs it: see `needs_extra`
+MANIFEST = "figures.json"  # the list of the files that `figures` has written into a folder: it may replace these alone
 _LARGEST = 1_000_000  # bytes of that list
 
 

@@ -139,11 +139,8 @@ def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
     said = [name for name in (REPEATED, FIRST) if name in names]
     failures = rows.filter(pl.col(FAILED)).select(*_KEYS, "rank", "logprob", *said).collect()
     towards = pl.when(*said).then(-1).otherwise(1) if said else pl.lit(1)
-    badness = [
-        towards * pl.col("logprob").cast(pl.Float64),
-        -towards * pl.col("rank").cast(pl.Int64),
-        *map(pl.col, _KEYS),
-    ]
+    logprob, rank = pl.col("logprob").cast(pl.Float64), pl.col("rank").cast(pl.Int64)
+    badness = [towards * logprob, -towards * rank, *map(pl.col, _KEYS)]
     kinds = ["condition", *said]
     each = max(1, WORST // max(1, failures.n_unique(kinds)))
     by_condition = failures.sort(*badness, nulls_last=True).group_by(kinds, maintain_order=True)

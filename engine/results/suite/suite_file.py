@@ -1,21 +1,4 @@
-"""A suite file: models, probes and their settings, in TOML; every error names file and line.
-
-name = "negation over training"
-
-[run]                            # optional: how models are opened
-device = "auto"
-
-[[model]]
-model = "roberta-base"
-
-[[model]]
-model = "lab/own"                # checkpoints of one training run
-revisions = ["step1000", "step2000"]
-
-[[probe]]
-probe = "score"                  # a function of the library
-pairs = 600                      # its arguments
-vary = {coreference = ["pronoun", "same-name"]}
+"""A suite file: models, probes and their settings, in TOML (docs/suites.md); every error names file and line.
 
 The revisions of one model, or the checkpoints of one training run, are a series of steps.
 """

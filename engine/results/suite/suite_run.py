@@ -257,15 +257,11 @@ def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOp
 
 def _record(plan: SuitePlan, folder: Path, shard: Shard) -> None:
     """suite.json: what was run from which file; after every member, so that it can be looked at meanwhile."""
-    content: dict[str, Any] = {
-        "suite": plan.file.name,
-        "file": plan.file.path.name,
-        "sha256": plan.file.sha256,
-        "members": plan.described(),
-    }
-    for own in content["members"]:
+    members = plan.described()
+    for own in members:
         own["reference"] = without_home_inside(own["reference"])
         own["folder"] = Path(own["folder"]).relative_to(folder).as_posix()
+    content = {"suite": plan.file.name, "file": plan.file.path.name, "sha256": plan.file.sha256, "members": members}
     write_bytes(folder / RECORD.format(shard.suffix), json_bytes(content))
 
 
