@@ -131,8 +131,8 @@ class _BarMeter(Meter):
 
     def _show(self, line: str = "") -> None:  # noqa: ARG002 - a terminal of 80 columns has no room for more
         whole = max(self.total, self.done)
-        told = {"share": self.share, "count": f"{self.done:,}/{whole:,}", "pace": self.pace}
-        self._progress.update(self._task, completed=self.done, total=whole, **told)
+        count, share, pace = f"{self.done:,}/{whole:,}", self.share, self.pace
+        self._progress.update(self._task, completed=self.done, total=whole, share=share, count=count, pace=pace)
 
 
 class Reporter:
