@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tokenizers import processors
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -24,7 +23,7 @@ from transformers import (
 
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import CONVOLVED, GRAPH, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
-from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer
+from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer, begin_with
 from . import passes, samples
 from .checkpoint import Checkpoint, Head
 from .families import intermediate_size
@@ -75,16 +74,9 @@ def label_names(checkpoint: Checkpoint) -> tuple[str, ...]:
 
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
     """Let a tokenizer put its BOS token before every text, if it does not do so yet; an InputError if it has none."""
-    token, backend = tokenizer.bos_token, tokenizer.backend_tokenizer
-    if token is None:
+    if tokenizer.bos_token is None:
         raise InputError(f"{name}: its tokenizer has no BOS token, so --bos cannot put it before a text")
-    if tokenizer.bos_token_id in CausalTokenizer(backend, 0).prefix:
-        return
-    template = processors.TemplateProcessing(
-        single=f"{token} $A", pair=f"{token} $A {token} $B", special_tokens=[(token, tokenizer.bos_token_id)]
-    )
-    before = backend.post_processor
-    backend.post_processor = template if before is None else processors.Sequence([before, template])
+    begin_with(tokenizer.backend_tokenizer, tokenizer.bos_token)
 
 
 def _reads_to_the_right(checkpoint: Checkpoint) -> None:

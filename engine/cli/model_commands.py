@@ -71,6 +71,9 @@ def predict(
         typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each; a causal model also continues others."),
     ],
     top: Annotated[int, typer.Option("--top", "-k", min=1, metavar="N", help="How many tokens to show.")] = 5,
+    bos: Annotated[
+        bool, typer.Option("--bos", help="Begin every text with the model's BOS token (causal models).")
+    ] = False,
     device: options.Device = "auto",
 ) -> "Shown":
     """Show the most probable tokens at the mask of free text.
@@ -84,7 +87,7 @@ def predict(
     from ..library.predict import Predictions
     from ..library.predict import predict as run_predict
 
-    return Predictions(run_predict(opened, texts, top=top))
+    return Predictions(run_predict(opened, texts, top=top, bos=bos))
 
 
 patterns_app = Program(help="Check pattern sets and their words.", no_args_is_help=True)

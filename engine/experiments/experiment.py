@@ -34,6 +34,7 @@ LEXICON = Option(
     is_file=True,
     words=tuple(LEXICONS),
 )
+BOS = Option("Begin every text with the model's BOS token (causal models).")
 DATA_FOLDER = Option(
     "Folder of the data (default: where `data get` put them).", metavar="PATH", kind=Path, is_file=True
 )

@@ -26,7 +26,7 @@ from ..basics.errors import InputError
 from ..basics.paths import is_file_name, is_model_name
 from ..basics.reading import MOST_JSON, file_sha256, is_file, is_folder, open_regular, read_regular, unreadable
 from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
-from ..text.tokenizer import CausalTokenizer, MaskTokenizer
+from ..text.tokenizer import CausalTokenizer, MaskTokenizer, begin_with, load_tokenizer
 
 MODELS = Path("models")  # the default folder of exports
 _BUNDLED = "mini"  # a name that can be exported without a download
@@ -166,6 +166,24 @@ class ExportedModel:
         if self.is_causal:
             return CausalTokenizer.of(self.folder, self.vocab_size)
         return MaskTokenizer.load(self.folder, self.mask_token)
+
+    def tokenizer_with(self, *, bos: bool) -> MaskTokenizer:
+        """The `tokenizer`; with `bos`, it begins every text with the model's BOS token.
+
+        Raises:
+            InputError: This is a masked model, or there is no BOS token.
+        """
+        return self._begun if bos else self.tokenizer
+
+    @cached_property
+    def _begun(self) -> CausalTokenizer:
+        token, backend = self.info.get("bos_token", ""), load_tokenizer(self.folder)
+        if not self.is_causal:
+            raise InputError(f"--bos is for causal models; {self.name} is a masked one")
+        if not token or backend.token_to_id(token) is None:
+            raise InputError(f"--bos: the tokenizer of {self.name} has no BOS token; leave --bos out")
+        begin_with(backend, token)
+        return CausalTokenizer(backend, self.vocab_size)
 
     def low_precision_sha256(self, precision: str) -> str:
         """The digest of the digests of the `int8` or `fp16` graph and its weights, as `sha256` is of the others."""

@@ -109,6 +109,7 @@ class Question:
     fills: bool = True  # the tokens are filled in; else all masks are asked at once
     ends: NDArray[np.bool_] | None = None  # tokens that can follow the word: the probability of its end counts, too
     cut: bool = False  # the answer ends with the first token that is not expected
+    by_ids: bool = False  # the model is asked for token ids, not for the text
     fault: str = ""  # why the run cannot have recorded that
     is_exact: bool = True  # the reference model decided it
 
@@ -137,7 +138,7 @@ class Question:
     def _ask(self, reference: Reference) -> tuple[Logits, float]:
         """The logits of each mask, and the log-probability of the end of the word where it counts."""
         k, word = len(self.tokens), [own[0] for own in self.tokens if own]
-        if k == 1 and self.ends is None:
+        if k == 1 and self.ends is None and not self.by_ids:
             return reference.masked(self.text)[None], 0.0
         mask_id = self.tokenizer.mask_id
         [single] = self.tokenizer.encode_masked([self.text])
@@ -210,10 +211,11 @@ class Draw:
     size: int
     seed: int
     lexicon: Path | None = None  # the word lists that a user gives, where the run's were moved
+    bos: bool = False  # whether the run put the model's BOS token before each text
 
     @cached_property
     def tokenizer(self) -> MaskTokenizer:
-        return self.exported.tokenizer
+        return self.exported.tokenizer_with(bos=self.bos)
 
     def rows(self, frame: pl.LazyFrame) -> list[dict[str, Any]]:
         """Of `Run.sentence_rows`, in their order."""
@@ -264,6 +266,7 @@ class Draw:
             logprob=numbers.get("logprob"),
             answer=numbers.get("answer"),
             answer_logprob=numbers.get("answer_logprob"),
+            by_ids=self.bos,
             fault=fault,
             is_exact=is_exact,
         )

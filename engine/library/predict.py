@@ -15,7 +15,7 @@ from .shown import Shown
 _SCHEMA = {"text": pl.String, "rank": pl.Int64, "token": pl.String, "logit": pl.Float64, "probability": pl.Float64}
 
 
-def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataFrame:
+def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5, bos: bool = False) -> pl.DataFrame:
     """The most probable tokens at the mask of each text, by the reference model.
 
     Args:
@@ -23,6 +23,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
         texts: Each with one mask, written [MASK] or as the model's own mask token. A causal model continues a text that
             has none.
         top: How many tokens of each text.
+        bos: Whether every text begins with the model's BOS token; for causal models.
 
     Returns:
         One row for each text and token: text, rank (1 for the most probable), token, logit, probability.
@@ -32,7 +33,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5) -> pl.DataF
     """
     check_number("--top", top, 1, 10**6)
     opened = open_model(model)
-    tokenizer = opened.exported.tokenizer
+    tokenizer = opened.exported.tokenizer_with(bos=bos)
     if opened.exported.is_causal:
         texts = [text if MASK in text else f"{text.rstrip()} {MASK}" for text in texts]
     encode_texts(opened.exported, tokenizer, texts)  # refuses bad texts before the model is opened

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Tokenizer, processors
 from tokenizers.models import WordPiece
 
 from ..basics.errors import InputError, first_line
@@ -44,6 +44,18 @@ def load_tokenizer(folder: Path) -> Tokenizer:
             "tokenizer does not"
         )
     return tokenizer
+
+
+def begin_with(tokenizer: Tokenizer, token: str) -> None:
+    """Let a tokenizer put one of its tokens before every text, if it does not do so yet."""
+    token_id = tokenizer.token_to_id(token)
+    if token_id in CausalTokenizer(tokenizer, 0).prefix:
+        return
+    template = processors.TemplateProcessing(
+        single=f"{token} $A", pair=f"{token} $A {token} $B", special_tokens=[(token, token_id)]
+    )
+    before = tokenizer.post_processor
+    tokenizer.post_processor = template if before is None else processors.Sequence([before, template])
 
 
 def _growth(normalizer: dict[str, Any]) -> int:

@@ -16,7 +16,7 @@ from ...text.user_table import Table as UserTable
 from ...text.user_table import TableLike, find_column, needed_column, open_table
 from ...views import Column, Section, Table
 from ..data_sets.sources import named_place, sources
-from ..experiment import Option
+from ..experiment import BOS, Option
 from ..items import ALL
 from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns
 from ..view import Chart, Values, View
@@ -87,6 +87,7 @@ class LikelihoodRun(TableRun):
         cited = f" ({test})" if test else ""
         if self.is_causal:
             scored = f"We computed the log-likelihoods of {counted(n, 'sentence')} from left to right"
+            scored += ", with the BOS token before each" * ("bos" in self.record.identity)
         else:
             together = ", each masked with the later tokens of its word" if self.method is Method.WITHIN_WORD else ""
             scored = (
@@ -301,7 +302,7 @@ class Likelihood(TableExperiment):
         str | None,
         _column("A column with what stands before the sentence: only what follows it is scored (default: prefix)."),
     ] = None
-    bos: Annotated[bool, Option("Begin every text with the model's BOS token (causal models).")] = False
+    bos: Annotated[bool, BOS] = False
     windows: Annotated[bool, Option("Score sentences that are too long for the model in parts (windows).")] = False
     per_token: Annotated[bool, Option("Write tokens.parquet: the score of each token.")] = False
     per_word: Annotated[bool, Option("Write words.parquet: the score of each word.")] = False

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
-from ...basics.errors import InputError
 from ...inference.batches import Steps, finished, gathered
 from ...inference.causal import CausalLM
 from ...inference.exported import ExportedModel
@@ -88,22 +87,11 @@ class Encoder:
 
     tokenizer: MaskTokenizer
     is_causal: bool = False
-    bos: int | None = None  # a token that is put before each text
 
     @classmethod
     def of(cls, exported: ExportedModel, *, bos: bool) -> "Encoder":
-        """Raises InputError if the model cannot begin a text with a BOS token of its own."""
-        tokenizer = exported.tokenizer
-        if not bos:
-            return cls(tokenizer, exported.is_causal)
-        token = exported.info.get("bos_token", "")
-        if not exported.is_causal:
-            raise InputError(f"--bos is for causal models; {exported.name} is a masked one")
-        found = tokenizer.backend.token_to_id(token) if token else None
-        if found is None:
-            raise InputError(f"--bos: the tokenizer of {exported.name} has no BOS token; leave --bos out")
-        added = found not in tokenizer.backend.encode("a").ids[:1]
-        return cls(tokenizer, is_causal=True, bos=found if added else None)
+        """Raises InputError if the model cannot begin a text with its BOS token."""
+        return cls(exported.tokenizer_with(bos=bos), exported.is_causal)
 
     def encode(self, texts: Sequence[str], behind: Sequence[int] | None = None) -> list[Sentence]:
         """`behind` says for each text how many of its first characters are given, and not scored."""
@@ -111,12 +99,10 @@ class Encoder:
         return [self._sentence(*own) for own in zip(encodings, behind or [0] * len(texts), strict=True)]
 
     def _sentence(self, encoding: Encoding, given: int) -> Sentence:
-        before = [] if self.bos is None else [self.bos]
-        ids = np.array([*before, *encoding.ids], np.int32)
-        words = [NO_WORD] * len(before) + [NO_WORD if number is None else number for number in encoding.word_ids]
-        ends = [(0, 0)] * len(before) + encoding.offsets
-        start, stop = np.array(ends, np.int32).reshape(len(ids), 2).T
-        (content,) = np.nonzero(np.array([1] * len(before) + encoding.special_tokens_mask, np.int32) == 0)
+        ids = np.array(encoding.ids, np.int32)
+        words = [NO_WORD if number is None else number for number in encoding.word_ids]
+        start, stop = np.array(encoding.offsets, np.int32).reshape(len(ids), 2).T
+        (content,) = np.nonzero(np.array(encoding.special_tokens_mask, np.int32) == 0)
         first, last = (int(content[0]), int(content[-1]) + 1) if len(content) else (len(ids), len(ids))
         scored = content[stop[content] > given] if given else content
         scored = scored[scored > 0] if self.is_causal else scored

@@ -26,7 +26,7 @@ from ...text.user_table import Table as UserTable
 from ...text.user_table import TableLike, find_column, needed_column, open_table
 from ...text.word_marks import Mark, WordClass, WordMarks
 from ...views import Table
-from ..experiment import Option
+from ..experiment import BOS, Option
 from ..finished_run import OUTCOMES, descending, item_once
 from ..items import ALL
 from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
@@ -116,7 +116,8 @@ class ProbeRun(TableRun):
         told += self._compared
         return (
             f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
-            f"the mask among {words.get(str(identity['vocabulary']), listed)}.{several} Share of sentences in which "
+            f"the mask among {words.get(str(identity['vocabulary']), listed)}"
+            f"{', with the BOS token before each sentence' * self._bos}.{several} Share of sentences in which "
             f"the target is the first choice, with 95 % intervals: {told}.{right}"
         )
 
@@ -183,6 +184,7 @@ class ProbeRun(TableRun):
     def again(self, draw: Draw) -> Iterator[Sample]:
         """With the method `whole-word` each row is more than one decision."""
         rows, several = self.sentence_rows(), "targets of several tokens"
+        draw = replace(draw, bos=self._bos)
         method = TargetMethod(self.record.identity["method"])
         if method is TargetMethod.WHOLE_WORD:
             marks = WordMarks.of(draw.tokenizer, draw.exported.vocab_size)
@@ -203,6 +205,10 @@ class ProbeRun(TableRun):
             yield Sample(several, words)
         if single or not words:
             yield Sample("items", single)
+
+    @property
+    def _bos(self) -> bool:
+        return "bos" in self.record.identity
 
     @cached_property
     def _several(self) -> int:
@@ -318,6 +324,7 @@ class OwnSentences(TableExperiment):
     method: Annotated[str, Option("How targets of several tokens get their log-probability.", kind=TargetMethod)] = (
         TargetMethod.LEFT_TO_RIGHT
     )
+    bos: Annotated[bool, BOS] = False
     skip_bad: Annotated[bool, Option("Skip rows that cannot be used, and list them with the reason.")] = False
 
     def stage(self, exported: ExportedModel) -> OwnStimuli:
@@ -329,6 +336,7 @@ class OwnSentences(TableExperiment):
                 f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
             )
         refuse_undefined(kind, causal=exported.is_causal)
+        exported.tokenizer_with(bos=self.bos)  # refuses a model that cannot
         table = open_table(self.data)
         columns = self.columns(table)
         if len(table.sources) > 1:
@@ -340,7 +348,7 @@ class OwnSentences(TableExperiment):
         stimuli, labels = self.scan(table, columns, [ROW, *result_schema(self.top, columns)], check)
         columns.refuse_unknown(table.name, labels)
         asked = (exported, stimuli, columns, ranked, self.top, kind)
-        stage = OwnStimuli(*asked, skip_bad=self.skip_bad, told=labels.told())
+        stage = OwnStimuli(*asked, bos=self.bos, skip_bad=self.skip_bad, told=labels.told())
         if kind is TargetMethod.WHOLE_WORD:
             stage.marks  # noqa: B018 - refuses a vocabulary without marks
         return stage

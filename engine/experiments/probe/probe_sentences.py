@@ -64,10 +64,7 @@ TARGET_COLUMN = "target_column"
 Ids = NDArray[np.int32]
 Rows64 = NDArray[np.int64]
 _HERE = "here"
-_NOTHING_BEFORE = (
-    "nothing stands before the mask, where a causal model begins to read: give words before it, or export the model "
-    "with --bos"
-)
+_NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to read: give words before it, or --bos"
 _BEHIND = "words follow the mask, and a causal model reads only what stands before it"
 
 

@@ -39,6 +39,7 @@ class OwnStimuli(TableStage[Encoded]):
     ranked: Ranked
     top: int = 1  # how many first choices are kept
     method: TargetMethod = TargetMethod.LEFT_TO_RIGHT
+    bos: bool = False  # whether the model's BOS token is put before each sentence
     logits_at_once: int = LOGITS_AT_ONCE  # how many logits are in memory
 
     @property
@@ -57,6 +58,7 @@ class OwnStimuli(TableStage[Encoded]):
             "vocabulary sha256": self.ranked.sha256,
             "top": self.top,
             "method": str(self.method),
+            **({"bos": True} if self.bos else {}),
         }
 
     @property
@@ -92,7 +94,8 @@ class OwnStimuli(TableStage[Encoded]):
         say(f"{counted(self.stimuli.n, 'row')}{', of which bad ones are skipped' * self.skip_bad}")
 
     def prepare(self, number: int) -> Encoded:
-        encoder = Encoder(self.columns, self.exported, self.exported.tokenizer, self.ranked_ids)
+        tokenizer = self.exported.tokenizer_with(bos=self.bos)
+        encoder = Encoder(self.columns, self.exported, tokenizer, self.ranked_ids)
         return encoder.encode(self.stimuli.read(number, self.faults))
 
     def faults(self, frame: pl.DataFrame) -> pl.Series:

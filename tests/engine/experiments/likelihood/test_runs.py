@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 from dataclasses import replace
-from types import SimpleNamespace
 
 import negengine as ng
 import numpy as np
@@ -295,7 +294,8 @@ def test_words_are_scored_from_left_to_right_where_the_tokenizer_tells_them_apar
     assert asked.stage(model.exported).method == "within-word-l2r"
     backend = Tokenizer.from_str(model.exported.tokenizer.backend.to_str())
     backend.pre_tokenizer = pre_tokenizers.Sequence([])
-    exported = SimpleNamespace(name="own", is_causal=False, tokenizer=MaskTokenizer(backend, "[MASK]"), max_length=99)
+    exported = replace(model.exported, name="own")
+    vars(exported)["tokenizer"] = MaskTokenizer(backend, "[MASK]")
     with pytest.raises(InputError, match="of own does not divide a text into words; give --method original"):
         asked.stage(exported)
     assert changed(asked, method="original").stage(exported).method == "original"

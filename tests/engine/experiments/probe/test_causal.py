@@ -94,8 +94,17 @@ def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model, tmp_path):
     if len(model.exported.tokenizer.prefix):
         assert ask(first).items["logprob"].is_not_null().all()
         return
-    with pytest.raises(InputError, match=r"^the frame, row 1: nothing stands before the mask, .* with --bos$"):
+    with pytest.raises(InputError, match=r"^the frame, row 1: nothing stands before the mask, .*, or --bos$"):
         ask(first)
+    begun, target = ask(first, bos=True), model.exported.tokenizer.backend.encode("Jessica").ids
+    ids = [model.exported.tokenizer.backend.token_to_id(model.exported.info["bos_token"]), *target]
+    wanted = open_language_model(model.exported).token_logprobs(np.array([ids], np.int32)).sum()
+    assert begun.items["logprob"][0] == pytest.approx(float(wanted), abs=1e-4 * len(target))
+    assert begun.items["logprob"][1] != ask({"sentence": SENTENCES[:1], "target": ["smoke"]}).items["logprob"][0]
+    assert not ng.verify(begun, sample=20).damage
+    assert "with the BOS token before each sentence" in ng.cite(begun).methods[0]
+    (token,) = ng.predict(model, ["[MASK]"], top=1, bos=True)["token"]
+    assert token == ask({"sentence": ["[MASK]"], "target": ["a"]}, bos=True).items["top1"][0]
 
 
 def test_likelihoods_can_begin_with_the_bos_token_of_the_command(model, family, tmp_path):
