@@ -85,11 +85,7 @@ class SummaryRun(Run):
 def run_probe(
     stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions, probe: str | None = None
 ) -> Results | ShardRun:
-    """Run a probe of one stage, or its unfinished parts; its run folder is named after `probe`, by default the stage.
-
-    Raises:
-        InputError: The run folder belongs to another run or is in use, the stage cannot run, or the disk is full.
-    """
+    """Run a probe of one stage, or its unfinished parts; `probe` names its run folder, by default the stage."""
     if not stage.calibrates:
         refuse_mixed(stage.name, model.opening.precision)
     folder = run_folder(model, options, stage.name if probe is None else probe)

@@ -1,7 +1,6 @@
 """What rows of a user's table share: groups, items, clusters; and what in them looks like a slip of the keyboard.
 
-Spaces at the ends of a value do not count, and an empty cell is not a value. Groups whose names differ in case alone
-are refused. Everything else that a person may not have meant is told with its rows before a run begins.
+Spaces at the ends of a value do not count, and an empty cell is not a value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

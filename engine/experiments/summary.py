@@ -1,7 +1,6 @@
-"""From the items of an experiment, with the columns of `items`, to the rows of summary.parquet.
+"""From the items of an experiment to the rows of summary.parquet.
 
-The items become arrays first: a summary has hundreds of figures about parts of the items, and each question to a frame
-takes a tenth of a millisecond or more, so a short run would take longer to summarise than to decide.
+Items become arrays first: a question to a frame takes a tenth of a millisecond, and a summary has hundreds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +51,6 @@ class Outcomes:
 
     @classmethod
     def of(cls, column: pl.Series) -> "Outcomes":
-        """From truth values or numbers; null where the metric does not apply."""
         values = column.cast(pl.Float64).fill_null(0.0).to_numpy()
         return cls(values, column.is_not_null().to_numpy(), column.dtype == pl.Boolean)
 
@@ -295,8 +293,7 @@ def estimated(
 ) -> Estimated:
     """The mean of outcomes, without nulls, with its 95 % interval; clusters are null where items are independent draws.
 
-    `crossed` are clusters of a second kind, such as verbs beside pairs. The mean of a group of items, such as those of
-    one verb, is about its one cluster alone where it has no other one.
+    `crossed` are clusters of a second kind. The mean of a group of items is about its one cluster alone.
     """
     own = Outcomes.of(values)
     if crossed is not None and (not of_group or min(clusters.n_unique(), crossed.n_unique()) > 1):

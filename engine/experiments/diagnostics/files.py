@@ -89,18 +89,13 @@ class Rows:
 
     @property
     def sha256(self) -> str:
-        """Of the rows; it does not depend on the files' names."""
         tables = dataclasses.asdict(self)
         rows = {name: [{**row, "location": None} for row in table] for name, table in tables.items()}
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def read_diagnostics(path: Path, datasets: Sequence[str] = ()) -> Rows:
-    """The tables of a folder, with NAME.tsv in it or below it, or one such file; by default all that are there.
-
-    Raises:
-        InputError: A file is missing or a line is bad, or a context of ROLE-88 lacks its counterpart.
-    """
+    """The tables of a folder, with NAME.tsv in it or below it, or one such file; by default all that are there."""
     if is_file(path):
         if tuple(datasets or (path.stem,)) != (path.stem,) or path.stem not in DATASETS:
             raise InputError(f"{path}: the file must be named {' or '.join(f'{n}.tsv' for n in datasets or DATASETS)}")

@@ -64,11 +64,7 @@ class Acts(ReferenceStage[list[Bucket]]):
         seed: int = 0,
         pairs_per_part: int = PAIRS_PER_PART,
     ) -> "Acts":
-        """Plan the choice of the ACTs for a sample of `pairs`, or for all; the model itself is not needed yet.
-
-        Raises:
-            InputError: A rank does not exist, there are too few pairs, or the sentence has an unknown slot.
-        """
+        """Plan the choice of the ACTs for a sample of `pairs`, or all; `InputError`: a rank or slot does not exist."""
         fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed)
         if other := next((slot for slot in pattern.slots if slot not in fillers), None):
             raise InputError(

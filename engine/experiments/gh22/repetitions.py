@@ -1,8 +1,7 @@
 """The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?
 
-A part is a range of ACTs; its rows come pattern after pattern. The identity has what the ACTs depend on, not the ACTs
-themselves: so shards from other machines can be merged, although a token that is almost as probable as its neighbour
-can have another rank there. Every row names its ACT.
+A part is a range of ACTs; its rows come pattern after pattern. The identity has what the ACTs depend on, not the ACTs:
+so shards from other machines can be merged, although a token can have another rank there. Every row names its ACT.
 """
 
 from collections.abc import Callable, Mapping, Sequence

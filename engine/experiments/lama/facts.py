@@ -77,17 +77,12 @@ class Facts:
 
     @property
     def sha256(self) -> str:
-        """Of the facts and their order; it does not depend on the files' names."""
         rows = [[f.corpus, f.item, f.negated, sorted(f.misprimed.items())] for f in self.facts]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def read_facts(paths: Sequence[Path], corpora: Sequence[str] = ()) -> Facts:
-    """The facts of files and folders, in any of the layouts; of all corpora if none is named.
-
-    Raises:
-        InputError: A path has no files, the files have no facts, or a line is bad.
-    """
+    """The facts of files and folders, in any layout, of all corpora if none is named; `InputError`: a bad line."""
     excluded: Counter[str] = Counter()
     ours: list[tuple[str, Row]] = []  # every layout becomes ours
     primed: list[tuple[str, str, Row]] = []

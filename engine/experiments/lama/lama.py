@@ -228,7 +228,6 @@ class Lama(Asked[Fact]):
 
     @property
     def excluded(self) -> Mapping[str, int]:
-        """Why rows of the files are not asked about → how many; P159 is one of the reasons."""
         fewer = len(self.facts.facts) - len(self.items)
         return {**self.facts.excluded, **({SAME: fewer} if fewer else {})}
 

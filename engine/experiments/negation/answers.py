@@ -1,8 +1,7 @@
 """What the model answered in the selecting pattern: the selection keeps it, so that the scoring need not ask again.
 
-The numbers are those of the machine that selected. So the scoring takes them only if this machine finds the same: some
-hundred triplets are decided again. The last digits of a sentence can depend on its batch, so a few of these rows may
-differ there, but not by more than a near-tie. In a part, the answers are one column beside the triplet's words.
+The scoring takes these numbers only if this machine finds the same for some hundred triplets. The last digits of a
+sentence can depend on its batch: a few rows may differ there, but not by more than a near-tie.
 """
 
 from collections.abc import Mapping

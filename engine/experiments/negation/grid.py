@@ -1,7 +1,6 @@
 """The grid of candidates: every usable verb for every [NAME, PROF] pair. It is never in memory as a whole.
 
-A pair's id is name * professions + profession; a candidate's index is (position of its pair) * verbs + verb. So a part
-of a run is a range of pairs, and each candidate follows from its index.
+A pair's id is name * professions + profession; a candidate's index is (position of its pair) * verbs + verb.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,7 @@
 """The Self-Contained Negation Test (Kletz, Amsili and Candito 2023): which triplets are selected, how they are scored.
 
-1. `grid`: the candidates, [NAME, PROF, verb].
-2. `select` (section 3.2; also `lazy`, `answers`): those whose verb the model repeats in the selecting pattern.
-3. `score` (section 3.3): the same triplets in all patterns: is the verb still repeated?
-4. `rates`: how often, and the drop where a negation forbids it.
-5. `reading` (section 3.5): are the drops larger than those of the controls?
+`grid`: the candidates [NAME, PROF, verb]. `select` (section 3.2): those whose verb the model repeats where nothing is
+negated. `score` (3.3): is it still repeated in all patterns? `rates`: how often. `reading` (3.5): what that means.
 """
 
 from dataclasses import dataclass

@@ -222,7 +222,6 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
 
 
 def _range(values: pl.Series) -> str:
-    """The smallest and the largest value; empty if there are none."""
     known = sorted({f"{value:.1f}" for value in values.drop_nulls()}, key=float)
     return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""
 

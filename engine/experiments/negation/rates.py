@@ -1,8 +1,7 @@
 """How often the verb is repeated in each pattern, with intervals for triplets that are not independent.
 
 Triplets of one [NAME, PROF] pair share most of their sentence, and some models decide by the verb alone: so pairs are
-clusters (`drop_low`, `drop_high`), or pairs and verbs that cross (`…_two_way`); see `statistics.clusters`. Pairs count
-as independent, although they share names and professions: with other word lists, the rate may lie outside the interval.
+clusters, or pairs and verbs that cross (`…_two_way`). With other word lists, the rate may lie outside the interval.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """The scoring: how often is the verb still repeated, pattern by pattern?
 
-Every selected triplet fills every pattern. For the selecting one the selection's answers are taken, if this machine
-finds the same (see `answers`); else the model decides again. A part is a range of triplets; its rows come pattern after
-pattern. Each token of a verb is a query, filled from left to right; unlike the selection, the scoring needs all.
+A part is a range of triplets; its rows come pattern after pattern. For the selecting pattern the selection's answers
+are taken, if this machine finds the same. Each token of a verb is a query, filled from left to right.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,7 @@
 """What a selection would do, and how wide its intervals would be: said before a run, from the plan alone.
 
-The intervals follow from the correlation between two triplets of one pair, and between two of one verb, which depend
-on the model. Those of the bundled model, over 600 pairs and four patterns, are 0.001 to 0.006 for pairs, 0.79 to 0.95
-for verbs: the largest are used, and beside that of pairs 0.3, for a model that looks at names and professions.
+Correlations between two triplets of one pair, or verb, are the largest of the bundled model (600 pairs, four patterns);
+beside that of pairs stands 0.3, for a model that looks at names and professions.
 """
 
 from collections.abc import Mapping

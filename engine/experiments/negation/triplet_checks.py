@@ -1,8 +1,4 @@
-"""What `verify` checks of the test: recorded decisions asked again, and the figures counted again in a plain way.
-
-A verb that was not selected must not be repeated, except where the pair has its `--max-verbs` and the verb's key comes
-after those that are kept. Such verbs say nothing and are not drawn.
-"""
+"""What `verify` checks of the test: recorded decisions asked again, and the figures counted again in a plain way."""
 
 import unicodedata
 from collections import defaultdict, deque

@@ -126,7 +126,6 @@ class NliRun(SummaryRun):
 
     @cached_property
     def paper(self) -> Paper:
-        """What the paper prints of models of this family."""
         return paper_of(self.record.metadata["family"])
 
     def methods(self, test: str) -> str:
@@ -168,7 +167,6 @@ class NliRun(SummaryRun):
         return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
 
     def sentence_rows(self) -> pl.LazyFrame:
-        """The pairs, in the order and with the columns of items.parquet, and failed; rank and logprob are null."""
         own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
         return self.items.lazy().select(
             *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),

@@ -168,13 +168,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
         max_length: int | None = None,
         pairs_per_part: int = PAIRS_PER_PART,
     ) -> "Judgements":
-        """Plan an evaluation; the model itself is not needed yet.
-
-        A pair has at most `max_length` tokens: by default the paper's 128, or what the model takes if that is less.
-
-        Raises:
-            InputError: The model does not take `max_length` tokens, or they are too few for any pair.
-        """
+        """Plan the judgements; an `InputError` if the model does not take `max_length` tokens, or a pair needs more."""
         longest = min(PAPER_LENGTH, exported.max_length) if max_length is None else max_length
         encode_pairs(exported, [], max_length=longest)
         return cls(exported, tuple(head), tuple(sets), longest, pairs_per_part)
@@ -234,7 +228,6 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
         return self._encoded([pairs[row] for row in rows])
 
     def prepare(self, number: int) -> EncodedPairs:
-        """The pairs of a part as token ids; an InputError where one holds the padding token."""
         return self._encoded(self.parts[number][1])
 
     def _encoded(self, pairs: Sequence[Pair]) -> EncodedPairs:

@@ -60,11 +60,7 @@ def parse_label(name: str) -> Label | None:
 
 
 def map_head(names: Sequence[str], model: str, given: str | None = None) -> tuple[Label, ...]:
-    """Which label each logit of a classifier stands for: by its own names, or by those `given`, separated by commas.
-
-    Raises:
-        InputError: The names are not those of two-way or three-way labels, or what was given does not fit.
-    """
+    """Which label each logit of a classifier stands for: by its own names, or by those `given`, separated by commas."""
     if given is not None:
         words = [word.strip() for word in given.split(",")]
         if len(words) != len(names):

@@ -109,7 +109,6 @@ class Encoder:
     ranked: Ids | None  # the tokens that are ranked; None for all
 
     def encode(self, rows: Rows) -> Encoded:
-        """Encode the rows of a part; rows that the model cannot be asked about are skipped."""
         known: dict[str, int] = {}
         read = [text.strip().replace(self.tokenizer.mask_token, MASK) for text in rows.frame[self.columns.sentence]]
         sentence = np.array([known.setdefault(text, len(known)) for text in read], np.int64)
@@ -130,7 +129,6 @@ class Encoder:
         )
 
     def _ids(self, texts: Sequence[str]) -> tuple[list[Ids], list[str | None]]:
-        """The ids of sentences, and why they cannot be asked: their masks, their length, the padding token."""
         masked = [text.replace(MASK, self.tokenizer.mask_token) for text in texts]
         faults = [None if self.tokenizer.reads(text) else _BEHIND for text in masked]
         ids: list[Ids] = [np.empty(0, np.int32)] * len(texts)
