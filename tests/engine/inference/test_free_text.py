@@ -28,25 +28,19 @@ def model(mini):
     return MaskedLM(mini)
 
 
-def test_texts_are_grouped_by_length_and_hold_their_mask(mini, mini_tokenizer):
+def test_texts_are_grouped_by_length_and_a_bad_one_is_told_with_its_location(mini, mini_tokenizer):
     found = encode_texts(mini, mini_tokenizer, TEXTS)
     assert [part.rows.tolist() for part in found] == [[2], [1], [0], [3]]
     assert all((part.ids[0, part.mask_position] == mini_tokenizer.mask_id).all() for part in found)
 
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("nothing", r"facts:3: no masks, where one \[MASK\] is needed"),
-        ("", r"facts:3: no masks, where one \[MASK\] is needed"),
-        ("[MASK] [MASK]", "facts:3: 2 masks"),
-        ("a " * 600 + "[MASK]", r"facts:3: \d+ tokens, but mini takes at most \d+: shorten it"),
-        ("[PAD] [MASK]", "facts:3: contains the padding token"),
-    ],
-)
-def test_a_bad_text_is_told_with_its_location(text, reason, mini, mini_tokenizer):
-    with pytest.raises(InputError, match=reason):
-        encode_texts(mini, mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
+    for text, reason in {
+        "nothing": r"no masks, where one \[MASK\] is needed",
+        "[MASK] [MASK]": "2 masks",
+        "a " * 600 + "[MASK]": r"\d+ tokens, but mini takes at most \d+: shorten it",
+        "[PAD] [MASK]": "contains the padding token",
+    }.items():
+        with pytest.raises(InputError, match=f"facts:3: {reason}"):
+            encode_texts(mini, mini_tokenizer, ["[MASK].", text], ["facts:2", "facts:3"])
 
 
 @given(
@@ -88,9 +82,8 @@ def test_batches_are_smaller_where_the_vocabulary_is_large(model, mini_tokenizer
     texts = [TEXTS[1]] * 5
     whole, sizes = predict_texts(model, mini_tokenizer, texts, 2), []
     monkeypatch.setattr(free_text, "LOGITS_AT_ONCE", 3 * model.exported.vocab_size - 1)
-    monkeypatch.setattr(
-        free_text, "logprobs_of", lambda logits, ids: (sizes.append(len(logits)), logprobs_of(logits, ids))[1]
-    )
+    spy = lambda logits, ids: (sizes.append(len(logits)), logprobs_of(logits, ids))[1]  # noqa: E731
+    monkeypatch.setattr(free_text, "logprobs_of", spy)
     divided = predict_texts(model, mini_tokenizer, texts, 2)
     assert sorted(sizes) == [1, 2, 2]
     assert [own["token"] for own in divided] == [own["token"] for own in whole]

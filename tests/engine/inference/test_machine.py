@@ -1,5 +1,7 @@
 """What the machine tells of itself and nothing that names it; what its kind decides; the energy that it used."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pynvml
 import pytest
@@ -7,14 +9,7 @@ from negengine.engine.inference import cuda
 from negengine.engine.inference import machine as own
 from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.cuda import Cuda
-from negengine.engine.inference.machine import (
-    EnergyMeter,
-    cpu_information,
-    energy_used,
-    host_kind,
-    memory_gib,
-    prefers_convolutions,
-)
+from negengine.engine.inference.machine import EnergyMeter, cpu_information, energy_used, host_kind, memory_gib
 
 GPU = Cuda(0)
 
@@ -31,9 +26,6 @@ def test_what_linux_tells_and_where_it_tells_nothing(tmp_path):
 
 
 def test_the_hardware_of_a_gpu_is_what_its_libraries_tell(monkeypatch):
-    def refuse():
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-
     monkeypatch.setattr(cuda, "cuda_name", lambda index: f"NVIDIA {index}")
     monkeypatch.setattr(cuda, "cuda_memory", lambda index: 140 << 30 if index else None)
     monkeypatch.setattr(cuda, "cuda_version", lambda: "13.0")
@@ -41,7 +33,7 @@ def test_the_hardware_of_a_gpu_is_what_its_libraries_tell(monkeypatch):
     monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
     known = {"hardware": "NVIDIA 1", "memory GiB": 140.0, "driver": "580.95.05", "CUDA": "13.0"}
     assert Cuda(1).hardware() == known
-    monkeypatch.setattr(pynvml, "nvmlInit", refuse)
+    monkeypatch.setattr(pynvml, "nvmlInit", Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)))
     assert GPU.hardware() == {"hardware": "NVIDIA 0", "CUDA": "13.0"}
 
 
@@ -65,14 +57,12 @@ def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(monkeypatch, 
     monkeypatch.setattr(own, "cpu_information", lambda: {name.strip(): flags.strip()} if line else {})
     monkeypatch.setattr(own, "instruction_sets", own.instruction_sets.__wrapped__)
     monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": extensions} if extensions else {})
-    assert prefers_convolutions() == convolutions
+    assert own.prefers_convolutions() == convolutions
     assert CPU.low_precision_speed() == speed
     assert GPU.low_precision_speed() == 2.0
 
 
 # ---------------------------------------------------------------- energy
-
-
 @pytest.fixture
 def zone(tmp_path, monkeypatch):
     """Sets a counter of the processor, in microjoules, on a machine without a GPU."""
@@ -87,16 +77,13 @@ def zone(tmp_path, monkeypatch):
 
 
 def test_packages_and_readings_are_added_and_what_is_inside_a_package_is_not(zone, tmp_path):
-    zone("intel-rapl:0", "package-0", 5_000_000)
-    zone("intel-rapl:0:0", "core", 3_000_000)
-    zone("intel-rapl:1", "package-1", 2_500_000)
-    meter = EnergyMeter(tmp_path)
-    zone("intel-rapl:0", "package-0", 6_000_000)
-    zone("intel-rapl:0:0", "core", 3_500_000)
-    zone("intel-rapl:1", "package-1", 4_500_000)
-    assert meter.joules() == {"cpu": 3}
-    zone("intel-rapl:1", "package-1", 5_000_000)
-    assert meter.joules() == {"cpu": 3.5}
+    zones = [("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1")]
+    meter = None
+    for readings, used in (((5, 3, 2.5), 0), ((6, 3.5, 4.5), 3), ((6, 3.5, 5), 3.5)):
+        for names, joules in zip(zones, readings, strict=True):
+            zone(*names, joules * 1e6)
+        meter = meter or EnergyMeter(tmp_path)
+        assert meter.joules() == {"cpu": used}
 
 
 @pytest.mark.parametrize(("largest", "used"), [(10_000_000, {"cpu": 3}), ("", {})])
@@ -106,12 +93,10 @@ def test_a_counter_that_starts_anew_is_followed_if_its_range_is_known(zone, tmp_
     zone("intel-rapl:0", "package-0", 2_000_000, largest)
     assert meter.joules() == used
 
-
-def test_a_counter_that_cannot_be_read_gives_nothing(zone, tmp_path):
     zone("intel-rapl:0", "package-0", "no number")
-    with energy_used([CPU], tmp_path) as used:
+    with energy_used([CPU], tmp_path) as joules:
         pass
-    assert used == [None]
+    assert joules == [None]
 
 
 def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_path):
@@ -131,8 +116,6 @@ def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_p
     assert used(GPU) == [3]
     assert used(Cuda(1)) == [None]
 
-    def refuse(_):
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", refuse)
+    refused = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", refused)
     assert used(GPU) == [None]

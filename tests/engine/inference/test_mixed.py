@@ -82,17 +82,14 @@ def kind(request):
 
 
 # ---------------------------------------------------------------- deciding
+UNCERTAIN = [  # the low-precision model's margins, the right ones, the bound, what is decided again
+    ([0.25, -0.5, 0.625, -0.625, 9], [-0.25, 0.5, 9, -9, 9], 0.5, [0, 1]),
+    ([0.0], [9.0], 0.0, [0]),  # a margin of nothing is never trusted
+    ([9, np.nan, 9, np.inf, -np.inf], [9] * 5, 0.5, [1, 3, 4]),
+]
 
 
-@pytest.mark.parametrize(
-    ("low", "truth", "bound", "again"),
-    [
-        ([0.25, -0.5, 0.625, -0.625, 9], [-0.25, 0.5, 9, -9, 9], 0.5, [0, 1]),
-        ([9, -9], [9, -9], 0.5, []),
-        ([0.0], [9.0], 0.0, [0]),  # a margin of nothing is never trusted
-        ([9, np.nan, 9, np.inf, -np.inf], [9] * 5, 0.5, [1, 3, 4]),
-    ],
-)
+@pytest.mark.parametrize(("low", "truth", "bound", "again"), UNCERTAIN)
 def test_what_is_as_uncertain_as_the_bound_or_more_is_decided_in_fp32_and_only_that(kind, low, truth, bound, again):
     exact, told, n = kind.table(truth), [], len(truth)
     mixed = kind.mixed(low, exact, bound)
@@ -140,8 +137,6 @@ def test_every_row_names_the_model_that_gave_its_numbers():
 
 
 # ---------------------------------------------------------------- what is certain
-
-
 def test_a_margin_is_corrected_by_its_bias_and_some_verbs_are_never_trusted():
     """All margins are 1 too high: 1.2 is a close call. 0.2 is corrected to -0.8, so no sign says what it was."""
     exact = MarginDecider([-0.1, -0.8, 3, 0.25])
@@ -170,8 +165,6 @@ def test_the_certainty_of_a_label_is_the_corrected_margin_of_the_two_best_unless
 
 
 # ---------------------------------------------------------------- the audit
-
-
 def audited(n=20_000, **more):
     """Which of n clear decisions are audited."""
     exact = MarginDecider(np.full(n, 9.0))
@@ -189,8 +182,7 @@ def test_the_audit_takes_its_share_a_larger_one_has_the_smaller_one_in_it_and_an
 
 def test_a_disagreement_is_corrected_and_asks_for_a_wider_bound(kind):
     truth = np.full(400, 1.0)
-    low = truth.copy()
-    low[:200] = -2.0  # all these are wrong, far beyond the bound of 0.5
+    low = np.repeat([-2.0, 1.0], 200)  # the first half is wrong, far beyond the bound of 0.5
     mixed = kind.mixed(low, kind.table(truth), 0.5, audit_share=0.1)
     answers = kind.ask(mixed, range(400))
     assert all(answers[200:])
@@ -229,8 +221,6 @@ def test_even_numbers_are_even_and_the_same_on_every_machine_and_in_every_versio
 
 
 # ---------------------------------------------------------------- the calibration
-
-
 def calibrated(n, *more):
     """Of errors of 1 and -1 in turn, each of a verb of its own, and some more errors."""
     error = np.concatenate([np.resize([1.0, -1.0], n), more])
@@ -276,12 +266,9 @@ def test_what_a_calibration_of_first_choices_measures():
     # A wrong first choice counts with all that it is behind: token 1 is first by 0.5, in fp32 2 behind token 2.
     assert gaps([[0, 0.5, -1]], [[0, 1, 3]]).bias == 0.5 + 2
 
-
-def test_gaps_that_are_always_too_small_have_no_bias():
-    """With a bias of -1, a gap of nothing would be beyond the bound."""
+    # Gaps that are always too small have no bias: with one of -1, a gap of nothing would be beyond the bound.
     truth = np.tile([2.0, 0.0], (10, 1))
-    found = gaps(truth / 2, truth)
-    assert (found.bias, found.bound) == (0, 0)
+    assert (gaps(truth / 2, truth).bias, gaps(truth / 2, truth).bound) == (0, 0)
     assert of_margins(np.array([-1.0, -1.0])).bias == -1  # of a margin, whose sign decides, it is used
 
 
@@ -296,26 +283,19 @@ def test_what_a_calibration_of_labels_measures():
     assert (found.close, found.repeated, found.never) == (1 / 8, 0, ())
 
 
-@given(
-    st.floats(allow_nan=False, allow_infinity=False) | st.lists(st.floats(-9, 9), min_size=1).map(tuple),
-    st.floats(0, 1e6),
-    st.lists(st.integers(0, 10**6), max_size=4),
-    st.floats(0, 1),
-)
-def test_a_calibration_comes_back_from_json_with_the_same_bits(bias, bound, never, share):
+BIAS = st.floats(allow_nan=False, allow_infinity=False) | st.lists(st.floats(-9, 9), min_size=1).map(tuple)
+
+
+@given(BIAS, st.floats(0, 1e6), st.lists(st.integers(0, 10**6), max_size=4), st.floats(0, 1))
+def test_a_calibration_comes_back_from_json_with_the_same_bits_and_anything_else_is_one_line(bias, bound, never, share):
     whole = calibration(bound, bias, never=tuple(never), audit_share=share, seed=3)
     assert Calibration.from_json(json.loads(json.dumps({"precision": "mixed", **whole.to_json()}))) == whole
-
-
-@pytest.mark.parametrize("change", [{"bound": "wide"}, {"bound": None}, {"never": 3}, {"never": ["a"]}])
-def test_a_calibration_of_something_else_is_one_line(change):
-    with pytest.raises(InputError, match=r"^run\.json holds a wrong calibration .*; choose another --output$"):
-        Calibration.from_json({**calibration(0.5).to_json(), **change})
+    for change in ({"bound": "wide"}, {"bound": None}, {"never": 3}, {"never": ["a"]}):
+        with pytest.raises(InputError, match=r"^run\.json holds a wrong calibration .*; choose another --output$"):
+            Calibration.from_json({**whole.to_json(), **change})
 
 
 # ---------------------------------------------------------------- from the calibration to the run
-
-
 def test_beyond_the_measured_bound_every_decision_is_that_of_fp32(kind):
     random = np.random.default_rng(5)
     truth = random.normal(0, 2, 3_000)

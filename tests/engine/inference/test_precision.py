@@ -64,12 +64,9 @@ def test_auto_takes_mixed_precision_where_it_is_faster_and_fp32_where_it_is_not(
     measured = "0.0% of 3,000 measured sentences are checked again in fp32; 1.5% of the others are audited"
     assert said == [f"CpTp: mixed precision, about 2.41 times as fast as fp32 ({measured})"]
     choices, said = choose(AUTO, workload(20_000), ratio=1.0)
-    assert choices["CpTp"] == {
-        "precision": "fp32",
-        "reason": "mixed precision would be 0.95 times as fast",
-        "speed_ratio": 1.0,
-        "speedup": pytest.approx(1 / 1.05),
-    }
+    reason = "mixed precision would be 0.95 times as fast"
+    fp32 = {"precision": "fp32", "reason": reason, "speed_ratio": 1.0, "speedup": pytest.approx(1 / 1.05)}
+    assert choices["CpTp"] == fp32
     measured = "0.0% of 1,000 measured sentences are checked again in fp32"
     assert said == [f"CpTp: fp32; mixed precision would be 0.95 times as fast ({measured})"]
     assert chosen(MIXED, 20_000, ratio=1.0)["precision"] == "mixed"
@@ -85,9 +82,7 @@ def test_a_short_run_is_decided_in_fp32_without_measuring_or_opening_the_low_pre
     assert choose(AUTO, models=Models(MarginDecider([])))[0]["CpTp"]["precision"] == "fp32"
 
 
-@pytest.mark.parametrize(
-    ("total", "measured"), [(0, 1), (1, 1), (7, 7), (312, 312), (15_000, 1_000), (40_000, 2_000), (10**7, 3_000)]
-)
+@pytest.mark.parametrize(("total", "measured"), [(0, 1), (312, 312), (15_000, 1_000), (40_000, 2_000), (10**7, 3_000)])
 def test_no_more_is_measured_than_the_run_has_and_a_twentieth_at_most_of_a_long_one(total, measured):
     assert chosen(MIXED, total)["sentences"] == measured
 
@@ -142,7 +137,6 @@ def test_without_a_given_speed_the_kind_of_processor_counts(monkeypatch):
 
 
 # ---------------------------------------------------------------- opening
-
 RECORDED = {"precision": "mixed", **calibration(0.5).to_json()}
 
 
@@ -155,23 +149,28 @@ def test_a_run_goes_on_with_the_precision_that_it_recorded():
     assert widened({"precision": "fp32"}, 3.0) == {"precision": "fp32"}
 
 
-@pytest.mark.parametrize(
-    ("asked", "begun", "low", "message"),
-    [
-        (FP32, "mixed", None, "in mixed precision, which cannot change: give --precision mixed, or choose"),
-        (MIXED, "fp32", "int8", "in fp32 precision, which cannot change: give --precision fp32, or choose"),
-        (AUTO, "mixed", None, "the export has no low-precision model for this device"),
-        # The bound of int8 says nothing about fp16.
-        (AUTO, "mixed", "fp16", "with the int8 model, and this device takes the fp16 model: choose another"),
-    ],
-)
+REFUSED = [
+    (FP32, "mixed", None, "in mixed precision, which cannot change: give --precision mixed, or choose"),
+    (MIXED, "fp32", "int8", "in fp32 precision, which cannot change: give --precision fp32, or choose"),
+    (AUTO, "mixed", None, "the export has no low-precision model for this device"),
+    # The bound of int8 says nothing about fp16.
+    (AUTO, "mixed", "fp16", "with the int8 model, and this device takes the fp16 model: choose another"),
+]
+
+
+@pytest.mark.parametrize(("asked", "begun", "low", "message"), REFUSED)
 def test_another_precision_or_model_than_the_recorded_one_is_refused(asked, begun, low, message):
     opened = Models(MarginDecider([]), (lambda: MarginDecider([], low)) if low else None)
     with pytest.raises(InputError, match=message):
         open_decider(opened, asked, {**RECORDED, "precision": begun})
 
 
-def test_mixed_without_a_low_precision_model_is_one_line(mini, monkeypatch):
+def test_the_low_precision_model_is_opened_once_with_the_same_batches_or_missed_in_one_line(mini, monkeypatch):
+    assert open_models(mini, CPU, FP32).low_precision is None
+    models = open_models(mini, CPU, AUTO, batch_tokens=64)
+    assert models.low_precision.batch_tokens == models.reference.batch_tokens == 64
+    assert (models.low_precision.precision, models.reference.precision) == ("int8", "fp32")
+    assert models.low_precision is models.low_precision
     files = {name: mini.info["files"][name] for name in ("model.onnx", "tokenizer.json")}
     monkeypatch.setitem(mini.info, "files", files)
     with pytest.raises(InputError, match=r"--precision mixed: .* has no model\.int8\.onnx"):
@@ -179,33 +178,18 @@ def test_mixed_without_a_low_precision_model_is_one_line(mini, monkeypatch):
     assert open_models(mini, CPU, AUTO).low_precision is None
 
 
-def test_the_low_precision_model_is_opened_when_it_is_asked_for_first_with_the_same_batches(mini):
-    assert open_models(mini, CPU, FP32).low_precision is None
-    models = open_models(mini, CPU, AUTO, batch_tokens=64)
-    assert models.open_low_precision is not None
-    assert models.low_precision.batch_tokens == models.reference.batch_tokens == 64
-    assert (models.low_precision.precision, models.reference.precision) == ("int8", "fp32")
-    assert models.low_precision is models.low_precision
-
-
 # ---------------------------------------------------------------- the audit
-
 FEWEST = 1_000
 
 
 def test_the_bound_is_where_so_few_disagreements_are_improbable():
     """The definition by Clopper and Pearson: at the bound, 2 disagreements or fewer have a probability of 5 %."""
     assert stats.binom.cdf(2, 500, disagreement_bound(2, 500)) == pytest.approx(0.05)
-    assert disagreement_bound(2, 1000) > disagreement_bound(1, 1000) > 0.001
     assert [disagreement_bound(0, 0), disagreement_bound(3, 3)] == [1.0, 1.0]  # nothing is known
     assert disagreement_bound(2, 3) < 1.0
-
-
-@pytest.mark.parametrize("audited", [1, 50, 1_000, 15_500, 10**9])
-@pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_without_a_disagreement_the_bound_is_that_of_scipy(audited, confidence):
-    wanted = special.betaincinv(1, audited, confidence)
-    assert disagreement_bound(0, audited, confidence) == pytest.approx(wanted, rel=1e-12)
+    for audited, confidence in ((1, 0.95), (50, 0.999), (15_500, 0.95), (10**9, 0.999)):  # without a disagreement
+        wanted = special.betaincinv(1, audited, confidence)
+        assert disagreement_bound(0, audited, confidence) == pytest.approx(wanted, rel=1e-12)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4 * 10**6), st.floats(0, 0.5)), min_size=1, max_size=5))
@@ -218,45 +202,30 @@ def test_a_run_of_many_decisions_bounds_the_wrong_ones_at_a_fiftieth_of_a_percen
     assert share >= MOST or fewer < FEWEST or disagreement_bound(0, fewer) <= AIM
 
 
-@pytest.mark.parametrize(
-    ("sentences", "audited"),
-    [(500, 500), (1_000, 1_000), (10_000, 1_000), (20_000, 1_000), (100_000, 5_000), (10**6, 15_467)],
-)
-def test_the_numbers_that_the_documentation_tells(sentences, audited):
+def test_the_numbers_that_the_documentation_tells_and_patterns_share_one_audit():
     """docs/exactness.md; 15,467 = 14,977 for the rule of three at 0.02 %, and four standard deviations."""
-    assert audit_share([(sentences, 0.0)], FEWEST) * sentences == pytest.approx(audited, abs=0.5)
-
-
-def test_patterns_share_one_audit_of_at_most_a_twentieth():
+    for sentences, audited in {500: 500, 1_000: 1_000, 20_000: 1_000, 100_000: 5_000, 10**6: 15_467}.items():
+        assert audit_share([(sentences, 0.0)], FEWEST) * sentences == pytest.approx(audited, abs=0.5)
     assert audit_share([(10**6, 0.1)] * 4, FEWEST) == pytest.approx(audit_share([(4 * 10**6, 0.1)], FEWEST))
     assert [audit_share([], FEWEST), audit_share([(0, 0.0)], FEWEST), audit_share([(1, 1.0)], 1)] == [1.0] * 3
 
 
-@pytest.mark.parametrize(
-    ("close", "audited", "wrong", "said"),
-    [
-        (42_000, 15_500, 0, "8.0 %|Of the others, 15,500 were made again in fp32: 0 were wrong|0.019 %|3.0 %"),
-        (52_500, 52_500, 1, "10.0 %|Of the others, 52,500 were made again in fp32: 1 was wrong|0.009 %|10.0 %"),
-    ],
-)
+SUMMARIES = [
+    (42_000, 15_500, 0, "8.0 %|Of the others, 15,500 were made again in fp32: 0 were wrong|0.019 %|3.0 %"),
+    (52_500, 52_500, 1, "10.0 %|Of the others, 52,500 were made again in fp32: 1 was wrong|0.009 %|10.0 %"),
+]
+
+
+@pytest.mark.parametrize(("close", "audited", "wrong", "said"), SUMMARIES)
 def test_a_summary_in_numbers_and_in_words(close, audited, wrong, said):
     found = audit_summary({"decided": 525_000, "close": close, "audited": audited, "disagreements": wrong})
-    assert found == {
-        "kind": "mixed",
-        "close_calls": close / 525_000,
-        "audited": audited,
-        "disagreements": wrong,
-        "disagreement_rate_upper_bound": disagreement_bound(wrong, audited),
-        "audit_cost": audited / 525_000,
-    }
+    bound = disagreement_bound(wrong, audited)
+    assert [*found.values()] == ["mixed", close / 525_000, audited, wrong, bound, audited / 525_000]
     calls, again, bound, cost = said.split("|")
     (text,) = audit_sentences(found)
     assert text == (
         f"Mixed precision: {calls} of the decisions were close calls, made in fp32. {again}, so at most {bound} are "
         f"wrong (95 % confidence). Cost: {cost} of the time of fp32."
     )
-
-
-def test_fp32_has_no_audit_to_tell_of():
     assert audit_summary({"tested": 3}) == {"kind": "fp32"}
     assert audit_sentences({"kind": "fp32"}) == []

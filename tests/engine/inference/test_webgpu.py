@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -27,21 +28,9 @@ from negengine.engine.library import model as loading
 from negengine.engine.runs import executors
 
 SCRIPT = Path(__file__).parents[2] / "stand_in" / "on_webgpu.py"
-DRIVERS = [
-    *(f"/usr/lib/{name}/vk_swiftshader_icd.json" for name in ("chromium", "chromium-browser")),
-    "/opt/google/chrome/vk_swiftshader_icd.json",
-]
-FLOATING = {
-    "MatMul",
-    "Gemm",
-    "MultiHeadAttention",
-    "LayerNormalization",
-    "Gelu",
-    "GatherND",
-    "TopK",
-    "Exp",
-    "ReduceSum",
-}
+BROWSERS = ("/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome")
+DRIVERS = [f"{folder}/vk_swiftshader_icd.json" for folder in BROWSERS]
+FLOATING = {"MatMul", "Gemm", "MultiHeadAttention", "LayerNormalization", "Gelu", "GatherND", "TopK", "ReduceSum"}
 NAMES = "Alice Amanda Amy Angela James John Robert Michael"
 TEXT = "is a an who likes to dancer architect doctor She He happy isn doesn like not very really . ' t , in the city of"
 VERBS = "smoke dance sing swim walk argue sleep hunt dig laugh agree cook run eat drink read write speak drive ride"
@@ -97,10 +86,8 @@ def folder(tmp_path_factory):
     sentences = [f"{name} is a dancer who likes to {verb}." for name in NAMES.split() for verb in VERBS.split()[:3]]
     pairs = [{"sentence_good": own, "sentence_bad": own.replace("likes to", "to likes")} for own in sentences]
     pl.DataFrame(pairs).write_ndjson(folder / "minimal.jsonl")
-    masks = [
-        {"sentence": own.replace("likes to smoke", "likes to [MASK]"), "target": "smoke"} for own in sentences[::3]
-    ]
-    pl.DataFrame(masks).write_ndjson(folder / "own.jsonl")
+    masks = [own.replace("likes to smoke", "likes to [MASK]") for own in sentences[::3]]
+    pl.DataFrame({"sentence": masks}).with_columns(target=pl.lit("smoke")).write_ndjson(folder / "own.jsonl")
     return folder
 
 
@@ -122,6 +109,11 @@ def tables(folder, device):
     """Name → the frame of a result, and its bytes."""
     found = sorted((folder / device).rglob("*.parquet"))
     return {path.relative_to(folder / device): path for path in found if "parts" not in path.parts}
+
+
+def workers_of(run):
+    sessions = (run / "sessions").rglob("*.json")
+    return [worker for path in sessions for worker in json.loads(path.read_text())["workers"]]
 
 
 BENCH = """
@@ -159,51 +151,35 @@ def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, tmp
 
 
 @pytest.mark.everything
-def test_every_floating_point_node_runs_on_the_device(seen):
+def test_all_floating_point_runs_on_the_device_and_six_numbers_a_sentence_come_back(seen):
     assert {*seen["placed"]["WebGpuExecutionProvider"]} >= FLOATING
     assert {*seen["placed"].get("CPUExecutionProvider", {})} <= {"Cast", "Slice", "Unsqueeze"}
-
-
-@pytest.mark.everything
-def test_six_numbers_a_sentence_come_back_and_logits_only_where_they_are_asked_for(seen):
-    """Five sentences are filled up to eight."""
-    assert seen["decisions"] == 8 * (2 + 4) * 4
+    assert seen["decisions"] == 8 * (2 + 4) * 4  # five sentences are filled up to eight
     assert seen["logits"] == 8 * 4 * (5 + len(TEXT.split()) + len(NAMES.split()) + len(VERBS.split()))
 
 
 @pytest.mark.everything
-@pytest.mark.parametrize("name", ["triplets", "rates", "nli"])
-def test_decisions_have_the_bytes_of_the_cpu(name, seen, folder):
+def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding(seen, folder):
     assert seen
-    ours, theirs = tables(folder, "webgpu"), tables(folder, "cpu")
-    assert {*ours} == {*theirs}
-    chosen = [path for path in ours if name in str(path)]
-    assert chosen
-    assert all(ours[path].read_bytes() == theirs[path].read_bytes() for path in chosen)
-
-
-@pytest.mark.everything
-def test_numbers_are_those_of_the_cpu_within_rounding_and_rows_say_who_computed_them(seen, folder):
-    assert seen
-    theirs, kinds = tables(folder, "cpu"), set()
+    whole, theirs, kinds, same = folder / "webgpu" / "select", tables(folder, "cpu"), set(), set()
     for path, own in tables(folder, "webgpu").items():
-        ours, exact = pl.read_parquet(own), pl.read_parquet(theirs[path])
+        ours, exact = pl.read_parquet(own), pl.read_parquet(theirs.pop(path))
         floats = [name for name, kind in ours.schema.items() if kind.is_float()]
-        assert ours.drop(*floats, "precision", strict=False).equals(exact.drop(*floats, "precision", strict=False)), (
-            path
-        )
+        assert ours.drop(*floats, "precision", strict=False).equals(exact.drop(*floats, "precision", strict=False))
         np.testing.assert_allclose(ours.select(floats).to_numpy(), exact.select(floats).to_numpy(), atol=2e-5)
         if "precision" in ours:
             kinds |= {*ours["precision"].cast(pl.String).drop_nulls()}
-    assert kinds == {"fp32", "webgpu"}
-
-
-@pytest.mark.everything
-@pytest.mark.parametrize("name", ["killed", "merged"])
-def test_a_run_that_was_killed_or_divided_has_the_bytes_of_a_whole_one(name, seen, folder):
-    assert seen
-    for file in ("triplets.parquet", "answers.parquet"):
-        assert (folder / "webgpu" / name / file).read_bytes() == (folder / "webgpu" / "select" / file).read_bytes()
+        if named := [name for name in ("triplets", "rates", "nli") if name in str(path)]:
+            assert own.read_bytes() == (folder / "cpu" / path).read_bytes()
+            same |= {*named}
+    assert (kinds, same, theirs) == ({"fp32", "webgpu"}, {"triplets", "rates", "nli"}, {})
+    for name in ("killed", "merged"):  # a run that was killed or divided is the whole one
+        for file in ("triplets.parquet", "answers.parquet"):
+            assert (whole.parent / name / file).read_bytes() == (whole / file).read_bytes()
+    choice = json.loads((whole / "run.json").read_text())["stages"]["select"]["calibration"]["CpTp"]
+    assert (choice["precision"], choice["low_precision"]) == ("mixed", "webgpu")
+    assert 0 < choice["bound"] < 1e-4
+    assert {(worker["device"], worker["hardware"]) for worker in workers_of(whole)} == {("webgpu:0", "software")}
 
 
 @pytest.mark.everything
@@ -216,27 +192,10 @@ def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
         assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact
         record = json.loads((folder / "webgpu" / name / "run.json").read_text())["stages"]["select"]
         assert record["calibration"]["CpTp"]["low_precision"] == "webgpu"
-        sessions = (folder / "webgpu" / name / "sessions").rglob("*.json")
-        workers = [worker for path in sessions for worker in json.loads(path.read_text())["workers"]]
-        assert [worker["device"] for worker in workers] == devices
-
-
-@pytest.mark.everything
-def test_the_record_says_which_model_and_device_decided(seen, folder):
-    assert seen
-    choice = json.loads((folder / "webgpu" / "select" / "run.json").read_text())["stages"]["select"]["calibration"][
-        "CpTp"
-    ]
-    assert (choice["precision"], choice["low_precision"]) == ("mixed", "webgpu")
-    assert 0 < choice["bound"] < 1e-4
-    sessions = (folder / "webgpu" / "select" / "sessions").rglob("*.json")
-    workers = [worker for path in sessions for worker in json.loads(path.read_text())["workers"]]
-    assert {(worker["device"], worker["hardware"]) for worker in workers} == {("webgpu:0", "software")}
+        assert [worker["device"] for worker in workers_of(folder / "webgpu" / name)] == devices
 
 
 # ---------------------------------------------------------------- without a device
-
-
 class Session:
     """Answers with its ids; refuses batches of more rows than fit."""
 
@@ -245,12 +204,8 @@ class Session:
 
     def io_binding(self):
         bound = {}
-        return SimpleNamespace(
-            bind_cpu_input=bound.__setitem__,
-            bind_output=lambda _: None,
-            copy_outputs_to_cpu=lambda: [bound["input_ids"]],
-            ids=bound,
-        )
+        made = {"bind_cpu_input": bound.__setitem__, "copy_outputs_to_cpu": lambda: [bound["input_ids"]]}
+        return SimpleNamespace(**made, bind_output=lambda _: None, ids=bound)
 
     def run_with_iobinding(self, binding, _options):
         self.rows.append(len(binding.ids["input_ids"]))
@@ -272,32 +227,24 @@ def test_batches_that_do_not_fit_the_memory_are_halved_once_and_that_is_said(mon
         (found,) = runner.fetch(["ids"], [{"input_ids": ids}])[0]
         np.testing.assert_array_equal(found, ids)
     assert session.rows == [64, 32, 16, 16, 16, 16, 16, 16, 16, 16]
-    assert [line.partition(";")[0] for line in said] == [
-        "webgpu:0: batches of 640 tokens do not fit its memory, so it goes on with 320",
-        "webgpu:0: batches of 320 tokens do not fit its memory, so it goes on with 160",
-    ]
-
-
-def test_rows_of_hidden_states_that_do_not_fit_the_memory_are_halved_too():
+    told = "webgpu:0: batches of {} tokens do not fit its memory, so it goes on with {}"
+    assert [line.partition(";")[0] for line in said] == [told.format(640, 320), told.format(320, 160)]
     session, runner = filled(fit=200)
-    rows = np.ones((512, 10), np.float32)
+    rows = np.ones((512, 10), np.float32)  # of hidden states
     (found,) = runner.fetch(["logprobs"], [{"input_ids": rows}])[0]
     np.testing.assert_array_equal(found, rows)
     assert session.rows == [512, 256, *[128] * 4]
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "said"),
-    [
-        ("out of memory", InputError, r"^--device webgpu:0: .*one sentence.*: out of memory$"),
-        (
-            "WebGPU device lost (1): driver reset\nmore",
-            InputError,
-            r"^--device .*was lost \(.*reset\); finished parts are kept, run the same command again",
-        ),
-        ("a bug", RuntimeError, "^a bug$"),
-    ],
-)
+LOST = r"^--device .*was lost \(.*reset\); finished parts are kept, run the same command again"
+ERRORS = [
+    ("out of memory", InputError, r"^--device webgpu:0: .*one sentence.*: out of memory$"),
+    ("WebGPU device lost (1): driver reset\nmore", InputError, LOST),
+    ("a bug", RuntimeError, "^a bug$"),
+]
+
+
+@pytest.mark.parametrize(("error", "kind", "said"), ERRORS)
 def test_what_cannot_go_on_is_one_line(error, kind, said):
     _, runner = filled(0, error)
     with pytest.raises(kind, match=said):
@@ -312,46 +259,31 @@ def found_by(monkeypatch, devices, added=lambda _index, _kind: None):
     return webgpu._adapter.__wrapped__(0)
 
 
-GPU = SimpleNamespace(
-    device=SimpleNamespace(type=None, metadata={"Description": "Radeon"}, vendor="AMD"),
-    ep_metadata={"version": "0.5.1"},
-)
+RADEON = SimpleNamespace(type=None, metadata={"Description": "Radeon"}, vendor="AMD")
+GPU = SimpleNamespace(device=RADEON, ep_metadata={"version": "0.5.1"})
+
+
+def fails(what):
+    return Mock(side_effect=RuntimeError(what))
 
 
 def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
-    def fails(what):
-        def fail(*_):
-            raise RuntimeError(what)
-
-        return fail
-
     lost = "Error creating: x.cc:136\nFailed to get a WebGPU adapter: No supported adapters.\n"
     assert "does not load the plugin for WebGPU (too old)" in found_by(monkeypatch, fails("too old"))
     with monkeypatch.context() as old:
         old.setattr(webgpu.ort, "InferenceSession", object)
         assert found_by(old, list).endswith("does not tell where operators run: install 1.31 or newer")
     assert found_by(monkeypatch, list) == "no GPU on this machine: use --device cpu"
-    assert "(Failed to get a WebGPU adapter: No supported adapters.): install the newest driver" in found_by(
-        monkeypatch, lambda: [GPU], fails(lost)
-    )
+    said = found_by(monkeypatch, lambda: [GPU], fails(lost))
+    assert "(Failed to get a WebGPU adapter: No supported adapters.): install the newest driver" in said
     monkeypatch.setattr(webgpu, "find_spec", lambda _: None)
     assert webgpu._adapter.__wrapped__(0).endswith("pip install 'negengine[webgpu]'")
-
-
-def test_devices_are_found_without_stderr(monkeypatch):
-    def closed(_):
-        raise OSError(9, "Bad file descriptor")
-
-    monkeypatch.setattr(webgpu.os, "dup", closed)
+    monkeypatch.setattr(webgpu.os, "dup", Mock(side_effect=OSError(9, "Bad file descriptor")))  # stderr is closed
     assert found_by(monkeypatch, lambda: [GPU]).has_fp16
 
 
 def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeypatch, mini):
-    def only_fp32(_index, kind):
-        if kind is np.float16:
-            raise RuntimeError("requires f16")
-
-    for added, graph in ((lambda *_: None, "model.fp16.onnx"), (only_fp32, "model.onnx")):
+    for added, graph in ((lambda *_: None, "model.fp16.onnx"), (Mock(side_effect=[None, RuntimeError]), "model.onnx")):
         adapter = found_by(monkeypatch, lambda: [GPU], added)
         monkeypatch.setattr(webgpu, "_adapter", lambda _, own=adapter: own)
         assert adapter.name == "Radeon"
@@ -368,35 +300,28 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
         WebGpu().session(mini.low_precision("cuda"))
 
 
-@pytest.mark.parametrize(
-    ("adapter", "words", "said"),
-    [
-        ("no plugin: install it", ["--device", "webgpu"], "--device webgpu: no plugin: install it"),
-        (webgpu._Adapter("x", False, False), ["--device", "webgpu", "--precision", "fp32"], "fp32: the GPU rounds"),
-        (webgpu._Adapter("x", False, False), ["--device", "webgpu"], "webgpu:0 was lost; finished parts are kept. To"),
-    ],
-)
+FOUND = webgpu._Adapter("x", False, False)
+REFUSED = [
+    ("no plugin: install it", "", "--device webgpu: no plugin: install it"),
+    (FOUND, " --precision fp32", "fp32: the GPU rounds"),
+    (FOUND, "", "webgpu:0 was lost; finished parts are kept. To"),  # with the command that resumes the run
+]
+
+
+@pytest.mark.parametrize(("adapter", "words", "said"), REFUSED)
 def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, said, mini, monkeypatch, capsys):
-    """A lost device is told with the command that resumes the run."""
-
-    def lost(*_):
-        raise StoppedError("--device webgpu:0 was lost")
-
     monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
     monkeypatch.setattr(webgpu, "_version", lambda: (0, 4))
-    monkeypatch.setattr(executors.ThisProcess, "start", lost)
+    monkeypatch.setattr(executors.ThisProcess, "start", Mock(side_effect=StoppedError("--device webgpu:0 was lost")))
     monkeypatch.chdir(mini.folder.parent)
-    command = ["negengine", "select", str(mini.folder), *words, "--output", "run"]
+    command = f"negengine select {mini.folder} --device webgpu{words} --output run".split()
     monkeypatch.setattr(sys, "argv", command)
     assert main.run() == 2
     (line,) = [own for own in capsys.readouterr().err.splitlines() if own.startswith("negengine: ")]
     assert said in line
     assert ("To resume: " + " ".join(command) in line) == ("lost" in said)
 
-
-def test_an_operator_that_the_device_lacks_is_refused_in_one_line():
-    node = SimpleNamespace(op_type="Det")
-    group = SimpleNamespace(ep_name="CPUExecutionProvider", get_nodes=lambda: [node])
+    group = SimpleNamespace(ep_name="CPUExecutionProvider", get_nodes=lambda: [SimpleNamespace(op_type="Det")])
     session = SimpleNamespace(get_provider_graph_assignment_info=lambda: [group])
     with pytest.raises(InputError, match=r"^m\.onnx: WebGPU cannot run Det of this model: use --device cpu$"):
         refuse_cpu_nodes(session, Path("m.onnx"), "WebGPU")

@@ -10,23 +10,14 @@ from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts
 from negengine.engine.inference.model import MaskedLM
-from negengine.engine.inference.words import (
-    WordScores,
-    expand,
-    repeated_words,
-    score_whole_words,
-    score_words,
-)
+from negengine.engine.inference.words import WordScores, expand, repeated_words, score_whole_words, score_words
 from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import WordClass, WordMarks
 from negengine.export.build import build
 from scipy.special import softmax
 from tiny_encoder import save_encoder
-from transformers import (
-    AutoModelForMaskedLM,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 torch.set_num_threads(1)  # single sentences: threads would wait for each other on a busy machine
 
@@ -45,10 +36,8 @@ def byte_level_folder(once, small_tokenizers):
     """A tiny encoder with random weights and byte-level BPE: its checkpoint, and beside it its export."""
 
     def make(folder):
-        backend = small_tokenizers["byte-level BPE"].backend
-        words = PreTrainedTokenizerFast(
-            tokenizer_object=backend, mask_token="<mask>", pad_token="<pad>", unk_token="<unk>"
-        )
+        special = {f"{name}_token": f"<{name}>" for name in ("mask", "pad", "unk")}
+        words = PreTrainedTokenizerFast(tokenizer_object=small_tokenizers["byte-level BPE"].backend, **special)
         save_encoder(folder / "checkpoint", pooler=False, words=words, initializer_range=0.5)
         build(str(folder / "checkpoint"), folder / "export")
 
@@ -141,11 +130,10 @@ def test_a_logarithm_that_is_not_a_number_stays_one():
 
 
 def test_scores_are_the_same_however_many_words_are_in_memory(masked):
-    scores = finished(score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT))
+    asked = masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT
+    scores = finished(score_words(*asked))
     for at_once in (1, 5):
-        divided = finished(
-            score_words(masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT, at_once=at_once)
-        )
+        divided = finished(score_words(*asked, at_once=at_once))
         np.testing.assert_allclose(scores.token_logprobs, divided.token_logprobs, atol=1e-4)
         assert (scores.choices == divided.choices).all()
 
