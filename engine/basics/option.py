@@ -121,8 +121,7 @@ class Opening:
         str, Option("auto, cpu, cuda, cuda:INDEX or webgpu; several share the work: cuda:0,cuda:1.", metavar="DEVICE")
     ] = "auto"
     precision: Annotated[
-        Precision,
-        Option("mixed: a low-precision model where that is safe, else fp32; auto: the faster of the two."),
+        Precision, Option("mixed: a low-precision model where that is safe, else fp32; auto: the faster of the two.")
     ] = Precision.AUTO
     batch_tokens: Annotated[
         int | None,

@@ -294,11 +294,7 @@ def _gap_certainty(found: Decisions, _groups: Sequence[Asked], known: Calibratio
 
 
 FIRST_CHOICES = replace(
-    SENTENCES,
-    answers=_decide_each,
-    measured=_gaps,
-    certainty=_gap_certainty,
-    decided=lambda found, _groups: found.top1,
+    SENTENCES, answers=_decide_each, measured=_gaps, certainty=_gap_certainty, decided=lambda found, _groups: found.top1
 )
 """Sentences of several lengths whose top-1 token is the result, whichever is expected. Has `deciding_each`.
 

@@ -109,11 +109,7 @@ class SlotwiseComposer:
             yield Bucket(rows, ids, np.repeat(masks, sizes))
 
     def _write(
-        self,
-        ids: NDArray[np.int32],
-        layout: _Layout,
-        rows: NDArray[np.int64],
-        fillers: Mapping[str, NDArray[np.int64]],
+        self, ids: NDArray[np.int32], layout: _Layout, rows: NDArray[np.int64], fillers: Mapping[str, NDArray[np.int64]]
     ) -> None:
         column = copied = 0
         for span, width in zip(self.spans, layout.widths, strict=True):

@@ -92,12 +92,7 @@ _SHAPE = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "
 _COMMON = _SHAPE | {"intermediate_size": 96}
 FAMILIES = {
     "gpt2": Family(GPT2Config, byte_level, {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 130}, fused=3),
-    "opt": Family(
-        OPTConfig,
-        lambda: byte_level("</s>"),
-        _SHAPE | {"ffn_dim": 96, "word_embed_proj_dim": 48},
-        fused=3,
-    ),
+    "opt": Family(OPTConfig, lambda: byte_level("</s>"), _SHAPE | {"ffn_dim": 96, "word_embed_proj_dim": 48}, fused=3),
     # Pythia: a quarter of each head is rotated, the blocks are parallel, and the vocabulary has rows without tokens.
     "gpt_neox": Family(GPTNeoXConfig, byte_level, _COMMON, fused=3, beyond=7),
     # Keys and values are shared by two heads each.

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import cpu
-from negengine.engine.inference.audit import (
-    AIM,
-    MOST,
-    audit_sentences,
-    audit_share,
-    audit_summary,
-    disagreement_bound,
-)
+from negengine.engine.inference.audit import AIM, MOST, audit_sentences, audit_share, audit_summary, disagreement_bound
 from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.precision import (
     SHORT_RUN,
