@@ -82,12 +82,8 @@ def sample(n: int, expected: Any = None) -> EncodedSentences:
 
 def numbered_pairs(n: int, lengths: int = 3) -> EncodedPairs:
     """Pairs of several lengths in turn."""
-    own = [np.arange(n)[k::lengths] for k in range(min(n, lengths))]
-    buckets = tuple(
-        PairBucket(rows, sentences(rows, k + 2)[0], np.zeros((len(rows), k + 2), np.int32))
-        for k, rows in enumerate(own)
-    )
-    return EncodedPairs(buckets, np.zeros(n, np.bool_))
+    ids = [sentences(np.arange(n)[k::lengths], k + 2)[0] for k in range(min(n, lengths))]
+    return EncodedPairs(tuple(PairBucket(own[:, 0], own, np.zeros_like(own)) for own in ids), np.zeros(n, np.bool_))
 
 
 def calibration(bound: float, bias: Any = 0.0, **more: Any) -> Calibration:

@@ -43,15 +43,12 @@ def byte_level(first: str = "") -> PreTrainedTokenizerFast:
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<s>", "<pad>", "</s>", "<unk>"] if first else ["<|endoftext|>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=420, initial_alphabet=alphabet, special_tokens=special, show_progress=False
-    )
-    tokenizer.train_from_iterator(_TEXTS, trainer)
+    how = {"vocab_size": 420, "initial_alphabet": alphabet, "special_tokens": special, "show_progress": False}
+    tokenizer.train_from_iterator(_TEXTS, trainers.BpeTrainer(**how))
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     if first:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{first} $A", special_tokens=[(first, tokenizer.token_to_id(first))]
-        )
+        own = [(first, tokenizer.token_to_id(first))]
+        tokenizer.post_processor = processors.TemplateProcessing(single=f"{first} $A", special_tokens=own)
     own = {"bos_token": first, "eos_token": first, "pad_token": "<pad>"} if first else {"bos_token": "<|endoftext|>"}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **own)
 
@@ -62,9 +59,8 @@ def llama_like() -> PreTrainedTokenizerFast:
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     words = pre_tokenizers.Split("▁", "merged_with_next")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Split(".", "isolated")])
-    tokenizer.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    )
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    tokenizer.decoder = decoders.Sequence(steps)
     trainer = trainers.BpeTrainer(vocab_size=164, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False)
     tokenizer.train_from_iterator(_TEXTS, trainer)
     content = json.loads(tokenizer.to_str())
@@ -72,9 +68,8 @@ def llama_like() -> PreTrainedTokenizerFast:
     content["model"]["vocab"] |= {f"<0x{byte:02X}>": first + byte for byte in range(256)}
     tokenizer = Tokenizer.from_str(json.dumps(content))
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", add_bos_token=True
-    )
+    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
 
 
 @dataclass(frozen=True)
@@ -90,6 +85,10 @@ class Family:
 
 _SHAPE = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 130}
 _COMMON = _SHAPE | {"intermediate_size": 96}
+_SCALING = {"type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}
+_LONG = {"original_max_position_embeddings": 70, "rope_scaling": _SCALING}
+_SLIDING = {"sliding_window": 40, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+_LOCAL = {"local_attention": 128, "cls_token_id": 0, "sep_token_id": 0}
 FAMILIES = {
     "gpt2": Family(GPT2Config, byte_level, {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 130}, fused=3),
     "opt": Family(OPTConfig, lambda: byte_level("</s>"), _SHAPE | {"ffn_dim": 96, "word_embed_proj_dim": 48}, fused=3),
@@ -102,28 +101,11 @@ FAMILIES = {
     # Queries, keys and values have biases; all heads share one head of keys and values.
     "qwen2": Family(Qwen2Config, byte_level, _COMMON | {"num_key_value_heads": 1}, fused=3),
     # From 70 tokens on PyTorch rotates by another table, so it takes no longer texts.
-    "phi3": Family(
-        Phi3Config,
-        llama_like,
-        _COMMON
-        | {"original_max_position_embeddings": 70}
-        | {"rope_scaling": {"type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}},
-        fused=3,
-    ),
+    "phi3": Family(Phi3Config, llama_like, _COMMON | _LONG, fused=3),
     # Half of its layers see the last 40 tokens only.
-    "olmo3": Family(
-        Olmo3Config,
-        byte_level,
-        _COMMON | {"sliding_window": 40, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
-        fused=3,
-    ),
+    "olmo3": Family(Olmo3Config, byte_level, _COMMON | _SLIDING, fused=3),
     # Ettin. The first layer sees all tokens, the others those before, up to 64.
-    "modernbert-decoder": Family(
-        ModernBertDecoderConfig,
-        byte_level,
-        _COMMON | {"local_attention": 128, "cls_token_id": 0, "sep_token_id": 0},
-        fused=3,
-    ),
+    "modernbert-decoder": Family(ModernBertDecoderConfig, byte_level, _COMMON | _LOCAL, fused=3),
     "mpt": Family(MptConfig, byte_level, {"d_model": 48, "n_layers": 3, "n_heads": 4, "max_seq_len": 130}),
     # A bias on the scores grows with the distance of two tokens.
     "bloom": Family(BloomConfig, byte_level, {"hidden_size": 48, "n_layer": 3, "n_head": 4, "seq_length": 130}),

@@ -8,38 +8,19 @@ from tokenizers import normalizers, pre_tokenizers
 from transformers import BertConfig, BertForTokenClassification
 from word_tokenizer import UNMASKED, labelled, word_tokenizer
 
-LABELLED = {
-    "not": "SINGLE",
-    "n't": "SINGLE",
-    "never": "SINGLE",
-    "nobody": "SINGLE",
-    "unhappy": "PREFIX",
-    "careless": "SUFFIX",
-    "neither": "MULTI-B",
-    "nor": "MULTI-I",
-}
+LABELLED = dict.fromkeys(["not", "n't", "never", "nobody"], "SINGLE")
+LABELLED |= {"unhappy": "PREFIX", "careless": "SUFFIX", "neither": "MULTI-B", "nor": "MULTI-I"}
 OTHERS = ["i", "you", "do", "know", "came", "she", "was", ".", ",", "it", "rained"]
 LONGEST = 24
 
 
 def write_detector(folder: Path, labels=LABELS) -> Path:
     """A checkpoint that takes 24 tokens."""
-    tokenizer = word_tokenizer(
-        [*LABELLED, *OTHERS],
-        UNMASKED,
-        normalizer=normalizers.Lowercase(),
-        pre_tokenizer=pre_tokenizers.WhitespaceSplit(),
-    )
+    steps = {"normalizer": normalizers.Lowercase(), "pre_tokenizer": pre_tokenizers.WhitespaceSplit()}
+    tokenizer = word_tokenizer([*LABELLED, *OTHERS], UNMASKED, **steps)
     tokenizer.save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=LONGEST,
-        **labelled(labels),
-    )
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(len(tokenizer), max_position_embeddings=LONGEST, **sizes, **labelled(labels))
     torch.manual_seed(0)
     model = BertForTokenClassification(config).eval()
     with torch.no_grad():

@@ -16,18 +16,9 @@ def write_fake_export(folder: Path, tokenizer: str, **changes) -> Path:
     files = {"model.onnx": b"graph", "tokenizer.json": tokenizer.encode()}
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    info = {
-        "format": FORMAT,
-        "task": "fill-mask",
-        "name": folder.name,
-        "family": "bert",
-        "made_from": {"revision": "1"},
-        "mask_token": "[MASK]",
-        "padding_id": 0,
-        "vocab_size": 200,
-        "max_length": 64,
-        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-    }
+    info = {"format": FORMAT, "task": "fill-mask", "name": folder.name, "family": "bert", "mask_token": "[MASK]"}
+    info |= {"made_from": {"revision": "1"}, "padding_id": 0, "vocab_size": 200, "max_length": 64}
+    info["files"] = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     write_manifest(folder, info | changes)
     return folder
 

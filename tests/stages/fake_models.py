@@ -25,9 +25,7 @@ LEXICON = Lexicon(
     professions=("a dancer", "an architect", "a doctor"),
     verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
 )
-CALIBRATION = Calibration(
-    bias=0.0, deviation=0.1, bound=0.5, never=(), close=0.1, sentences=1_000, audit_share=0.1, seed=0
-)
+CALIBRATION = Calibration(0.0, 0.1, 0.5, never=(), close=0.1, sentences=1_000, audit_share=0.1)
 
 
 class HashDecider(Decider):

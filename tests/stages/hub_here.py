@@ -34,15 +34,13 @@ class Hub(BaseHTTPRequestHandler):
         match verb:
             case "revision":
                 siblings = [{"rfilename": file["path"], "size": file["size"]} for file in files(found)]
-                return self.give_json({"id": repository, "sha": COMMITS[revision], "siblings": siblings}, body=body)
+                found = {"id": repository, "sha": COMMITS[revision], "siblings": siblings}
+                return self.give(json.dumps(found).encode(), body=body)
             case "tree" if found.is_dir():
-                return self.give_json(files(found), body=body)
+                return self.give(json.dumps(files(found)).encode(), body=body)
             case "resolve" if found.is_file():
                 return self.give(found.read_bytes(), body=body, commit=COMMITS[revision])
         return self.fail("EntryNotFound")
-
-    def give_json(self, document, *, body):
-        self.give(json.dumps(document).encode(), body=body)
 
     def give(self, content, *, body, commit=COMMITS["main"]):
         self.send_response(200)

@@ -9,34 +9,15 @@ FILES = {
     "professions_male.txt": "un architetto\nuno psicologo\n",
     "verbs.txt": "andare\nballare\n",
     "agreement.toml": """\
-[[elision]]
-words = { a = "ad", di = "d'" }
-before = ["a"]
-
-[[article]]
-gender = "female"
-form = "un'"
-before = ["a"]
-
-[[article]]
-gender = "female"
-form = "una"
-
-[[article]]
-gender = "male"
-form = "uno"
-before = ["ps"]
-
-[[article]]
-gender = "male"
-form = "un"
-
-[[endings]]
-female = "a"
-male = "o"
-
-[[verbs]]
-context = ["are"]
+elision = [{ words = { a = "ad", di = "d'" }, before = ["a"] }]
+article = [
+  { gender = "female", form = "un'", before = ["a"] },
+  { gender = "female", form = "una" },
+  { gender = "male", form = "uno", before = ["ps"] },
+  { gender = "male", form = "un" },
+]
+endings = [{ female = "a", male = "o" }]
+verbs = [{ context = ["are"] }]
 """,
     "patterns.toml": """\
 name = "Italian"

@@ -32,16 +32,7 @@ _PLANS: dict[Any, Selection] = {}
 PUBLISHERS = {"select": Selection.publish, "score": Scoring.publish}
 
 
-def execute(
-    stage: Any,
-    folder: Path,
-    *,
-    executor: Any = None,
-    shard: Shard | None = None,
-    earlier: Any = None,
-    precision: Precision = Precision.FP32,
-    **options: Any,
-) -> Path:
+def execute(stage, folder, *, executor=None, shard=None, earlier=None, precision=Precision.FP32, **options) -> Path:
     opened = Opening(precision=precision, **options)
     execution = Execution(executor or ThisProcess(CPU), opened, shard or Shard(), Reporter(silent=True))
     run_stage(stage, folder, execution, earlier=earlier)
@@ -57,15 +48,7 @@ def planned(model: Path, kind: type[Selection], settings: Settings, lexicon: Lex
     return _PLANS[key]
 
 
-def select(
-    mini: Any,
-    folder: Path,
-    *,
-    kind: type[Selection] = FakeSelection,
-    lexicon: Lexicon = BOTH_KINDS,
-    how: Any = None,
-    **settings: Any,
-) -> Path:
+def select(mini, folder, *, kind=FakeSelection, lexicon=BOTH_KINDS, how=None, **settings) -> Path:
     """Verbs of both kinds, at most three of a pair; `how` are arguments of `execute`."""
     chosen = Settings(**{"max_verbs": 3, "verbs": VerbConvention.WHOLE_WORDS, **settings})
     return execute(planned(mini.folder, kind, chosen, lexicon), folder, **(how or {}))

@@ -23,7 +23,7 @@ from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.part import EncodedPart
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import StageRecord, read_run
-from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Publish, Stage
+from negengine.engine.runs.stage import Files, FinishedParts, PartResult, Stage
 
 IDENTITY = {"model sha256": "ab" * 32, "seed": 0, "pairs": None}
 PARTS = 3
@@ -57,15 +57,7 @@ def results(folder: Path) -> dict[str, bytes]:
     return everything(folder, (".lock", "run.json", "sessions"))
 
 
-def work(
-    folder: Path,
-    stage: str = "select",
-    *,
-    upto: float = float("inf"),
-    publish: Publish = publish,
-    selection: Path | None = None,
-    **options: Any,
-) -> Path:
+def work(folder, stage="select", *, upto=float("inf"), publish=publish, selection=None, **options: Any) -> Path:
     """What a run does: the missing parts with smaller numbers than `upto`; then, if there are all, the final files."""
     with hold(folder, stage, **options) as run:
         if selection is not None:
@@ -101,14 +93,13 @@ class Squares(Stage[dict[str, Any], int]):
     """Squares of numbers; a part is a number. What goes wrong, and where, is not part of the identity."""
 
     name: ClassVar[str] = "squares"
-
-    parts: int = 4  # how many parts there are
+    parts: int = 4  # how many there are
     seed: int = 0  # something that decides the rows
     fault: str = ""  # what happens in the part `at`, in the calibration, or in `open` or `check`
-    at: int = 1  # the part of the fault
-    # a pipe that is opened in the part `at`, and held until the process ends; for `hang`. A fault `… once` notes
-    # beside it that it was met
-    fifo: str = ""
+    at: int = 1
+    fifo: str = (
+        ""  # for `hang`: a pipe that is opened in the part `at`; a fault `… once` notes beside it that it was met
+    )
     note: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -197,12 +188,10 @@ def _go_wrong(fault: str, fifo: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "exit":
         os._exit(3)
-    if fault == "refuse":
-        raise InputError("--batch-tokens 16: too few")
-    if fault == "fail":
-        raise ZeroDivisionError("nobody expected this")
-    if fault == "interrupt":
-        raise KeyboardInterrupt
+    errors = {"refuse": InputError("--batch-tokens 16: too few"), "interrupt": KeyboardInterrupt()}
+    errors["fail"] = ZeroDivisionError("nobody expected this")
+    if fault in errors:
+        raise errors[fault]
     if fault == "hang":
         held = os.open(fifo, os.O_WRONLY)  # closed by the end of the process alone
         os.write(held, str(os.getpid()).encode())
@@ -215,7 +204,6 @@ class Margins(Stage[float, None]):
     """Parts whose audits ask for margins; what a part gives depends on the margin that decided it."""
 
     name: ClassVar[str] = "margins"
-
     asks: tuple[float, ...]  # the margin that the audit of each part asks for, if a narrower one decided
     own_bound: float = 0.5  # the margin of the calibration
 

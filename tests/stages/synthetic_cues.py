@@ -21,14 +21,10 @@ def sentence(draw: random.Random) -> list[tuple[str, list[str]]]:
     kind = draw.choice(["none", "none", "single", "affix", "several"])
     words = draw.choices(PLAIN, k=draw.randint(3, 7))
     marks: dict[int, str] = {}
-    if kind == "single":
+    if kind in {"single", "affix"}:
         place = draw.randrange(len(words))
-        words[place] = draw.choice(SINGLE)
-        marks = {place: words[place]}
-    elif kind == "affix":
-        place = draw.randrange(len(words))
-        words[place] = draw.choice(list(AFFIXES))
-        marks = {place: AFFIXES[words[place]]}
+        words[place] = draw.choice(SINGLE if kind == "single" else list(AFFIXES))
+        marks = {place: AFFIXES.get(words[place], words[place])}
     elif kind == "several":
         cue = draw.choice(SEVERAL)
         places = sorted(draw.sample(range(len(words)), len(cue)))
@@ -53,6 +49,5 @@ def write_corpus(path: Path, n: int, seed: int = 0) -> Path:
 def tokenizer() -> PreTrainedTokenizerFast:
     """A token for each word of the task."""
     words = [*PLAIN, *SINGLE, *AFFIXES, *(word for cue in SEVERAL for word in cue)]
-    return word_tokenizer(
-        dict.fromkeys(words), normalizer=normalizers.Lowercase(), pre_tokenizer=pre_tokenizers.WhitespaceSplit()
-    )
+    steps = {"normalizer": normalizers.Lowercase(), "pre_tokenizer": pre_tokenizers.WhitespaceSplit()}
+    return word_tokenizer(dict.fromkeys(words), **steps)

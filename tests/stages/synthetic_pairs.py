@@ -66,11 +66,8 @@ def write_negation(folder: Path, *, triples: int = 60, seed: int = 1) -> Path:
     rows = ["index\tText\tHypothesis\tgold_label"]
     for _ in range(triples):
         text, hypothesis = _pair(draw)
-        for one, other in (
-            (f"{text} not", hypothesis),
-            (text, f"not {hypothesis}"),
-            (f"{text} not", f"not {hypothesis}"),
-        ):
+        negated = f"not {hypothesis}"
+        for one, other in ((f"{text} not", hypothesis), (text, negated), (f"{text} not", negated)):
             rows.append(f"{len(rows) - 1}\t{one}\t{other}\t{_label(other)}")
     (folder / "RTE.txt").write_text("\r\n".join(rows) + "\r\n", "cp1252")
     return folder

@@ -53,13 +53,10 @@ def run_tasks(job: str, command: list[str], tasks: dict[str, Environment], stdin
     started = {}
     for task, environment in tasks.items():
         log = (FOLDER / f"job-{job}" / f"{task}.log").open("wb")
-        process = subprocess.Popen(
-            command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT
-        )
-        if stdin is not None:
-            process.stdin.write(stdin.encode())
-        process.stdin.close()
-        started[task] = process
+        streams = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
+        started[task] = subprocess.Popen(command, env=os.environ | environment, **streams)
+        started[task].stdin.write((stdin or "").encode())
+        started[task].stdin.close()
     for task, process in started.items():
         (FOLDER / f"job-{job}" / f"{task}.status").write_text(str(process.wait()))
 
@@ -122,9 +119,8 @@ def srun(arguments: list[str]) -> None:
     per_node = int(options.get("--ntasks-per-node", 0)) * int(options.get("--nodes", 0))
     count = int(options.get("--ntasks", 0)) or per_node or int(os.environ["SLURM_NTASKS"])
     step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": str(count), "SLURM_STEP_NUM_TASKS": str(count)}
-    started = [
-        subprocess.Popen(arguments, env=os.environ | step | {"SLURM_PROCID": str(number)}) for number in range(count)
-    ]
+    variables = [os.environ | step | {"SLURM_PROCID": str(number)} for number in range(count)]
+    started = [subprocess.Popen(arguments, env=own) for own in variables]
     signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in started])  # as srun does
     sys.exit(max(process.wait() for process in started))
 

@@ -47,13 +47,8 @@ DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibratio
 
 def select(name: str, model: str = "masked", shard: str = "1/1", executor: Any = None) -> Path:
     """A selection in eight parts."""
-    stage = Selection.plan(
-        load_exported(folder / model),
-        load_lexicon(folder / "lexicon"),
-        load_patterns(),
-        Settings(),
-        candidates_per_part=60,
-    )
+    asked = load_exported(folder / model), load_lexicon(folder / "lexicon"), load_patterns(), Settings()
+    stage = Selection.plan(*asked, candidates_per_part=60)
     opening, where = Opening(precision=Precision(decided["precision"])), executor or ThisProcess(device)
     run_stage(stage, runs / name, Execution(where, opening, Shard.parse(shard), Reporter(silent=True)))
     return runs / name

@@ -3,8 +3,6 @@
 import pickle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError, check_number, first_line, shortened
 
 
@@ -16,11 +14,7 @@ def test_a_message_of_any_length_keeps_what_and_what_to_do_also_in_another_proce
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
     said = shortened("the file: " + "word " * 10_000 + "; give another one")
     assert (said[:14], said[-18:], len(said)) == ("the file: word", "; give another one", 600)
-
-
-@given(st.text())
-def test_what_is_short_enough_is_not_shortened_again(text):
-    assert shortened(shortened(text)) == shortened(text)
+    assert shortened(said) == said
 
 
 def test_a_number_beyond_its_bounds_is_told_with_them():
@@ -30,6 +24,4 @@ def test_a_number_beyond_its_bounds_is_told_with_them():
         with pytest.raises(InputError, match=f"^--draws {said}: give a number from 1 to 10$"):
             check_number("--draws", value, 1, 10)
 
-
-def test_the_first_line_of_an_error_that_says_nothing_is_its_name():
     assert (first_line(ValueError("\n  what\nmore")), first_line(ValueError())) == ("what", "ValueError")
