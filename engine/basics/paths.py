@@ -1,8 +1,4 @@
-"""Names and paths in files that are passed on.
-
-The names in a run's or an export's documents are used to open files, so none may lead out of the folder. The home
-folder names the user, so it stands there as `~` or `$HOME`.
-"""
+"""Names and paths in files that are passed on: a document must not lead out of its folder, nor name the user."""
 
 import re
 import shlex

@@ -64,8 +64,7 @@ class Labels:
     @property
     def label(self) -> NDArray[np.int64]:
         """The position of the label with the highest logit, int64 [n]; the first where two are equal."""
-        best: NDArray[np.int64] = self.logits.argmax(axis=1)
-        return best
+        return np.asarray(self.logits.argmax(axis=1))
 
     def put(self, rows: NDArray[np.int64], other: "Labels") -> None:
         self.logits[rows], self.precision[rows] = other.logits, other.precision

@@ -9,7 +9,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import onnxruntime as ort
 
@@ -85,8 +85,7 @@ class Cuda(Device):
             used, milliwatts = nvml.nvmlDeviceGetMemoryInfo(handle).used, nvml.nvmlDeviceGetPowerUsage(handle)
             return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu), used / 1e9, milliwatts / 1e3
 
-        found: State | None = self._asked(ask)
-        return found
+        return cast("State | None", self._asked(ask))
 
     def _asked(self, ask: Callable[[Any, Any], Any]) -> Any:
         # CUDA and NVML number devices differently: what they share is the address on the bus.
@@ -150,7 +149,6 @@ def _driver() -> Any:
 
 
 def _told(function: str, index: int, *result: Any) -> bool:
-    """Whether a function of the driver has written what it knows of a device."""
     driver, device = _driver(), ctypes.c_int(0)
     if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
         return False

@@ -1,7 +1,4 @@
-"""The devices that the user names: from the words of `--device` to devices that exist.
-
-No model is opened here, so a wrong choice is refused at once.
-"""
+"""The devices that the user names: from the words of `--device` to devices that exist. No model is opened here."""
 
 import re
 from collections import Counter
@@ -20,13 +17,10 @@ _MOST_DEVICES = 64  # one process for each
 
 
 def choose_device(wanted: str, *, is_exact: bool = False) -> Device:
-    """Turn `auto`, `cpu`, `cuda`, `webgpu` or `cuda:1` into a device that exists.
+    """Turn `auto`, `cpu`, `cuda`, `webgpu` or `cuda:1` into a device that exists; else an InputError.
 
-    `auto` is the first CUDA device, else the first WebGPU device that is not software, else the CPU. With
-    `is_exact`, for fp32, only a device whose fp32 is the reference is chosen.
-
-    Raises:
-        InputError: Another word, a device that does not exist, or one whose fp32 is not the reference, for fp32.
+    `auto` is the first CUDA device, else the first WebGPU device that is not software, else the CPU. With `is_exact`,
+    for fp32, only a device whose fp32 is the reference is chosen.
     """
     if wanted == "auto":
         found = (kind() for kind in _PREFERRED if kind.missing() is None)
@@ -48,7 +42,7 @@ def choose_device(wanted: str, *, is_exact: bool = False) -> Device:
 
 
 def refuse_fp32(wanted: str) -> None:
-    """Raise InputError for a device whose numbers in fp32 are not those of the reference model."""
+    """InputError for a device whose numbers in fp32 are not those of the reference model."""
     kind = KINDS.get(wanted.partition(":")[0])
     if kind is not None and (reference := kind().reference) != kind():
         raise InputError(
@@ -58,13 +52,9 @@ def refuse_fp32(wanted: str) -> None:
 
 
 def choose_devices(wanted: str, *, is_exact: bool = False) -> tuple[Device, ...]:
-    """Turn one or several words for devices, separated by commas, into devices that exist.
+    """Turn one or several words for devices, separated by commas, into devices that exist; errors as `choose_device`.
 
-    `cpu,cpu` gives two processes on the CPU. A GPU can be given once only, as its memory is divided between the
-    sessions of one process.
-
-    Raises:
-        InputError: As for `choose_device`; `auto` among several; a GPU twice.
+    `cpu,cpu` gives two processes on the CPU; a GPU, whose memory the sessions of one process divide, can be given once.
     """
     words = [word.strip() for word in wanted.split(",")]
     if len(words) > 1 and "auto" in words:

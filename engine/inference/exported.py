@@ -269,19 +269,10 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
             raise _missing(folder / name)
     if file_sha256(folder / TOKENIZER) != manifest.files[TOKENIZER]:  # runs are planned with it, before a graph opens
         raise _damaged(folder / TOKENIZER)
-    return ExportedModel(
-        folder=folder,
-        name=manifest.name,
-        revision=manifest.made_from["revision"],
-        sha256=_together({name: own for name, own in manifest.files.items() if not is_low_precision(name)}),
-        task=manifest.task,
-        family=manifest.family,
-        mask_token=manifest.mask_token,
-        padding_id=manifest.padding_id,
-        vocab_size=manifest.vocab_size,
-        max_length=manifest.max_length,
-        info=info,
-    )
+    kept = ("name", "task", "family", "mask_token", "padding_id", "vocab_size", "max_length")
+    identity = _together({name: own for name, own in manifest.files.items() if not is_low_precision(name)})
+    own = {name: getattr(manifest, name) for name in kept}
+    return ExportedModel(folder=folder, revision=manifest.made_from["revision"], sha256=identity, info=info, **own)
 
 
 def _find(reference: Path, command: str) -> Path:

@@ -75,8 +75,7 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     """Natural logarithms of the probabilities over the last axis, computed in float64."""
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=-1, keepdims=True)
-    result: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return result
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
 
 
 def logprobs_of(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:

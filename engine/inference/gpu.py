@@ -24,8 +24,7 @@ _LOST = ("lost", "removed", "hung", "wait for the operation", "mapasync")  # of 
 def rounded_up(n: int, full: int) -> int:
     """The number of sentences that a batch of n is filled up to, at most a full batch.
 
-    It is 1 or 1½ times a power of two, and 8 or more: 15 sizes up to 1,024 sentences. So above 8 sentences at most a
-    third of the work is wasted.
+    It is 1 or 1½ times a power of two, and 8 or more: above 8 sentences at most a third of the work is wasted.
     """
     n = max(n, _FEWEST_SENTENCES)
     power = 1 << (n - 1).bit_length()

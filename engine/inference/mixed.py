@@ -257,8 +257,7 @@ def _margin_certainty(found: Decisions, groups: Sequence[Asked], known: Calibrat
     margin = found.margin(expected)
     corrected = margin - np.asarray(known.bias, np.float32)
     trusted = (margin * corrected > 0) & ~np.isin(main_token(expected), np.array(known.never, np.int32))
-    certainty: NDArray[np.float32] = np.where(trusted, np.abs(corrected), 0)
-    return certainty
+    return np.asarray(np.where(trusted, np.abs(corrected), 0))
 
 
 SENTENCES = Method(
@@ -289,8 +288,7 @@ def _gaps(reference: Any, groups: Sequence[Asked], found: Decisions) -> Calibrat
 
 def _gap_certainty(found: Decisions, _groups: Sequence[Asked], known: Calibration) -> NDArray[np.float32]:
     gap = found.logits[:, 0] - found.logits[:, 1] - np.asarray(known.bias, np.float32)
-    above: NDArray[np.float32] = np.maximum(gap, 0)
-    return above
+    return np.asarray(np.maximum(gap, 0))
 
 
 FIRST_CHOICES = replace(

@@ -125,19 +125,16 @@ class Decisions:
 
     @property
     def top1_logprob(self) -> NDArray[np.float32]:
-        """Natural logarithm of the top-1 token's probability."""
         return self.logits[:, 0] - self.logits[:, 3]
 
     @property
     def expected_logprob(self) -> NDArray[np.float32]:
-        """Natural logarithm of the expected token's probability."""
         return self.logits[:, 2] - self.logits[:, 3]
 
     def repeated(self, expected: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether the top-1 is an expected token, int32 [n]; [n, k] where several are accepted (see `main_token`)."""
+        """Whether the top-1 is an expected token, int32 [n]; [n, k] where several are accepted."""
         accepted = expected if expected.ndim == 2 else expected[:, None]
-        among: NDArray[np.bool_] = (self.top1[:, None] == accepted).any(axis=1)
-        return among
+        return np.asarray((self.top1[:, None] == accepted).any(axis=1))
 
     def margin(self, expected: NDArray[np.int32]) -> NDArray[np.float32]:
         """The expected token's logit minus the highest other logit, float32 [n]: positive where the former is first.
@@ -158,8 +155,7 @@ class Decisions:
     @property
     def exact(self) -> NDArray[np.bool_]:
         """Whether the numbers of a row are the reference model's, bool [n]."""
-        exact: NDArray[np.bool_] = self.precision == PRECISIONS.index(REFERENCE)
-        return exact
+        return np.asarray(self.precision == PRECISIONS.index(REFERENCE))
 
     def take(self, rows: NDArray[np.int64] | slice) -> "Decisions":
         return Decisions(self.ids[rows], self.logits[rows], self.precision[rows])
@@ -225,7 +221,7 @@ class LanguageModel(OpenedModel, Decider):
         return self._runner.running(_batches(asked, decisions, self.divide(*asked[0].shape)), advance)
 
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
-        """All logits at the mask, float32 [n, V]. For few sentences: all of them are copied from the device."""
+        """All logits at the mask, float32 [n, V]; for few sentences, as they are copied from the device."""
         ids, mask_position = self._inputs(ids, mask_position)
         batches = [_of_logits(ids[part], mask_position[part]) for part in self.divide(*ids.shape)]
         found = np.concatenate([logits for (logits,) in self._runner.fetch(["logits"], batches)])
@@ -256,7 +252,6 @@ class LanguageModel(OpenedModel, Decider):
         return ids, mask_position
 
     def divide(self, n: int, length: int) -> list[slice]:
-        """Divide sentences of one length into batches."""
         count, together = math.ceil(n / sentences_in(self.batch_tokens, length)), self.device.together
         count = max(count, min(together * math.ceil(count / together), n * length // FEWEST_TOKENS))
         size = math.ceil(n / max(count, 1)) or 1
@@ -270,10 +265,8 @@ def _of_logits(ids: Ids, mask_position: Ids) -> Feeds:
 
 def _contiguous(ids: Ids, mask_position: Ids, expected: Ids) -> Asked:
     """Arrays as IO binding reads them: by their address alone."""
-    ids, mask_position, expected = (
-        np.ascontiguousarray(own, np.int32) for own in (ids, mask_position, main_token(expected))
-    )
-    return ids, mask_position, expected
+    ids, mask_position = np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(mask_position, np.int32)
+    return ids, mask_position, np.ascontiguousarray(main_token(expected), np.int32)
 
 
 def _batches(asked: Asked, decisions: Decisions, parts: Sequence[slice]) -> list[Batch]:

@@ -12,7 +12,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,8 +208,7 @@ class MaskTokenizer:
         texts = np.array([self.token_text(token) for token in tokens.tolist()], dtype=object)
         one, *others = texts[rows.reshape(1 + len(accepted), -1)]
         reads_the_same = np.any([one == other for other in others], axis=0)
-        same: NDArray[np.bool_] = reads_the_same & (ids != accepted).all(axis=0)
-        return same
+        return np.asarray(reads_the_same & (ids != accepted).all(axis=0))
 
     def special_ids(self) -> frozenset[int]:
         """The ids that are not words: special tokens and the unknown token."""
@@ -249,8 +248,7 @@ class MaskTokenizer:
     def unknown_id(self) -> int | None:
         """The id that stands for text that the vocabulary cannot express; None where there is none."""
         if unknown := getattr(self.backend.model, "unk_token", None):
-            token_id: int | None = self.backend.token_to_id(unknown)
-            return token_id
+            return cast("int | None", self.backend.token_to_id(unknown))
         # A Unigram model tells its own nowhere but in the file: it is `<unk>` in ALBERT, and `[UNK]` in DeBERTa.
         found = re.search(r'"unk_id":\s*(\d+)', self.backend.to_str())
         return int(found[1]) if found else None
