@@ -38,7 +38,7 @@ from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_ans
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
 from negengine.engine.experiments.vocabulary import Ranked
-from negengine.engine.inference.exported import VerifiedFiles, exported_names, load_exported, read_origin
+from negengine.engine.inference.exported import VerifiedFiles, load_exported, read_origin
 from negengine.engine.inference.mixed import Calibration
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.runs import merge
@@ -69,9 +69,10 @@ Damage = Callable[[bytes], st.SearchStrategy[bytes]]
 def damaged(draw, content: bytes) -> bytes:
     """Some bytes of a file changed, cut out, doubled or put in."""
     for _ in range(draw(st.integers(1, 4))):
-        start, width = draw(st.integers(0, len(content))), draw(st.integers(0, 40) | st.just(len(content)))
+        start, width = draw(st.integers(0, len(content))), draw(st.integers(0, 2) | st.integers(0, 40) | st.just(2**30))
         old, after = content[start : start + width], content[start + width :]
-        new = draw(st.sampled_from([b"", old + old, *NASTY]) | st.binary(max_size=8))
+        as_long = st.binary(min_size=min(len(old), 40), max_size=min(len(old), 40))
+        new = draw(as_long | st.sampled_from([b"", old + old, *NASTY]) | st.binary(max_size=8))
         content = content[:start] + new + after
         if draw(st.booleans()):
             new = draw(st.sampled_from([b"-1", b"0", b"9" * 20, b"9" * 5_000, b"1.5", b"null", b'"x"', b"[]"]))
@@ -191,7 +192,6 @@ def read_part(folder: Path, _: str) -> None:
 
 
 def read_model(folder: Path, _: str) -> None:
-    exported_names(folder)
     read_origin(folder / "model")
     load_exported(folder / "model")
 
