@@ -17,18 +17,16 @@ from .child import Children, Program, in_fork, make_parts_small
 from .faults import Injector
 from .kinds import KINDS, Kind
 from .plants import PLANTS, finds
-from .trial import Place, Row, Skipped, Trial
+from .trial import Place, Row, Skipped, Trial, say
 from .world import build_world
 
 _SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
 _LINE_EVERY = 30.0  # seconds
 _MOST_SHOWN = 40
-Found = tuple[list[Row], dict[str, bool]]
-"""The rows of the table, and whether each planted bug was found."""
+Found = tuple[list[Row], dict[str, bool]]  # the rows of the table, and whether each planted bug was found
 
 
 def main() -> int:
-    """Run the kinds of faults that were asked for, print the table; returns the exit status."""
     options = _options()
     base = faults.load(options.folder)
     try:
@@ -40,11 +38,11 @@ def main() -> int:
         print(f"- {row.kind}, {row.case}: {row.findings[0]}" + f" (and {len(row.findings) - 1} more)")
     n, is_clean = sum(row.faults for row in rows), not any(row.rows or row.wrong for row in rows)
     if is_clean and n:
+        bound = f"{300 / n:.2g} % (95 %, one-sided: 3/N, the rule of three)"
         print(
-            f"No failure in {n:,} faults bounds the chance that such a fault does damage at {300 / n:.2g} % (95 %, "
-            "one-sided: 3/N, the rule of three), for a fault that is drawn from this mixture of kinds, if faults are "
-            "independent. They are not quite: faults of one kind at neighbouring calls meet the same code."
+            f"No failure in {n:,} faults bounds the chance that a fault of this mixture does damage at {bound}, if faults"
         )
+        print("are independent. They are not quite: faults of one kind at neighbouring calls meet the same code.")
     for bug in [bug for bug, was_found in planted.items() if not was_found]:
         print(f"not found: {bug}")
     known = sum(planted.values())
@@ -74,12 +72,11 @@ def _options() -> argparse.Namespace:
 
 
 def _torture(options: argparse.Namespace, base: Path, injector: Injector) -> Found:
-    """Some processes, each with its own commands; an export is in a further one, as PyTorch makes forks slow."""
     world = base / "root" / "world"
     if options.world and options.world.exists():
         shutil.copytree(options.world, world)
     else:
-        _say("building a tiny model and its export")
+        say("building a tiny model and its export")
         in_fork(partial(build_world, world))()
         if options.world:
             shutil.copytree(world, options.world)
@@ -101,7 +98,7 @@ def _torture(options: argparse.Namespace, base: Path, injector: Injector) -> Fou
     order = [*kinds, *(case.name for case in wanted)]
     rows.sort(key=lambda row: [order.index(name) if name in order else -1 for name in (row.kind, row.case)])
     if on_cluster:
-        _say("disturbing runs on a Ray cluster")
+        say("disturbing runs on a Ray cluster")
         rows += in_fork(partial(on_ray.rows, world, base, on_cluster, options.seed, injector))()
     return rows, planted
 
@@ -151,7 +148,7 @@ def _rounds(trials: Sequence[Trial], options: argparse.Namespace) -> None:
                 still.append((row, kind, tries))
             if time.monotonic() - said > _LINE_EVERY:
                 said = time.monotonic()
-                _say(f"{_totals([trial.row for trial in trials])}; {(options.until - said) / 60:.1f} min left")
+                say(f"{_totals([trial.row for trial in trials])}; {(options.until - said) / 60:.1f} min left")
         running, seconds = still, 1.0
 
 
@@ -187,10 +184,6 @@ def _totals(rows: Sequence[Row]) -> str:
     names = ("faults", "survived", "rows", "wrong")
     faults, survived, lost, wrong = (sum(getattr(row, name) for row in rows) for name in names)
     return f"{faults:,} faults, {survived:,} survived, {lost:,} rows lost or doubled, {wrong:,} wrong"
-
-
-def _say(text: str) -> None:
-    print(f"torture: {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import shutil
 import time
 from collections import Counter
@@ -15,8 +14,7 @@ from .faults import CHANGING, Fault, Mode
 
 RESULT = "run"  # the folder that each command writes
 _NOT_RESULTS = {".lock", "lock", ".verified.json", "sessions"}  # locks, checks of an export, processes
-Files = dict[str, bytes]
-"""The files of a folder, by their relative path. Of run.json only what does not tell times and processes."""
+Files = dict[str, bytes]  # by their relative path; of run.json only what does not tell times and processes
 
 
 @dataclass(frozen=True)
@@ -118,10 +116,9 @@ def prepare(case: Case, children: Children, folder: Path, work: Path) -> Prepare
 def copy_tree(source: Path | None, target: Path) -> None:
     """Put a copy of a folder, or an empty one, in the place of another one."""
     shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
     if source is not None:
-        shutil.copytree(source, target)
-    else:
-        os.makedirs(target)  # noqa: PTH103 -- the pendant of copytree
+        shutil.copytree(source, target, dirs_exist_ok=True)
 
 
 def files_of(work: Path) -> Files:

@@ -1,8 +1,4 @@
-"""A command of negengine in a process of its own: forked, so that imports are not repeated, or really started.
-
-The forked process calls the same `main` as the program. Nothing else differs, but the size of parts: a part is a few
-sentences, so that a run has many of them.
-"""
+"""A command of negengine in a process of its own: forked, so that imports are not repeated, or really started."""
 
 import contextlib
 import fcntl
@@ -109,14 +105,12 @@ class Started:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
             return []
-        return [process for process in psutil.process_iter() if _group(process) == self.pid]
-
-
-def _group(process: psutil.Process) -> int:
-    with contextlib.suppress(psutil.Error, OSError):
-        if process.status() != psutil.STATUS_ZOMBIE:
-            return os.getpgid(process.pid)
-    return 0
+        left = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.status() != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == self.pid:
+                    left.append(process)
+        return left
 
 
 def _content(pipe: int) -> str:
@@ -146,11 +140,7 @@ class Children:
         self.modules.unlink()
 
     def start(
-        self,
-        arguments: Sequence[str],
-        folder: Path,
-        fault: Fault | None = None,
-        before: Callable[[], None] = lambda: None,
+        self, arguments: Sequence[str], folder: Path, fault: Fault | None = None, before: Callable[[], None] = bool
     ) -> Started:
         """Start a command; `before` is called in its process."""
         pipes = [os.pipe() for _ in range(2)]  # not files: a full disk and a limit on sizes must not reach them
@@ -209,19 +199,15 @@ class Program(Children):
 
     def _run(self, arguments: Sequence[str], *, armed: bool) -> int:
         program = str(Path(sys.executable).with_name("negengine"))
-        environment = dict(os.environ)
-        if armed:
-            environment |= self.injector.environment
-        else:
-            environment.pop("LD_PRELOAD", None)
+        own = os.environ | self.injector.environment
+        environment = own if armed else {name: value for name, value in own.items() if name != "LD_PRELOAD"}
         os.execve(program, [program, *arguments], environment)  # noqa: S606
 
 
 def make_parts_small() -> None:
     """Let a run have many parts, and compute here what every command computes alike without any file of a run.
 
-    The proof that composed sentences have the tokenizer's ids takes more time than all the rest of a tiny run. It is
-    made with fewer random combinations.
+    The proof that composed sentences have the tokenizer's ids is made with fewer random combinations.
     """
     from negengine.engine.basics import versions
     from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics

@@ -1,7 +1,6 @@
 """Faults in the calls to the operating system: `faults.c`, told from Python what to do.
 
-The library is loaded with LD_PRELOAD when this process starts, so that it also reaches the calls of Polars and ONNX
-Runtime.
+It is loaded with LD_PRELOAD when this process starts, so that it also reaches the calls of Polars and ONNX Runtime.
 """
 
 import ctypes
@@ -66,14 +65,12 @@ class Injector:
 
     def own_state(self, scratch: Path) -> None:
         """Do not share faults with the process that this one was forked from; the state is a file in a folder."""
-        self._shared = scratch / "faults"
-        if self._library.torture_share(os.fsencode(self._shared)):
-            raise OSError(f"the state of the faults could not be shared in {self._shared}")
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a process needs besides the library, if it is not forked: it is armed from its start."""
-        return {"TORTURE_SHARED": str(self._shared)}
+        shared = scratch / "faults"
+        self.environment = {
+            "TORTURE_SHARED": str(shared)
+        }  # for a process that is not forked: it is armed from its start
+        if self._library.torture_share(os.fsencode(shared)):
+            raise OSError(f"the state of the faults could not be shared in {shared}")
 
     def set(self, root: Path, fault: Fault) -> None:
         how = (int(fault.ops), int(fault.mode), fault.at, fault.error, fault.microseconds)

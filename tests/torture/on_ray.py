@@ -23,8 +23,8 @@ from .trial import Place, Row, Run, Trial
 
 RAY = "ray"
 _NODES = 3
+# Kind → what a command that met it may end with
 _ENDS = {"ray-worker": (), "ray-node": (), "ray-driver": (-signal.SIGKILL,), "ray-interrupt": (130,)}
-"""Kind → what a command that met it may end with."""
 
 
 class Cluster:

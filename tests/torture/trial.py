@@ -16,6 +16,10 @@ from .faults import CHANGING, Fault, Op
 _LOOK = 0.002  # seconds between two looks for a part
 
 
+def say(text: str) -> None:
+    print(f"torture: {text}", file=sys.stderr, flush=True)
+
+
 @dataclass
 class Row:
     """What happened to one command under one kind of fault."""
@@ -59,10 +63,7 @@ class Skipped(Exception):  # noqa: N818
 
 @dataclass
 class Trial:
-    """One command under one kind of fault.
-
-    A fault is `begin`, any number of `run`, and `end`, which counts it.
-    """
+    """One command under one kind of fault: `begin`, any number of `run`, and `end`, which counts it."""
 
     place: Place
     prepared: Prepared
@@ -85,7 +86,6 @@ class Trial:
         return self.place.calls[key]
 
     def attempt(self, said: str, *runs: Run) -> None:
-        """A fault that consists of disturbed runs alone."""
         self.begin()
         for run in runs:
             self.run(run)
@@ -96,7 +96,6 @@ class Trial:
         self.prepared.leave(state, self.work)
 
     def run(self, run: Run) -> None:
-        """Run the command while something disturbs it, and look at how it ends."""
         started = [self._start(run) for _ in range(run.processes)]
         if run.strike is not None:
             run.strike(self, started[0])
@@ -113,10 +112,9 @@ class Trial:
             self.complaints.append("nobody did the work")
 
     def end(self, said: str, *, ignored: str = "", restore: tuple[Path, bytes] | None = None) -> None:
-        """Run the same command without a disturbance, compare with the undisturbed result, and count the fault.
+        """Run the command again, undisturbed, compare, and count the fault; of folders left alike, once.
 
-        A file that was damaged may be refused; it is restored then. Of folders that are left alike the first one is
-        resumed.
+        A file that was damaged may be refused; it is restored then.
         """
         if not self.happened:
             return
@@ -154,7 +152,7 @@ class Trial:
         self.row.wrong += bool(complaints)
         if complaints:
             self.row.findings.append(f"{said}: {'; '.join(complaints)}")
-            print(f"torture: {self.row.kind}, {self.case.name}: {self.row.findings[-1]}", file=sys.stderr, flush=True)
+            say(f"{self.row.kind}, {self.case.name}: {self.row.findings[-1]}")
         return not complaints
 
     def _start(self, run: Run) -> Started:

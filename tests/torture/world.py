@@ -38,23 +38,17 @@ _HIDDEN = 32
 
 def build_world(folder: Path) -> None:
     """Make all inputs, in this process: it imports PyTorch and opens models, so no process may be forked from it."""
-    for name, names, professions in (
-        ("words", NAMES[::3], PROFESSIONS[:3]),
-        ("many-words", MANY_NAMES, MANY_PROFESSIONS),
-    ):
+    few, many = (NAMES[::3], PROFESSIONS[:3]), (MANY_NAMES, MANY_PROFESSIONS)
+    for name, (names, professions) in {"words": few, "many-words": many}.items():
         half = len(names) // 2
         lists = {"names_female": names[:half], "names_male": names[half:], "verbs": VERBS}
-        _write(folder / name, "txt", {list_: _lines(words) for list_, words in lists.items()})
-        _write(folder / name, "txt", {"professions": _lines([f"a {word}" for word in professions])})
+        lists["professions"] = [f"a {word}" for word in professions]
+        _write(folder / name, "txt", {list_: "".join(f"{word}\n" for word in words) for list_, words in lists.items()})
     _write(folder / "tables", "tsv", TABLES)
     _save_checkpoint(folder / "checkpoint")
     from negengine.export.build import build
 
     build(str(folder / "checkpoint"), folder / "model")
-
-
-def _lines(words: list[str]) -> str:
-    return "".join(f"{word}\n" for word in words)
 
 
 def _write(folder: Path, suffix: str, files: dict[str, str]) -> None:
