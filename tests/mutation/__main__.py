@@ -1,8 +1,7 @@
 """`make mutation`: how many small changes of the code do the tests notice?
 
 Cosmic Ray makes the mutants and runs the tests. They are drawn by a seed, in turn from each group, until the time is
-over; so the sample of each group is random, and its score has an interval. Cosmic Ray has up to eleven replacements of
-one operator, and most tests find all or none of them: a place counts once.
+over. It has up to eleven replacements of one operator, and most tests find all or none of them: a place counts once.
 """
 
 import argparse
@@ -56,10 +55,8 @@ plugins.OPERATOR_PROVIDERS["own"] = {"RemoveCall": RemoveCall}
 
 
 def main() -> None:
-    """Test mutants, print the survivors and the scores."""
     parser = argparse.ArgumentParser("make mutation", description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="for how long mutants are tested (default: 20)")
-    parser.add_argument("--sample", type=int, help="how many mutants at most (default: all that the time allows)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--group", nargs="+", choices=GROUPS, default=list(GROUPS), help="(default: all)")
@@ -68,7 +65,7 @@ def main() -> None:
     until = time.monotonic() + 60 * options.minutes
     os.chdir(ROOT)
     drawn = [[(group, spec) for spec in _sample(group, options)] for group in options.group]
-    order = [found for turn in zip_longest(*drawn) for found in turn if found][: options.sample]
+    order = [found for turn in zip_longest(*drawn) for found in turn if found]
     scores = {group: list[bool]() for group in options.group}
     with (
         tempfile.TemporaryDirectory(prefix="negengine-mutation-") as base,

@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def _files(pattern: str, names: str = "") -> tuple[str, ...]:
-    """Files of a pattern, or those of them that are named, from the root of the repository."""
     found = [path for path in sorted(ROOT.glob(pattern)) if path.name != "__init__.py"]
     return tuple(str(path.relative_to(ROOT)) for path in found if not names or path.stem in names.split())
 
@@ -22,13 +21,12 @@ GROUPS = {
     "precision": _files("engine/inference/*.py", "precision mixed audit"),
     "statistics": _files("engine/statistics/*.py"),
 }
-TESTS = {
+TESTS = {  # group → the tests for all of its modules
     "store": _files("tests/engine/runs/*.py", "test_folder test_loop"),
     "merge": _files("tests/engine/runs/test_merge.py"),
     "precision": _files("tests/engine/inference/*.py", "test_precision test_mixed"),
     "statistics": _files("tests/engine/statistics/test_*.py"),
 }
-"""Group → the tests for all of its modules."""
 
 
 def tests_of(group: str, module: str) -> tuple[str, ...]:

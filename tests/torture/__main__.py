@@ -38,11 +38,11 @@ def main() -> int:
         print(f"- {row.kind}, {row.case}: {row.findings[0]}" + f" (and {len(row.findings) - 1} more)")
     n, is_clean = sum(row.faults for row in rows), not any(row.rows or row.wrong for row in rows)
     if is_clean and n:
-        bound = f"{300 / n:.2g} % (95 %, one-sided: 3/N, the rule of three)"
         print(
-            f"No failure in {n:,} faults bounds the chance that a fault of this mixture does damage at {bound}, if faults"
+            f"No failure in {n:,} faults bounds the chance that a fault of this mixture does damage at {300 / n:.2g} % "
+            "(95 %, one-sided: 3/N, the rule of three), if faults are independent. They are not quite: faults of one "
+            "kind at neighbouring calls meet the same code."
         )
-        print("are independent. They are not quite: faults of one kind at neighbouring calls meet the same code.")
     for bug in [bug for bug, was_found in planted.items() if not was_found]:
         print(f"not found: {bug}")
     known = sum(planted.values())

@@ -140,7 +140,11 @@ class Children:
         self.modules.unlink()
 
     def start(
-        self, arguments: Sequence[str], folder: Path, fault: Fault | None = None, before: Callable[[], None] = bool
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        fault: Fault | None = None,
+        before: Callable[[], None] | None = None,
     ) -> Started:
         """Start a command; `before` is called in its process."""
         pipes = [os.pipe() for _ in range(2)]  # not files: a full disk and a limit on sizes must not reach them
@@ -161,7 +165,8 @@ class Children:
             for number, end in enumerate((os.open(os.devnull, os.O_RDONLY), *(end for _, end in pipes))):
                 os.dup2(end, number)
             os.chdir(folder)
-            before()
+            if before is not None:
+                before()
             status = self._run(arguments, armed=fault is not None)
         except BaseException:  # noqa: BLE001 - as Python itself reports it
             traceback.print_exc()

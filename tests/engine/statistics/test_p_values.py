@@ -88,6 +88,11 @@ def test_signs_are_drawn_for_many_sums_without_a_common_unit(shift, monkeypatch)
     assert drawn == pytest.approx(counted, rel=4 / np.sqrt(20_000 * counted))
 
 
+def test_students_test_has_the_p_of_its_distribution_and_a_mean_of_nothing_has_one():
+    assert p_values.student_p(-2.0, 0.8, 5.5) == pytest.approx(2 * stats.t.cdf(-2.5, 5.5))
+    assert (p_values.student_p(0.0, 0.0, 3.0), p_values.student_p(1.0, 0.0, 3.0)) == (1.0, SMALLEST_P)
+
+
 @given(arrays(float, st.integers(1, 12), elements=st.floats(0, 1)))
 def test_holm_keeps_the_order_and_raises_every_value(p):
     adjusted = holm(p)
