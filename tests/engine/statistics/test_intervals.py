@@ -27,18 +27,7 @@ def test_a_mean_has_students_interval(numbers):
 
 
 def test_one_value_and_equal_ones_have_no_interval():
-    """Equal ones used to have one of zero width, as if the mean were known exactly."""
     assert mean(np.array([0.5])) == mean(np.array([0.5, 0.5])) == (0.5, None, None)
-
-
-def test_a_mean_of_clusters_weighs_values_and_not_clusters():
-    """Three ones and one zero: 3/4. Deviations ±3/4, shares 3/4 and 1/4.
-
-    v = (3/4)² / 4² · (4 + 4/3) = 3/16; q = 9/4 and 1/12, d = 1 / (10/16 + (7/3)² - 730/144) = 1: t(1) = 12.7062.
-    """
-    found = clustered_mean(*cluster_sums(np.array([1.0, 1, 1, 0]), np.array([0, 0, 0, 1])))
-    half = 12.7062047 * (3 / 16) ** 0.5
-    assert (found.value, *student_interval(found)) == pytest.approx((0.75, 0.75 - half, 0.75 + half))
 
 
 @given(st.tuples(st.integers(1, 600), st.integers(0, 600), st.integers(1, 600), st.integers(0, 600)))
