@@ -1,5 +1,7 @@
 """A Parquet file of a few kilobytes that unpacks to gigabytes is refused before it is unpacked."""
 
+from contextlib import suppress
+
 import polars as pl
 import pytest
 from negengine.engine.basics import parquet_pages
@@ -31,3 +33,20 @@ def test_pages_and_rows_that_are_huge_are_refused_by_their_headers(tmp_path, mon
         open_table(path).scan(frame.columns)
     pl.DataFrame({"a": LONG, "b": [[i] for i in range(9_000)]}).write_parquet(path, row_group_size=500)
     refuse_huge_pages(path)
+
+
+def test_every_changed_byte_of_a_file_is_a_value_or_one_line(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"a": ["x" * 40, "y"], "b": [1, 2]}).write_parquet(path, compression="uncompressed")
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        for byte in (0, 1, 0x19, 0x7F, 0xFF):
+            with suppress(InputError):
+                refuse_huge_pages(path, whole[:position] + bytes([byte]) + whole[position + 1 :])
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for damaged in (whole[:7], whole[:-9], whole[: footer + 1] + b"\xff" * 12 + whole[footer + 13 :]):
+        with pytest.raises(InputError, match=r"x\.parquet: not a whole Parquet file"):
+            refuse_huge_pages(path, damaged)
+    monkeypatch.setattr(parquet_pages, "_MOST_CHUNKS", 0)
+    with pytest.raises(InputError, match=r"x\.parquet: not a whole Parquet file \(more than 0 pieces of columns\)"):
+        refuse_huge_pages(path, whole)
