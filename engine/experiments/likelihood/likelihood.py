@@ -20,18 +20,7 @@ from ..experiment import BOS, Option
 from ..items import ALL
 from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns
 from ..view import Chart, Values, View
-from .likelihood_items import (
-    BAD,
-    GOOD,
-    RESULTS,
-    ROUNDING,
-    SIDE,
-    SIDES,
-    TOKENS_FILE,
-    WORDS_FILE,
-    Columns,
-    Faults,
-)
+from .likelihood_items import BAD, GOOD, RESULTS, ROUNDING, SIDE, SIDES, TOKENS_FILE, WORDS_FILE, Columns, Faults
 from .likelihood_scores import Encoder, Method
 from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, Likelihoods
 from .likelihood_summary import (
@@ -123,7 +112,6 @@ class LikelihoodRun(TableRun):
         return said
 
     def outcomes(self) -> pl.DataFrame:
-        """One row for each pair, or for each sentence."""
         items, columns = self.items.filter(counts(self.columns)), self.columns
         keys = {**self._keys, "item": item_name(items.columns), "cluster": columns.clusters}
         return self.in_splits(items, columns, metrics(columns), keys)
@@ -339,11 +327,7 @@ class Likelihood(TableExperiment):
         return stage
 
     def columns(self, table: UserTable) -> Columns:
-        """The columns that are named, else those with the obvious names, pairs before sentences.
-
-        Raises:
-            InputError: The table lacks a column, or the options contradict each other.
-        """
+        """The columns that are named, else those with the obvious names; `InputError`: options contradict."""
         good, bad, sentence, pair, acceptable = self.good, self.bad, self.sentence, self.pair, self.acceptable
         if (pair is None) != (acceptable is None):
             missing = "--pair COLUMN" if pair is None else "--acceptable COLUMN (which sentence is the good one)"

@@ -1,27 +1,11 @@
 """Items of `likelihood`: columns of tables and of the result files, minimal pairs, rows that cannot be scored.
 
-A table has one sentence in each row; or a pair in each row, a good one and a bad one, as BLiMP's files; or one sentence
-in each row, and two rows are a pair: they share a value, and another column says which of them is good.
+A table has one sentence in each row; or a pair in each row, as BLiMP's files; or one sentence in each row, and two rows
+are a pair: they share a value, and another column says which of them is good. A word is what stands between two spaces,
+with its punctuation; a token belongs to the word of its first character.
 
-items.parquet has one row for each sentence: the columns of the user's table, then
-
-    file                       which table of a folder; only for folders
-    row                        number of the row in its table, from 1
-    side                       good or bad; only for pairs
-    log_likelihood             sum over the scored tokens, natural logarithm: of a masked model a pseudo-log-likelihood
-    tokens, words, characters  scored tokens; words between spaces, the same for every model; characters with spaces
-    per_token, per_word, per_character    log_likelihood divided by these
-    correct                    pairs, in the row of the good sentence: whether its log_likelihood is larger by more than
-                               the rounding of fp32; a tie is not correct
-    correct_per_token          the same with per_token
-    tie                        whether the two are as large but for rounding
-
-A word of words.parquet is what stands between two spaces, with its punctuation. A token belongs to the word of the
-first character that it covers.
-
-Two ways to compute the same sums in fp32 differ in the last digits, so two log-likelihoods that differ by less than
-`TIE` are a tie. A tie is not correct: a model that cannot tell the sentences apart does not know the rule. The share of
-ties stands beside the accuracy.
+Two ways to compute the same sums in fp32 differ in the last digits, so log-likelihoods that differ by less than
+`ROUNDING` are a tie. A tie is not correct: a model that cannot tell the sentences apart does not know the rule.
 """
 
 import re
@@ -85,7 +69,6 @@ class Columns(OwnColumns):
         return pl.when(is_good).then(pl.lit(GOOD)).when(~is_good).then(pl.lit(BAD))
 
     def split_names(self) -> list[pl.Expr]:
-        """The value alone where there is one column of groups."""
         values = (pl.col(name).cast(pl.String).str.replace_all(SEPARATOR, "/", literal=True) for name in self.groups)
         if len(self.groups) == 1:
             return list(values)
@@ -98,13 +81,9 @@ CORRECT, CORRECT_PER_TOKEN, TIE = "correct", "correct_per_token", "tie"
 VERDICTS = (CORRECT, CORRECT_PER_TOKEN, TIE)
 TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
 SCORES = {
-    LIKELIHOOD: pl.Float64(),
-    "tokens": pl.Int32(),
-    "words": pl.Int32(),
-    "characters": pl.Int32(),
-    PER_TOKEN: pl.Float64(),
-    "per_word": pl.Float64(),
-    "per_character": pl.Float64(),
+    LIKELIHOOD: pl.Float64(),  # sum over the scored tokens, natural logarithm; a masked model: pseudo-log-likelihood
+    **dict.fromkeys(("tokens", "words", "characters"), pl.Int32()),  # scored tokens; characters with spaces
+    **dict.fromkeys((PER_TOKEN, "per_word", "per_character"), pl.Float64()),
 }
 # The lists that a part has for each sentence: one row for each of their values in the file.
 LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
@@ -137,16 +116,9 @@ def item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several: 
 
 
 def item_rows(
-    rows: Rows,
-    file: str | None,
-    columns: Columns,
-    sentences: Sequence[Sentence],
-    logprobs: NDArray[np.float32],
+    rows: Rows, file: str | None, columns: Columns, sentences: Sequence[Sentence], logprobs: NDArray[np.float32]
 ) -> pl.DataFrame:
-    """A row for each sentence of a part; of pairs in one row the good one, then the bad one.
-
-    `logprobs` are those of all scored tokens, sentence by sentence.
-    """
+    """A row for each sentence of a part; of pairs in one row the good one, then the bad one."""
     sides = len(columns.texts)
     texts = [text for row in rows.frame.select(columns.texts).iter_rows() for text in row]
     counts = np.array([len(sentence.scored) for sentence in sentences], np.int64)
@@ -190,8 +162,8 @@ def opened_lists(
 ) -> dict[str, pl.Series]:
     """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
 
-    `given` says how many first characters of a text are not scored; words are counted behind them. `ends` are the
-    log-probabilities that a new word begins behind each word: a word then has its own, and not that of the word before.
+    Words are counted behind the first characters that are `given`. `ends` are the log-probabilities that a new word
+    begins behind each word: a word then has its own, and not that of the word before.
     """
     lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
     known: dict[int, str] = {}
@@ -309,8 +281,7 @@ class Faults:
             return f"{column} holds the special token {token!r}; give a sentence in plain words"
         if not len(sentence.scored):
             if self.encoder.is_causal and len(sentence.ids):
-                remedy = "give more words, or --bos"
-                return f"{column} is one token, and nothing stands before it; {remedy}"
+                return f"{column} is one token, and nothing stands before it; give more words, or --bos"
             return f"{column} has no token; a text is needed"
         if self.longest is not None and len(sentence.ids) > self.longest:
             return (

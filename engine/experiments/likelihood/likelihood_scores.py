@@ -1,27 +1,16 @@
-"""From sentences to scores: token ids, masked copies, log-probabilities of tokens.
-
-The special tokens that the tokenizer puts around a sentence are not scored. A causal model cannot score the first
-token where nothing stands before it: it can where its tokenizer begins each text with a token of its own.
-
-A sentence that is longer than the model is refused, or scored in windows. With W the number of tokens that fit between
-the special tokens:
-
-    masked model   each token has a window of its own: the W tokens nearest to it, as many on its left as on its right
-                   (one more on its left if W is even) except near the ends of the sentence
-    causal model   windows of W tokens begin every W / 2 tokens (rounded down). The first one scores all its tokens,
-                   each later one those that the window before did not reach. So at least W / 2 tokens, rounded down,
-                   stand before a token of a later window
+"""From sentences to scores: token ids, masked copies, log-probabilities of tokens; special tokens are not scored.
 
 Pseudo-log-likelihoods are sums of the log-probabilities of masked tokens. The masked copies of a sentence:
 
-    original          each token is masked alone, and its probability given all others is asked for (Salazar, Liang,
-                      Nguyen and Kirchhoff 2020, "Masked Language Model Scoring", section 2)
+    original          each token is masked alone (Salazar, Liang, Nguyen and Kirchhoff 2020, "Masked Language Model
+                      Scoring", section 2)
     within-word-l2r   with a token, those after it in the same word are masked, too: otherwise the pieces of a long
                       word give each other away (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model
                       Scoring", section 2)
 
-Only the row of the mask is computed in the last layer and in the vocabulary projection, and rows of one length need no
-padding. So a copy costs what a sentence of the main job costs.
+A sentence that is longer than the model is refused, or scored in windows of the W tokens that fit. In a masked model
+each token has its own: the W tokens nearest to it (one more on its left if W is even). Those of a causal model begin
+every W / 2 tokens, rounded down; each scores the tokens that the window before did not reach.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,15 +43,11 @@ _WINDOWS_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """One sentence of L tokens as the model reads it.
-
-    `word` has for each token the number of its word, as the tokenizer divides the text into words before it divides
-    words into tokens; `NO_WORD` for special tokens.
-    """
+    """One sentence of L tokens as the model reads it."""
 
     ids: Ids  # [L], special tokens included
     scored: NDArray[np.int64]  # [n], the positions of the scored tokens, ascending
-    word: Ids  # [L]
+    word: Ids  # [L], the number of its word, as the tokenizer divides the text first; `NO_WORD` for special tokens
     start: Ids  # [L], the first character that a token covers
     content: slice  # from the first token of the text to behind its last one
 
@@ -214,10 +199,7 @@ def pseudo_logprobs(
     longest: int,
     advance: Callable[[int], None],
 ) -> NDArray[np.float32]:
-    """The log-probability of each scored token at its mask: natural logarithms, sentence by sentence.
-
-    `advance` is called with the number of tokens that were scored; several threads may call it.
-    """
+    """The log-probability of each scored token at its mask: natural logarithms; threads call `advance` with tokens."""
     found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
 
     def scoring(together: Sequence[Queries]) -> Steps[None]:
@@ -276,9 +258,8 @@ def log_beginnings(
 ) -> list[NDArray[np.float64]]:
     """For some places of each sentence: the log-probability that one of the tokens `begins` [m] comes next.
 
-    Where a token has the space before its word, this is the probability that the word before has ended there. So a sum
-    over the tokens of a word has the end of the word before, and lacks that of its own (Pimentel and Meister 2024;
-    Oh and Schuler 2024).
+    Where a token has the space before its word, this is the probability that the word before has ended there (Pimentel
+    and Meister 2024; Oh and Schuler 2024).
     """
     from scipy import special
 

@@ -1,7 +1,6 @@
 """`negengine likelihood`: the log-probabilities of the tokens of a user's own sentences.
 
-A part is a range of the table's rows. Each row is read where it lies, so that a file of any size can be scored. The
-sentences of a part with the same number of tokens go through the model together.
+A part is a range of the table's rows, read where they lie; its sentences of one length go through the model together.
 """
 
 from collections.abc import Callable, Sequence
@@ -119,7 +118,8 @@ class Likelihoods(TableStage[Prepared]):
         reasons: list[str | None] = [None] * len(rows.frame)
         for place, sentence in enumerate(sentences):
             row, side = divmod(place, len(sides))
-            if reasons[row] is None and self._is_bad(sentence):
+            is_long = not self.windows and len(sentence.ids) > self.exported.max_length
+            if reasons[row] is None and (is_long or not len(sentence.scored)):
                 reasons[row] = self.faults.of(texts[place], sentence, sides[side])
                 if not self.skip_bad:
                     where = self.stimuli.location(number, int(rows.numbers[row]), rows.line(row))
@@ -127,9 +127,6 @@ class Likelihoods(TableStage[Prepared]):
         kept = [place for place in range(len(texts)) if reasons[place // len(sides)] is None]
         rows = rows.without(pl.Series("reason", reasons, pl.String))
         return Prepared(rows, [texts[i] for i in kept], [given[i] for i in kept], [sentences[i] for i in kept])
-
-    def _is_bad(self, sentence: Sentence) -> bool:
-        return not len(sentence.scored) or (not self.windows and len(sentence.ids) > self.exported.max_length)
 
     def work(self, part: Prepared) -> dict[str, int]:
         scored = sum(len(one.scored) for one in part.sentences)
@@ -219,7 +216,6 @@ class Likelihoods(TableStage[Prepared]):
 
     @property
     def details(self) -> list[str]:
-        """The files about tokens and words that are wanted."""
         return [name for name, wanted in ((TOKENS_FILE, self.per_token), (WORDS_FILE, self.per_word)) if wanted]
 
     @staticmethod

@@ -1,18 +1,7 @@
 """From the items of `likelihood` to summary.parquet; their sentences, and what `verify` counts and computes again.
 
-    condition   split        metric
-    sentences   all, groups  log_likelihood, per_token, per_word, per_character: means over sentences, in natural
-                             logarithms
-                             perplexity: exp(-sum of log_likelihood / sum of tokens), of all sentences of the split; for
-                             a masked model the pseudo-perplexity of Salazar et al. (2020), section 2
-    pairs       all, groups  accuracy: the share of pairs whose good sentence has the larger log_likelihood
-                             accuracy_per_token: the same with per_token
-                             ties: the share of pairs without a difference beyond rounding; they are not correct
-
-The groups are the values of the columns that are named as groups; where there are several such columns, a split is
-`COLUMN: VALUE`. Intervals allow for the clusters.
-
-`verify` computes log-likelihoods again one token at a time, without batches, and without our own vectors.
+perplexity is exp(-sum of log_likelihood / sum of tokens), of all sentences of the split; for a masked model the
+pseudo-perplexity of Salazar et al. (2020), section 2. `verify` computes log-likelihoods again one token at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,18 +20,7 @@ from ...library.again import Compared, Draw, Reference, Sample, Verdict
 from ...library.recount import LOGARITHM, Recount, holds
 from ..own_table import FILE, ROW, mean_rows
 from ..summary import Row, frame
-from .likelihood_items import (
-    BAD,
-    CORRECT,
-    CORRECT_PER_TOKEN,
-    GOOD,
-    LIKELIHOOD,
-    PER_TOKEN,
-    ROUNDING,
-    SIDE,
-    TIE,
-    Columns,
-)
+from .likelihood_items import BAD, CORRECT, CORRECT_PER_TOKEN, GOOD, LIKELIHOOD, PER_TOKEN, ROUNDING, SIDE, TIE, Columns
 from .likelihood_scores import Encoder, Ids, Method, Sentence
 
 MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
@@ -88,12 +66,7 @@ def item_name(names: list[str]) -> pl.Expr:
 
 
 def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
-    """One row for each sentence. No word is expected, so answer and rank are null.
-
-    `condition` is good, bad or sentences; `logprob` is the log-likelihood of the whole sentence. The good sentence of a
-    pair fails if it is not the more probable one. Behind the columns of every run stand tokens, per_token, per_word,
-    per_character, and the columns of groups and clusters.
-    """
+    """One row for each sentence; the good one of a pair fails if it is not the more probable one."""
     names = items.collect_schema().names()
     correct = pl.col(CORRECT) if columns.has_pairs else pl.lit(None, pl.Boolean)
     sentence = pl.col(columns.texts[0])

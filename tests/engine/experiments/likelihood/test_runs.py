@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 from dataclasses import replace
+from itertools import product
 
 import negengine as ng
 import numpy as np
@@ -36,9 +37,6 @@ BLIMP = [
 ]
 
 
-OUTCOMES = [(True, True), (True, False), (False, True), (False, False)]
-
-
 def lines(path, rows):
     pl.DataFrame(rows).write_ndjson(path)
     return path
@@ -46,13 +44,6 @@ def lines(path, rows):
 
 def run_on(model, data, output, **options):
     return likelihood(model, data, output=output, progress=False, **options)
-
-
-def run_in_parts(model, data, output, shard="1/1", **options):
-    """The same in parts of three rows, as one run or as a shard."""
-    options = {"windows": False, "per_token": True, "per_word": True, "skip_bad": False, **options}
-    stage = changed(Likelihood(data, **options), rows_per_part=3).stage(model.exported)
-    return run_probe(stage, LikelihoodRun, model, {"output": output, "progress": False, "shard": shard})
 
 
 @pytest.fixture(scope="module")
@@ -151,13 +142,12 @@ def test_sentences_of_equally_many_tokens_get_one_verdict_by_sum_and_by_token(to
 
 @pytest.mark.parametrize("words", [(True, False), ("Grammatical", "Ungrammatical")])
 def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path, words):
-    rows = [
-        {"number": i, "s": text, "ok": word}
-        for i, (good, bad, *_) in enumerate(PAIRS)
-        for text, word in zip((bad, good), words[::-1], strict=True)
-    ]
+    rows = [{"number": i, "s": text, "ok": word} for i, (good, bad, *_) in enumerate(PAIRS)
+            for text, word in zip((bad, good), words[::-1], strict=True)]  # fmt: skip
     data = lines(tmp_path / "rows.jsonl", rows)
-    other = run_in_parts(model, data, tmp_path / "run", sentence="s", pair="number", acceptable="ok")
+    named = {"sentence": "s", "pair": "number", "acceptable": "ok", "per_token": True, "per_word": True}
+    stage = changed(Likelihood(data, **named), rows_per_part=3).stage(model.exported)
+    other = run_probe(stage, LikelihoodRun, model, {"output": tmp_path / "run", "progress": False})
     for column in ("correct", "tie"):
         wanted = pairs.items.filter(side="good")[column].to_list()
         assert other.items.filter(side="good")[column].to_list() == wanted
@@ -188,9 +178,8 @@ def test_a_folder_of_tables_is_one_run(model, pairs, tmp_path):
 def test_a_file_of_a_data_set_is_read_by_its_name_and_by_the_columns_of_its_authors(model, tmp_path, monkeypatch):
     """MultiBLiMP as pandas writes it; the columns of the others are known in a file of one's own, too."""
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
-    table = "\tsen\twrong_sen\tgrammatical_feature\n" + "".join(
-        f"{i}\t{good}\t{bad}\t{group}\n" for i, (good, bad, group, *_) in enumerate(PAIRS)
-    )
+    rows = [f"{i}\t{good}\t{bad}\t{group}\n" for i, (good, bad, group, *_) in enumerate(PAIRS)]
+    table = "\tsen\twrong_sen\tgrammatical_feature\n" + "".join(rows)
     names = source("multiblimp").unfixed
     (tmp_path / "multiblimp").mkdir()
     for name in names:
@@ -201,9 +190,7 @@ def test_a_file_of_a_data_set_is_read_by_its_name_and_by_the_columns_of_its_auth
     assert run.columns == Columns(good="sen", bad="wrong_sen", groups=("grammatical_feature",))
     assert run.record.metadata["call"]["arguments"]["data"] == "multiblimp:nld"
     assert "Jumelet" in cite(run).text
-    with pytest.raises(
-        InputError, match=r"multiblimp:nl: did you mean 'nld'\? multiblimp has no such file; it has abk"
-    ):
+    with pytest.raises(InputError, match=r"multiblimp:nl: did you mean 'nld'\? multiblimp has no such file; it has ab"):
         run_on(model, "multiblimp:nl", tmp_path / "none")
     for good, bad, *groups in (
         ("good_sentence", "bad_sentence", "phenomenon", "paradigm"),
@@ -271,11 +258,7 @@ def rows(*known):
         ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
         ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
         ({"sentence": ["a"]}, {"group": ["sentence", "sentence"]}, "--group sentence: given twice"),
-        (
-            rows(("a", 1), ("a", 1)),
-            IN_ROWS,
-            "the frame, row 2: the pair 'a' has two good sentences; it needs one of each",
-        ),
+        (rows(("a", 1), ("a", 1)), IN_ROWS, "row 2: the pair 'a' has two good sentences; it needs one of each"),
         (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: the pair 'a' has no bad sentence; it needs one of each"),
         (rows(("a", "maybe")), IN_ROWS, "row 1: {ok} is maybe; one of good/bad, acceptable/unacceptable"),
         (rows((None, 1)), IN_ROWS, "row 1: p is empty; the two rows of a pair must share a value"),
@@ -289,7 +272,6 @@ def test_a_wrong_call_is_one_line(model, tmp_path, data, options, message):
 
 
 def test_words_are_scored_from_left_to_right_where_the_tokenizer_tells_them_apart_alone(model):
-    """Without a pre-tokenizer a whole text is one word."""
     asked = Likelihood({"sentence": list(SENTENCES)}, method="within-word-l2r")
     assert asked.stage(model.exported).method == "within-word-l2r"
     backend = Tokenizer.from_str(model.exported.tokenizer.backend.to_str())
@@ -317,7 +299,9 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
     other = run_on(causal_model, lines(tmp_path / "blimp.jsonl", BLIMP), tmp_path / "run")
     found = compare(pairs, other)
     right = [dict(run.items.filter(side="good").select("row", "correct").iter_rows()) for run in (pairs, other)]
-    counts = [sum((right[0][row], right[1][row]) == which for row in right[0]) for which in OUTCOMES]
+    counts = [
+        sum((right[0][row], right[1][row]) == which for row in right[0]) for which in product((True, False), repeat=2)
+    ]
     (row,) = found.frame.filter(metric="accuracy", split="all").to_dicts()
     assert [row[name] for name in ("both", "only_first", "only_second", "neither")] == counts
     assert row["difference"] == pytest.approx(100 * (counts[1] - counts[2]) / len(PAIRS))

@@ -91,15 +91,6 @@ def test_pseudo_log_likelihoods_are_those_of_the_definition(
     np.testing.assert_allclose(found, wanted, atol=CLOSE)
 
 
-@pytest.mark.parametrize("method", list(Method))
-def test_minicons_gives_the_same(masked, request, one_thread, method):
-    scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'negengine[bench]'")
-    theirs = scorer.MaskedLMScorer(str(request.config.rootpath / "export" / "mini"), "cpu")
-    metric = {Method.ORIGINAL: "original", Method.WITHIN_WORD: "within_word_l2r"}[method]
-    wanted = theirs.compute_stats(theirs.prepare_text(list(SENTENCES), PLL_metric=metric))
-    np.testing.assert_allclose(ours(masked, method)[0], np.concatenate(wanted), atol=CLOSE)
-
-
 def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_checkpoint, one_thread):
     model = CausalLM(causal_model.exported, threads=1)
     encoder = Encoder(model.exported.tokenizer, is_causal=True)
