@@ -20,6 +20,8 @@ from .finished_run import means as recounted_means
 from .items import ALL, ITEM_SCHEMA, joined, top_schema
 from .view import Chart
 
+_PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
+
 
 @dataclass(frozen=True)
 class Cloze:
@@ -93,9 +95,6 @@ class Clozes(Asked[Cloze]):
             Chart(metric, metric, metric, label=_PLACE, scale=1).figure(run, *run.tables()) for metric in run.metrics
         ]
         return [Section("Results", figures=charts, notes=run.remarks())]
-
-
-_PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,6 +38,10 @@ BOS = Option("Begin every text with the model's BOS token (causal models).")
 DATA_FOLDER = Option(
     "Folder of the data (default: where `data get` put them).", metavar="PATH", kind=Path, is_file=True
 )
+_TOLD = {
+    "run": "A finished run of `{}`, or its folder.",
+    "model": "From `load`, or the folder or name of an exported model{}.",
+}
 
 
 class Experiment(ABC):
@@ -109,12 +113,6 @@ class Experiment(ABC):
     @staticmethod
     def sections(run: Any) -> Sequence[Section]:
         return [Section("Results", tables=run.tables(), notes=run.remarks())]
-
-
-_TOLD = {
-    "run": "A finished run of `{}`, or its folder.",
-    "model": "From `load`, or the folder or name of an exported model{}.",
-}
 
 
 def _docstring(experiment: type[Experiment], first: Sequence[str], fields: dict[str, OptionField]) -> str:

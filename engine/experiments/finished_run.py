@@ -27,6 +27,7 @@ from .published import CELL, Paper, paper_of
 from .vocabulary import LIST, Ranked, Vocabulary
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
+_ITEM = ("dataset", "condition", "item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +186,6 @@ def ranks_of_repetitions(items: pl.DataFrame, word: str, repeated: pl.Expr, name
     yield holds(what, items, (rank >= 1) & at_first, names)
     what = f"log-probabilities are at most 0, and the {word}'s at most that of the first choice"
     yield holds(what, items, (likely <= LOGARITHM) & (behind <= LOGARITHM), names)
-
-
-_ITEM = ("dataset", "condition", "item")
 
 
 def item_once(items: pl.DataFrame, names: Sequence[str] = _ITEM) -> Recount:

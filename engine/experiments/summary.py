@@ -29,6 +29,18 @@ from .items import ALL, RANGES, by_split
 
 UNKNOWN = 0
 """The number of an item that has no word in a column, such as no cluster."""
+Estimated = tuple[float, float | None, float | None, int, int | None, float | None]
+"""value, low, high, n, clusters and design effect: see `estimated`."""
+VERSUS = " vs "
+DIFFERENCE, P_VALUE, HOLM = "difference", "p", "p_holm"
+SCHEMA = {
+    **dict.fromkeys(("dataset", "condition", "split", "metric"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "clusters"), pl.Int64),
+    **dict.fromkeys(("design_effect", "detectable"), pl.Float64),
+    "tests": pl.Int64,
+}
+_NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,21 +98,6 @@ def numbered(words: pl.Series) -> NDArray[np.int64]:
     if words.null_count() == len(words):  # such a column may have no type
         return np.full(len(words), UNKNOWN)
     return words.rank("dense").fill_null(UNKNOWN).to_numpy().astype(np.int64)
-
-
-Estimated = tuple[float, float | None, float | None, int, int | None, float | None]
-"""value, low, high, n, clusters and design effect: see `estimated`."""
-
-VERSUS = " vs "
-DIFFERENCE, P_VALUE, HOLM = "difference", "p", "p_holm"
-SCHEMA = {
-    **dict.fromkeys(("dataset", "condition", "split", "metric"), pl.String),
-    **dict.fromkeys(("value", "low", "high"), pl.Float64),
-    **dict.fromkeys(("n", "clusters"), pl.Int64),
-    **dict.fromkeys(("design_effect", "detectable"), pl.Float64),
-    "tests": pl.Int64,
-}
-_NO_ROWS = np.empty(0, np.int64)
 
 
 class Row(NamedTuple):

@@ -25,6 +25,8 @@ BESIDE = "in brackets"
 """Where the paper's figures stand if they have no column of their own."""
 PAPER = "paper"
 """The series of the paper's figures in a chart."""
+_ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high"}
+_PRINTED = {"published": "published {}", "printed": "printed {}"}
 
 
 class Summarised(Protocol):
@@ -198,10 +200,6 @@ class Chart:
         title = f"{heading[:1].upper()}{heading[1:]}: {{model}}"
         keys = ("dataset", "condition", "split")
         return View(title, keys, columns, self.where, rows=self.rows, section=section, notes=self.notes).table(run)
-
-
-_ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high"}
-_PRINTED = {"published": "published {}", "printed": "printed {}"}
 
 
 def _wide(rows: pl.DataFrame, keys: Sequence[str], metrics: Sequence[str], names: Mapping[str, str]) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from ..text.text_lines import checked_length, read_lines
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
 _SENTENCE = f"This is the {MASK} ."  # where words of a list are looked up
+LIST = "list"
 
 
 def target_ids(tokenizer: MaskTokenizer, texts: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
@@ -34,9 +35,6 @@ def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
     candidate_ids = np.array(candidates, np.int32)
     words: NDArray[np.int32] = candidate_ids[found == candidate_ids]
     return words
-
-
-LIST = "list"
 
 
 class Vocabulary(StrEnum):

@@ -33,6 +33,8 @@ _WORDS = re.compile(
     """,
     re.VERBOSE,
 )
+BYTES_PER_PART = 2**18  # some 2,500 sentences
+_HINT = "give a text file"
 
 
 def split_sentences(line: str) -> list[str]:
@@ -50,10 +52,6 @@ def split_sentences(line: str) -> list[str]:
 def split_words(sentence: str) -> list[str]:
     """The words and punctuation marks of a sentence, from left to right."""
     return _WORDS.findall(sentence.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
-
-
-BYTES_PER_PART = 2**18  # some 2,500 sentences
-_HINT = "give a text file"
 
 
 class TextPart(NamedTuple):

@@ -35,6 +35,8 @@ ITEMS = {
 WORDS, MODEL = "words", "model"
 DETECTORS = (WORDS, MODEL)
 SHARE = "share"
+_SHOWN = 20  # cues of a detector in the table
+_ITEM = ("dataset", "condition", "item")
 
 
 def sentences_of(text: int) -> str:
@@ -61,9 +63,6 @@ def summarise(items: pl.LazyFrame, texts: Sequence[str], counts: Mapping[str, fl
             for split, column in ((ALL, "negated"), *((str(kind), str(kind)) for kind in Kind)):
                 rows.append(Row(text, detector, split, SHARE, own.get(column, 0) / n, None, None, n))
     return frame(rows)
-
-
-_SHOWN = 20  # cues of a detector in the table
 
 
 def paper_shares() -> str:
@@ -105,9 +104,6 @@ def cue_table(counts: Mapping[str, Mapping[str, int]], model: str) -> Table:
         frame=pl.DataFrame(rows, schema={"detector": pl.String, "cue": pl.String, "count": pl.Int64}),
         columns=[Column("detector", "detector"), Column("cue", "cue"), Column("count", "count")],
     )
-
-
-_ITEM = ("dataset", "condition", "item")
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Recount]:

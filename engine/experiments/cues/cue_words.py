@@ -12,6 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+_CONTRACTED, _BEFORE_NUMBERS = "n't", "no"
+DATA = "cd-sco"
+TRAIN_FILES = ("SEM-2012-SharedTask-CD-SCO-training-09032012.txt", "SEM-2012-SharedTask-CD-SCO-dev-09032012.txt")
+TEST_FILES = ("SEM-2012-SharedTask-CD-SCO-test-cardboard-GOLD.txt", "SEM-2012-SharedTask-CD-SCO-test-circle-GOLD.txt")
+OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX = "O", "SINGLE", "MULTI-B", "MULTI-I", "PREFIX", "SUFFIX"
+LABELS = (OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX)
+"""The labels of a cue detector, in the order of its logits."""
+
 
 class Kind(StrEnum):
     """How a cue negates; a key of cues.toml, which explains it."""
@@ -23,7 +31,6 @@ class Kind(StrEnum):
 
 WORDS: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "cues.toml").read_text("utf-8"))
 _KINDS = {cue: kind for kind in reversed(Kind) for cue in WORDS[kind]}
-_CONTRACTED, _BEFORE_NUMBERS = "n't", "no"
 
 
 @dataclass(frozen=True)
@@ -81,13 +88,6 @@ class MarkedCue:
             return text
         return f"{text}-" if sentence[self.words[0]].lower().startswith(text) else f"-{text}"
 
-
-DATA = "cd-sco"
-TRAIN_FILES = ("SEM-2012-SharedTask-CD-SCO-training-09032012.txt", "SEM-2012-SharedTask-CD-SCO-dev-09032012.txt")
-TEST_FILES = ("SEM-2012-SharedTask-CD-SCO-test-cardboard-GOLD.txt", "SEM-2012-SharedTask-CD-SCO-test-circle-GOLD.txt")
-OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX = "O", "SINGLE", "MULTI-B", "MULTI-I", "PREFIX", "SUFFIX"
-LABELS = (OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX)
-"""The labels of a cue detector, in the order of its logits."""
 
 _PREFIXES = sorted(WORDS["prefixes"], key=len, reverse=True)  # the longest one that fits
 _SUFFIXES = sorted(WORDS["suffixes"], key=len, reverse=True)

@@ -17,6 +17,7 @@ from ...views import Column, Table
 REGISTRY = Path(__file__).parent / "sources.toml"
 CACHE_VARIABLE = "NEGENGINE_DATA"
 DIGESTS = "digests.json"
+_SCHEMA = {"name": pl.String, "title": pl.String, "licence": pl.String, "command": pl.String, "here": pl.Boolean}
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,6 @@ def _sha256(path: Path) -> str | None:
         return str(pooch.file_hash(path))
     except OSError:
         return None
-
-
-_SCHEMA = {"name": pl.String, "title": pl.String, "licence": pl.String, "command": pl.String, "here": pl.Boolean}
 
 
 @dataclass(frozen=True, eq=False)

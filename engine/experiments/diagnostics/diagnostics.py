@@ -65,6 +65,9 @@ AFFIRMATIVE, NEGATIVE = POLARITIES
 KEYS = ("dataset", "condition", "split")
 _NAMES = [Column("data", "dataset"), Column("condition", "condition"), Column("split", "split"), Column("n", "n")]
 _OUTSIDE = "outside: items with a word that is not one token of the model; it counts as wrong"
+DIFFERENCES = differences("by sign flips of clusters")
+_WHOLE = (pl.col("split") == ALL) & pl.col("dataset").is_in([CPRAG, ROLE])
+_DENIED = (pl.col("split") == NEGATIVE) & (pl.col("metric") == SENSITIVITY)
 
 
 def _keys(*rows: tuple[str, str, str]) -> pl.DataFrame:
@@ -107,9 +110,6 @@ PREFERENCE = View(
     section="dataset",
     notes=[f"> {THRESHOLD}: preferred by more than that; {_OUTSIDE}"],
 )
-DIFFERENCES = differences("by sign flips of clusters")
-_WHOLE = (pl.col("split") == ALL) & pl.col("dataset").is_in([CPRAG, ROLE])
-_DENIED = (pl.col("split") == NEGATIVE) & (pl.col("metric") == SENSITIVITY)
 MAIN = View(
     "Diagnostics: {model} (%)",
     ("dataset",),

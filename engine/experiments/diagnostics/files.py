@@ -21,6 +21,10 @@ from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
 from ...text.text_lines import Row, read_table
 
+CONSTRAINTS = ("H", "L")
+LICENSING = {"Y": "licensed", "N": "unlicensed"}
+_NEGATION = "item context_aff context_neg target_aff target_neg"
+
 
 class Dataset(StrEnum):
     """The data sets, in the order of the tables."""
@@ -32,8 +36,6 @@ class Dataset(StrEnum):
 
 
 CPRAG, ROLE, SIMP, NAT = DATASETS = tuple(dataset.value for dataset in Dataset)
-CONSTRAINTS = ("H", "L")
-LICENSING = {"Y": "licensed", "N": "unlicensed"}
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,6 @@ def _one_of(row: Row, name: str, known: Sequence[str]) -> str:
     return value
 
 
-_NEGATION = "item context_aff context_neg target_aff target_neg"
 # The field of `Rows`, the columns of the file, and what reads a line.
 _TABLES: dict[str, tuple[str, str, Callable[[Row], Any]]] = {
     CPRAG: (

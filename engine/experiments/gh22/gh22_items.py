@@ -34,6 +34,11 @@ DATASET = "GH22"
 _SPLIT = pl.format("{}@{}", "pattern", "rank")
 USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
 """The columns of the items that `summarise` uses."""
+_OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
+_FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
+_ITEM = ("condition", "pattern", "pair", "rank")
+_CELL = ("condition", "split", "metric")
+_ACT = ("pair", "rank")
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
@@ -60,10 +65,6 @@ def summarise(items: pl.DataFrame) -> pl.DataFrame:
     conditions = items["condition"].unique(maintain_order=True)
     order = pl.col("condition").cast(pl.Enum(conditions)), pl.col("split").str.extract("@(.*)").cast(pl.Int64)
     return with_holm(named.sort(order, maintain_order=True))
-
-
-_OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
-_FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
 
 
 def sentence_rows(items: pl.LazyFrame, variants: Mapping[Variant, PatternSet], mask: str) -> pl.LazyFrame:
@@ -94,11 +95,6 @@ def _sentences(items: pl.LazyFrame, variant: Variant, pattern: Pattern, mask: st
         act_rank="rank",
         **{name: name for name in (*_OWN, *_FURTHER)},
     )
-
-
-_ITEM = ("condition", "pattern", "pair", "rank")
-_CELL = ("condition", "split", "metric")
-_ACT = ("pair", "rank")
 
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame, acts: pl.DataFrame) -> Iterator[Recount]:

@@ -5,6 +5,8 @@ from enum import StrEnum
 from ...text.pattern import SLOTS, VERB, PatternSet
 from ...text.pattern_files import load_patterns
 
+ACT_SLOTS = (VERB, "ACT1", "ACT2")
+
 
 class Variant(StrEnum):
     """A set of patterns; the value is the condition in items and summary."""
@@ -15,9 +17,6 @@ class Variant(StrEnum):
     """A connective begins the target (Table 1)."""
     COORDINATED = "coordinated"
     """The context has three verbs (footnote 2)."""
-
-
-ACT_SLOTS = (VERB, "ACT1", "ACT2")
 
 
 def load_variant(variant: Variant) -> PatternSet:

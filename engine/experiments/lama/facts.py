@@ -25,6 +25,16 @@ from ...text.text_lines import Row, json_rows, read_lines
 from ..data_sets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
 from ..items import SEPARATOR
 
+MOST_WORDS = 100
+TEMPLATES_FILE = "relations.jsonl"
+# Those of LAMA's scripts/run_experiments.py, which has no file of them.
+_GOOGLE_RE = {
+    "place_of_birth": ("[X] was born in [Y] .", "[X] was not born in [Y] ."),
+    "date_of_birth": ("[X] (born [Y]).", "[X] (not born [Y])."),
+    "place_of_death": ("[X] died in [Y] .", "[X] did not die in [Y] ."),
+}
+_WITHOUT_RELATION = "Squad"
+
 
 class Corpus(StrEnum):
     """Where facts come from, in the order of the tables."""
@@ -36,15 +46,6 @@ class Corpus(StrEnum):
 
 
 CORPORA = tuple(corpus.value for corpus in Corpus)
-MOST_WORDS = 100
-TEMPLATES_FILE = "relations.jsonl"
-# Those of LAMA's scripts/run_experiments.py, which has no file of them.
-_GOOGLE_RE = {
-    "place_of_birth": ("[X] was born in [Y] .", "[X] was not born in [Y] ."),
-    "date_of_birth": ("[X] (born [Y]).", "[X] (not born [Y])."),
-    "place_of_death": ("[X] died in [Y] .", "[X] did not die in [Y] ."),
-}
-_WITHOUT_RELATION = "Squad"
 
 
 @dataclass(frozen=True)

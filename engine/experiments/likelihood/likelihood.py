@@ -36,6 +36,40 @@ from .likelihood_summary import (
     sentences,
 )
 
+_ACCURACY, _MEAN = "accuracy", MEANS[1]
+_SPLIT = Column("split", "split")
+_RIGHT = Chart(
+    "likelihood",
+    _ACCURACY,
+    "accuracy (%)",
+    "Accuracy in each group.",
+    where=pl.col("split") != ALL,
+    label=pl.col("split"),
+    panel=None,
+    keys=("split",),
+)
+_PROBABLE = replace(
+    _RIGHT,
+    metric=_MEAN,
+    title="log-probability per token (natural logarithm)",
+    caption="Log-probability per token in each group.",
+    zero=False,
+    scale=1,
+)
+_SENTENCE = ("sentence", "text")
+_OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
+# The columns of published minimal pairs: the good and the bad sentence, the groups, the cluster (what comes from one
+# template). A table that has them all is read so, without any option.
+_PUBLISHED = (
+    ("sentence_good", "sentence_bad", ("field", "linguistics_term", "UID"), "UID"),  # BLiMP
+    ("sentence_good", "sentence_bad", ("phenomenon", "UID"), "UID"),  # ZhoBLiMP
+    ("sentence_good", "sentence_bad", ("phenomenon", "paradigm"), "paradigm"),  # SLING
+    ("good_sentence", "bad_sentence", ("phenomenon", "paradigm"), "paradigm"),  # JBLiMP
+    ("good_sentence", "bad_sentence", ("phenomenon",), "phenomenon"),  # TurBLiMP
+    ("source_sentence", "target_sentence", ("level", "phenomenon", "PID"), None),  # RuBLiMP, from corpora
+    ("sen", "wrong_sen", ("grammatical_feature",), None),  # MultiBLiMP, from corpora
+)
+
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRun(TableRun):
@@ -134,8 +168,6 @@ class LikelihoodRun(TableRun):
         yield self.means_again(items, self.columns, metrics(self.columns), self._keys)
 
 
-_ACCURACY, _MEAN = "accuracy", MEANS[1]
-_SPLIT = Column("split", "split")
 _PAIRS = View(
     "Minimal pairs: {model} (%)",
     ("split",),
@@ -151,24 +183,6 @@ _PAIRS = View(
         "per token: the same for the log-likelihood divided by the number of tokens",
         f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
     ],
-)
-_RIGHT = Chart(
-    "likelihood",
-    _ACCURACY,
-    "accuracy (%)",
-    "Accuracy in each group.",
-    where=pl.col("split") != ALL,
-    label=pl.col("split"),
-    panel=None,
-    keys=("split",),
-)
-_PROBABLE = replace(
-    _RIGHT,
-    metric=_MEAN,
-    title="log-probability per token (natural logarithm)",
-    caption="Log-probability per token in each group.",
-    zero=False,
-    scale=1,
 )
 
 
@@ -209,21 +223,6 @@ def sections(run: LikelihoodRun) -> list[Section]:
     groups = run.summary["split"].n_unique() - 1
     figures = [replace(chart.figure(run), wide=groups > 12)] if groups else []
     return [Section(title, said, figures=figures, tables=run.tables(), notes=run.remarks())]
-
-
-_SENTENCE = ("sentence", "text")
-_OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
-# The columns of published minimal pairs: the good and the bad sentence, the groups, the cluster (what comes from one
-# template). A table that has them all is read so, without any option.
-_PUBLISHED = (
-    ("sentence_good", "sentence_bad", ("field", "linguistics_term", "UID"), "UID"),  # BLiMP
-    ("sentence_good", "sentence_bad", ("phenomenon", "UID"), "UID"),  # ZhoBLiMP
-    ("sentence_good", "sentence_bad", ("phenomenon", "paradigm"), "paradigm"),  # SLING
-    ("good_sentence", "bad_sentence", ("phenomenon", "paradigm"), "paradigm"),  # JBLiMP
-    ("good_sentence", "bad_sentence", ("phenomenon",), "phenomenon"),  # TurBLiMP
-    ("source_sentence", "target_sentence", ("level", "phenomenon", "PID"), None),  # RuBLiMP, from corpora
-    ("sen", "wrong_sen", ("grammatical_feature",), None),  # MultiBLiMP, from corpora
-)
 
 
 def _column(what: str) -> Option:

@@ -29,6 +29,39 @@ GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)
 # What the column `--acceptable` can hold, in lower case, besides yes and no.
 _WORDS = (("good", "acceptable", "grammatical"), ("bad", "unacceptable", "ungrammatical"))
+SIDE = "side"
+LIKELIHOOD, PER_TOKEN = "log_likelihood", "per_token"
+CORRECT, CORRECT_PER_TOKEN, TIE = "correct", "correct_per_token", "tie"
+VERDICTS = (CORRECT, CORRECT_PER_TOKEN, TIE)
+TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
+SCORES = {
+    LIKELIHOOD: pl.Float64(),  # sum over the scored tokens, natural logarithm; a masked model: pseudo-log-likelihood
+    **dict.fromkeys(("tokens", "words", "characters"), pl.Int32()),  # scored tokens; characters with spaces
+    **dict.fromkeys((PER_TOKEN, "per_word", "per_character"), pl.Float64()),
+}
+# The lists that a part has for each sentence: one row for each of their values in the file.
+LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
+    TOKENS_FILE: {
+        "tokens: number": pl.List(pl.Int32),
+        "tokens: token": pl.List(pl.String),
+        "tokens: word": pl.List(pl.Int32),
+        "tokens: logprob": pl.List(pl.Float32),
+    },
+    WORDS_FILE: {
+        "words: number": pl.List(pl.Int32),
+        "words: word": pl.List(pl.String),
+        "words: tokens": pl.List(pl.Int32),
+        "words: logprob": pl.List(pl.Float64),
+    },
+}
+_WORD = re.compile(r"\S+")
+RESULTS = (ROW, FILE, SIDE, *SCORES, *VERDICTS, *(column for own in LISTS.values() for column in own))
+"""Names that no column of a user's table may have."""
+ROUNDING = 1e-4  # natural logarithms
+_OTHER = ": bad"
+_KEPT = (LIKELIHOOD, PER_TOKEN, "tokens")
+_ONE_WORD = r"^\s*\S*\s*$"
+_LETTER = r"[\p{L}\p{N}]"  # \w has accents and joiners too, which some tokenizers drop
 
 
 @dataclass(frozen=True)
@@ -73,38 +106,6 @@ class Columns(OwnColumns):
         if len(self.groups) == 1:
             return list(values)
         return [pl.lit(f"{name}: ") + value for name, value in zip(self.groups, values, strict=True)]
-
-
-SIDE = "side"
-LIKELIHOOD, PER_TOKEN = "log_likelihood", "per_token"
-CORRECT, CORRECT_PER_TOKEN, TIE = "correct", "correct_per_token", "tie"
-VERDICTS = (CORRECT, CORRECT_PER_TOKEN, TIE)
-TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
-SCORES = {
-    LIKELIHOOD: pl.Float64(),  # sum over the scored tokens, natural logarithm; a masked model: pseudo-log-likelihood
-    **dict.fromkeys(("tokens", "words", "characters"), pl.Int32()),  # scored tokens; characters with spaces
-    **dict.fromkeys((PER_TOKEN, "per_word", "per_character"), pl.Float64()),
-}
-# The lists that a part has for each sentence: one row for each of their values in the file.
-LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
-    TOKENS_FILE: {
-        "tokens: number": pl.List(pl.Int32),
-        "tokens: token": pl.List(pl.String),
-        "tokens: word": pl.List(pl.Int32),
-        "tokens: logprob": pl.List(pl.Float32),
-    },
-    WORDS_FILE: {
-        "words: number": pl.List(pl.Int32),
-        "words: word": pl.List(pl.String),
-        "words: tokens": pl.List(pl.Int32),
-        "words: logprob": pl.List(pl.Float64),
-    },
-}
-_WORD = re.compile(r"\S+")
-
-
-RESULTS = (ROW, FILE, SIDE, *SCORES, *VERDICTS, *(column for own in LISTS.values() for column in own))
-"""Names that no column of a user's table may have."""
 
 
 def item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several: bool) -> dict[str, pl.DataType]:
@@ -197,11 +198,6 @@ def opened_lists(
     return {name: pl.Series(name, lists[name], dtype) for name, dtype in schema.items()}
 
 
-ROUNDING = 1e-4  # natural logarithms
-_OTHER = ": bad"
-_KEPT = (LIKELIHOOD, PER_TOKEN, "tokens")
-
-
 def with_verdicts(items: pl.DataFrame) -> pl.DataFrame:
     """Judge pairs whose sentences are in one row of the table: each good sentence, then its bad one."""
     following = items.select(pl.col(name).shift(-1).alias(name + _OTHER) for name in _KEPT)
@@ -245,10 +241,6 @@ def _verdicts(counts: pl.Expr) -> list[pl.Expr]:
         pl.when(counts).then(by_token > ROUNDING / fewer).alias(CORRECT_PER_TOKEN),
         pl.when(counts).then(difference.abs() <= ROUNDING).alias(TIE),
     ]
-
-
-_ONE_WORD = r"^\s*\S*\s*$"
-_LETTER = r"[\p{L}\p{N}]"  # \w has accents and joiners too, which some tokenizers drop
 
 
 @dataclass(frozen=True)

@@ -28,17 +28,18 @@ from ...inference.model import LanguageModel
 from ...text.token_ids import rows_by_length
 from ...text.tokenizer import MaskTokenizer
 
+Ids = NDArray[np.int32]
+NO_WORD = -1
+_WINDOWS_AT_ONCE = 256
+_TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
+_LOGITS_AT_ONCE = 2**22  # 16 MB
+
 
 class Method(StrEnum):
     """How a masked language model scores a sentence."""
 
     ORIGINAL = "original"
     WITHIN_WORD = "within-word-l2r"
-
-
-Ids = NDArray[np.int32]
-NO_WORD = -1
-_WINDOWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +189,6 @@ def queries(group: Group, method: Method, mask_id: int, at_once: int) -> Iterato
         yield Queries(ids, position.astype(np.int32), expected, group.slot[owner, position])
 
 
-_TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
-
-
 def pseudo_logprobs(
     model: LanguageModel,
     encoder: Encoder,
@@ -248,9 +246,6 @@ def causal_logprobs(
 
     finished(gathered(scored(encoder.groups(sentences, longest))))
     return found
-
-
-_LOGITS_AT_ONCE = 2**22  # 16 MB
 
 
 def log_beginnings(

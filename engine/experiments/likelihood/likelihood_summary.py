@@ -27,6 +27,9 @@ MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
 RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
 PERPLEXITY = "perplexity"
 _CLUSTER = "cluster of a row"
+_SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
+FEWER = 10
+"""Of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model."""
 
 
 def condition(columns: Columns) -> str:
@@ -91,9 +94,6 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     return items.select(**told, **{name: name for name in kept if name not in told})
 
 
-_SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
-
-
 def recounts(folder: Path, items: pl.DataFrame, columns: Columns, details: Sequence[str]) -> Iterator[Recount]:
     """What must hold of the items of a finished run; the sums of the files `details` are those of the items."""
     key = [name for name in (FILE, ROW, SIDE) if name in items.columns]
@@ -119,10 +119,6 @@ def recounts(folder: Path, items: pl.DataFrame, columns: Columns, details: Seque
         larger = pl.col(LIKELIHOOD) - pl.col("other")
         right = (pl.col(CORRECT) == (larger > ROUNDING)) & (pl.col(TIE) == (larger.abs() <= ROUNDING))
         yield holds("a pair is correct where its good sentence is the more probable one", both, right, [ROW])
-
-
-FEWER = 10
-"""Of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model."""
 
 
 @dataclass(frozen=True, eq=False)

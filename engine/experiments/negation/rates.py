@@ -27,6 +27,13 @@ _SCHEMA = {
     **dict.fromkeys(("design_effect", "drop_low_two_way", "drop_high_two_way", "design_effect_two_way"), pl.Float64),
     "detectable": pl.Float64,
 }
+_DIFFERENCES = {
+    "first": pl.String,
+    "second": pl.String,
+    "n": pl.Int64,
+    **dict.fromkeys(("difference", "low", "high", "p"), pl.Float64),
+    **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
+}
 
 
 def rates(
@@ -107,15 +114,6 @@ def _detectable(scored: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
         for pattern in (one, other):
             found[pattern] += [] if smallest is None else [100 * smallest]
     return {pattern: max(differences, default=None) for pattern, differences in found.items()}
-
-
-_DIFFERENCES = {
-    "first": pl.String,
-    "second": pl.String,
-    "n": pl.Int64,
-    **dict.fromkeys(("difference", "low", "high", "p"), pl.Float64),
-    **dict.fromkeys(("both", "only_first", "only_second", "neither"), pl.Int64),
-}
 
 
 def differences(

@@ -16,6 +16,16 @@ from ..items import ALL, ORIGINAL
 from ..published import CELL
 from .nli_pairs import NEW, Label
 
+TRAINER = "transformers' Trainer"
+"""What trains; a reference has it as its data set."""
+_NEEDED = {
+    **dict.fromkeys(("model", "task"), str),
+    **dict.fromkeys(("epochs", "batch_size", "max_length", "seed"), int),
+    **dict.fromkeys(("learning_rate", "weight_decay"), float),
+}
+CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
+"""Said below an accuracy on dev where the training had `--patience`."""
+
 
 def recounts(items: pl.DataFrame, summary: pl.DataFrame, head: Sequence[str]) -> Iterator[Recount]:
     """What must hold of the two files of a finished run; `head` are the labels of the classifier."""
@@ -81,18 +91,6 @@ class Labelled:
         if probability is not None and abs(now - probability) > ROUNDING:
             return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
         return Verdict.AGREES, ""
-
-
-TRAINER = "transformers' Trainer"
-"""What trains; a reference has it as its data set."""
-
-_NEEDED = {
-    **dict.fromkeys(("model", "task"), str),
-    **dict.fromkeys(("epochs", "batch_size", "max_length", "seed"), int),
-    **dict.fromkeys(("learning_rate", "weight_decay"), float),
-}
-CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
-"""Said below an accuracy on dev where the training had `--patience`."""
 
 
 def training_told(training: Mapping[str, Any] | None) -> str:

@@ -55,6 +55,9 @@ ITEMS = {
     "premise": pl.String,  # before a truncation
     "hypothesis": pl.String,
 }
+PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
+PAIRS_PER_PART = 1024
+DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
@@ -136,11 +139,6 @@ def _comparisons(source: str, new: Mapping[str, pl.DataFrame]) -> Iterator[Row]:
 
 def _by_pair(judged: pl.DataFrame) -> pl.DataFrame:
     return judged.select(pair=pl.col("item") // len(KINDS), correct="correct")
-
-
-PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
-PAIRS_PER_PART = 1024
-DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 
 
 @dataclass(frozen=True, eq=False)

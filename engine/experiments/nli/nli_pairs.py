@@ -19,6 +19,12 @@ from ...basics.reading import file_sha256, read_regular
 from ...text.text_lines import MOST_TABLE, Row, checked_length, decoded, stream_lines, stream_rows
 from ..items import ORIGINAL
 
+KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
+NEW = "new"  # the condition of the pairs with negation
+NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree; such pairs are not used, as everywhere
+_TEXT, _HYPOTHESIS, _LABEL = ("sentence1", "Text"), ("sentence2", "Hypothesis"), ("gold_label", "label")
+_OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's files of one source alone have
+
 
 class Label(StrEnum):
     """A judgement about a hypothesis, given a text."""
@@ -96,14 +102,6 @@ def common_scheme(head: Sequence[Label], gold: Sequence[Label]) -> tuple[Label, 
 def coarsen(label: Label, scheme: Sequence[Label]) -> Label:
     """A label in a scheme: in the two-way scheme, neutral and contradiction are not entailment."""
     return label if label in scheme else Label.NOT_ENTAILMENT
-
-
-KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
-NEW = "new"  # the condition of the pairs with negation
-NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree; such pairs are not used, as everywhere
-
-_TEXT, _HYPOTHESIS, _LABEL = ("sentence1", "Text"), ("sentence2", "Hypothesis"), ("gold_label", "label")
-_OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's files of one source alone have
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,10 @@ EXPECTED, TARGET_TOKENS = "expected", "target_tokens"
 LOGPROB, RANK, IS_TOP1, REPEATS = "logprob", "rank", "is_top1", "repeats_word"
 Logits = NDArray[np.float32]
 _WORD = re.compile(r"\w+")
+DATASET = "stimuli"
+PREFERRED = "preferred"
+TESTED = (IS_TOP1, LOGPROB)
+_CLUSTER, _ITEM, _SECOND = "cluster of a row", "item of a row", "second"
 
 
 def result_schema(top: int, columns: Columns) -> dict[str, pl.DataType]:
@@ -139,13 +143,6 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
 def _spelled(text: str) -> str:
     """The words of a text in small letters with a space around each; the mask stands for no word."""
     return " | ".join("".join(f" {word} " for word in _WORD.findall(part.casefold())) for part in text.split(MASK))
-
-
-DATASET = "stimuli"
-PREFERRED = "preferred"
-TESTED = (IS_TOP1, LOGPROB)
-
-_CLUSTER, _ITEM, _SECOND = "cluster of a row", "item of a row", "second"
 
 
 def metrics(columns: Columns) -> list[str]:

@@ -16,6 +16,15 @@ from ...text.tokenizer import MaskTokenizer
 from ..labels import WANTED, Labels
 from ..own_table import OwnColumns, yes_or_no
 
+_WANTED = (("wanted",), ("unwanted",))
+_MOST_LISTED = 12
+TARGET_COLUMN = "target_column"
+Ids = NDArray[np.int32]
+Rows64 = NDArray[np.int64]
+_HERE = "here"
+_NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to read: give words before it, or --bos"
+_BEHIND = "words follow the mask, and a causal model reads only what stands before it"
+
 
 @dataclass(frozen=True)
 class Columns(OwnColumns):
@@ -56,16 +65,6 @@ class Columns(OwnColumns):
                 f"--unwanted {self.unwanted}: {did_you_mean(value, known)}no row of {table} has {value!r} in "
                 f"{column}; it has {listed}"
             )
-
-
-_WANTED = (("wanted",), ("unwanted",))
-_MOST_LISTED = 12
-TARGET_COLUMN = "target_column"
-Ids = NDArray[np.int32]
-Rows64 = NDArray[np.int64]
-_HERE = "here"
-_NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to read: give words before it, or --bos"
-_BEHIND = "words follow the mask, and a causal model reads only what stands before it"
 
 
 @dataclass(frozen=True, eq=False)
