@@ -40,6 +40,9 @@ PAIRS = {
 }
 ASKED = ("lama", "diagnostics", "gh22", "probe")  # of a masked model, at its mask
 EVERY = (*ASKED, "nli", "likelihood", "cues")
+ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
+OF_SUMMARY = "rates and drops of summary.parquet are those of the items"
+MIXED = ({"precision": "mixed"}, "--precision mixed: {} reports ")
 
 
 def write_facts(path):
@@ -169,8 +172,6 @@ def test_every_item_is_decided_again_by_the_reference_model(name, made):
     assert again == {kind: counted(run) for kind, counted in AGAIN[name].items()}
 
 
-ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
-OF_SUMMARY = "rates and drops of summary.parquet are those of the items"
 LIES = [  # a column and its false value, in the first row where the right one allows it; the check that finds it
     ("lama", "precision@5", lambda own: not own, ALWAYS, "precision@5 follows from the ranks and the first choices"),
     ("lama", "gold_logprob", 1.0, ALWAYS, "log-probabilities are at most 0, and the answer's is that of the first "),
@@ -267,7 +268,6 @@ def test_what_fails_is_what_the_experiment_says(made):
     assert rows.select((pl.col("failed") == (pl.col("repeated") == negative)).all()).item()
 
 
-MIXED = ({"precision": "mixed"}, "--precision mixed: {} reports ")
 WRONG = {
     "lama": [
         ({"corpus": "Wikipedia"}, "--corpus Wikipedia: give GoogleRE, TREx"),

@@ -20,6 +20,7 @@ tale01\t1\t6\t.\t.\t.\t*\t_\t_\t_\t_\t_\t_
 
 tale01\t2\t0\tNot\tnot\tRB\t*\tNot\t_\t_
 """
+WORDS = ["No", "one", "was", "by", "no", "means", "unhappy", "or", "uneasy", "."]
 
 
 @pytest.fixture
@@ -65,9 +66,6 @@ def test_words_and_cues_of_all_kinds_and_their_names(read, tmp_path):
 def test_a_bad_line_is_refused_with_its_number(text, message, read):
     with pytest.raises(InputError, match=r"tale\.txt" + message):
         read(text)
-
-
-WORDS = ["No", "one", "was", "by", "no", "means", "unhappy", "or", "uneasy", "."]
 
 
 def cue(*places, part=None):

@@ -27,6 +27,7 @@ Neither she nor you was unhappy.
 It rained.
 You was careless, unsure.
 """
+WORDS = ["Anna", "does", "n't", "like", "to", "smoke", ",", "she", "is", "happy", "."]
 
 
 @pytest.fixture
@@ -119,9 +120,6 @@ def test_options_of_a_run_belong_to_a_detector_and_that_is_no_model_of_another_t
         assert isinstance(error, InputError)
         assert str(error) == f"{option} {value}: this option needs a model; add --detector"
     assert "this command needs token-classification" in str(command("--detector", mini.folder).exception)
-
-
-WORDS = ["Anna", "does", "n't", "like", "to", "smoke", ",", "she", "is", "happy", "."]
 
 
 def encoder(tokenizer, longest=512):

@@ -20,6 +20,8 @@ from negengine.engine.experiments.cues.cue_words import (
 )
 
 LINES = [f"Line {n} is {'long ' * (n % 7)}." for n in range(50)]
+ENTRIES = [(word, kind) for kind in Kind for word in WORDS[kind]]
+SENTENCE = "Neither unhappy men nor carelessly made , by no means impossible plans do n't matter".split()  # noqa: SIM905
 
 
 @pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])
@@ -90,8 +92,6 @@ def test_where_words_end(sentence, words):
     assert split_words(sentence) == words.split()
 
 
-ENTRIES = [(word, kind) for kind in Kind for word in WORDS[kind]]
-SENTENCE = "Neither unhappy men nor carelessly made , by no means impossible plans do n't matter".split()  # noqa: SIM905
 #              0      1      2   3      4       5   6  7  8    9      10        11   12  13    14
 
 

@@ -114,9 +114,7 @@ def kept(folder):
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_pinned_commit_is_fetched_once_and_again_where_the_copy_is_damaged(
-    fetch, server, cache, registry, tmp_path
-):
+def test_the_pinned_commit_is_fetched_once_and_again_if_damaged(fetch, server, cache, registry, tmp_path):
     outside = {f"../../../../{name}": content for name, content in FILES.items()}
     server.answers = [(200, archive(outside | {"junk.txt": b"not wanted"}), None)]
     said = [[], []]

@@ -10,6 +10,8 @@ from negengine.engine.experiments.diagnostics.diagnostics import SCHEMA, Diagnos
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 
 MINI = Path(__file__).parents[4] / "export" / "mini"
+FOUR = {"dog": 0.3, "cat": 0.295, "car": 0.1, "tree": 0.05}
+FIRST, SECOND, REVERSED, PAIR = ("CPRAG-102", "0"), ("CPRAG-102", "1"), ("ROLE-88", "1-b"), ("ROLE-88", "1")
 
 
 @pytest.fixture
@@ -24,10 +26,6 @@ def judge(mini):
         return decided(diagnostics_stage(mini, rows, draws=1), Given(lambda _: logits))
 
     return judged
-
-
-FOUR = {"dog": 0.3, "cat": 0.295, "car": 0.1, "tree": 0.05}
-FIRST, SECOND, REVERSED, PAIR = ("CPRAG-102", "0"), ("CPRAG-102", "1"), ("ROLE-88", "1-b"), ("ROLE-88", "1")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ from select_and_score import files
 from .conftest import LEXICON, ORIGINAL, VARIANTS, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
+SENTENCE = VARIANTS[Variant.ORIGINAL].selecting
+TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +57,6 @@ def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_
         compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
-NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
-
-
 @pytest.fixture(scope="module")
 def mixed(acts, tmp_path_factory):
     """With a calibration and an audit of 60 sentences; those of longer runs would be all sentences of this one."""
@@ -79,12 +79,6 @@ def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_mod
     assert choices == dict.fromkeys(Variant, "mixed")
     assert mixed.record.counts["decided"] == len(mixed.items)
     assert "Mixed precision: " in str(mixed)
-
-
-SENTENCE = VARIANTS[Variant.ORIGINAL].selecting
-
-
-TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
 
 
 @pytest.mark.parametrize(

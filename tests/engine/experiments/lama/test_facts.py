@@ -13,6 +13,16 @@ OURS |= {"masked_negation": "The capital of France is not [MASK] .", "misprimed_
 OURS |= {"misprimed_low": None, "misprimed_random": f"Cat? {PARIS}"}
 CONCEPT = {"pred": "CapableOf", "masked_sentences": ["Birds can [MASK]."], "obj_label": "fly", "uuid": "8c99"}
 CONCEPT |= {"sub_label": "birds"}
+LACKING = {"sub_label": "a", "obj_label": "b"}
+BAD_ROWS = {
+    r"2: obj_label is ''; a text is needed": {"obj_label": ""},
+    r"2: relation is 36; a text is needed": {"relation": 36},
+    r"2: 'No mask\.' has no \[MASK\]; it must have one$": {"masked_sentence": "No mask."},
+    r"2: '\[MASK\] \[MASK\]' has 2 \[MASK\]; it must": {"masked_negation": "[MASK] [MASK]"},
+    r"2: 'Rome\?' has no \[MASK\]": {"misprimed_high": "Rome?"},
+    r"2: relation is 'P\|36'; a relation must not have a \|": {"relation": "P|36"},
+    r"2: the same fact as in .*TREx\.jsonl:1; give each file once": {},
+}
 
 
 def write(path, *rows):
@@ -118,17 +128,7 @@ def test_the_digest_knows_every_query_and_no_path(tmp_path):
     assert len({read_facts([file]).sha256 for file in files}) == 4
 
 
-LACKING = {"sub_label": "a", "obj_label": "b"}
 OTHER_NEGATION = upstream("Cat", masked_negations=["Not [MASK] ."])
-BAD_ROWS = {
-    r"2: obj_label is ''; a text is needed": {"obj_label": ""},
-    r"2: relation is 36; a text is needed": {"relation": 36},
-    r"2: 'No mask\.' has no \[MASK\]; it must have one$": {"masked_sentence": "No mask."},
-    r"2: '\[MASK\] \[MASK\]' has 2 \[MASK\]; it must": {"masked_negation": "[MASK] [MASK]"},
-    r"2: 'Rome\?' has no \[MASK\]": {"misprimed_high": "Rome?"},
-    r"2: relation is 'P\|36'; a relation must not have a \|": {"relation": "P|36"},
-    r"2: the same fact as in .*TREx\.jsonl:1; give each file once": {},
-}
 BAD_FILES = {
     r"TREx\.jsonl:1: the file is empty": {"TREx.jsonl": "\n \r\n"},
     r"TREx\.jsonl:1: not JSON": {"TREx.jsonl": "{]\n"},

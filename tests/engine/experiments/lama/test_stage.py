@@ -12,6 +12,8 @@ from negengine.engine.experiments.vocabulary import LIST, Ranked
 from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.model import MaskedLM
 
+ANSWERS = ["france", "italy", "spain", "germany", "russia"]
+
 
 def facts(*rows):
     """From relation, subject, answer, and a query with what its negation has more in brackets."""
@@ -24,9 +26,6 @@ def facts(*rows):
 
 def capitals(*answers):
     return facts(*(("P36", str(i), gold, f"The capital of {i} is (not )[MASK] .") for i, gold in enumerate(answers)))
-
-
-ANSWERS = ["france", "italy", "spain", "germany", "russia"]
 
 
 def test_hand_made_logits(mini, mini_tokenizer):

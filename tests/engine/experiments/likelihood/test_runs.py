@@ -35,6 +35,16 @@ BLIMP = [
     {"sentence_good": good, "sentence_bad": bad, "field": "syntax", "linguistics_term": term, "UID": uid, "pair_id": i}
     for i, (good, bad, term, uid) in enumerate(PAIRS)
 ]
+BAD = {
+    "It is [MASK].": r"sentence holds the special token '\[MASK\]'",
+    "a [PAD] b": r"sentence holds the special token '\[PAD\]'",
+    "\u200b": "sentence has no token",
+    "\u0301 \u0301": "sentence has no token",  # accents alone, which BERT's tokenizer drops
+    "": "sentence is empty",
+    None: "sentence is missing",
+}
+IN_ROWS = {"pair": "p", "acceptable": "{ok}"}
+GIVEN = {"prefix": ["Anna is ", "She likes"], "good": ["a dancer.", "to smoke."], "bad": ["a dancers.", "to smokes."]}
 
 
 def lines(path, rows):
@@ -202,16 +212,6 @@ def test_a_file_of_a_data_set_is_read_by_its_name_and_by_the_columns_of_its_auth
         assert found.cluster == ("paradigm" if "paradigm" in groups else None)
 
 
-BAD = {
-    "It is [MASK].": r"sentence holds the special token '\[MASK\]'",
-    "a [PAD] b": r"sentence holds the special token '\[PAD\]'",
-    "\u200b": "sentence has no token",
-    "\u0301 \u0301": "sentence has no token",  # accents alone, which BERT's tokenizer drops
-    "": "sentence is empty",
-    None: "sentence is missing",
-}
-
-
 def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
     for row, message in BAD.items():
         with pytest.raises(InputError, match=f"the frame, row 2: {message}"):
@@ -238,9 +238,6 @@ def test_a_row_that_only_its_tokens_show_to_be_bad_is_skipped(model, tmp_path, r
     assert run.items["row"].to_list() == [1, 3]
     assert run.frame("skipped.parquet")["row"].to_list() == [2]
     assert run.remarks() == ["1 row was skipped: skipped.parquet says why"]
-
-
-IN_ROWS = {"pair": "p", "acceptable": "{ok}"}
 
 
 def rows(*known):
@@ -318,9 +315,6 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
     assert f"both right: {counts[0]}, only mini: {counts[1]}" in every.remarks()[0]
     with pytest.raises(InputError, match=r"--sentences other: .*[Gg]ive both, first, second, neither, all"):
         ng.side_by_side(pairs, other, "other")
-
-
-GIVEN = {"prefix": ["Anna is ", "She likes"], "good": ["a dancer.", "to smoke."], "bad": ["a dancers.", "to smokes."]}
 
 
 @pytest.mark.parametrize("kind", ["model", "causal_model"])

@@ -18,6 +18,7 @@ from transformers import GPT2LMHeadModel
 from .conftest import SENTENCES
 
 CLOSE = 1e-4
+TEXTS = ["Anna likes to smoke.", "She is happy to smoker dance.", "He doesn't like to."]
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +49,6 @@ def plain(sentences, method, torch_masked, mask_id, longest=512):
                 start = min(max(token - room // 2, 0), n - room)
                 ids, position = [ids[0], *ids[1 + start : 1 + start + room], ids[-1]], position - start  # noqa: PLW2901
             yield torch_masked(ids, position)[expected]
-
-
-TEXTS = ["Anna likes to smoke.", "She is happy to smoker dance.", "He doesn't like to."]
 
 
 def test_all_tokens_but_the_special_ones_are_scored_once(small_tokenizer):
@@ -89,6 +87,15 @@ def test_pseudo_log_likelihoods_are_those_of_the_definition(
     found, sentences = ours(masked, method, longest)
     wanted = list(plain(sentences, method, torch_masked, masked.exported.tokenizer.mask_id, longest))
     np.testing.assert_allclose(found, wanted, atol=CLOSE)
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_minicons_gives_the_same(masked, request, one_thread, method):
+    scorer = pytest.importorskip("minicons.scorer", reason="minicons is not installed: pip install 'negengine[bench]'")
+    theirs = scorer.MaskedLMScorer(str(request.config.rootpath / "export" / "mini"), "cpu")
+    metric = {Method.ORIGINAL: "original", Method.WITHIN_WORD: "within_word_l2r"}[method]
+    wanted = theirs.compute_stats(theirs.prepare_text(list(SENTENCES), PLL_metric=metric))
+    np.testing.assert_allclose(ours(masked, method)[0], np.concatenate(wanted), atol=CLOSE)
 
 
 def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_checkpoint, one_thread):

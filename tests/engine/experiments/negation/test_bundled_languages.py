@@ -9,6 +9,12 @@ from negengine.engine.text.pattern import VERB
 from negengine.engine.text.pattern_files import load_language
 
 OURS = ["italian", "italian-null-subject", "italian-gerund", "french", "french-gerund"]
+WRITTEN = {
+    "Bianca psicologa": "Bianca è una psicologa a cui non piace andare. Lei è contenta di [MASK].",
+    "Achille psicologo": "Achille è uno psicologo a cui non piace andare. Lui è contento di [MASK].",
+    "Adèle actrice": "Adèle est une actrice qui n'aime pas aller. Elle est heureuse de pouvoir [MASK].",
+    "Adrien acteur": "Adrien est un acteur qui n'aime pas aller. Il est heureux de pouvoir [MASK].",
+}
 
 
 @pytest.mark.parametrize("name", ["french", "italian"])
@@ -29,14 +35,6 @@ def test_a_set_has_a_pattern_for_each_role_of_the_paper_in_minimal_pairs(name):
         assert {own.context for key, own in patterns.items() if key[:2] == begin} == {patterns[context].context}
     for end, target in {"Tp": "CpTp", "Tn": "CpTn"}.items():
         assert {own.target for key, own in patterns.items() if key[2:] == end} == {patterns[target].target}
-
-
-WRITTEN = {
-    "Bianca psicologa": "Bianca è una psicologa a cui non piace andare. Lei è contenta di [MASK].",
-    "Achille psicologo": "Achille è uno psicologo a cui non piace andare. Lui è contento di [MASK].",
-    "Adèle actrice": "Adèle est une actrice qui n'aime pas aller. Elle est heureuse de pouvoir [MASK].",
-    "Adrien acteur": "Adrien est un acteur qui n'aime pas aller. Il est heureux de pouvoir [MASK].",
-}
 
 
 @pytest.mark.parametrize("words", WRITTEN)

@@ -28,9 +28,7 @@ def run(repeats, order=None, enough=1):
     rate=st.sampled_from([0.0, 0.05, 0.3, 0.7, 1.0]),
     enough=st.integers(1, 25),
 )
-def test_the_first_repeating_verbs_are_those_of_an_exhaustive_run_and_none_is_tested_twice(
-    seed, pairs, verbs, rate, enough
-):
+def test_the_first_repeating_verbs_are_found_and_none_is_tested_twice(seed, pairs, verbs, rate, enough):
     random = np.random.default_rng(seed)
     repeats = random.random((pairs, verbs)) < rate
     order = random.permuted(np.tile(np.arange(verbs), (pairs, 1)), axis=1)

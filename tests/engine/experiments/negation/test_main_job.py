@@ -98,9 +98,7 @@ def whole(mini, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("precision", "count"), [(Precision.FP32, 3), (Precision.MIXED, 40)])
-def test_shards_merge_to_the_bytes_of_the_whole_run_whose_triplets_are_those_of_fp32(
-    mini, whole, tmp_path, precision, count
-):
+def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path, precision, count):
     """Also where there are more shards than parts. The low-precision model errs; a close query is decided again."""
     how = {"precision": precision}
     run = select(mini, tmp_path / "run", how=how)

@@ -38,6 +38,10 @@ LEXICON = Lexicon(
     professions=("a dancer", "an architect", "a doctor", "a baker", "an actor", "a teacher", "a pilot", "a nurse"),
     verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
 )
+KINDS = ("select", "lazy", "score")
+WITH_AUDITS = [(kind, precision) for kind in KINDS for precision in (Precision.MIXED, Precision.AUTO)]
+# Each kind of work and each precision: the way that a run is cut does not depend on both together.
+DIAGONAL = [("select", Precision.MIXED), ("lazy", Precision.AUTO), ("score", Precision.MIXED)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +84,6 @@ def cases(mini, tmp_path_factory):
         return Case(stage, precision, earlier, whole)
 
     return make
-
-
-KINDS = ("select", "lazy", "score")
-WITH_AUDITS = [(kind, precision) for kind in KINDS for precision in (Precision.MIXED, Precision.AUTO)]
-# Each kind of work and each precision: the way that a run is cut does not depend on both together.
-DIAGONAL = [("select", Precision.MIXED), ("lazy", Precision.AUTO), ("score", Precision.MIXED)]
 
 
 def each(which):

@@ -23,6 +23,21 @@ TRIPLETS = pl.LazyFrame(
         "verb": ["smoke", "sing", "smoke", "dance", "sing", "dance"],
     }
 )
+PATTERNS = load_patterns()
+PAPER = published("roberta-base", PATTERNS)
+NAMES = ["drop", "drop_low", "drop_high", "design_effect", "drop_low_two_way", "drop_high_two_way"]
+DROPS = {  # and its rates
+    "CpTp": (0.0, *[None] * 7),
+    "CpTn": (83.2, 80.9, 85.4, 1.0, 79.2, 86.8, 2.9, 6.1),
+    "CnTp": (97.8, 96.7, 98.6, 1.1, 95.4, 99.1, 3.1, 6.1),
+    "CnTn": (24.9, 22.5, 27.5, 1.0, 20.7, 29.5, 3.0, 6.9),
+    "CpTv": (20.4, 18.2, 22.8, 0.9, 16.5, 24.7, 2.9, 6.9),
+}
+RATES = pl.DataFrame(
+    [(name, *row) for name, row in DROPS.items()],
+    schema=["pattern", *NAMES, "design_effect_two_way", "detectable"],
+    orient="row",
+).with_columns(n=1200, pairs=60, verbs=482, repetition_rate=100 - pl.col("drop"))
 
 
 def scores(**repeated) -> pl.LazyFrame:
@@ -96,8 +111,6 @@ def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_s
 
 
 ROOT = Path(__file__).parents[4]
-PATTERNS = load_patterns()
-PAPER = published("roberta-base", PATTERNS)
 DEMO = {  # the selection of `make demo`, as the documents show it
     "model": "mini",
     "pattern": "CpTp",
@@ -110,19 +123,6 @@ DEMO = {  # the selection of `make demo`, as the documents show it
     "selected": 1200,
 }
 LARGE = {**DEMO, "model": "roberta-base", "verbs": 612, "pairs": 18200, "tested": 11138400, "repeating": 2445678}
-NAMES = ["drop", "drop_low", "drop_high", "design_effect", "drop_low_two_way", "drop_high_two_way"]
-DROPS = {  # and its rates
-    "CpTp": (0.0, *[None] * 7),
-    "CpTn": (83.2, 80.9, 85.4, 1.0, 79.2, 86.8, 2.9, 6.1),
-    "CnTp": (97.8, 96.7, 98.6, 1.1, 95.4, 99.1, 3.1, 6.1),
-    "CnTn": (24.9, 22.5, 27.5, 1.0, 20.7, 29.5, 3.0, 6.9),
-    "CpTv": (20.4, 18.2, 22.8, 0.9, 16.5, 24.7, 2.9, 6.9),
-}
-RATES = pl.DataFrame(
-    [(name, *row) for name, row in DROPS.items()],
-    schema=["pattern", *NAMES, "design_effect_two_way", "detectable"],
-    orient="row",
-).with_columns(n=1200, pairs=60, verbs=482, repetition_rate=100 - pl.col("drop"))
 
 
 def cells(table, column: int) -> list[str]:

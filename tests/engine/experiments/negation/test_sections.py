@@ -12,6 +12,7 @@ from negengine.engine.text.pattern_files import load_patterns
 from pages import drawn_figures
 
 ENDS = ("drop_low_two_way", "drop_high_two_way")
+COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +79,6 @@ def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):
     assert ScoresRun(run.folder, msgspec.structs.replace(run.record, done=done)).remarks()[-1] == (
         "The first choice reads like the verb but is another token, and is not counted: CpTn 100.0 %."
     )
-
-
-COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,17 @@ from ..conftest import HEADER
 
 E, C, N, NOT = Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL, Label.NOT_ENTAILMENT
 ROW = "0\ta\tb\tentailment\r\n"
+GLUE_MNLI = (
+    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
+    "sentence1\tsentence2\tlabel1\tlabel2\tgold_label\n"
+    "0\t1\t1n\tfiction\t( a )\t( b )\t(A)\t(B)\ta\tb\tneutral\tneutral\tcontradiction\n"
+)
+GLUE_RTE = (
+    'index\tsentence1\tsentence2\tlabel\n0\tIt is.\tIt’s not "so\tnot_entailment\n1\tIt was.\tIt was.\tentailment\n'
+)
+SNLI = "gold_label\tx\tsentence1\tsentence2\tlabel1\tlabel2\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n"
+GLUE = "index\tsentence1\tsentence2\tlabel\n0\t"
+UNNAMED = ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
 def test_label_shares_of_the_real_files_are_those_of_table_5(shared):
@@ -60,17 +71,6 @@ def test_a_pair_has_the_same_id_in_every_file_and_any_other_pair_another(tmp_pat
     assert ids[12] == f"{ids[0]}-2"
 
 
-GLUE_MNLI = (
-    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
-    "sentence1\tsentence2\tlabel1\tlabel2\tgold_label\n"
-    "0\t1\t1n\tfiction\t( a )\t( b )\t(A)\t(B)\ta\tb\tneutral\tneutral\tcontradiction\n"
-)
-GLUE_RTE = (
-    'index\tsentence1\tsentence2\tlabel\n0\tIt is.\tIt’s not "so\tnot_entailment\n1\tIt was.\tIt was.\tentailment\n'
-)
-SNLI = "gold_label\tx\tsentence1\tsentence2\tlabel1\tlabel2\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n"
-
-
 @pytest.mark.parametrize(
     ("source", "content", "pairs", "skipped"),
     [
@@ -84,9 +84,6 @@ def test_the_layouts_of_original_sets(source, content, pairs, skipped, tmp_path)
     found = read_original(tmp_path / "dev.tsv", source)
     assert [(pair.text, pair.hypothesis, pair.gold) for pair in found.pairs] == pairs
     assert found.skipped == skipped
-
-
-GLUE = "index\tsentence1\tsentence2\tlabel\n0\t"
 
 
 @pytest.mark.parametrize(
@@ -116,9 +113,6 @@ def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, 
         read_original(tmp_path / name, "RTE") if name == "dev.tsv" else read_sets(tmp_path, {}, ["RTE"])
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-UNNAMED = ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
 @pytest.mark.parametrize(

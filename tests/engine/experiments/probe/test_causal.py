@@ -20,6 +20,11 @@ SENTENCES = [
 ONE, SEVERAL = ["smoke", "dance", "France", "sing"], ["smoked", "unsung", "Francesca", "hunter"]
 DATA = {"sentence": SENTENCES, "one": ONE, "several": SEVERAL}
 pytestmark = pytest.mark.usefixtures("one_thread")
+BAD = {
+    "She is [MASK] today.": "words follow the mask, and a causal model reads only what stands before it",
+    "She is happy.": r"sentence has no \[MASK\]; write \[MASK\] where the target belongs",
+    "to " * 200 + "[MASK]": r"\d+ tokens, but .* takes at most 130: shorten it",
+}
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
@@ -69,13 +74,6 @@ def test_targets_of_one_and_several_tokens_are_what_pytorch_says(ask, plain, cau
     assert alone["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
     assert not ng.verify(run, sample=20, torch=str(causal_checkpoint(family))).damage
     assert run.sentences()["sentence"].to_list() == [text for text in SENTENCES for _ in range(2)]
-
-
-BAD = {
-    "She is [MASK] today.": "words follow the mask, and a causal model reads only what stands before it",
-    "She is happy.": r"sentence has no \[MASK\]; write \[MASK\] where the target belongs",
-    "to " * 200 + "[MASK]": r"\d+ tokens, but .* takes at most 130: shorten it",
-}
 
 
 def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model, tmp_path):

@@ -28,6 +28,39 @@ ROWS = [
     ("A robin is a [MASK].", "dog", "bird", "affirmative", 4, 7.5),
 ]
 FRAME = pl.DataFrame(ROWS, schema=["sentence", "target", "other", "group", "item", "frequency"], orient="row")
+BAD = {
+    "sentence": ["A robin is a [MASK].", "no mask", "[MASK] [MASK]", "A [MASK].", "A [PAD] [MASK].", "b [MASK]."],
+    "target": ["bird", "a", "b", " ", "c", "[SEP]"],
+}
+REASONS = [
+    "sentence has no [MASK]; write [MASK] where the target belongs",
+    "sentence has 2 [MASK]; one is needed",
+    "target is empty; a text is needed",
+    "contains the padding token, which the model ignores: remove it",
+    "target '[SEP]': '[SEP]' holds the token [SEP]",
+]
+MANY = {"sentence": ["a [MASK]"] * 1_001, "target": ["dog"] * 1_001, "group": list(range(1_001))}
+LONG = "dog " * 509  # the model takes 512 tokens
+WORDS = ["yes", "no", "Wanted", "UNWANTED ", "1", None]
+DIRTY = """sentence,target,group,item,speaker
+A robin is a [MASK].,bird,affirmative,1,a
+A robin is not a [MASK].,bird, negated,1 ,a
+A trout is a [MASK].,fish,affirmative ,2,b
+A trout is not a [MASK].,fish,negated,2,B
+A dog is a [MASK].,animal,,3,b
+A dog is not a [MASK].,animal,negated,NA,b
+A rose is not a [MASK].,flower,negated,4,
+"""
+SLIPS = """{0}: speaker has 'b' (lines 4, 6 and 7) and 'B' (line 5), which differ in upper and lower case alone: they \
+count as different clusters
+{0}: speaker is empty, so that each of these rows is a cluster of its own: line 8
+{0}: item has spaces at the ends, which do not count: line 3
+{0}: item is empty, so that these rows are not part of a minimal pair: line 7
+{0}: group has spaces at the ends, which do not count: lines 3 and 4
+{0}: group is empty, so that these rows are in no group: line 6
+{0}: 1 of 3 items is not in every group of group: '4' (line 8) lacks 'affirmative'"""
+LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]
+A, B = np.array(LOGPROBS[::2]), np.array(LOGPROBS[1::2])  # the groups
 
 
 @pytest.fixture(scope="module")
@@ -116,19 +149,6 @@ def test_only_the_given_words_compete(ask, logits, mini_tokenizer, table, tmp_pa
     assert not ng.verify(found, sample=20).damage
 
 
-BAD = {
-    "sentence": ["A robin is a [MASK].", "no mask", "[MASK] [MASK]", "A [MASK].", "A [PAD] [MASK].", "b [MASK]."],
-    "target": ["bird", "a", "b", " ", "c", "[SEP]"],
-}
-REASONS = [
-    "sentence has no [MASK]; write [MASK] where the target belongs",
-    "sentence has 2 [MASK]; one is needed",
-    "target is empty; a text is needed",
-    "contains the padding token, which the model ignores: remove it",
-    "target '[SEP]': '[SEP]' holds the token [SEP]",
-]
-
-
 def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, model, tmp_path, monkeypatch):
     found = ask(BAD, skip_bad=True)
     assert found.items["row"].to_list() == [1]
@@ -147,12 +167,6 @@ def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, 
             ng.probe(model, data, output=tmp_path / "run", progress=False)
         assert str(caught.value) == f"the frame, row 2: {reason}"
     assert not (tmp_path / "run" / "items.parquet").exists()
-
-
-MANY = {"sentence": ["a [MASK]"] * 1_001, "target": ["dog"] * 1_001, "group": list(range(1_001))}
-
-
-LONG = "dog " * 509  # the model takes 512 tokens
 
 
 @pytest.mark.parametrize(
@@ -209,9 +223,6 @@ def test_a_plan_counts_lists_all_bad_rows_at_once_and_writes_nothing(model, tabl
         plan.refuse_faults()
 
 
-WORDS = ["yes", "no", "Wanted", "UNWANTED ", "1", None]
-
-
 @pytest.mark.parametrize(
     ("data", "options", "wanted"),
     [
@@ -220,9 +231,7 @@ WORDS = ["yes", "no", "Wanted", "UNWANTED ", "1", None]
         (FRAME, {"unwanted": "target_column=other", "target": ["target", "other"]}, [True, False] * 6),
     ],
 )
-def test_a_wanted_target_is_right_if_it_is_the_first_choice_and_an_unwanted_one_if_it_is_not(
-    ask, data, options, wanted
-):
+def test_a_wanted_target_is_right_if_it_is_the_first_choice_an_unwanted_one_if_not(ask, data, options, wanted):
     found = ask(data, **options)
     first = found.items["is_top1"].to_list()
     right = [None if want is None else want == own for want, own in zip(wanted, first, strict=True)]
@@ -255,25 +264,6 @@ def test_what_is_wanted_is_in_comparisons_figures_and_reports_and_without_it_not
     assert "It has the target as its first choice in" in text
 
 
-DIRTY = """sentence,target,group,item,speaker
-A robin is a [MASK].,bird,affirmative,1,a
-A robin is not a [MASK].,bird, negated,1 ,a
-A trout is a [MASK].,fish,affirmative ,2,b
-A trout is not a [MASK].,fish,negated,2,B
-A dog is a [MASK].,animal,,3,b
-A dog is not a [MASK].,animal,negated,NA,b
-A rose is not a [MASK].,flower,negated,4,
-"""
-SLIPS = """{0}: speaker has 'b' (lines 4, 6 and 7) and 'B' (line 5), which differ in upper and lower case alone: they \
-count as different clusters
-{0}: speaker is empty, so that each of these rows is a cluster of its own: line 8
-{0}: item has spaces at the ends, which do not count: line 3
-{0}: item is empty, so that these rows are not part of a minimal pair: line 7
-{0}: group has spaces at the ends, which do not count: lines 3 and 4
-{0}: group is empty, so that these rows are in no group: line 6
-{0}: 1 of 3 items is not in every group of group: '4' (line 8) lacks 'affirmative'"""
-
-
 def test_slips_in_groups_items_and_clusters_are_named_with_their_rows(model, tmp_path, capsys):
     path = tmp_path / "dirty.csv"
     path.write_text(DIRTY)
@@ -294,10 +284,6 @@ def test_slips_in_groups_items_and_clusters_are_named_with_their_rows(model, tmp
     rows = {"sentence": ["A robin is a [MASK]."] * 14, "target": ["bird"] * 14, "cluster": names}
     (note,) = OwnSentences(rows).stage(model.exported).notes
     assert "'a4' (row 9) and 'A4' (row 10) and 2 more, which differ" in note
-
-
-LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]
-A, B = np.array(LOGPROBS[::2]), np.array(LOGPROBS[1::2])  # the groups
 
 
 def items(**columns):
