@@ -89,6 +89,7 @@ def test_a_stage_without_parts_is_finished(tmp_path):
 
     run(Nothing(parts=0), tmp_path, NoExecutor())
     assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 0}
+    run(Squares(parts=1), tmp_path / "shard", NoExecutor(), shard=Shard(2, 2))  # nor has this shard
 
 
 def test_precision_device_and_command_are_on_disk_before_the_first_part_is_decided(tmp_path):
@@ -124,15 +125,6 @@ def test_progress_begins_with_what_is_done_already(tmp_path):
     assert lines[0] == "squares: 10 sentences, 3 are done already"
     assert lines[-1].startswith("squares: 10 of 10 sentences (100 %), ")
     assert "checked" in lines
-
-
-def test_a_shard_without_parts_opens_no_model_and_is_merged(tmp_path):
-    whole = results(run(Squares(parts=1), tmp_path / "whole"))
-    for i, executor in ((1, None), (2, NoExecutor())):
-        run(Squares(parts=1), tmp_path / f"shard {i}", executor, shard=Shard(i, 2))
-    merge([tmp_path / "shard 2", tmp_path / "shard 1"], tmp_path / "merged", {"squares": Squares.publish})
-    assert results(tmp_path / "merged") == whole
-    assert record(tmp_path / "merged", Squares).calibration == record(tmp_path / "whole", Squares).calibration
 
 
 ASKS = (0.0, 0.0, 0.7, 0.0, 0.9, 0.0)
@@ -191,22 +183,20 @@ def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):
         assert record(folder, Batched).batch_tokens == given
         return folder
 
-    for number, (stage, given, then, batches) in enumerate(
-        (
-            (Batched(), 128, None, {128}),
-            (Batched(), 128, 128, {128}),
-            (Batched(), None, None, {0}),
-            (Exact(), 64, 96, {64, 96}),  # those that it began with may not fit the memory of this device
-        )
-    ):
+    cases = [
+        (Batched(), 128, None, {128}),
+        (Batched(), 128, 128, {128}),
+        (Batched(), None, None, {0}),
+        (Exact(), 64, 96, {64, 96}),  # those that it began with may not fit the memory of this device
+    ]
+    for number, (stage, given, then, batches) in enumerate(cases):
         folder = stopped(stage, tmp_path / str(number), given)
         run(stage, folder, options=Opening(batch_tokens=then))
         assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == batches
     for given, said in ((64, "64"), (None, "none")):
         folder = stopped(Batched(), tmp_path / said, given)
-        with pytest.raises(
-            InputError, match=rf"--batch-tokens 96: .* --batch-tokens {said}, .*: give {said}, or choose"
-        ):
+        told = rf"--batch-tokens 96: .* --batch-tokens {said}, .*: give {said}, or choose"
+        with pytest.raises(InputError, match=told):
             run(Batched(), folder, options=Opening(batch_tokens=96))
         run(Batched(), folder)
         assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == {given or 0}
