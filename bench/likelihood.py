@@ -4,6 +4,7 @@ All systems give the sum of the log-probabilities of each sentence, float64 [n]:
 all compute the same.
 """
 
+import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,8 +23,9 @@ from .rounds import Effort
 from .shapes import Measured
 from .subject import Measurement, Subject
 from .system import LOOP, Answers, Choice, Items, Place, System
-from .torch_models import Loop
+from .torch_models import Loop, TorchSystem
 
+CACHED = "PyTorch, loop with KV cache"
 _AT_A_TIME = (1, 4, 16, 64)  # sentences that minicons is given
 Texts = Items[str]
 
@@ -38,6 +40,13 @@ def sentences(n: int, seed: int = 0) -> Texts:
             for name, profession, verb in zip(*(own.tolist() for own in drawn), strict=True)
         )
     )
+
+
+def pairs(n: int) -> Texts:
+    """Minimal pairs, a good sentence and then the bad one, which differs in one word: early, in the middle, or late."""
+    words = ((" is ", " are "), (" likes ", " like "), (".", "s."))
+    every = enumerate(sentences((n + 1) // 2).items)
+    return Texts(tuple(own for number, good in every for own in (good, good.replace(*words[number % 3], 1)))).head(n)
 
 
 class CausalLoop(Loop[Texts]):
@@ -61,6 +70,30 @@ class CausalLoop(Loop[Texts]):
                 special = np.array(encoded["special_tokens_mask"][row][1:], bool)
                 found[row] = scores[place, : len(special)][~special].sum()
         return found
+
+
+class CachedLoop(TorchSystem[Texts]):
+    """Pairs of sentences, one after the other: keys and values of what a pair shares are computed once."""
+
+    kind = AutoModelForCausalLM
+    name, said = CACHED, "one pair at a time, whose beginning is read once"
+
+    def run(self, work: Texts, choice: Choice) -> Answers:  # noqa: ARG002
+        found: list[float] = []
+        encoded = self._tokenizer(list(work.items), return_special_tokens_mask=True)
+        for start in range(0, len(work), 2):
+            pair = [np.array(ids) for ids in encoded["input_ids"][start : start + 2]]
+            same = pair[0][: min(map(len, pair)) - 1] == pair[-1][: min(map(len, pair)) - 1]
+            shared = len(same) if same.all() else int(same.argmin())
+            with torch.inference_mode():
+                begun = self._model(torch.from_numpy(pair[0][None, :shared]), use_cache=True)
+                for ids, special in zip(pair, encoded["special_tokens_mask"][start:], strict=False):
+                    cache = copy.deepcopy(begun.past_key_values)
+                    rest = self._model(torch.from_numpy(ids[None, shared:]), past_key_values=cache)
+                    logprobs = torch.cat([begun.logits[0], rest.logits[0]])[:-1].log_softmax(-1)
+                    own = logprobs[torch.arange(len(ids) - 1), torch.from_numpy(ids[1:])]
+                    found.append(own[torch.tensor(special[1:]) == 0].double().sum().item())
+        return np.array(found)
 
 
 class MaskedLoop(Loop[Texts]):
@@ -141,13 +174,15 @@ class Own(Fp32[Texts]):
 def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement]:
     is_causal = measured.exported.is_causal
     encoder = Encoder(measured.exported.tokenizer, is_causal)
-    loops: list[System[Texts]] = [CausalLoop()] if is_causal else [MaskedLoop(), MaskedLoop(row_alone=True)]
+    loops: list[System[Texts]] = (
+        [CausalLoop(), CachedLoop()] if is_causal else [MaskedLoop(), MaskedLoop(row_alone=True)]
+    )
 
     def known(work: Texts) -> dict[str, Any]:
         tokens = np.mean([len(one.ids) for one in encoder.encode(work.items)])
         return {"causal": is_causal, "tokens": float(tokens)}
 
-    yield Measurement([*loops, Minicons(), Own()], sentences, known)
+    yield Measurement([*loops, Minicons(), Own()], pairs if is_causal else sentences, known)
 
 
 SUBJECT = Subject(
@@ -155,6 +190,6 @@ SUBJECT = Subject(
     "sentences",
     _measurements,
     Effort(tried=16, fewest=32),
-    times={"times minicons": Minicons.name, "times loop": LOOP},
-    described=lambda found: f"of {found['tokens']:.1f} tokens, fp32",
+    times={"times minicons": Minicons.name, "times loop": LOOP, "times cached loop": CACHED},
+    described=lambda found: f"{'in minimal pairs, ' * found['causal']}of {found['tokens']:.1f} tokens, fp32",
 )

@@ -28,6 +28,7 @@ from ..engine.inference.exported import (
     MERGED,
     SHARING_PREFIXES,
     TOKENIZER,
+    TREES,
     VOCABULARY,
     load_exported,
     read_origin,
@@ -261,10 +262,13 @@ def _measure(files: Sequence[Path], traced: _Traced, name: str, say: Say) -> tup
 
 def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], traced: _Traced, say: Say) -> list[Path]:
     """Remove the graphs that share beginnings if one of them disagrees with PyTorch: they save time, and no more."""
-    sharing = [path for path in files if path.name in SHARING_PREFIXES.values()]
+    sharing = [path for path in files if path.name in {*SHARING_PREFIXES.values(), *TREES.values()}]
     try:
         for path in sharing:
-            if path.name in exact:
+            if path.name in TREES.values():
+                vocabulary = path.with_name(VOCABULARY)
+                compare_tokens(path, vocabulary, traced.samples, traced.token_logprobs, name=path.name)
+            elif path.name in exact:
                 compare_prefixes(path, traced.samples, traced.reference)
     except InputError as error:
         say(f"beginnings of sentences are not shared: {error}")

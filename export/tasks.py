@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from ..engine.basics.errors import InputError
-from ..engine.inference.exported import CONVOLVED, GRAPH, LOW_PRECISION, SHARING_PREFIXES, VOCABULARY
+from ..engine.inference.exported import CONVOLVED, GRAPH, LOW_PRECISION, SHARING_PREFIXES, TREES, VOCABULARY
 from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer, begin_with
 from . import passes, samples
 from .checkpoint import Checkpoint, Head
@@ -138,14 +138,15 @@ TEXT_GENERATION = Task(
         *(
             Variant(
                 file,
-                passes.SHARING,
-                f"sharing prefixes in {source}",
+                own,
+                f"sharing beginnings in {source}",
                 size=0,
                 is_exact=False,
                 source=source,
                 applies=lambda context: bool(context.said[SHARES_PREFIXES]),
             )
-            for source, file in SHARING_PREFIXES.items()
+            for own, files in ((passes.SHARING, SHARING_PREFIXES), (passes.TREES, TREES))
+            for source, file in files.items()
         ),
         _low("cuda", passes.CAUSAL_FP16),
     ),

@@ -126,12 +126,14 @@ class Runner(ABC):
         self._session, self._options = session, ort.RunOptions()
         self._options.only_execute_path_to_fetches = True  # `logits` is an output too, and its copy would cost time
         self._queue = queue_of(name, count)
+        self.outputs = {output.name for output in session.get_outputs()}
 
     @abstractmethod
     def _run(self, batch: Batch, advance: Advance) -> None:
         """Decide about the sentences of one batch."""
 
-    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+    def run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+        """Run one batch in this thread: some outputs of the graph."""
         found: list[Array] = self._session.run([*outputs], feeds, self._options)
         return found
 
@@ -146,7 +148,7 @@ class Runner(ABC):
         """Some outputs of the graph, such as `logits`, float32 [n, V], for the inputs of each batch."""
 
         def fetch(feeds: Feeds) -> list[Array]:
-            found = self._run_one(outputs, feeds)
+            found = self.run_one(outputs, feeds)
             advance(len(next(iter(feeds.values()))))
             return found
 
@@ -159,6 +161,6 @@ class Runner(ABC):
 
     def working(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Steps[list[Result]]:
         """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
-        waited = [self._queue.submit(job, self._run_one) for job in jobs]
+        waited = [self._queue.submit(job, self.run_one) for job in jobs]
         yield waited
         return [batch.result() for batch in waited]

@@ -9,8 +9,9 @@ of 15 tokens that share 9 take 0.39 of the time (one thread).
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,12 +21,14 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
-from .batches import INPUTS, OUTPUTS, Advance, Feeds, Runner, Steps, finished, sentences_in
+from .batches import OUTPUTS, Advance, Array, Feeds, Runner, RunOne, Steps, finished, sentences_in
 from .cpu import CPU
 from .exported import HIDDEN, REFERENCE, VOCABULARY, ExportedModel, graph_precision
-from .model import Asked, Decisions, Ids, LanguageModel, MaskedLM
+from .model import FEWEST_TOKENS, Asked, Decisions, Ids, LanguageModel, MaskedLM
 from .session import Device
+from .trees import LONGEST_TREE, Numbers, Questions, Run, by_length, trees
 
+LOGPROBS, LOGITS = "token_logprobs", "logits"  # outputs of the vocabulary's graph, beside those of a decision
 _WORTH_IT = 0.8  # share of the tokens that may be left to compute
 _FEWEST_TOKENS = 64  # of the rest of a group's sentences, on average: less would make products inefficient
 
@@ -61,48 +64,80 @@ class CausalLM(LanguageModel):
     task = Task.TEXT_GENERATION
 
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
-        return finished(self.scoring_tokens(ids))
-
-    def scoring_tokens(self, ids: Ids) -> Steps[NDArray[np.float32]]:
         """The natural logarithm of the probability of all tokens but the first, each given those before it.
 
-        From ids int32 [n, L] without masks to float32 [n, L - 1]. A second graph projects some rows at a time to the
-        vocabulary, so memory does not grow with the number of tokens times the size of the vocabulary.
-
-        Raises:
-            InputError: An id is outside the vocabulary.
-            ValueError: This is a low-precision model.
+        From ids int32 [n, L] without masks to float32 [n, L - 1].
         """
-        if graph_precision(self.graph) != REFERENCE:
-            raise ValueError(f"log-probabilities of all tokens need the {REFERENCE} graph, not {self.graph.name}")
-        ids = np.ascontiguousarray(ids, np.int32)
-        self._refuse_unknown(ids)
-        n, length = ids.shape
-        found = np.empty((n, max(length - 1, 0)), np.float32)
-        if found.size == 0:
-            return found
-        size = self.batch_size(length)
-        for start in range(0, n, size):
-            some = ids[start : start + size]
-            nothing = np.zeros(len(some), np.int32)
-            batches: list[Feeds] = [
-                dict(zip(INPUTS, (some[part, :-1], nothing[part], nothing[part]), strict=True))
-                for part in self.divide(len(some), length - 1)
-            ]
-            rows = np.concatenate([hidden for (hidden,) in (yield from self._runner.fetching([HIDDEN], batches))])
-            hidden = rows.reshape(len(some) * (length - 1), -1)
-            logprobs = yield from self._projecting(hidden, some[:, 1:].reshape(-1))
-            found[start : start + size] = logprobs.reshape(len(some), -1)
-        tally.count(n, length)
+        found = np.empty((len(ids), max(ids.shape[1] - 1, 0)), np.float32)
+        row, place = (axis.reshape(-1) for axis in np.indices(found.shape))
+
+        def put(question: Numbers, at: Numbers, logprobs: Array) -> None:
+            found.reshape(-1)[question] = logprobs[at]
+
+        finished(self.following(list(ids[:, :-1]), (row, place, ids[:, 1:].reshape(-1)), [LOGPROBS], put))
         return found
 
-    def _projecting(self, hidden: NDArray[np.float32], following: Ids) -> Steps[NDArray[np.float32]]:
-        """The log-probability of one token for each row, float32 [rows]."""
-        size = self.device.rows
-        pieces = [slice(start, start + size) for start in range(0, len(hidden), size)]
-        feeds: list[Feeds] = [{HIDDEN: hidden[piece], "following_id": following[piece]} for piece in pieces]
-        found = yield from self._vocabulary.fetching(["token_logprobs"], feeds)
-        return np.concatenate([logprobs for (logprobs,) in found])
+    def following(
+        self, texts: Sequence[Ids], asked: Questions, outputs: Sequence[str], put: Callable[..., None]
+    ) -> Steps[None]:
+        """What the model says about tokens that follow some tokens of texts, in fp32; what texts share is read once.
+
+        Several threads call `put` with numbers of questions, which of the answers is that of each, and the answers: an
+        array for each of the `outputs` of the vocabulary's graph. So a few answers are in memory at a time, whatever
+        the number of tokens and the size of the vocabulary.
+
+        Raises:
+            InputError: An id is outside the vocabulary, nothing stands before a token, or an old export has no such
+                output.
+            ValueError: This is a low-precision model.
+        """
+        owner, place, expected = asked
+        if graph_precision(self.graph) != REFERENCE:
+            raise ValueError(f"log-probabilities of all tokens need the {REFERENCE} graph, not {self.graph.name}")
+        if not len(owner):
+            return
+        if place.min() < 0:
+            raise self._nothing_before()
+        if not self.answers(outputs):
+            raise InputError(f"{self.exported.name}: {VOCABULARY} is of an old version: export it again with --force")
+        self._refuse_unknown(np.concatenate([*texts, expected]))
+        keys = [text.astype(">u4").tobytes() for text in texts]
+        number = {key: number for number, key in enumerate(sorted(set(keys)))}
+        owner = np.array([number[key] for key in keys])[owner]
+        vocabulary, size = self._vocabulary, self.device.rows
+
+        def answer(run: Run, read: RunOne) -> None:
+            (hidden,) = read([HIDDEN], run.feeds())
+            rows = hidden.reshape(-1, hidden.shape[-1])
+            own = np.flatnonzero(np.isin(owner, run.texts))
+            row = run.row[np.searchsorted(run.texts, owner[own]), place[own]]
+            different, at = np.unique(row * self.exported.vocab_size + expected[own], return_inverse=True)
+            for start in range(0, len(different), size):
+                row, token = np.divmod(different[start : start + size], self.exported.vocab_size)
+                here = np.flatnonzero(at // size == start // size)
+                feeds: Feeds = {HIDDEN: rows[row], "following_id": token.astype(np.int32)}
+                put(own[here], at[here] - start, *vocabulary.run_one(outputs, feeds))
+            tally.count(len(run.texts), tokens=run.ids.size)
+
+        runner, runs = self._reading([np.frombuffer(key, ">u4").astype(np.int32) for key in number])
+        yield from runner.working([partial(answer, run) for run in sorted(runs, key=lambda run: -run.ids.size)])
+
+    def answers(self, outputs: Sequence[str]) -> bool:
+        """Whether `following` gives these outputs: exports of earlier versions and low-precision models may not."""
+        return graph_precision(self.graph) == REFERENCE and self._vocabulary.outputs.issuperset(outputs)
+
+    def _reading(self, texts: Sequence[Ids]) -> tuple[Runner, list[Run]]:
+        """The graph that reads texts, and what it reads in each run."""
+        lengths = [len(text) for text in texts]
+        if self._trees is not None and max(lengths) <= LONGEST_TREE:
+            return self._trees, list(trees(texts, min(self.batch_tokens, FEWEST_TOKENS)))
+        share = sum(lengths) // self.device.together
+        return self._runner, list(by_length(texts, min(self.batch_tokens, max(FEWEST_TOKENS, share))))
+
+    @cached_property
+    def _trees(self) -> Runner | None:
+        graph = self.exported.trees(self.graph) if self.device.uses_cores else None
+        return None if graph is None else self._open(graph)
 
     @cached_property
     def _vocabulary(self) -> Runner:
@@ -145,10 +180,7 @@ class CausalLM(LanguageModel):
         if len(ids) == 0:
             return ids, mask_position
         if mask_position.min() < 1:
-            raise InputError(
-                f"{self.exported.name}: nothing stands before the mask, and its tokenizer does not begin a text with a "
-                "token of its own: give words before the mask, or export the model with --bos"
-            )
+            raise self._nothing_before()
         length = int(mask_position.max())
         read = ids[:, :length]
         behind = np.arange(length) >= mask_position[:, None]
@@ -156,6 +188,12 @@ class CausalLM(LanguageModel):
             read = np.where(behind, np.int32(0), read)  # rows do not depend on those behind them
         self._refuse_unknown(read)
         return read, mask_position - 1
+
+    def _nothing_before(self) -> InputError:
+        return InputError(
+            f"{self.exported.name}: nothing stands before the mask, and its tokenizer does not begin a text with a "
+            "token of its own: give words before the mask, or export the model with --bos"
+        )
 
     def _refuse_unknown(self, ids: Ids) -> None:
         if ids.size and int(ids.max()) >= self.exported.vocab_size:

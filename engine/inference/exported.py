@@ -40,11 +40,9 @@ PRECISIONS = (REFERENCE, "int8", "fp16", ON_WEBGPU)
 ADDED_BOS = "BOS token"  # key of `made_from`: the token stands before every text, though the tokenizer does not do that
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
-SHARING_PREFIXES = {  # of a causal model on the CPU: graph → the same for sentences with a common beginning
-    "model.onnx": "model.prefix.onnx",
-    CONVOLVED: "model.cpu.prefix.onnx",
-    LOW_PRECISION["cpu"]: "model.int8.prefix.onnx",
-}
+# Of a causal model on the CPU: graph → the same for sentences with a common beginning, or for trees of texts
+SHARING_PREFIXES = {own: own.replace(".onnx", ".prefix.onnx") for own in (GRAPH, CONVOLVED, LOW_PRECISION["cpu"])}
+TREES = {own: own.replace(".onnx", ".tree.onnx") for own in (GRAPH, CONVOLVED)}
 HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the vocabulary projection, of all tokens
 
 _Count = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
@@ -152,6 +150,10 @@ class ExportedModel:
     def sharing_prefixes(self, graph: Path) -> Path | None:
         """The graph that computes a common beginning of sentences once, if the export holds it."""
         return self._held(SHARING_PREFIXES.get(graph.name, ""))
+
+    def trees(self, graph: Path) -> Path | None:
+        """The graph that reads texts as one tree, if the export holds it."""
+        return self._held(TREES.get(graph.name, ""))
 
     def low_precision(self, kind: str) -> Path | None:
         """The low-precision graph for `cpu` or `cuda`, if the export holds it."""

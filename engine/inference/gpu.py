@@ -40,12 +40,12 @@ class Filled(Runner):
         self._tokens = self._wanted = batch_tokens
 
     def _run(self, batch: Batch, advance: Advance) -> None:
-        found = self._run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
+        found = self.run_one(OUTPUTS, dict(zip(INPUTS, batch.inputs, strict=True)))
         for own, array in zip(batch.outputs, found, strict=True):
             own[:] = array
         advance(len(batch))
 
-    def _run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+    def run_one(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
         while True:
             tokens, first = self._tokens, next(iter(feeds.values()))
             if first.dtype == np.int32:

@@ -18,11 +18,11 @@ _LOCK = threading.Lock()
 _counted = NOTHING
 
 
-def count(sentences: int, length: int) -> None:
-    """Add sentences of `length` tokens that a model has run."""
+def count(sentences: int, length: int = 0, *, tokens: int = 0) -> None:
+    """Add sentences of `length` tokens that a model has run, or of so many different tokens together."""
     global _counted  # noqa: PLW0603 - one for the process, whichever models it has opened
     with _LOCK:
-        _counted = Tally(_counted.sentences + sentences, _counted.tokens + sentences * length)
+        _counted = Tally(_counted.sentences + sentences, _counted.tokens + sentences * length + tokens)
 
 
 def take() -> Tally:

@@ -15,9 +15,11 @@ from ..basics.choices import TargetMethod
 from ..basics.errors import InputError
 from ..text.token_ids import NOTHING, Bucket, EncodedSentences, TokenSequences
 from ..text.word_marks import Mark, WordClass, WordMarks
-from .batches import Advance, Steps, finished, gathered, ignored
+from .batches import OUTPUTS, Advance, Steps, finished, gathered, ignored
+from .causal import LOGITS, CausalLM
 from .exported import PRECISIONS, REFERENCE
-from .model import Decider, Ids, LanguageModel, Logits
+from .model import Decider, Decisions, Ids, LanguageModel, Logits
+from .trees import Numbers
 
 WORDS_AT_ONCE = 4096
 """Words whose queries are one task; `batches` says how many tasks there are at the same time."""
@@ -206,6 +208,15 @@ def score_words(
         raise ValueError("whole-word needs all logits: see score_whole_words")
     refuse_undefined(method, causal=causal)
     scores, filled = WordScores.empty(words), method is TargetMethod.LEFT_TO_RIGHT
+    if words.widest > 1 and isinstance(model, CausalLM) and model.answers(OUTPUTS):
+
+        def put(row: Numbers, token: Numbers, at: Numbers, ids: Ids, logits: Logits) -> None:
+            found = Decisions(ids[at], logits[at], np.full(len(at), PRECISIONS.index(model.precision), np.int8))
+            _put_decisions(scores, (row, token), found, words.tokens[row, token])
+            advance(len(row))
+
+        yield from _following(model, buckets, words, OUTPUTS, put)
+        return scores
     yield from gathered(
         _deciding(model, group, token, np.flatnonzero(group.words.counts > token), scores, advance, filled=filled)
         for group in expand(buckets, words, causal=causal, at_most=at_once)
@@ -259,14 +270,42 @@ def _deciding(
     """Put the decisions about one token of some words into their scores: is it the first choice?, bool [m]."""
     bucket, expected = group.queries(token, chosen, filled=filled)
     found = yield from model.deciding(bucket.ids, bucket.mask_position, expected, advance)
-    at = bucket.rows, token
+    _put_decisions(scores, (bucket.rows, token), found, expected)
+    return found.repeated(expected)
+
+
+def _put_decisions(scores: WordScores, at: tuple[Numbers, int | Numbers], found: Decisions, expected: Ids) -> None:
     scores.token_logprobs[at] = found.expected_logprob
     scores.ranks[at] = found.expected_rank
     scores.choices[at] = found.top1
     scores.choice_logprobs[at] = found.top1_logprob
     scores.margins[at] = found.margin(expected)
     scores.precision[at] = found.precision
-    return found.repeated(expected)
+
+
+def _following(
+    model: CausalLM,
+    buckets: Sequence[Bucket],
+    words: TokenSequences,
+    outputs: Sequence[str],
+    put: Callable[..., None],
+    *,
+    ends: bool = False,
+) -> Steps[None]:
+    """Ask a causal model for all tokens of words, and on demand for what follows them, in one run of each sentence.
+
+    `put` gets the rows and the numbers of the tokens, then what `CausalLM.following` gives it.
+    """
+    rows, first = (np.concatenate([getattr(own, name) for own in buckets]) for name in ("rows", "mask_position"))
+    counts = words.counts[rows] + ends
+    every = zip((ids for own in buckets for ids in own.ids), first, words.tokens[rows], counts, strict=True)
+    texts = [np.concatenate([ids[:start], word[: count - 1]]) for ids, start, word, count in every]
+    owner = np.repeat(np.arange(len(rows)), counts)
+    token = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    row = rows[owner]
+    expected = np.zeros(len(row), np.int32) if LOGITS in outputs else words.tokens[row, token]
+    asked = owner, first[owner] - 1 + token, expected
+    yield from model.following(texts, asked, outputs, lambda own, *found: put(row[own], token[own], *found))
 
 
 def refuse_undefined(method: TargetMethod, *, causal: bool) -> None:
@@ -295,9 +334,25 @@ def score_whole_words(
     ends = causal and marks.mark is not Mark.END
     summed = max(1, SUMMED_AT_ONCE // vocabulary)
 
+    def put(row: Numbers, token: Numbers, at: Numbers, logits: Logits) -> None:
+        for number in np.unique(token).tolist():
+            of_token = np.flatnonzero(token == number)
+            for some in np.split(of_token, range(summed, len(of_token), summed)):
+                own, rows = logits[at[some]], row[some]
+                over = words.counts[rows] == number
+                if over.any():
+                    scores.end_logprob[rows[over]] = _log_share(own[over], marks.breaks)
+                if not over.all():
+                    expected = words.take(rows[~over]).expected(number)
+                    _put(scores, rows[~over], number, own[~over], expected, marks, causal)
+        advance(len(row))
+
+    if isinstance(model, CausalLM) and model.answers([LOGITS]):
+        finished(_following(model, buckets, words, [LOGITS], put, ends=ends))
+        return scores
+
     def scoring(group: Expanded, token: int, chosen: NDArray[np.int64]) -> Steps[None]:
-        bucket, expected = group.queries(token, chosen)
-        over = group.words.counts[chosen] == token
+        bucket, _ = group.queries(token, chosen)
         length = bucket.ids.shape[1]
         size = max(1, min(model.batch_size(length), LOGITS_AT_ONCE // vocabulary))
         parts = [
@@ -306,19 +361,11 @@ def score_whole_words(
             for part in model.divide(min(size, len(chosen) - start), length - causal)
         ]
 
-        def put(number: int, logits: list[Logits]) -> None:
-            part = parts[number]
-            for start in range(part.start, part.stop, summed):
-                some = slice(start, min(start + summed, part.stop))
-                own = logits[0][some.start - part.start : some.stop - part.start]
-                rows, is_end = bucket.rows[some], over[some]
-                if is_end.any():
-                    scores.end_logprob[rows[is_end]] = _log_share(own[is_end], marks.breaks)
-                if not is_end.all():
-                    _put(scores, rows[~is_end], token, own[~is_end], expected[some][~is_end], marks, causal)
-            advance(part.stop - part.start)
+        def judge(number: int, logits: list[Logits]) -> None:
+            rows = bucket.rows[parts[number]]
+            put(rows, np.full(len(rows), token), np.arange(len(rows)), logits[0])
 
-        yield from model.reduce_logits([[(bucket.ids[part], bucket.mask_position[part])] for part in parts], put)
+        yield from model.reduce_logits([[(bucket.ids[part], bucket.mask_position[part])] for part in parts], judge)
 
     def each() -> Iterator[Steps[None]]:
         for group in expand(buckets, words, causal=causal, at_most=at_once):

@@ -20,7 +20,7 @@ from .outputs import (
     keep_hidden,
 )
 from .rotate import fuse_rotations
-from .share_prefix import find_sharing, share_prefix
+from .share_prefix import find_sharing, share_beginnings, share_prefix
 from .simplify import (
     drop_casts,
     fix_reshapes,
@@ -58,4 +58,5 @@ FP16: tuple[Pass, ...] = (fuse_residuals, halve)
 CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *LANGUAGE_INT8)
 CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
 SHARING: tuple[Pass, ...] = (share_prefix,)
+TREES: tuple[Pass, ...] = (share_beginnings,)
 VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)

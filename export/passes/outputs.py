@@ -6,7 +6,7 @@ another graph projects some of them at a time.
 
     hidden           float32 [B, L, H]   of the fp32 graphs
     hidden           float32 [rows, H]   of the vocabulary graph, with following_id int32 [rows]: the tokens asked for
-    token_logprobs   float32 [rows]      natural logarithms of their probabilities
+    token_logprobs   float32 [rows]      natural logarithms of their probabilities; a decision and all logits, too
 """
 
 from collections.abc import Mapping, Sequence
@@ -169,23 +169,33 @@ def further_outputs(graph: Graph) -> Outputs:
 
 
 def cut_vocabulary(graph: Graph, _: Context) -> None:
-    """Keep the vocabulary projection alone. Demands a finished graph."""
+    """Keep the vocabulary projection and what follows it. Demands a finished graph."""
     row = _before_projection(graph)
     width = layouts(graph)[row].shape[-1]
+    decided = {name: graph.outputs[name] for name in ("decision_ids", "decision_logits")}
     logits, old = graph.outputs["logits"], graph.outputs[HIDDEN]
     graph.model.graph.outputs.clear()
     old.name = graph.fresh(HIDDEN)
-    hidden = graph.add_input(HIDDEN, ir.DataType.FLOAT, ["rows", width])
-    following = graph.add_input("following_id", ir.DataType.INT32, ["rows"])
+    hidden = graph.add_input(HIDDEN, _FLOAT, ["rows", width])
+    following = graph.add_input("following_id", _INT32, ["rows"])
     graph.replace(row, hidden)
+    graph.replace(graph.inputs["expected_id"], following)
+
     last = graph.numbers(-1)
-    wide = graph.add("Cast", [following], "following", to=int(ir.DataType.INT64))
+    wide = graph.add("Cast", [following], "following", to=int(_INT64))
     own = _own(graph, logits, wide, last, "following")
     best = graph.largest(logits, "best")
     total = _log_total(graph, logits, best, last)
     logprobs = graph.add("Sub", [graph.add("Sub", [own, best], "own_shifted"), total], "logprobs")
     logprobs = graph.add("Squeeze", [logprobs, last], "logprobs")
-    graph.set_outputs({"token_logprobs": (logprobs, ir.DataType.FLOAT, ["rows"])})
+    graph.set_outputs(
+        {
+            "token_logprobs": (logprobs, _FLOAT, ["rows"]),
+            "decision_ids": (decided["decision_ids"], _INT32, ["rows", 2]),
+            "decision_logits": (decided["decision_logits"], _FLOAT, ["rows", 4]),
+            "logits": (logits, _FLOAT, ["rows", "vocabulary"]),
+        }
+    )
     graph.prune()
     for name in ("input_ids", "mask_position", "expected_id"):
         graph.model.graph.inputs.remove(graph.inputs[name])

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ...engine.inference.exported import HIDDEN
+from ...engine.inference.trees import BIAS, POSITIONS
 from ..graph import Graph, attribute, attributes, given, is_constant, reads
 from ..observe import PROBE, Layout, layouts
 from .context import Context
@@ -99,6 +100,37 @@ def share_prefix(graph: Graph, context: Context) -> None:
             graph.replace(node.outputs[0], lines.attention(node))
     graph.replace(ids, lines.ids)
     graph.model.graph.inputs.remove(ids)
+
+
+def share_beginnings(graph: Graph, _: Context) -> None:
+    """Read a tree of texts: a token sees the tokens that it continues, whatever stands between them in the line.
+
+        input_ids        int32 [B, L]          the tokens of a tree, a text's behind what it shares with the one before
+        position_ids     int32 [B, L]          how many tokens a token continues
+        attention_bias   float32 [B, 1, L, L]  0 for each pair of a token and one that it continues, or itself
+
+    The only output is `hidden`. Demands a finished graph that `find_sharing` allows.
+    """
+    hidden = graph.outputs[HIDDEN]
+    graph.model.graph.outputs[:] = [hidden]
+    graph.prune()
+    known = layouts(graph)
+    for name in ("mask_position", "expected_id"):
+        graph.model.graph.inputs.remove(graph.inputs[name])
+    ids = graph.add_input(POSITIONS, ir.DataType.INT32, ["batch", "length"])
+    bias = graph.add_input(BIAS, ir.DataType.FLOAT, ["batch", 1, "length", "length"])
+    position, first = graph.add("Cast", [ids], "positions", to=int(ir.DataType.INT64)), graph.numbers(0)
+    for node in graph.nodes:
+        if (number := position_rows(node, known)) is not None:
+            rows = graph.add("Squeeze", [given(node.inputs[number]), first], "table")
+            node.replace_input_with(number, graph.add("Gather", [rows, position], "position_rows"))
+        elif node.op_type == "RotaryEmbedding" and len(known[given(node.inputs[1])].shape) == 1:
+            node.replace_input_with(1, position)
+        elif node.op_type in _KINDS:
+            causal, place = _KINDS[node.op_type]
+            plain = {name: item for name, item in attributes(node).items() if name != causal}
+            inputs = [*node.inputs, *[None] * (place - len(node.inputs)), bias]
+            graph.replace(node.outputs[0], graph.add(node.op_type, inputs, "context", domain=node.domain, **plain))
 
 
 class _Lines:

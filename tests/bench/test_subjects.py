@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from measured_systems import here
+from negengine.bench.likelihood import CACHED
 from negengine.bench.made import made_pairs
 from negengine.bench.nli import SORTED
 from negengine.bench.rounds import Effort
@@ -19,7 +20,7 @@ N = 9
 everything = pytest.mark.everything
 SYSTEMS = [
     ("likelihood", "bert-base-shape", [LOOP, ROW, "minicons", OURS]),
-    pytest.param("likelihood", "gpt2-shape", [LOOP, "minicons", OURS], marks=everything),
+    pytest.param("likelihood", "gpt2-shape", [LOOP, CACHED, "minicons", OURS], marks=everything),
     ("probe", "bert-base-shape", [LOOP, ROW, OURS]),
     ("lama", "bert-base-shape", [PAPER, LOOP, ROW, OURS]),
     pytest.param("diagnostics", "bert-base-shape", [PAPER, LOOP, ROW, OURS], marks=everything),

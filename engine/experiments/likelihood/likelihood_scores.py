@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding
 
 from ...inference.batches import Steps, finished, gathered
-from ...inference.causal import CausalLM
+from ...inference.causal import LOGITS, LOGPROBS, CausalLM
 from ...inference.exported import ExportedModel
 from ...inference.model import LanguageModel
 from ...text.token_ids import rows_by_length
@@ -231,25 +231,27 @@ def _together(copies: Iterable[Queries]) -> Iterator[list[Queries]]:
 def causal_logprobs(
     model: CausalLM, encoder: Encoder, sentences: Sequence[Sentence], longest: int, advance: Callable[[int], None]
 ) -> NDArray[np.float32]:
-    """The log-probability of each scored token, given those before it; one run of a sentence gives all of them."""
+    """The log-probability of each scored token, given those before it; beginnings that are alike are read once."""
     found = np.empty(sum(len(sentence.scored) for sentence in sentences), np.float32)
+    texts, asked = list[Ids](), []
+    for group in encoder.groups(sentences, longest):
+        row, column = np.nonzero(group.slot >= 0)
+        asked.append((row + len(texts), column - 1, group.ids[row, column], group.slot[row, column]))
+        texts += list(group.ids[:, : column.max(initial=1)])
+    if not texts:
+        return found
+    owner, place, expected, slot = map(np.concatenate, zip(*asked, strict=True))
 
-    def scoring(ids: Ids, slot: NDArray[np.int64]) -> Steps[None]:
-        wanted = slot >= 0
-        found[slot[wanted]] = (yield from model.scoring_tokens(ids))[wanted]
-        advance(int(wanted.sum()))
+    def put(question: NDArray[np.int64], at: NDArray[np.int64], logprobs: NDArray[np.float32]) -> None:
+        found[slot[question]] = logprobs[at]
+        advance(len(question))
 
-    def scored(groups: Iterable[Group]) -> Iterator[Steps[None]]:
-        for group in sorted(groups, key=lambda group: -group.ids.shape[1]):  # short batches last: cores end together
-            for start in range(0, len(group.ids), size := model.batch_size(group.ids.shape[1])):
-                yield scoring(group.ids[start : start + size], group.slot[start : start + size, 1:])
-
-    finished(gathered(scored(encoder.groups(sentences, longest))))
+    finished(model.following(texts, (owner, place, expected), [LOGPROBS], put))
     return found
 
 
 def log_beginnings(
-    model: LanguageModel, sentences: Sequence[Sentence], places: Sequence[NDArray[np.int64]], begins: Ids
+    model: CausalLM, sentences: Sequence[Sentence], places: Sequence[NDArray[np.int64]], begins: Ids
 ) -> list[NDArray[np.float64]]:
     """For some places of each sentence: the log-probability that one of the tokens `begins` [m] comes next.
 
@@ -258,16 +260,14 @@ def log_beginnings(
     """
     from scipy import special
 
-    found = [np.empty(len(own)) for own in places]
-    asked = [(number, i, place) for number, own in enumerate(places) for i, place in enumerate(own.tolist())]
-    for rows in rows_by_length([sentences[number].ids for number, *_ in asked]):
-        length = len(sentences[asked[rows[0]][0]].ids)
-        size = max(1, min(model.batch_size(length), _LOGITS_AT_ONCE // model.exported.vocab_size))
-        for start in range(0, len(rows), size):
-            own = [asked[row] for row in rows[start : start + size].tolist()]
-            ids = np.stack([sentences[number].ids for number, *_ in own])
-            logits = model.logits(ids, np.array([place for *_, place in own], np.int32)).astype(np.float64)
-            logprob = special.logsumexp(logits[:, begins], axis=1) - special.logsumexp(logits, axis=1)
-            for (number, i, _), value in zip(own, logprob.tolist(), strict=True):
-                found[number][i] = value
-    return found
+    counts = [len(own) for own in places]
+    owner = np.repeat(np.arange(len(places)), counts)
+    found = np.empty(len(owner))
+
+    def put(question: NDArray[np.int64], at: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
+        exact = (row.astype(np.float64) for row in logits)  # one at a time: all of them would need much memory
+        found[question] = np.array([special.logsumexp(row[begins]) - special.logsumexp(row) for row in exact])[at]
+
+    asked = owner, np.concatenate([*places, owner[:0]]) - 1, np.zeros(len(owner), np.int32)
+    finished(model.following([one.ids for one in sentences], asked, [LOGITS], put))
+    return np.split(found, np.cumsum(counts)[:-1])

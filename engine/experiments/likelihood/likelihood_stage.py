@@ -186,7 +186,7 @@ class Likelihoods(TableStage[Prepared]):
         return np.flatnonzero(marks.classes == WordClass.BEGINS).astype(np.int32)
 
     def _ends(self, model: LanguageModel, part: Prepared) -> list[NDArray[np.float64]] | None:
-        if not self.bow_correction:
+        if not self.bow_correction or not isinstance(model, CausalLM):
             return None
         places = [ends_of_words(text, own) for text, own in zip(part.texts, part.sentences, strict=True)]
         return log_beginnings(model, part.sentences, places, self.begins)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from few import few
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.causal import CausalLM, common_prefixes, open_language_model
+from negengine.engine.inference import tally
+from negengine.engine.inference.batches import finished
+from negengine.engine.inference.causal import LOGPROBS, CausalLM, common_prefixes, open_language_model
 from negengine.engine.inference.model import MaskedLM
 
 
@@ -93,3 +95,29 @@ def test_decisions_are_those_of_single_sentences(causal, family, name):
         return
     np.testing.assert_array_equal(found.top1, np.concatenate([decisions.top1 for decisions in alone]))
     np.testing.assert_allclose(found.logits, logits, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", few([*SHARING, "bloom"], "gpt2", "llama"))
+@pytest.mark.parametrize("name", ["model.onnx", "model.cpu.onnx"])
+def test_what_texts_share_is_computed_once_and_gives_the_same(causal, family, name):
+    """One text stands twice, one is the beginning of another, and one is long."""
+    a, b, c = np.random.default_rng(0).integers(5, 300, (3, 40)).astype(np.int32)
+    ids = [a[:12], a[:12], a[:7], np.append(a[:4], b[4:9]), np.append(a[:4], c[4:12]), b[:2], c[:12], b]
+    counts = [len(own) - 1 for own in ids]
+    owner, place = np.repeat(np.arange(len(ids)), counts), np.concatenate([np.arange(n) for n in counts])
+    asked, found = (owner, place, np.concatenate([own[1:] for own in ids])), np.empty((2, len(owner)), np.float32)
+    for own, threads in zip(found, (1, 3), strict=True):
+        model = CausalLM(causal(family), graph=causal(family).folder / name, batch_tokens=32, threads=threads)
+
+        def put(question, at, logprobs, own=own):
+            own[question] = logprobs[at]
+
+        tally.take()
+        finished(model.following([text[:-1] for text in ids], asked, [LOGPROBS], put))
+        read = tally.take()
+        beginnings = {tuple(text[:end]) for text in ids for end in range(1, len(text))}
+        assert read.sentences == len(ids) - 1
+        assert family == "bloom" or len(beginnings) <= read.tokens <= len(owner) - 20
+    np.testing.assert_array_equal(*found)
+    alone = np.concatenate([model.token_logprobs(text[None])[0] for text in ids])
+    np.testing.assert_allclose(found[0], alone, atol=1e-5)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 from negengine.engine.basics.choices import TargetMethod
+from negengine.engine.inference import tally
 from negengine.engine.inference import words as words_module
 from negengine.engine.inference.batches import finished
-from negengine.engine.inference.causal import open_language_model
+from negengine.engine.inference.causal import CausalLM, open_language_model
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts
 from negengine.engine.inference.model import MaskedLM
@@ -181,3 +182,25 @@ def test_probabilities_of_all_whole_words_sum_to_one(causal):
     longer = (first[begins] * second[:, continues].sum(axis=1)).sum()
     others = first[marks.breaks].sum() - first[begins].sum()
     assert alone + (longer + others) / first[marks.breaks].sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("method", [TargetMethod.LEFT_TO_RIGHT, TargetMethod.WHOLE_WORD])
+def test_all_tokens_of_a_word_take_one_run_of_a_causal_model(causal, method, monkeypatch):
+    model = open_language_model(causal("gpt2"))
+    (ids,) = model.exported.tokenizer.encode(["Jessica likes to [MASK]"])
+    buckets = [Bucket(np.arange(2), np.stack([ids, ids]), np.full(2, len(ids) - 1, np.int32))]
+    words = TokenSequences.of([[7, 8, 9], [7, 8]])
+    marks = WordMarks.of(model.exported.tokenizer, model.exported.vocab_size)
+
+    def scored():
+        tally.take()
+        if method is TargetMethod.WHOLE_WORD:
+            return score_whole_words(model, buckets, words, marks, causal=True), tally.take().sentences
+        return finished(score_words(model, buckets, words, method, causal=True)), tally.take().sentences
+
+    found, runs = scored()
+    monkeypatch.setattr(CausalLM, "answers", lambda *_: False)  # as of an old export
+    wanted, single_runs = scored()
+    assert (runs, single_runs) == (2, 5 if method is TargetMethod.LEFT_TO_RIGHT else 7)
+    for name in ("token_logprobs", "end_logprob", "ranks", "choices", "choice_logprobs", "margins", "precision"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=0, atol=1e-4)

@@ -11,6 +11,7 @@ from negengine.engine.experiments.likelihood.likelihood_scores import (
     causal_logprobs,
     pseudo_logprobs,
 )
+from negengine.engine.inference import tally
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.model import MaskedLM
 from transformers import GPT2LMHeadModel
@@ -103,7 +104,12 @@ def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_checkp
     encoder = Encoder(model.exported.tokenizer, is_causal=True)
     sentences = encoder.encode(SENTENCES)
     done = []
+    tally.take()
     found = causal_logprobs(model, encoder, sentences, 48, done.append)
+    once = tally.take()
+    twice = causal_logprobs(model, encoder, [*sentences, *sentences], 48, lambda _: None)
+    assert tally.take() == once
+    np.testing.assert_array_equal(twice, [*found, *found])
     network = GPT2LMHeadModel.from_pretrained(causal_checkpoint).eval()
     wanted = []
     for text in SENTENCES:
