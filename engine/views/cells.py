@@ -87,4 +87,6 @@ def _figure(column: Column, row: Mapping[str, Any], name: str, texts: Mapping[st
     if column.significant is not None:
         return f"{value:{sign}.{column.significant}g}"
     decimals = row[column.decimals] if isinstance(column.decimals, str) else column.decimals
-    return f"{value:{sign},}" if decimals is None else f"{value:{sign},.{decimals}f}"
+    if decimals is None:
+        return f"{value:{sign},}"
+    return f"{round(value, 9):{sign},.{decimals}f}"  # 63.75 and 63.749999999999993 are one number, computed in two ways

@@ -183,7 +183,7 @@ def test_a_table_prints_itself_and_a_notebook_shows_html():
 ROW = {
     "rate": 0.83247, "other": 0.447, "low": 0.809, "high": 0.854, "sd": 0.012, "p": 0.0123, "tiny": 1.4e-5,
     "count": 12345, "negative": -1.5, "digits": 0, "yes": True, "no": False, "word": "smoke",
-    "list": ["smoke", "dance"], "null": None, "nan": float("nan"),
+    "list": ["smoke", "dance"], "null": None, "nan": float("nan"), "rounded": 0.15 - 0.7875,  # -63.749999999999993 %
 }  # fmt: skip
 FIGURES = pl.DataFrame([ROW], schema_overrides={"null": pl.Float64})
 
@@ -204,6 +204,7 @@ def cell(**fields) -> str:
         ({"value": "rate", "decimals": "digits", "scale": 100}, "83"),
         ({"value": "tiny", "significant": 2}, "1.4e-05"),
         ({"value": "rate", "decimals": 3, "signed": True}, "+0.832"),
+        ({"value": "rounded", "decimals": 1, "scale": 100}, "-63.8"),
         ({"value": "negative", "decimals": 1, "signed": True}, "-1.5"),
         ({"value": "rate", "beside": "other", "decimals": 1, "scale": 100}, "83.2 (44.7)"),
         ({"value": "rate", "low": "low", "high": "high", "decimals": 1, "scale": 100}, "83.2 [80.9, 85.4]"),
