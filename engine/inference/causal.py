@@ -130,7 +130,8 @@ class CausalLM(LanguageModel):
         """The graph that reads texts, and what it reads in each run."""
         lengths = [len(text) for text in texts]
         if self._trees is not None and max(lengths) <= LONGEST_TREE:
-            return self._trees, list(trees(texts, min(self.batch_tokens, FEWEST_TOKENS)))
+            most = min(self.batch_tokens, FEWEST_TOKENS, self.exported.max_length)  # a line has a place in each table
+            return self._trees, list(trees(texts, most))
         share = sum(lengths) // self.device.together
         return self._runner, list(by_length(texts, min(self.batch_tokens, max(FEWEST_TOKENS, share))))
 

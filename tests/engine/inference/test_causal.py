@@ -107,7 +107,7 @@ def test_what_texts_share_is_computed_once_and_gives_the_same(causal, family, na
     owner, place = np.repeat(np.arange(len(ids)), counts), np.concatenate([np.arange(n) for n in counts])
     asked, found = (owner, place, np.concatenate([own[1:] for own in ids])), np.empty((2, len(owner)), np.float32)
     for own, threads in zip(found, (1, 3), strict=True):
-        model = CausalLM(causal(family), graph=causal(family).folder / name, batch_tokens=32, threads=threads)
+        model = CausalLM(causal(family), graph=causal(family).folder / name, batch_tokens=64, threads=threads)
 
         def put(question, at, logprobs, own=own):
             own[question] = logprobs[at]
