@@ -100,7 +100,7 @@ def _share_as_far(sizes: NDArray[np.int64], total: float) -> float:
     With B the sum of the sizes that get a plus, and T that of all, the sum of a combination is 2 B - T. B is from 0 to
     T, and its characteristic function is exp(i θ T / 2) Π cos(θ s / 2).
     """
-    values, counts = np.unique(sizes[sizes > 0], return_counts=True)
+    values, counts = np.unique(sizes, return_counts=True)
     largest = int((values * counts).sum())
     frequency = 2 * np.pi * np.arange((largest + 1) // 2 + 1) / (largest + 1)
     spectrum = np.exp(-0.5j * largest * frequency)

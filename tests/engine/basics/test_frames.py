@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.basics.frames import frame_sha256, parquet_bytes, parquet_frame, write_frame
+from negengine.engine.basics.frames import frame_sha256, parquet_bytes, parquet_frame, scan_frame, write_frame
 from polars.exceptions import PanicException, PolarsError
 from polars.io.plugins import register_io_source
 
@@ -38,6 +38,7 @@ def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, frame, size):
     assert (tmp_path / "x.parquet").read_bytes() == content
     assert digest == frame_sha256(stream(frame, size)) == hashlib.sha256(content).hexdigest()
     assert parquet_frame(content, tmp_path / "x.parquet").equals(frame)
+    assert scan_frame(tmp_path / "x.parquet").collect().equals(frame)
 
 
 def test_an_error_while_the_rows_come_keeps_the_old_file(tmp_path, frame):

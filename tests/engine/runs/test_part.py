@@ -91,3 +91,6 @@ def test_a_part_with_other_columns_is_an_error_and_no_wrong_row(tmp_path, whole,
     with pytest.raises(pl.exceptions.PolarsError):
         rows(tmp_path).collect()
     assert part_rows(tmp_path, "select", 0).collect().is_empty()
+    PartFiles.of(tmp_path, "select", 0).remove()
+    with pytest.raises(InputError, match=r"part-00000\.parquet: missing or damaged"):
+        rows(tmp_path)
