@@ -44,6 +44,7 @@ def test_a_command_does_not_name_the_user_and_a_shell_reads_it_as_it_was():
     words += ["/home/janet/x", "$HOME", "a b", ""]
     command = shell_command(words)
     assert "/home/jane/" not in f"{command} "
+    assert "/home/janet/x" in command
     assert words_of(command) == words
     told = subprocess.check_output(["sh", "-c", f"printf '%s\\n' {command}"], text=True)
     assert told.split("\n")[:-1] == words

@@ -165,7 +165,7 @@ def test_any_value_that_is_not_too_deep_is_read(value):
 def test_depth_is_bounded_and_lists_and_objects_are_levels_alike():
     in_strings = json.dumps({"a": "[" * 1_000 + '"' + "{" * 1_000})
     side_by_side = json.dumps([[0], {"a": {}}] * (2 * DEEPEST))
-    for text in (nested(DEEPEST), nested(0, DEEPEST // 2), in_strings, side_by_side):
+    for text in (nested(DEEPEST), f"[{nested(DEEPEST - 1)}, []]", nested(0, DEEPEST // 2), in_strings, side_by_side):
         assert parse_json(text, "f:1") == json.loads(text)
     for text in (nested(DEEPEST + 1), nested(1, DEEPEST // 2)):
         with pytest.raises(InputError, match=r"^f:1: lists or objects in more than 32 levels"):
