@@ -207,7 +207,9 @@ def _tokens(
         found.append(Finding(Kind.PROBLEM, where, what))
 
     if not first:
-        said = f"none of {len(main):,} verbs is one token of {exported.name} at the mask, so it cannot take the test"
+        said = (
+            f"none of {len(main):,} verbs is one token of {exported.name} at the mask: give a model of their language"
+        )
         problem(str(language.folder / language.file.verbs), said)
     for pattern in patterns.all:
         where, usable = rules.of_pattern(pattern), _one_token(tokenizer, pattern, words, main)

@@ -4,7 +4,7 @@ Correlations between two triplets of one pair, or verb, are the largest of the b
 beside that of pairs stands 0.3, for a model that looks at names and professions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -34,6 +34,7 @@ class SelectionPlan(Shown):
     work: Mapping[str, int | float]  # quantity → number, as a person reads them
     widths: pl.DataFrame  # width, pairs, pairs_large_correlation, width_two_way; widths in percentage points
     folder: Path
+    notes: Sequence[str] = ()  # what a run would say before it begins
 
     def tables(self) -> list[Table]:
         work = pl.DataFrame({"what": list(self.work), "number": [float(value) for value in self.work.values()]})
@@ -64,10 +65,11 @@ class SelectionPlan(Shown):
         ]
 
     def remarks(self) -> list[str]:
-        return [f"Nothing was run or written. Without --plan, the results are written to {self.folder}"]
+        return [*self.notes, f"Nothing was run or written. Without --plan, the results are written to {self.folder}"]
 
     def document(self) -> dict[str, Any]:
-        return {"model": self.model, "run": str(self.folder), "work": dict(self.work), "widths": self.widths.to_dicts()}
+        work, widths = dict(self.work), self.widths.to_dicts()
+        return {"model": self.model, "run": str(self.folder), "work": work, "widths": widths, "notes": list(self.notes)}
 
 
 def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
@@ -103,7 +105,7 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
     quantiles = normal_quantile(UPPER) + normal_quantile(POWER)
     if smallest := quantiles * sqrt(2 * two_way_variance(pairs, most, verbs)):
         work["smallest difference that is found (percentage points)"] = 100 * smallest
-    return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder)
+    return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder, stage.notes)
 
 
 def _of_shard(verbs: Verbs, shard: Shard) -> tuple[int, int]:

@@ -122,7 +122,7 @@ def test_a_model_shows_tokens_and_verbs_that_drop_out(command, model, small_lexi
 def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_one_line(command, model, tmp_path):
     done = command("patterns", "check", "italian", "--model", model)
     assert done.status == 2
-    assert "verbs.txt: none of 315 verbs is one token of model at the mask, so it cannot take the test" in done.said
+    assert "verbs.txt: none of 315 verbs is one token of model at the mask: give a model of their language" in done.said
     (tmp_path / "own.toml").write_text(BROKEN)
     done = command("patterns", "check", "own.toml")
     assert (done.status, done.said) == (2, "negengine: own.toml:4: 'a expert' should be 'an expert'")

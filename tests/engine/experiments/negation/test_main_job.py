@@ -19,6 +19,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
+from negengine.engine.experiments.negation.selection_plan import plan_of
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon
@@ -189,7 +190,9 @@ def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_pat
 
 def test_verbs_that_drop_out_are_named(mini):
     lexicon, patterns = replace(LEXICON, verbs=(*LEXICON.verbs[:1], "to dance", "oversleep")), load_patterns()
-    (note,) = Selection.plan(mini, lexicon, patterns).notes
+    plan = plan_of(Selection.plan(mini, lexicon, patterns), Path("run"), Shard())
+    (note, _), document = plan.remarks(), plan.document()
+    assert document["notes"] == [note]
     assert note == (
         "select: 2 verbs of 3 cannot be asked for as one token, so they drop out: 'to dance', 'oversleep'; "
         "--verbs whole-words takes verbs of several tokens"
