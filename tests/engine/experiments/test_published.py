@@ -41,6 +41,7 @@ def test_our_copy_of_table_1_of_negated_lama_is_the_transcript(transcript):
 
 
 def test_our_copy_of_table_2_of_the_replication_is_the_transcript(transcript):
+    assert figures("gh22", "roberta") == figures("gh22", "someone/roberta-large") == {}
     rows = transcript("self-contained-negation-test")["table_2"]["rows"]
     for model in ("roberta-large", "bert-large-cased"):
         rates = {f"{row['pattern']}{row['polarity']}@1": row["repetition_percent"][model] for row in rows}

@@ -17,6 +17,7 @@ from negengine.engine.experiments.summary import (
     estimated,
     frame,
     means,
+    paired,
     with_holm,
 )
 from scipy import stats
@@ -103,6 +104,13 @@ def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_
     assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
     assert difference.low < 1 == difference.high
     assert p.value == pytest.approx(2 / 2**4)
+
+
+def test_floats_are_paired_by_clusters():
+    """All five differences are positive: p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴."""
+    first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
+    alone, clustered = (paired(first, second, pl.Series(list(clusters))) for clusters in ("abcde", "abcdd"))
+    assert (alone.value, alone.p, clustered.p) == pytest.approx((0.3, 2 / 2**5, 2 / 2**4))
 
 
 def test_holm_adjusts_over_all_tests_and_stands_after_each():

@@ -109,7 +109,7 @@ def test_every_word_of_a_plain_list_is_taken_for_some_pairs_and_the_same_for_the
     fillers, again = (pair_fillers(language.lexicon, Coreference.PRONOUN, seed=0) for _ in range(2))
     assert language.lexicon.lists
     for slot, words in language.lexicon.lists.items():
-        assert (np.bincount(fillers[slot].index.ravel()) > 18_200 / len(words) / 2).all()
+        assert (np.bincount(fillers[slot].index.ravel(), minlength=len(words)) > 18_200 / len(words) / 2).all()
         assert np.array_equal(fillers[slot].index, again[slot].index)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from negengine.engine.experiments.negation.lazy import fewest_tests, first_repeating
+from negengine.engine.experiments.negation.lazy import fewest_tests, first_repeating, share_interval
+from negengine.engine.statistics.intervals import exact_proportion_interval
 
 
 def run(repeats, order=None, enough=1):
@@ -57,6 +58,14 @@ def test_the_estimate_and_its_variance_are_unbiased(verbs, enough):
         assert found.repeating.mean() == pytest.approx(repeating)
         assert found.variance.mean() == pytest.approx(found.repeating.var())
         assert found.stopped.all() == (repeating >= enough)
+
+
+def test_the_interval_of_the_share_is_that_of_as_many_independent_candidates_as_have_its_variance():
+    """With one verb a pair, of the pairs; exact where no pair's count is an estimate."""
+    for (variance, stopped, enough), n in {(0.3 * 0.7 / 50, 5, 3): 50, (0.01, 5, 1): 10}.items():
+        wanted = exact_proportion_interval(0.3, n)
+        assert share_interval(0.3, variance, 10, stopped, enough) == pytest.approx(wanted)
+    assert share_interval(0.3, 0.01, 10, 0, 3) == (0.3, 0.3)
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(1, 25))
