@@ -224,6 +224,11 @@ class ScoresRun(Run):
             *self.tables_apart(),
         ]
 
+    def main_tables(self) -> list[Table]:
+        """Without those that `select` has shown."""
+        shown = {table.title for table in self.selection.tables()}
+        return [table for table in self.tables() if table.title not in shown]
+
     def tables_apart(self) -> list[Table]:
         """The same figures of verbs of several tokens, and by number of tokens; empty if the run has no such verbs."""
         if self.several is None:

@@ -184,6 +184,7 @@ def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their
         "Drop by number of tokens: mini",
     ]
     assert [table.title for table in selection.tables()] == [titles[0], titles[2], titles[3]]
+    assert [table.title for table in run.main_tables()] == [titles[1], titles[4], titles[5]]
     assert run.remarks()[1].startswith("Verbs of several tokens, apart from the paper's test: the drops of ")
     for rows in (selection.sentences(), run.sentences()):
         masks = rows["sentence"].str.count_matches(r"\[MASK\]")
