@@ -21,6 +21,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from transformers import AutoConfig, AutoTokenizer, PretrainedConfig, PreTrainedModel
+from transformers import __version__ as transformers_version
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.basics.choices import Task
@@ -30,7 +31,7 @@ from ..engine.basics.reading import file_sha256, is_file, parse_json, paths_in, 
 from ..engine.experiments.data_sets.fetch import reason_of
 from ..engine.inference.exported import TOKENIZER, name_of_checkpoint
 from . import adapter
-from .families import LONGEST_COMPARED, family_of, longest_of, padding_id
+from .families import LONGEST_COMPARED, NEWER, family_of, longest_of, padding_id, refusal_of
 from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
@@ -141,7 +142,11 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
     own, with a name of its own. With a `base`, the reference is the folder of a LoRA adapter.
     """
     if base is not None:
-        folder, found = Path(reference), locate(base, revision, say)
+        if revision is not None:
+            raise InputError(
+                f"{reference} is a local folder: give the revision of its base as --base {base}@{revision}"
+            )
+        folder, found = Path(reference), locate(base, None, say)
         read = adapter.read_adapter(folder)
         if read is None or read.peft_type != "LORA" or not is_file(folder / adapter.WEIGHTS):
             raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
@@ -249,6 +254,9 @@ def load_config(source: Source) -> PretrainedConfig:
         config = AutoConfig.from_pretrained(source.location, trust_remote_code=False, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(source.name, error)
+        if unknown := re.search(r"model type `([\w.-]{1,99})` but Transformers does not recognize", str(error)):
+            known = f"transformers {transformers_version} does not know the family {unknown[1]}"
+            raise InputError(f"{source.name}: {known}; {NEWER} may know it") from None
         raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
     for key, value in family_of(config).settings.items():
         setattr(config, key, value)
@@ -266,7 +274,8 @@ def about_own_code(config: PretrainedConfig) -> str:
 
 def _refuse_own_code(what: str, error: Exception) -> None:
     if "trust_remote_code" in str(error):  # without that argument, transformers would ask on the terminal
-        raise InputError(f"{what} needs code of its own (auto_map), which negengine never runs") from None
+        said = f"{what} needs code of its own (auto_map), which negengine never runs; {NEWER} may know it"
+        raise InputError(said) from None
 
 
 def json_object(path: Path) -> dict[str, Any]:
@@ -306,7 +315,7 @@ def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
             f"{name} reads more than texts, and cannot be exported: give a checkpoint of its text model alone "
             f"({config.text_config.model_type})"
         )
-    if reason := family_of(config).refused(config):
+    if reason := refusal_of(config):
         raise InputError(f"{name}: the family {config.model_type} cannot be exported: {reason}")
 
 

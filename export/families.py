@@ -12,6 +12,10 @@ import numpy as np
 from transformers import PretrainedConfig
 from transformers import __version__ as transformers_version
 
+_IS_4 = transformers_version.startswith("4.")
+NEWER = "transformers 5 (pip install 'negengine[export5]')" if _IS_4 else "a newer transformers"
+"""What may know a family that the installed version does not know."""
+
 LONGEST_COMPARED = 8192  # tokens of the longest input on which an export is compared with PyTorch
 
 LONGEST_CHUNK = 512  # tokens of the longest text of a model with linear attention: its graph multiplies L × L matrices
@@ -20,18 +24,26 @@ _AFTER_PADDING = "after padding"
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """Why a family cannot be exported, in all cases or in some."""
+
+    why: str
+    case: str = ""
+    applies: Callable[[PretrainedConfig], bool] = lambda _: True
+
+
+@dataclass(frozen=True)
 class Family:
-    """The special properties of a family."""
+    """The special properties of a family; `docs/families.md` says who exports it, and why it is refused."""
 
     standard_attention: bool = False
-    by_torch: bool = False  # by PyTorch's exporter, also where Optimum lists the family: it fails there
+    by_torch: bool = False  # by PyTorch's exporter alone: Optimum does not know the family, or fails
     first_position: int | str = 0
     padding_id: int | None = None  # where the model takes a fixed one whatever its configuration says
     intermediate_size: str = "intermediate_size"
     settings: Mapping[str, Any] = field(default_factory=dict)
     most_tokens: Callable[[PretrainedConfig], int] | None = None  # where its positions do not tell the longest input
-    # Why a configuration of the family cannot be exported; None if it can.
-    refused: Callable[[PretrainedConfig], str | None] = lambda _: None
+    refused: Refusal | None = None
 
 
 def _full_attention_of_big_bird(config: PretrainedConfig) -> int:
@@ -39,30 +51,24 @@ def _full_attention_of_big_bird(config: PretrainedConfig) -> int:
     return min(int(config.max_position_embeddings), (5 + 2 * int(config.num_random_blocks)) * int(config.block_size))
 
 
-def _nystrom(config: PretrainedConfig) -> str | None:
-    if config.num_landmarks == config.segment_means_seq_len:  # it computes full attention, as published checkpoints do
-        return None
-    return (
-        f"with num_landmarks {config.num_landmarks} and segment_means_seq_len {config.segment_means_seq_len}, it takes "
-        "inputs of one length only"
-    )
+_NYSTROM = Refusal(
+    "it takes inputs of one length only",
+    "where num_landmarks is not segment_means_seq_len",  # else it computes full attention, as published checkpoints do
+    lambda config: bool(config.num_landmarks != config.segment_means_seq_len),
+)
+_SPARSE = Refusal(
+    "it needs the inverse of the error function, which ONNX does not have",
+    "with sparse activations",
+    lambda config: any(config.activation_sparsity_pattern or ()),
+)
 
 
-def _experts(_: PretrainedConfig) -> str | None:
-    if transformers_version.startswith("4."):
-        return "transformers 4 computes its experts in a loop that cannot be traced; pip install 'negengine[export5]'"
-    return None
+def _only_5(why: str) -> Refusal:
+    return Refusal(f"{why}; pip install 'negengine[export5]'", "with transformers 4", lambda _: _IS_4)
 
 
-def _sparse_activations(config: PretrainedConfig) -> str | None:
-    if any(config.activation_sparsity_pattern or ()):
-        return "its sparse activations need the inverse of the error function, which ONNX does not have"
-    return None
-
-
-def _always(reason: str) -> Callable[[PretrainedConfig], str | None]:
-    return lambda _: reason
-
+_EXPERTS = _only_5("its experts are computed in a loop that cannot be traced")
+_UNKNOWN = _only_5("the family is not known")
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")  # the last two: MPT, BLOOM
 
@@ -78,39 +84,51 @@ FAMILIES = {
     "data2vec-text": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "distilbert": Family(standard_attention=True, intermediate_size="hidden_dim"),
     "electra": Family(standard_attention=True),
-    "ernie": Family(standard_attention=True),
+    "ernie": Family(standard_attention=True, by_torch=True),
     "esm": Family(first_position=_AFTER_PADDING),
-    "gemma3n_text": Family(refused=_sparse_activations),
+    "gemma3n_text": Family(by_torch=True, refused=_SPARSE),
     "gpt2": Family(standard_attention=True, intermediate_size="n_inner"),
     "ibert": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "luke": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "longformer": Family(refused=_always("its windows of attention are traced for inputs of one length only")),
+    "luke": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
+    "longformer": Family(refused=Refusal("its windows of attention are traced for inputs of one length only")),
     "megatron-bert": Family(standard_attention=True),
     "mpt": Family(by_torch=True, intermediate_size=""),
     "mpnet": Family(standard_attention=True, first_position=2, padding_id=1),
-    "nystromformer": Family(refused=_nystrom),  # positions count from 2, in a table that has two more
+    "nystromformer": Family(refused=_NYSTROM),  # positions count from 2, in a table that has two more
     "opt": Family(standard_attention=True, intermediate_size="ffn_dim"),
-    "perceiver": Family(refused=_always("it reads bytes through latents: no row of it belongs to a mask alone")),
+    "perceiver": Family(refused=Refusal("it reads bytes through latents: no row of it belongs to a mask alone")),
     "rembert": Family(standard_attention=True),
     "roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "roberta-prelayernorm": Family(standard_attention=True, first_position=_AFTER_PADDING),
+    "roberta-prelayernorm": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
     "xlnet": Family(
+        by_torch=True,
         intermediate_size="d_inner",
         settings={"use_mems_eval": False, "use_mems_train": False},  # a graph has no memory of earlier texts
         most_tokens=lambda _: 512,  # its positions have no limit; it was trained with so many tokens
     ),
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "xlm-roberta-xl": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    "xmod": Family(standard_attention=True, first_position=_AFTER_PADDING),
-    **dict.fromkeys(("qwen3_5_text", "olmo_hybrid"), Family(most_tokens=lambda _: LONGEST_CHUNK)),
-    **dict.fromkeys(("qwen3_5_moe_text", "qwen3_next"), Family(refused=_experts, most_tokens=lambda _: LONGEST_CHUNK)),
-    **dict.fromkeys(("mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss", "olmoe"), Family(by_torch=True, refused=_experts)),
+    "xlm-roberta-xl": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
+    "xmod": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
+    **dict.fromkeys(("modernbert", "modernbert-decoder", "olmo3"), Family(by_torch=True)),
+    **dict.fromkeys(("eurobert", "gemma4_text", "nomic_bert"), Family(by_torch=True, refused=_UNKNOWN)),
+    **dict.fromkeys(
+        ("olmo_hybrid", "qwen3_5_text", "qwen3_5_moe_text"),
+        Family(by_torch=True, refused=_UNKNOWN, most_tokens=lambda _: LONGEST_CHUNK),
+    ),
+    "qwen3_next": Family(by_torch=True, refused=_EXPERTS, most_tokens=lambda _: LONGEST_CHUNK),
+    **dict.fromkeys(("gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"), Family(by_torch=True, refused=_EXPERTS)),
 }
 
 
 def family_of(config: PretrainedConfig) -> Family:
     """The special properties of the family of a configuration."""
     return FAMILIES.get(config.model_type, Family())
+
+
+def refusal_of(config: PretrainedConfig) -> str:
+    """Why a configuration cannot be exported; empty if it can."""
+    refused = family_of(config).refused
+    return ", ".join(filter(None, [refused.case, refused.why])) if refused and refused.applies(config) else ""
 
 
 def has_plain_positions(config: PretrainedConfig) -> bool:

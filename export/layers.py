@@ -12,8 +12,7 @@ transformers 5 lets us give these forms; transformers 4 does not.
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from unittest.mock import patch
+from contextlib import contextmanager
 
 import torch
 from transformers import PreTrainedModel
@@ -34,11 +33,15 @@ def in_forms_of_graphs(model: PreTrainedModel) -> Iterator[None]:
     if ALL_EXPERTS_FUNCTIONS is not None and any(hasattr(module, "_is_expert_parallel") for module in model.modules()):
         ALL_EXPERTS_FUNCTIONS.register(_OURS, _all_experts)
         model.set_experts_implementation(_OURS)
-    with ExitStack() as stack:
-        for file in {sys.modules[type(module).__module__] for module in model.modules()}:
-            if hasattr(file, _DELTA_RULE):
-                stack.enter_context(patch.object(file, _DELTA_RULE, _delta_rule))
+    files = {sys.modules[type(module).__module__] for module in model.modules()}
+    before = {file: vars(file)[_DELTA_RULE] for file in files if hasattr(file, _DELTA_RULE)}
+    try:
+        for file in before:
+            setattr(file, _DELTA_RULE, _delta_rule)
         yield
+    finally:
+        for file, own in before.items():
+            setattr(file, _DELTA_RULE, own)
 
 
 def _all_experts(

@@ -83,6 +83,8 @@ class Torch:
         ClearMetadataAndDocStringPass()(written.model)  # lines of source files, with their folders
         graph = Graph(written.model, weights, name)
         graph.prune()
+        for value in (value for node in graph.nodes for value in node.outputs if not value.is_graph_output()):
+            value.shape = None  # a session that knows it fuses residual sums, by a kernel that is slower on CPUs
         found = {value: value.const_value for value in graph.initializers if value.const_value is not None}
         for value in found:
             graph.model.graph.initializers.pop(str(value.name))

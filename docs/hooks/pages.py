@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File
+from negengine.export.families import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
@@ -18,7 +19,7 @@ import command_pages  # noqa: E402 - beside this file, which is not in a package
 import library_page  # noqa: E402
 
 OF_THE_ROOT = ("BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
-COMMAND_LIST, LIBRARY_PAGE = "<!-- list of commands -->", "names.md"
+COMMAND_LIST, FAMILY_LIST, LIBRARY_PAGE = "<!-- list of commands -->", "<!-- list of families -->", "names.md"
 
 
 def on_config(config: Any) -> Any:
@@ -61,4 +62,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, OF_THE_ROOT))})", r"](\1", markdown)
     if "/" not in page.file.src_uri:  # a notebook has a page; its own page leads to the file
         markdown = re.sub(r"\]\((notebooks/\w+)\.ipynb\)", r"](\1.md)", markdown)
-    return markdown.replace(COMMAND_LIST, command_pages.overview())
+    return markdown.replace(COMMAND_LIST, command_pages.overview()).replace(FAMILY_LIST, family_table())
+
+
+def family_table() -> str:
+    """A row for each family that PyTorch's exporter alone exports, or that is refused."""
+    lines = ["| family | exporter | refused | why |", "| --- | --- | --- | --- |"]
+    for name, family in sorted(FAMILIES.items()):
+        refused = family.refused
+        when, why = (refused.case or "always", refused.why) if refused else ("", "")
+        exporter = "" if when == "always" else "PyTorch" if family.by_torch else "Optimum or PyTorch"
+        lines += [f"| `{name}` | {exporter} | {when} | {why} |"] if refused or family.by_torch else []
+    return "\n".join(lines)

@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from importlib.metadata import metadata, requires
 from typing import TYPE_CHECKING, Annotated
@@ -41,7 +41,8 @@ class Found:
         return self.said + (f": {self.repair}" if self.repair else "")
 
 
-_EXPORTS, _EXPORTERS = {"export", "export5"}, ("optimum-onnx", "torch", "transformers")
+_EXPORTERS = {"export": "Optimum and PyTorch's exporter", "export5": "PyTorch's exporter"}  # extra → what it brings
+_EXPORTING = ("optimum-onnx", "torch", "transformers")
 _RUNTIMES = {"cpu", "gpu", "cuda", "webgpu"}  # extras that install a build of ONNX Runtime; devices have own rows
 
 
@@ -88,8 +89,14 @@ def diagnose() -> dict[str, Found]:
     }
     found |= {name: Found(own) for name, own in versions(DECIDING).items() if not name.startswith("onnxruntime")}
     extras = [extra for extra in metadata("negengine").get_all("Provides-Extra", []) if extra not in _RUNTIMES]
-    exporters = ", ".join(f"{name} {version}" for name, version in versions(_EXPORTERS).items())
-    found |= {extra: _installed(extra, exporters if extra in _EXPORTS else "ready") for extra in extras}
+    having = ", ".join(f"{name} {version}" for name, version in versions(_EXPORTING).items())
+    ready = {extra: f"{exporters} ({having})" for extra, exporters in _EXPORTERS.items()}
+    found |= {extra: _installed(extra, ready.get(extra, "ready")) for extra in extras}
+    if found["export5"].state is State.OK:  # no environment has both versions of transformers
+        found |= dict.fromkeys(("export", "train"), Found(f"by export5: {ready['export5']}"))
+    elif found["export"].state is State.OK:
+        repair = "in an environment of its own, pip install 'negengine[export5]'"
+        found["export5"] = replace(found["export5"], repair=repair)
     off = os.environ["ORT_DISABLE_TELEMETRY"] == "1"
     found["telemetry"] = (
         Found("off") if off else Found("on, as ORT_DISABLE_TELEMETRY is not 1", State.WRONG, "remove the variable")

@@ -28,7 +28,7 @@ def export(
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="Merge a LoRA adapter with this model (default: none)."),
+        typer.Option(metavar="MODEL[@REVISION]", help="Merge a LoRA adapter with this model (default: none)."),
     ] = None,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
     check: Annotated[

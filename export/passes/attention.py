@@ -14,7 +14,7 @@ attention). Exporters repeat them before the product with the queries, by a shap
 `fix_repetitions` gives each such Expand a constant shape, by which others recognise it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +22,16 @@ import onnx_ir as ir
 from onnx import version_converter
 
 from ..graph import Graph, array, attribute, attributes, dims, is_constant, numbers_in, only_reader, written_by
-from ..observe import observe
+from ..observe import PROBE, Layout, layouts, observe
 from .context import Context
 from .masks import is_causal_mask
 
 _HEADS_FIRST = [0, 2, 1, 3]  # [B, L, heads, d] -> [B, heads, L, d], and back
 _KEYS_LAST = [0, 2, 3, 1]  # [B, L, heads, d] -> [B, heads, d, L]
 _SWAP_LAST = [0, 1, 3, 2]
+
+
+Layouts = Mapping[ir.Value, Layout]
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,13 @@ class _Heads:
 
 def fuse_attention(graph: Graph, _: Context) -> None:
     """Replace every attention that has the standard form. Demands reshapes with constant targets (`fix_reshapes`)."""
-    for node in graph.nodes:
-        if node.op_type == "Softmax":
-            _fuse_one(graph, node)
+    softmaxes = [node for node in graph.nodes if node.op_type == "Softmax"]
+    known = layouts(graph) if softmaxes else {}
+    for node in softmaxes:
+        _fuse_one(graph, node, known)
 
 
-def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
+def _fuse_one(graph: Graph, softmax: ir.Node, known: Layouts) -> None:
     scores, scale = _unscale(softmax.inputs[0])
     bias = None
     if scale == 1.0 and (add := written_by(scores, "Add")) is not None:
@@ -59,9 +63,9 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
     context = only_reader(softmax.outputs[0], "MatMul")
     if product is None or context is None or context.inputs[0] is not softmax.outputs[0]:
         return
-    query = _heads(graph, product.inputs[0])
-    key = _keys(graph, product.inputs[1])
-    value = _heads(graph, context.inputs[1])
+    query = _heads(graph, product.inputs[0], known)
+    key = _keys(graph, product.inputs[1], known)
+    value = _heads(graph, context.inputs[1], known)
     transpose = only_reader(context.outputs[0], "Transpose")
     if transpose is None or _order(transpose) != _HEADS_FIRST or (query is None or key is None or value is None):
         return
@@ -69,7 +73,7 @@ def _fuse_one(graph: Graph, softmax: ir.Node) -> None:
     target = (joined and numbers_in(joined.inputs[1])) or []
     if joined is None or len(target) != 3 or target[:2] not in ([0, 0], [0, -1]) or value.scale != 1.0:
         return
-    if not query.heads == key.heads == value.heads:
+    if not query.heads == key.heads == value.heads or (bias is not None and len(known[bias].shape) != 4):
         return
     projections, projection_bias = _without_biases(graph, [query.value, key.value, value.value])
     causal = {"unidirectional": 1} if is_causal_mask(bias) else {}
@@ -100,35 +104,37 @@ def _is_scalar(value: ir.Value | None) -> bool:
     return is_constant(value) and int(np.prod(dims(value))) == 1
 
 
-def _keys(graph: Graph, value: ir.Value | None) -> _Heads | None:
+def _keys(graph: Graph, value: ir.Value | None, known: Layouts) -> _Heads | None:
     """The rows behind keys [B, heads, d, L]."""
     value, scale = _unscale(value)
     node = written_by(value, "Transpose")
     if node is None:
         return None
     if _order(node) == _SWAP_LAST:
-        return _scaled(_heads(graph, node.inputs[0]), scale)
-    return _scaled(_divided(graph, node.inputs[0]), scale) if _order(node) == _KEYS_LAST else None
+        return _scaled(_heads(graph, node.inputs[0], known), scale)
+    return _scaled(_divided(graph, node.inputs[0], known), scale) if _order(node) == _KEYS_LAST else None
 
 
-def _heads(graph: Graph, value: ir.Value | None, heads: int = 0) -> _Heads | None:
-    """The rows [B, L, hidden] behind heads [B, heads, L, d]."""
+def _heads(graph: Graph, value: ir.Value | None, known: Layouts) -> _Heads | None:
+    """The rows [B, L, hidden] behind heads [B, heads, L, d]; where their form is not known, made of the heads."""
     value, scale = _unscale(value)
     node = value.producer() if value is not None else None
     found = None
     if node is not None and node.op_type == "Transpose" and _order(node) == _HEADS_FIRST:
-        found = _divided(graph, node.inputs[0], heads)
+        found = _divided(graph, node.inputs[0], known)
     elif node is not None and node.op_type == "RotaryEmbedding":
-        found = _heads(graph, node.inputs[0], attribute(node, "num_heads"))
+        found = _heads(graph, node.inputs[0], known)
         if found is not None:
             inputs = [found.value, *node.inputs[1:]]
             rotated = graph.add("RotaryEmbedding", inputs, "rotated", domain=node.domain, **attributes(node))
             found = _Heads(rotated, found.heads, found.scale)
     elif node is not None and value is not None and node.op_type in {"Slice", "Split"}:
         found = _side_by_side(graph, node, value)
-    elif (shared := repeated_heads(value)) is not None and (found := _heads(graph, shared[0])) is not None:
+    elif (shared := repeated_heads(value)) is not None and (found := _heads(graph, shared[0], known)) is not None:
         rows = repeated(graph, found.value, found.heads, shared[1])
         found = _Heads(rows, found.heads * shared[1], found.scale)
+    if found is None and value is not None and len(shape := known[value].shape) == 4 and shape[::2] == PROBE:
+        found = _Heads(_rows(graph, graph.add("Transpose", [value], "apart", perm=_HEADS_FIRST)), shape[1], 1.0)
     return _scaled(found, scale)
 
 
@@ -136,14 +142,14 @@ def _scaled(found: _Heads | None, scale: float) -> _Heads | None:
     return None if found is None else _Heads(found.value, found.heads, found.scale * scale)
 
 
-def _divided(graph: Graph, value: ir.Value | None, heads: int = 0) -> _Heads | None:
-    """The rows behind [B, L, heads, d]: what is reshaped to it, or it, reshaped, where the number of heads is known."""
+def _divided(graph: Graph, value: ir.Value | None, known: Layouts) -> _Heads | None:
+    """The rows behind [B, L, heads, d]: what is reshaped to it, or it, reshaped."""
     reshape = written_by(value, "Reshape")
     found = _heads_of(reshape)
     if reshape is not None and found:
         source, scale = _unscale(reshape.inputs[0])
         return None if source is None else _Heads(source, found, scale)
-    return _Heads(_rows(graph, value), heads, 1.0) if heads and value is not None else None
+    return None if value is None else _Heads(_rows(graph, value), known[value].shape[2], 1.0)
 
 
 def _heads_of(reshape: ir.Node | None) -> int:

@@ -1,5 +1,6 @@
 """The pages build without a warning and without a network; links, pictures and generated pages are right."""
 
+import html
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
+from negengine.export.families import FAMILIES
 from pages import read
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +57,16 @@ def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(sit
         options = {option for own in command.params for option in own.opts if option.startswith("--")} - {"--help"}
         assert not [option for option in options if not re.search(rf"{option}\b", site[page])], name
     assert not [name for name in ng.__all__ if f">ng.{name}<" not in site["names.html"]]
+
+
+def test_the_page_of_families_says_which_are_refused_and_why_from_the_list_of_the_export(site):
+    page = html.unescape(site["families.html"])
+    rows = set(re.findall(r"<td><code>(.*?)</code></td>\s*<td>(.*?)</td>\s*<td>(.*?)</td>\s*<td>(.*?)</td>", page))
+    refused = {name: family.refused for name, family in FAMILIES.items() if family.refused}
+    assert {row[0]: row[2:] for row in rows if row[2]}.items() >= {
+        (name, (own.case or "always", own.why)) for name, own in refused.items()
+    }
+    assert ("ernie", "PyTorch", "", "") in rows
 
 
 def test_a_notebook_is_a_page_with_its_results_and_the_search_needs_no_server(site, pages):

@@ -63,7 +63,7 @@ ROWS = {
     "megatron-bert": Row("megatron-bert", SMALLER, kinds.wordpiece, 2),
     # Its layers are not normalised: with larger weights, values of 7,000 leave the logits two digits, in PyTorch too.
     "mobilebert": Row("mobilebert", MOBILE, kinds.wordpiece, 2, weights=0.1),
-    "modernbert": Row("modernbert", MODERN, kinds.tokenizer_json_of_bytes, 0, "rotary"),
+    "modernbert": Row("modernbert", MODERN, kinds.tokenizer_json_of_bytes, positions="rotary"),
     "luke": Row("luke", SMALLER | {"entity_vocab_size": 9, "entity_emb_size": 8}, kinds.tokenizer_json_of_bytes, 2),
     "mpnet": Row("mpnet", SIZES, kinds.wordpiece, positions="learned, relative"),
     "nystromformer": Row("nystromformer", SMALLER, kinds.unigram, 0),

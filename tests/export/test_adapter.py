@@ -58,6 +58,13 @@ def test_layers_of_gpt2_are_stored_the_other_way_round(causal_checkpoint, tmp_pa
     torch.testing.assert_close(after, before + 3 * product.T)
 
 
+def test_a_base_has_a_revision_of_its_own(checkpoint, tmp_path, monkeypatch):
+    config = checkpoint("bert") / "config.json"
+    monkeypatch.setattr("negengine.export.checkpoint._hub_config", lambda _, revision, __: tmp_path / revision / config)
+    save_adapter(tmp_path / "lora", {})
+    assert locate(str(tmp_path / "lora"), base="lab/tiny@v1").base == "lab/tiny@v1"
+
+
 def test_an_export_of_an_adapter_knows_its_base(checkpoint, tmp_path):
     base, lora = checkpoint("bert"), tmp_path / "lora"
     save_adapter(lora, linear(QUERY, *weights(base)[f"{QUERY}.weight"].shape))
@@ -100,6 +107,7 @@ def test_an_adapter_alone_of_another_kind_or_cut_off_is_named(checkpoint, tmp_pa
     save_adapter(lora, linear(QUERY, 4, 4))
     refused("lora is a LoRA adapter of lab/tiny, not a model: give --base lab/tiny to")
     refused("bert is not the folder of a LoRA adapter", base, base=base)
+    refused("give the revision of its base as --base lab/tiny@v1", str(lora), "v1", base="lab/tiny")
     file = lora / "adapter_model.safetensors"
     file.write_bytes(file.read_bytes()[:-4])
     found = {one.what: one.said for one in check(str(lora), base=base).findings if not one.possible}

@@ -105,6 +105,10 @@ WRONG = {  # what is wrong → what is done to the checkpoint, what an export sa
     **{f"{name} is a pipe": (a_pipe(name), NO_FILE) for name in (CONFIG, TOKENIZER, WEIGHTS)},
     "empty configuration": (holding(CONFIG, b""), r"config\.json"),
     "nested configuration": (holding(CONFIG, b"[" * 100_000), r"config\.json"),
+    "a family of transformers 5": (
+        changed(CONFIG, model_type="eurobert"),
+        r"^tiny: transformers 4\S+ does not know the family eurobert; transformers 5 \(pip .*export5\]'\) may know it$",
+    ),
     "no type": (holding(CONFIG, b"{}"), r"config\.json|tiny"),
     **{f"{name} {value!r}": (changed(CONFIG, **{name: value}), "tiny") for name, value in WRONG_SIZES.items()},
     "layers that are a word": (changed(CONFIG, num_hidden_layers="many"), "tiny"),
@@ -234,7 +238,7 @@ def armed(copy, monkeypatch):
 @pytest.mark.parametrize(("change", "needs"), [(of_model, "tiny needs"), (of_tokenizer, "tiny: its tokenizer needs")])
 def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(change, needs, armed, tmp_path):
     change(armed)
-    said = rf"^{needs} code of its own \(auto_map\), which negengine never runs$"
+    said = rf"^{needs} code of its own \(auto_map\), which negengine never runs; transformers 5 \(.*\) may know it$"
     refused(armed, tmp_path / "out", said)
     with pytest.raises(InputError, match=said):
         Base.find(str(armed), TASKS["text-classification"].head, ("yes", "no"))

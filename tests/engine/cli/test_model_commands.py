@@ -59,8 +59,15 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     assert found["negengine"].said == "polars<3,>=1.34 missing"
     assert found["cuda"].said == "cuda:0 (NVIDIA H200, 140.0 GiB); cuda:1"
     assert found["device auto"].said == "cuda:0"
-    assert re.fullmatch(r"optimum-onnx [\d.]+, torch [^ ]+, transformers [\d.]+", found["export"].said)
+    having = r"torch [^ ]+, transformers [\d.]+\)"
+    assert re.fullmatch(rf"Optimum and PyTorch's exporter \(optimum-onnx [\d.]+, {having}", found["export"].said)
+    assert "transformers<6,>=5 missing: in an environment of its own, pip install" in str(found["export5"])
     assert command("doctor").status == 1
+    absent.add("optimum-onnx")
+    installed |= {"transformers": "5.23.0"}
+    found = diagnose()
+    assert found["export"].state == found["train"].state == "ok"
+    assert re.fullmatch(rf"by export5: PyTorch's exporter \({having}", found["export"].said)
 
 
 def test_data_that_are_here_are_told_and_not_fetched_again(command, shared, tmp_path, monkeypatch):
