@@ -50,7 +50,7 @@ ROWS = {
     "camembert": Row("camembert", SIZES, kinds.unigram),
     "convbert": Row("convbert", SMALLER | NARROW | {"conv_kernel_size": 3}, kinds.wordpiece, 0),
     "data2vec-text": Row("data2vec-text", SMALLER, kinds.byte_level, 2),
-    "deberta": Row("deberta", SIZES | RELATIVE, kinds.byte_level, 0, "learned, relative"),
+    "deberta": Row("deberta", SIZES | RELATIVE, kinds.byte_level, positions="learned, relative"),
     "deberta-v2": Row("deberta-v2", DEBERTA_V2 | CONVOLUTION, kinds.unigram, 0, "relative"),
     "deberta-v3": Row("deberta-v2", DEBERTA_V3, kinds.unigram, 0, "relative"),
     "distilbert": Row("distilbert", {"dim": 64, "n_layers": 3, "n_heads": 4, "hidden_dim": 128}, kinds.wordpiece),
