@@ -170,11 +170,7 @@ class ExportedModel:
         return MaskTokenizer.load(self.folder, self.mask_token)
 
     def tokenizer_with(self, *, bos: bool) -> MaskTokenizer:
-        """The `tokenizer`; with `bos`, it begins every text with the model's BOS token.
-
-        Raises:
-            InputError: This is a masked model, or there is no BOS token.
-        """
+        """The `tokenizer`; with `bos`, it begins every text with the model's BOS token. InputError if there is none."""
         return self._begun if bos else self.tokenizer
 
     @cached_property
