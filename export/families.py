@@ -108,7 +108,7 @@ FAMILIES = {
     ),
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xlm-roberta-xl": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
-    "xmod": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
+    "xmod": Family(refused=Refusal("a text takes the layers of its language, and a graph has the same for all")),
     **dict.fromkeys(("modernbert", "modernbert-decoder", "olmo3"), Family(by_torch=True)),
     **dict.fromkeys(("eurobert", "gemma4_text", "nomic_bert"), Family(by_torch=True, refused=_UNKNOWN)),
     **dict.fromkeys(

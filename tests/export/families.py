@@ -84,6 +84,7 @@ UNSUITABLE = {  # family → its sizes
     "longformer": SHALLOW | {"attention_window": 16},  # it would know no length but the traced one
     "nystromformer": SHALLOW | {"num_landmarks": 8},
     "perceiver": PERCEIVER,
+    "xmod": SHALLOW,
 }
 
 
