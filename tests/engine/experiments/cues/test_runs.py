@@ -1,4 +1,4 @@
-"""Runs of `cues` with a detector: its shares and cues beside those of the list of words, and what is refused."""
+"""Runs of `cues` with the list of words and with a detector, and the words of a detector as tokens."""
 
 import gzip
 import json

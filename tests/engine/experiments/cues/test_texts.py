@@ -1,4 +1,4 @@
-"""Texts in parts: every line once, whatever the size of a part; sentences and words."""
+"""Texts in parts, sentences and words; which words are cues by the list; cues as labels of words, and back."""
 
 import gzip
 

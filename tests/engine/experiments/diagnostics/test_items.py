@@ -1,4 +1,4 @@
-"""From the rows of the data sets to what a model is asked."""
+"""From the files of lm-diagnostics, and what is wrong with a bad one, to what a model is asked."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The diagnostics against a slow reference (PyTorch, one text at a time, words as strings) and hand-made logits."""
+"""The diagnostics on hand-made logits, and their summary on items whose figures can be checked by hand."""
 
 from pathlib import Path
 

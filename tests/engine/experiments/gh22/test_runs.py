@@ -1,4 +1,4 @@
-"""Runs of `gh22` that are stopped, compared, and in mixed precision: the first choices, and the files, of fp32."""
+"""Runs of `gh22`: stopped, compared, in shards, in mixed precision; its patterns, and summaries of hand-made items."""
 
 from dataclasses import replace
 

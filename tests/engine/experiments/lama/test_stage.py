@@ -1,4 +1,4 @@
-"""Negated LAMA on hand-made logits; which facts count; batches. `verify` asks a run's facts again, one by one."""
+"""Negated LAMA on hand-made logits; which facts count. `verify` asks a run's facts again, one by one."""
 
 import numpy as np
 import polars as pl

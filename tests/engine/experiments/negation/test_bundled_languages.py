@@ -1,4 +1,4 @@
-"""The bundled languages: enough words, right ones by rules that are written here again, sentences that agree."""
+"""The bundled languages: enough words, a pattern for each role, sentences that agree with the person."""
 
 import pytest
 from negengine.engine.basics.choices import Coreference

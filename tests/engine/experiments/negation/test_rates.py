@@ -1,4 +1,4 @@
-"""Rates, drops and their intervals, from hand-made scores."""
+"""Rates, drops and their intervals, from hand-made scores; Tables 5 and 6 as a reader sees them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a report says about a scored run: the same figures as other code counts."""
+"""What a report says about a scored run, the same figures as other code counts; the sentences of its rows."""
 
 import msgspec
 import negengine as ng

@@ -1,8 +1,4 @@
-"""The judgements of classifiers against transformers, in fp32 and in mixed precision, and comparisons of runs.
-
-The low-precision classifier of one test errs on one pair in 11, and is certain of it. The calibration does not know of
-that, so the audit must find it, and every part is decided again with a wider bound.
-"""
+"""Judgements against transformers, in fp32 and mixed precision; comparisons; summaries of hand-made items."""
 
 import shutil
 
