@@ -119,11 +119,11 @@ def diagnose() -> dict[str, Found]:
 
 
 def _told(device: "Device") -> str:
-    """Such as `cuda:0 (NVIDIA H200, 139.8 GiB)` or `webgpu:0 (Radeon, fp32 alone)`."""
+    """Such as `cuda:0 (NVIDIA H200, 139.8 GiB, batches of at most 16,384 tokens)`."""
     known = device.hardware()
-    memory = f"{known['memory GiB']} GiB" if "memory GiB" in known else ""
-    told = ", ".join(filter(None, [known.get("hardware", ""), memory, known.get("numbers", "")]))
-    return f"{device} ({told})" if told else str(device)
+    memory = f"{known['memory GiB']} GiB" if "memory GiB" in known else "memory not told by the driver"
+    limits = [memory, known.get("numbers", ""), f"batches of at most {device.batch_tokens:,} tokens"]
+    return f"{device} ({', '.join(filter(None, [known.get('hardware', ''), *limits]))})"
 
 
 def _installed(extra: str, ready: str) -> Found:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ..basics.errors import InputError
 from ..inference.batches import finished
 from ..inference.exported import ExportedModel
-from ..inference.free_text import encode_texts, log_softmax, top_tokens
+from ..inference.free_text import encode_texts, log_softmax, top_tokens, with_tokens
 from ..inference.model import LanguageModel
-from ..runs.masked_stages import ReferenceStage
+from ..runs.masked_stages import RankStage
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ..statistics import LIBRARIES
@@ -147,7 +147,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, eq=False)
-class AskStage(ReferenceStage[Prepared], Generic[Item]):
+class AskStage(RankStage[Prepared], Generic[Item]):
     """The stage of an experiment whose items are questions. A part is a range of items; its tokens say which count."""
 
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -236,7 +236,8 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
     def decide(self, model: LanguageModel, number: int, prepared: Prepared | None, advance: Advance) -> PartResult:
         own = prepared or self.prepare(number)
         advance(own.skipped, 0)
-        return PartResult(self.experiment.rows(own.items, self._answers(model, own, advance)), own.excluded)
+        rows = self.experiment.rows(own.items, self._answers(model, own, advance))
+        return self.audited(model, PartResult(rows, own.excluded))
 
     def _counting(
         self, asked: "Sequence[tuple[Item, Sequence[Question]]]", before: Mapping[str, int]
@@ -291,7 +292,12 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
             done = sum(map(len, logits))
             advance(done, done)
 
-        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], judge))
+        def read(number: int, logits: list[Logits]) -> list[Ids]:
+            best = [self.ranked_ids[top_tokens(self._of_ranked(own), top)] for own in logits]
+            _, place, tokens = self._expected(questions, planned[number].rows, places)
+            return [with_tokens(best[0], place, tokens), *best[1:]]
+
+        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], judge, read))
         return answers
 
     def _judge(
@@ -302,26 +308,36 @@ class AskStage(ReferenceStage[Prepared], Generic[Item]):
         answers: Answers,
     ) -> None:
         """Fill in the answers to some questions, from the logits float32 [rows, V] of their first and second texts."""
-        are_all = len(self.ranked_ids) == logits[0].shape[1]
-        kept = [own if are_all else own[:, self.ranked_ids] for own in logits]
+        kept = [self._of_ranked(own) for own in logits]
         for side, (own, scores) in enumerate(zip(logits, kept, strict=True)):
             logprob = log_softmax(own)
             best = self.ranked_ids[top_tokens(scores, answers.top.shape[2])]
             answers.top[side, rows] = best
             answers.top_logprob[side, rows] = np.take_along_axis(logprob, best, axis=1)
             if side == 0:
-                asked = [
-                    (place, answers.words[row, word], token)
-                    for place, row in enumerate(rows.tolist())
-                    for word in questions[row][1]
-                    if (token := self.tokens[questions[row][0][0], word]) != NOT_ONE_TOKEN
-                ]
-                if asked:
-                    places, which, tokens = np.array(asked, np.int64).T
-                    answers.rank[which] = 1 + (scores[places] > own[places, tokens][:, None]).sum(axis=1)
-                    answers.logprob[which] = logprob[places, tokens]
+                which, places, tokens = self._expected(questions, rows, answers.words)
+                answers.rank[which] = 1 + (scores[places] > own[places, tokens][:, None]).sum(axis=1)
+                answers.logprob[which] = logprob[places, tokens]
         if len(kept) == 2:
             answers.correlation[rows] = spearman(*kept)
+
+    def _of_ranked(self, logits: Logits) -> Logits:
+        return logits if len(self.ranked_ids) == logits.shape[1] else logits[:, self.ranked_ids]
+
+    def _expected(
+        self,
+        questions: Sequence[tuple[Any, Sequence[str]]],
+        rows: NDArray[np.int64],
+        words: Mapping[tuple[int, str], int],
+    ) -> NDArray[np.int64]:
+        """The words of some questions that are one token: their places in `words`, which question, their tokens."""
+        found = [
+            (words[row, word], place, token)
+            for place, row in enumerate(rows.tolist())
+            for word in questions[row][1]
+            if (token := self.tokens[questions[row][0][0], word]) != NOT_ONE_TOKEN
+        ]
+        return np.array(found, np.int64).reshape(-1, 3).T
 
 
 def _merged(asked: Sequence[tuple[Any, Sequence[Question]]]) -> dict[tuple[str, ...], tuple[str, ...]]:

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..basics.paths import with_home
+from ..inference.audit import COUNTS, audit_sentences, audit_summary
 from ..inference.free_text import MASK
 from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.model import Model
@@ -19,7 +20,7 @@ from ..library.recount import LOGARITHM, Recount, holds, same_figures
 from ..library.run import Results, Run, ShardRun, open_results
 from ..library.sentences import CORRECT
 from ..runs.loop import run_stage
-from ..runs.masked_stages import refuse_mixed
+from ..runs.masked_stages import RankStage, refuse_mixed
 from ..runs.record import mask_token
 from ..runs.stage import Stage
 from .items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
@@ -87,7 +88,7 @@ def run_probe(
     stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions, probe: str | None = None
 ) -> Results | ShardRun:
     """Run a probe of one stage, or its unfinished parts; `probe` names its run folder, by default the stage."""
-    if not stage.calibrates:
+    if not stage.calibrates or (isinstance(stage, RankStage) and all(own.is_reference for own in model.devices)):
         refuse_mixed(stage.name, model.opening.precision)
     folder = run_folder(model, options, stage.name if probe is None else probe)
     run_stage(stage, folder, execution(model, options))
@@ -102,8 +103,9 @@ class AskedRun(SummaryRun):
 
     def remarks(self) -> list[str]:
         before, counts = self.record.metadata.get("excluded", {}), self.record.counts
-        later = {why: int(count) for why, count in counts.items() if why != "rows"}
-        return [f"{self.unit} excluded: {count:,} ({why})" for why, count in {**before, **later}.items()]
+        later = {why: int(count) for why, count in counts.items() if why not in {"rows", *COUNTS}}
+        said = [f"{self.unit} excluded: {count:,} ({why})" for why, count in {**before, **later}.items()]
+        return [*said, *audit_sentences(audit_summary(counts))]
 
     def masked(self, name: str) -> pl.Expr:
         return pl.col(name).str.replace_all(MASK, mask_token(self.record.metadata, self.folder), literal=True)

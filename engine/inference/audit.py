@@ -8,7 +8,7 @@ measures.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ..basics.choices import Precision
 
@@ -27,6 +27,9 @@ class Audit:
     close: int = 0
     audited: int = 0
     disagreements: int = 0
+
+
+COUNTS = frozenset(own.name for own in fields(Audit))
 
 
 def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:

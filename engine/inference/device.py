@@ -25,7 +25,7 @@ def choose_device(wanted: str, *, is_exact: bool = False) -> Device:
     if wanted == "auto":
         found = (kind() for kind in _PREFERRED if kind.missing() is None)
         kept = (device for device in found if not device.is_software)
-        return next((device for device in kept if not is_exact or device.reference == device), CPU)
+        return next((device for device in kept if device.is_reference or not is_exact), CPU)
     match = re.fullmatch(r"cpu|(cuda|webgpu)(?::([0-9]{1,4}))?", wanted)
     if match is None:
         raise InputError(f"--device {wanted}: give auto, cpu, cuda, cuda:INDEX, webgpu or webgpu:INDEX")
@@ -44,7 +44,8 @@ def choose_device(wanted: str, *, is_exact: bool = False) -> Device:
 def refuse_fp32(wanted: str) -> None:
     """InputError for a device whose numbers in fp32 are not those of the reference model."""
     kind = KINDS.get(wanted.partition(":")[0])
-    if kind is not None and (reference := kind().reference) != kind():
+    if kind is not None and not kind().is_reference:
+        reference = kind().reference
         raise InputError(
             f"--device {wanted} --precision fp32: the GPU rounds otherwise than the reference model, which runs on the "
             f"{reference}: give --device {reference}, or no --precision (the {reference} makes close calls again)"

@@ -11,9 +11,8 @@ from ..text.token_ids import Bucket, in_buckets
 from ..text.tokenizer import MaskTokenizer
 from .batches import Result, finished
 from .exported import ExportedModel, refuse_too_long
-from .model import LanguageModel
+from .model import MOST_LOGITS, LanguageModel
 
-LOGITS_AT_ONCE = 2**23  # in the memory of a core: 32 MB; only with large vocabularies are batches smaller for that
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
 
 
@@ -56,7 +55,7 @@ def reduce_logits(
     Several threads call `reduce`, with the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V].
     """
     divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
-    most = max(1, LOGITS_AT_ONCE // model.exported.vocab_size)
+    most = max(1, MOST_LOGITS // model.exported.vocab_size)
     batches = [
         (bucket, slice(start, min(start + most, part.stop, len(bucket.rows))))
         for bucket, parts in zip(sentences, divided, strict=True)
@@ -109,6 +108,14 @@ def top_tokens(
         candidates = np.flatnonzero(own >= np.partition(own, -k)[-k])
         best[row] = candidates[np.argsort(-own[candidates], kind="stable")[:k]]
     return best
+
+
+def with_tokens(best: NDArray[np.integer], row: NDArray[np.int64], tokens: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Tokens of each row, int32 [n, k], and further ones, whose rows ascend; where a row has fewer, its first again."""
+    within = np.arange(len(row)) - np.searchsorted(row, row)
+    more = np.repeat(best[:, :1], within.max(initial=-1) + 1, axis=1)
+    more[row, within] = tokens
+    return np.concatenate([best, more], axis=1, dtype=np.int32)
 
 
 class Prediction(TypedDict):

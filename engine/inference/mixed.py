@@ -37,6 +37,7 @@ _MOST_EXCLUDED = 0.05
 
 Rows = NDArray[np.int64]
 Errors = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 class NotFiniteError(InputError):
@@ -145,17 +146,38 @@ class Method:
     sizes: tuple[int, int] = CALIBRATION_SENTENCES
 
 
-class Mixed(Decider, Classifier):
+class Auditor:
+    """Whose certain decisions are audited."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        self.calibration = calibration
+        self.needed = 0.0  # the bound that the audits so far require, in logits
+        self._audit = Audit()
+
+    def take_audit(self) -> tuple[Audit, float]:
+        """The counts and the needed bound since the last call."""
+        taken = self._audit, self.needed
+        self._audit, self.needed = Audit(), 0.0
+        return taken
+
+    def _count(self, close: Flags, audited: Flags, wrong: Flags, certainty: NDArray[np.float32]) -> None:
+        if wrong.any():
+            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * float(certainty[wrong].max()))
+        self._audit.decided += len(close)
+        self._audit.close += int(close.sum())
+        self._audit.audited += int(audited.sum())
+        self._audit.disagreements += int(wrong.sum())
+
+
+class Mixed(Auditor, Decider, Classifier):
     """Decides with a low-precision model; close calls and an audit with the reference model.
 
     It stands for either model: of `deciding`, `deciding_each` and `classifying`, it has the one of its method.
     """
 
     def __init__(self, method: Method, low_precision: Any, reference: Any, calibration: Calibration) -> None:
-        self.calibration = calibration
-        self.needed = 0.0  # the bound that the audits so far require, in logits
+        super().__init__(calibration)
         self._method, self._low_precision, self._reference = method, low_precision, reference
-        self._audit = Audit()
 
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
         return self.mixing([(ids, mask_position, expected)], advance)
@@ -166,12 +188,6 @@ class Mixed(Decider, Classifier):
 
     def classifying(self, pairs: EncodedPairs, advance: Advance = ignored) -> Steps[Labels]:
         return self.mixing(pairs, advance)
-
-    def take_audit(self) -> tuple[Audit, float]:
-        """The counts and the needed bound since the last call."""
-        taken = self._audit, self.needed
-        self._audit, self.needed = Audit(), 0.0
-        return taken
 
     def mixing(self, asked: Any, advance: Advance = ignored) -> Steps[Any]:
         """The answers about all that is asked; `advance` is called after each batch of the low-precision model."""
@@ -189,12 +205,7 @@ class Mixed(Decider, Classifier):
         if len(chosen):
             found.put(chosen, (yield from method.answers(self._reference, method.some(asked, chosen), ignored)))
         wrong = audited & (before != method.decided(found, asked))
-        if wrong.any():
-            self.needed = max(self.needed, _BEYOND_DISAGREEMENT * float(certainty[wrong].max()))
-        self._audit.decided += len(close)
-        self._audit.close += int(close.sum())
-        self._audit.audited += int(audited.sum())
-        self._audit.disagreements += int(wrong.sum())
+        self._count(close, audited, wrong, certainty)
         return found
 
 
@@ -345,7 +356,7 @@ def take_audits(deciders: Mapping[str, object]) -> Audited:
     counts: Counter[str] = Counter()
     bounds, needed = {}, {}
     for pattern, decider in deciders.items():
-        if isinstance(decider, Mixed):
+        if isinstance(decider, Auditor):
             audit, needed[pattern] = decider.take_audit()
             bounds[pattern] = decider.calibration.bound
             counts.update(asdict(audit))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ from .session import Device
 Ids = NDArray[np.int32]
 Asked = tuple[Ids, Ids, Ids]  # sentences of one length: their ids, the positions of their masks, the expected tokens
 Logits = NDArray[np.float32]
+Correct = Callable[[Sequence[tuple[Ids, Ids]], Sequence[Logits], Sequence[Ids]], None]
+"""Corrects logits of sentences where they decide about some tokens of each, int32 [n, k]: see `near_ties`."""
+MOST_LOGITS = 2**23  # in the memory of a core: 32 MB; only with large vocabularies are batches smaller for that
 
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
 # are divided into the same batches for any number of threads: into a multiple of 8 (`Device.together`) of the same
@@ -160,6 +163,14 @@ class Decisions:
     def take(self, rows: NDArray[np.int64] | slice) -> "Decisions":
         return Decisions(self.ids[rows], self.logits[rows], self.precision[rows])
 
+    def judge(self, logits: Logits, expected: Ids) -> None:
+        """Put in what all logits, float32 [n, V], say."""
+        own = np.take_along_axis(logits, expected[:, None], axis=1)
+        second, first = np.partition(logits, -2, axis=1)[:, -2:].T
+        self.ids[:] = np.stack([logits.argmax(axis=1), 1 + (logits > own).sum(axis=1)], axis=1)
+        total = first + np.log(np.exp(logits - first[:, None], dtype=np.float64).sum(axis=1))
+        self.logits[:] = np.stack([first, second, own[:, 0], total], axis=1)
+
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
         self.ids[rows], self.logits[rows], self.precision[rows] = other.ids, other.logits, other.precision
 
@@ -209,7 +220,11 @@ class Decider(ABC):
 class LanguageModel(OpenedModel, Decider):
     """A language model on one device: a sentence has a mask, and what comes back is what the model predicts there."""
 
+    correct: Correct | None = None  # where ranks of this device are not those of the reference model
+
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
+        if self.correct is not None:
+            return (yield from self._corrected(ids, mask_position, main_token(expected), advance))
         asked = _contiguous(*self._inputs(ids, mask_position), expected)
         decisions = Decisions.empty(len(ids), self.precision)
         yield from self._running(asked, decisions, advance)
@@ -220,6 +235,22 @@ class LanguageModel(OpenedModel, Decider):
         """Decide about sentences as the graph reads them, into the arrays of the decisions."""
         return self._runner.running(_batches(asked, decisions, self.divide(*asked[0].shape)), advance)
 
+    def _corrected(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance) -> Steps[Decisions]:
+        """Decisions from all logits, as those of the graph do not show near-ties."""
+        found, most = Decisions.empty(len(ids), self.precision), max(1, MOST_LOGITS // self.exported.vocab_size)
+        size = max(1, min(most, sentences_in(self.batch_tokens, ids.shape[1])))
+        parts = [slice(start, start + size) for start in range(0, len(ids), size)]
+
+        def asked(number: int, logits: Sequence[Logits]) -> list[Ids]:
+            return [np.stack([expected[parts[number]], logits[0].argmax(axis=1)], axis=1)]
+
+        def judge(number: int, logits: Sequence[Logits]) -> None:
+            found.take(parts[number]).judge(logits[0], expected[parts[number]])
+            advance(len(logits[0]))
+
+        yield from self.reduce_logits([[(ids[part], mask_position[part])] for part in parts], judge, asked)
+        return found
+
     def logits(self, ids: Ids, mask_position: Ids) -> NDArray[np.float32]:
         """All logits at the mask, float32 [n, V]; for few sentences, as they are copied from the device."""
         ids, mask_position = self._inputs(ids, mask_position)
@@ -229,21 +260,26 @@ class LanguageModel(OpenedModel, Decider):
         return found
 
     def reduce_logits(
-        self, batches: Sequence[Sequence[tuple[Ids, Ids]]], reduce: Callable[[int, list[Logits]], Result]
+        self,
+        batches: Sequence[Sequence[tuple[Ids, Ids]]],
+        reduce: Callable[[int, list[Logits]], Result],
+        asked: Callable[[int, list[Logits]], Sequence[Ids]] | None = None,
     ) -> Steps[list[Result]]:
         """Compute something from all logits at the masks of each batch, on the core that computed the logits.
 
         A batch has one or several times ids int32 [n, L] and positions of the masks int32 [n]. `reduce` gets the number
         of a batch and its logits, each float32 [n, V]; several threads call it. The logits of a few batches are in
-        memory at a time.
+        memory at a time. `asked` says which tokens' ranks are read, of the same logits: int32 [n, k].
         """
 
         def job(number: int, run: RunOne) -> Result:
-            found = []
+            found: list[Any] = []
             for ids, mask_position in batches[number]:
                 found += run(["logits"], _of_logits(*self._inputs(ids, mask_position)))
                 tally.count(*ids.shape)
-            return reduce(number, found)  # type: ignore[arg-type]
+            if self.correct is not None and asked is not None:
+                self.correct(batches[number], found, asked(number, found))
+            return reduce(number, found)
 
         return self._runner.working([partial(job, number) for number in range(len(batches))])
 
@@ -283,6 +319,8 @@ class MaskedLM(LanguageModel):
     task = Task.FILL_MASK
 
     def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
+        if self.correct is not None:
+            return (yield from super().deciding_each(groups, advance))
         taken = [_contiguous(*group) for group in groups]
         found = [Decisions.empty(len(ids), self.precision) for ids, _, _ in taken]
         # batches of all groups run together: no core waits at the end of a group

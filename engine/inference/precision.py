@@ -66,7 +66,7 @@ def open_pair(
             f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
             "give --precision fp32"
         )
-    elsewhere = {} if device.reference == device else {"batch_tokens": None}
+    elsewhere = {} if device.is_reference else {"batch_tokens": None}
     reference = opening(exported, device.reference, **session | elsewhere)
     if graph is None:
         return ModelPair(reference)

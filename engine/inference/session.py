@@ -79,6 +79,11 @@ class Device(ABC):
         """Where the reference model runs, which makes the decisions that are not certain here."""
         return self
 
+    @property
+    def is_reference(self) -> bool:
+        """Whether its fp32 is that of the reference model."""
+        return self.reference == self
+
     def low_precision(self, exported: ExportedModel) -> Path | None:
         """The graph of the low-precision model, if the export holds one for this device."""
         return exported.low_precision(self.kind)

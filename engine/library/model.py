@@ -57,7 +57,7 @@ class Model:
         return replace(self, ahead=ahead)
 
     def _open(self, graph: Path | None = None) -> LanguageModel:
-        return open_language_model(self.exported, self.devices[0], graph=graph, **self.opening.session)
+        return open_language_model(self.exported, self.devices[0].reference, graph=graph, **self.opening.session)
 
     def __repr__(self) -> str:
         devices = ", ".join(str(device) for device in self.devices)

@@ -58,7 +58,7 @@ class ThisProcess:
         description = stage.describe(model)
         say(opened(description))
         tally.take()  # what ran before in this process does not belong to this stage
-        yield _Here(stage, model, [{**description, **worker(options)}])
+        yield _Here(stage, model, [worker(description, options)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +79,14 @@ class _Here:
         overlap(numbers, self.stage.prepare, decide, lambda number, result: finish(number, EncodedPart.of(*result)))
 
 
-def worker(options: Opening) -> dict[str, Any]:
-    """What the run's record says about a process that decides parts, whatever the stage: its hardware and threads."""
-    device = choose_device(options.device)
-    return {**device.hardware(), **({"threads": options.threads or cpu_threads()} if device.uses_cores else {})}
+def worker(description: Mapping[str, Any], options: Opening) -> dict[str, Any]:
+    """What the run's record says about a process that decides parts: its model, its hardware and its threads."""
+    device = choose_device(str(description.get("device", options.device)))
+    return {
+        **description,
+        **device.hardware(),
+        **({"threads": options.threads or cpu_threads()} if device.uses_cores else {}),
+    }
 
 
 def opened(description: Mapping[str, Any]) -> str:

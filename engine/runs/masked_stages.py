@@ -9,13 +9,16 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from ..basics.choices import Precision
 from ..basics.errors import InputError
 from ..basics.option import Opening
+from ..inference import tally
 from ..inference.causal import open_language_model
 from ..inference.device import choose_device
 from ..inference.exported import ExportedModel
-from ..inference.mixed import SENTENCES, Method
+from ..inference.mixed import SENTENCES, Calibration, Method, take_audits
 from ..inference.model import Decider, LanguageModel, OpenedModel
-from ..inference.precision import ModelPair, Workload, choose_precisions, open_decider, open_pair
-from .stage import LOW_PRECISION_SHA256, Model, Stage, changed
+from ..inference.near_ties import NearTies
+from ..inference.precision import SHORT_RUN, ModelPair, Workload, choose_precisions, open_decider, open_pair
+from ..inference.session import Device
+from .stage import LOW_PRECISION_SHA256, Model, PartResult, Stage, changed
 
 Opened = TypeVar("Opened", bound=OpenedModel)
 Deciding = TypeVar("Deciding")
@@ -117,11 +120,65 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
     """A stage whose results need all logits of the reference model."""
 
     def open(self, options: Opening) -> LanguageModel:
-        refuse_mixed(self.name, options.precision)
-        return open_language_model(self.exported, choose_device(options.device), **options.session)
+        device = choose_device(options.device)
+        return self._on(device.reference if options.is_exact else device, options)
+
+    def _on(self, device: Device, options: Opening) -> LanguageModel:
+        given = choose_device(options.device) == device  # `--batch-tokens` is for the device that was named
+        session = options.session if given else options.session | {"batch_tokens": None}
+        return open_language_model(self.exported, device, **session)
 
     def describe(self, model: LanguageModel) -> Mapping[str, Any]:
         return {**description(self.exported, model), "precision": model.precision}
+
+
+class RankStage(ReferenceStage[Prepared]):
+    """A stage whose results are ranks of tokens or first choices.
+
+    A device whose fp32 is not the reference's computes long runs, as with mixed precision; else the reference model
+    does, on its own device.
+    """
+
+    calibrates: ClassVar[bool] = True
+
+    def open(self, options: Opening) -> LanguageModel:
+        device = choose_device(options.device)
+        is_short = options.precision is Precision.AUTO and sum(self.sizes) < SHORT_RUN
+        if is_short and not device.is_reference:
+            tally.say(f"{device.reference} decides, in fp32; --precision mixed has {device} decide")
+        model = self._on(device.reference if is_short or options.is_exact else device, options)
+        if not model.device.is_reference:
+            model.correct = NearTies(self._on(device.reference, options))
+        return model
+
+    def calibrate(self, model: LanguageModel, say: Callable[[str], None]) -> dict[str, Any]:
+        """From the first parts of the run, so that all shards measure the same."""
+        if not isinstance(near := model.correct, NearTies):
+            return {}
+        near.measures = True
+        for number in range(len(self.sizes)):
+            self.decide(model, number, None, lambda *_: None)
+            if near.is_measured:
+                break
+        near.take_audit()
+        if (found := near.measured(sum(self.sizes), model.precision)) is None:
+            return {}
+        say(f"{self.name}: {found.close:.1%} of {found.sentences:,} measured sentences are computed again in fp32")
+        return {self.name: {"precision": str(Precision.MIXED), **found.to_json()}}
+
+    def use(self, model: LanguageModel, calibration: Mapping[str, Any]) -> LanguageModel:
+        if not isinstance(near := model.correct, NearTies):
+            return model
+        choice = calibration.get(self.name, {})
+        if choice.get("precision") != Precision.MIXED:
+            return near.reference
+        near.calibration = Calibration.from_json(choice)
+        return model
+
+    def audited(self, model: LanguageModel, found: PartResult) -> PartResult:
+        """The result of a part, with the audit of its sentences."""
+        own = take_audits({self.name: model.correct})
+        return PartResult(found.rows, {**found.counts, **own.counts}, own.bounds, own.needed)
 
 
 def refuse_mixed(stage: str, precision: Precision) -> None:

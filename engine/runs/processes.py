@@ -69,7 +69,7 @@ class Processes:
                 index, message = _next_message(children, inbox)
                 (description,) = children[index].content(message)
                 say(f"{children[index].name}: {opened(description)}")
-                descriptions[index] = {**description, **worker(each[index])}
+                descriptions[index] = worker(description, each[index])
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))], mixes)
         finally:
             _stop(children)

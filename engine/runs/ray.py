@@ -236,7 +236,7 @@ class Worker:
                 stage, files, options, more = self._ray.cloudpickle.loads(content)
                 stage = stage.with_files({n: placed(self._ray.get, sent and sent[n], *own) for n, own in files.items()})
                 model = stage.open(options)
-                described = {**stage.describe(model), **worker(options), "machine": machine(), **more}
+                described = {**worker(stage.describe(model), options), "machine": machine(), **more}
                 self._opened = stage, model, described
                 tally.take()
             return self._opened

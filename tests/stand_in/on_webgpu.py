@@ -87,4 +87,14 @@ ng.nli(pairs, data=folder, source="RTE", original=original, max_length=16, outpu
 for name in ("masked", "causal"):
     model = ng.load(folder / name, device=device.kind)
     ng.likelihood(model, folder / "minimal.jsonl", output=runs / f"likelihood-{name}", **quiet)
-ng.probe(ng.load(folder / "masked", device=device.kind), folder / "own.jsonl", output=runs / "probe", **quiet)
+masked = ng.load(folder / "masked", **decided)
+ng.probe(masked, folder / "own.jsonl", output=runs / "probe", **quiet)
+ng.lama(masked, data=folder / "SQuAD.jsonl", output=runs / "lama", **quiet)
+(folder / "suite.toml").write_text(
+    f"[[model]]\nmodel = '{folder / 'masked'}'\n[[probe]]\nprobe = 'probe'\ndata = '{folder / 'own.jsonl'}'\n"
+)
+assert ng.suite(folder / "suite.toml", output=runs / "suite", **decided, **quiet).is_finished
+for name in ("probe", "lama", "likelihood-causal"):
+    assert not ng.verify(runs / name, sample=20, seed=0).damage
+    found = ng.cite(runs / name)
+    assert (device.kind == "cpu") == ("WebGPU" not in found.text and "low-precision" not in found.text)

@@ -22,6 +22,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import polars as pl
 
+from ...inference.audit import audit_sentences, audit_summary
 from ...inference.free_text import MASK
 from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
@@ -166,7 +167,7 @@ class DiagnosticsRun(AskedRun):
             f"({', '.join(known[dataset][:8])}{', …' if len(known[dataset]) > 8 else ''})"
             for dataset in DATASETS
             if dataset in known
-        ]
+        ] + audit_sentences(audit_summary(self.record.counts))
 
     def sentence_rows(self) -> pl.LazyFrame:
         """One text for each item; for a pair of contexts (ROLE-88) the context that the word fits.

@@ -15,6 +15,7 @@ import polars as pl
 from ...basics.choices import TargetMethod
 from ...basics.errors import InputError, check_number, choice
 from ...basics.printable import counted
+from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK
 from ...inference.words import refuse_undefined
@@ -83,10 +84,11 @@ class ProbeRun(TableRun):
         return tables(self)
 
     def remarks(self) -> list[str]:
+        said, rows = audit_sentences(audit_summary(self.record.counts)), self.record.metadata["rows"]
         if self.skipped.is_empty():
-            return []
-        rows = self.record.metadata["rows"]
-        return [f"{len(self.skipped):,} of {rows:,} rows were skipped; {self.folder / SKIPPED_FILE} has the reasons"]
+            return said
+        why = f"{self.folder / SKIPPED_FILE} has the reasons"
+        return [f"{len(self.skipped):,} of {rows:,} rows were skipped; {why}", *said]
 
     @property
     def used(self) -> str:

@@ -15,8 +15,10 @@ from ...basics.choices import TargetMethod
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...inference.batches import finished
+from ...inference.free_text import top_tokens, with_tokens
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
+from ...runs.masked_stages import RankStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.word_marks import WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE
@@ -30,7 +32,7 @@ _TRIED = 256  # sentences whose time is measured
 
 
 @dataclass(frozen=True, eq=False)
-class OwnStimuli(TableStage[Encoded]):
+class OwnStimuli(TableStage[Encoded], RankStage[Encoded]):
     """A run of the probe."""
 
     name: ClassVar[str] = "probe"
@@ -127,7 +129,8 @@ class OwnStimuli(TableStage[Encoded]):
         self._answer(model, asked, answers, advance)
         items = item_rows(asked, self.columns, answers, self.exported.tokenizer)
         schema = {ROW: pl.Int64(), **self.stimuli.schema, **result_schema(self.top, self.columns)}
-        return PartResult(part_rows(items, asked.rows, schema, skip_bad=self.skip_bad), {"skipped": skipped})
+        rows = part_rows(items, asked.rows, schema, skip_bad=self.skip_bad)
+        return self.audited(model, PartResult(rows, {"skipped": skipped}))
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
@@ -168,6 +171,7 @@ class OwnStimuli(TableStage[Encoded]):
 
     def _judge(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:
         """Several targets, ranked words or first choices: from all logits of a batch at a time."""
+        ranked = self.ranked_ids
         order = items[np.argsort(asked.sentence[items], kind="stable")]
         starts = np.searchsorted(asked.sentence[order], np.arange(len(asked.texts) + 1))
         for bucket in asked.with_sentences(asked.sentence[items]):
@@ -177,8 +181,13 @@ class OwnStimuli(TableStage[Encoded]):
                 sentences = bucket.rows[part].tolist()
                 own = np.concatenate([order[starts[i] : starts[i + 1]] for i in sentences])
                 place = np.repeat(np.arange(len(sentences)), [starts[i + 1] - starts[i] for i in sentences])
-                logits = model.logits(bucket.ids[part], bucket.mask_position[part])
-                answers.judge(own, place, asked.words.tokens[own, 0], logits, self.ranked_ids)
+                sentence, tokens = (bucket.ids[part], bucket.mask_position[part]), asked.words.tokens[own, 0]
+                logits = model.logits(*sentence)
+                if model.correct is not None:
+                    best = top_tokens(logits if ranked is None else logits[:, ranked], answers.top.shape[1])
+                    read = with_tokens(best if ranked is None else ranked[best], place, tokens)
+                    model.correct([sentence], [logits], [read])
+                answers.judge(own, place, tokens, logits, ranked)
                 advance(len(own), len(sentences))
 
     def _score(self, model: LanguageModel, asked: Encoded, items: Rows64, answers: Answers, advance: Advance) -> None:

@@ -57,7 +57,10 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     found = diagnose()
     assert "uninstall both" in found["onnxruntime"].repair
     assert found["negengine"].said == "polars<3,>=1.34 missing"
-    assert found["cuda"].said == "cuda:0 (NVIDIA H200, 140.0 GiB); cuda:1"
+    assert found["cuda"].said == (
+        "cuda:0 (NVIDIA H200, 140.0 GiB, batches of at most 16,384 tokens); "
+        "cuda:1 (memory not told by the driver, batches of at most 16,384 tokens)"
+    )
     assert found["device auto"].said == "cuda:0"
     having = r"torch [^ ]+, transformers [\d.]+\)"
     assert re.fullmatch(rf"Optimum and PyTorch's exporter \(optimum-onnx [\d.]+, {having}", found["export"].said)

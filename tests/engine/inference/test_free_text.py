@@ -81,7 +81,7 @@ def test_batches_are_smaller_where_the_vocabulary_is_large(model, mini_tokenizer
     """As if there were room for the logits of two sentences on a core."""
     texts = [TEXTS[1]] * 5
     whole, sizes = predict_texts(model, mini_tokenizer, texts, 2), []
-    monkeypatch.setattr(free_text, "LOGITS_AT_ONCE", 3 * model.exported.vocab_size - 1)
+    monkeypatch.setattr(free_text, "MOST_LOGITS", 3 * model.exported.vocab_size - 1)
     spy = lambda logits, ids: (sizes.append(len(logits)), logprobs_of(logits, ids))[1]  # noqa: E731
     monkeypatch.setattr(free_text, "logprobs_of", spy)
     divided = predict_texts(model, mini_tokenizer, texts, 2)

@@ -15,17 +15,22 @@ from unittest.mock import Mock
 import numpy as np
 import polars as pl
 import pytest
+from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
+from negengine.engine.basics.option import Opening
 from negengine.engine.cli import doctor, main
 from negengine.engine.inference import cuda, tally, webgpu
 from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.gpu import Filled
-from negengine.engine.inference.precision import ModelPair
+from negengine.engine.inference.precision import ModelPair, Workload, choose_precisions
 from negengine.engine.inference.session import refuse_cpu_nodes
 from negengine.engine.inference.webgpu import WebGpu
 from negengine.engine.library import model as loading
+from negengine.engine.library.model import Model
+from negengine.engine.library.options import execution
 from negengine.engine.runs import executors
+from negengine.engine.runs.ray import Ray
 
 SCRIPT = Path(__file__).parents[2] / "stand_in" / "on_webgpu.py"
 BROWSERS = ("/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome")
@@ -88,6 +93,12 @@ def folder(tmp_path_factory):
     pl.DataFrame(pairs).write_ndjson(folder / "minimal.jsonl")
     masks = [own.replace("likes to smoke", "likes to [MASK]") for own in sentences[::3]]
     pl.DataFrame({"sentence": masks}).with_columns(target=pl.lit("smoke")).write_ndjson(folder / "own.jsonl")
+    facts = [
+        {"relation": "likes", "sub_label": text[:5], "obj_label": "smoke", "masked_sentence": text,
+         "masked_negation": text.replace("likes", "doesn ' t like")}
+        for text in masks
+    ]  # fmt: skip
+    pl.DataFrame(facts).write_ndjson(folder / "SQuAD.jsonl")
     return folder
 
 
@@ -200,7 +211,7 @@ class Session:
     """Answers with its ids; refuses batches of more rows than fit."""
 
     def __init__(self, fit, error):
-        self.fit, self.error, self.rows = fit, error, []
+        self.fit, self.error, self.rows, self.get_outputs = fit, error, [], list
 
     def io_binding(self):
         bound = {}
@@ -295,7 +306,9 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
     assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
     assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
     monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
-    assert doctor._told(WebGpu()) == "webgpu:0 (Radeon, fp32 alone)"
+    assert doctor._told(WebGpu()) == (
+        "webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of at most 4,096 tokens)"
+    )
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
         WebGpu().session(mini.low_precision("cuda"))
 
@@ -325,6 +338,17 @@ def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, sa
     session = SimpleNamespace(get_provider_graph_assignment_info=lambda: [group])
     with pytest.raises(InputError, match=r"^m\.onnx: WebGPU cannot run Det of this model: use --device cpu$"):
         refuse_cpu_nodes(session, Path("m.onnx"), "WebGPU")
+
+
+def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, monkeypatch):
+    said = []
+    monkeypatch.setattr(tally, "_listeners", [said.append])
+    pair = ModelPair(SimpleNamespace(device=CPU), lambda: None, WebGpu())
+    (choice,) = choose_precisions(pair, Precision.AUTO, [Workload("CpTp", lambda _: None, 10)], seed=0).values()
+    assert choice["precision"] == "fp32"
+    assert said == ["cpu decides, in fp32; --precision mixed has webgpu:0 decide"]
+    with pytest.raises(InputError, match="--device webgpu --precision fp32: the GPU rounds otherwise"):
+        execution(Model(mini, (CPU,), Opening(precision="fp32")), {"executor": Ray("local", device="webgpu")})
 
 
 def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(monkeypatch):
