@@ -32,11 +32,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def _folder_in_memory() -> Path | None:
-    """A file system in memory, if there is one with room for a test run, from which programs can be started.
-
-    Every finished part of a run is flushed to the disk with its folder. The tests would wait for that ten thousands of
-    times.
-    """
+    """A file system in memory with room for a test run: every finished part of a run is flushed to the disk."""
     memory = Path("/dev/shm")  # noqa: S108
     with suppress(OSError, AttributeError):
         found = os.statvfs(memory)
@@ -60,8 +56,7 @@ def pytest_collection():
         gc.freeze()
 
 
-FAMILIES = ("bert", "roberta", "gpt2")
-"""The model families that `make test` exports."""
+FAMILIES = ("bert", "roberta", "gpt2")  # the model families that `make test` exports
 
 
 def pytest_itemcollected(item):
@@ -165,19 +160,16 @@ def small_tokenizers():
 
 @pytest.fixture(params=SMALL, scope="session")
 def small_tokenizer(request, small_tokenizers):
-    """Each of the small tokenizers."""
     return small_tokenizers[request.param]
 
 
 @pytest.fixture(scope="session")
 def published_tokenizer():
-    """The tokenizer of a published model, by name."""
     return published
 
 
 @pytest.fixture(scope="session")
 def mini_tokenizer():
-    """The tokenizer of the bundled model."""
     return MaskTokenizer.load(MINI, "[MASK]")
 
 
@@ -212,7 +204,6 @@ def once(tmp_path_factory) -> Callable[[str, Make], Path]:
 @pytest.fixture(scope="session")
 def mini(once) -> ExportedModel:
     """The bundled model, exported once for the whole session."""
-
     return load_exported(once("mini", lambda folder: loading.export("mini", folder, progress=False)))
 
 
@@ -252,7 +243,6 @@ WORD_LISTS = {
 @pytest.fixture(scope="session")
 def small_lexicon(once) -> Path:
     """A folder of word lists: 4 names, 3 professions and 12 verbs make 144 candidates."""
-
     return once("lexicon", write_lexicon)
 
 
@@ -265,7 +255,6 @@ def selected_run(once, mini, small_lexicon) -> Path:
 @pytest.fixture(scope="session")
 def scored_run(once, mini, small_lexicon) -> Path:
     """A finished selection with its scores; tests do not change it."""
-
     return once("scored", lambda folder: ng.score(select(mini, small_lexicon, folder), progress=False))
 
 
@@ -317,11 +306,7 @@ def wheel(once) -> Path:
 
 @dataclass(frozen=True)
 class Placed:
-    """What ONNX Runtime did with a graph on stand-in CUDA libraries.
-
-    `operators` maps a provider to its operators and how many there are; `kernels` lists the attention kernels in the
-    order of the calls; `options` are the CUDA provider's.
-    """
+    """What ONNX Runtime did with a graph on stand-in CUDA libraries: provider → operators and how many; and kernels."""
 
     operators: dict[str, dict[str, int]]
     kernels: list[str]

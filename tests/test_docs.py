@@ -38,11 +38,9 @@ def test_the_demo_installs_what_it_needs_and_the_setup_the_rest(tmp_path):
 def test_every_file_that_a_document_names_exists():
     for document in DOCUMENTS:
         text = document.read_text("utf-8")
-        named = re.findall(r"`((?:engine|export|bench|tests|docs)/[\w./-]*)`", text) + re.findall(
-            r"`([A-Z]+\.md)`", text
-        )
-        linked = [path for path in LINK.findall(text) if path not in GENERATED]
+        named = re.findall(r"`((?:engine|export|bench|tests|docs)/[\w./-]*|[A-Z]+\.md)`", text)
         missing = [path for path in named if "NAME" not in path and not (ROOT / path).exists()]
+        linked = [path for path in LINK.findall(text) if path not in GENERATED]
         missing += [path for path in linked if not (document.parent / path).exists()]
         assert not missing, document.name
 

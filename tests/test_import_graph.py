@@ -105,11 +105,8 @@ def is_beside(name: str) -> bool:
     return name.startswith(tuple(BESIDE))
 
 
-def test_every_room_of_the_engine_has_a_place_in_the_order():
+def test_every_room_has_a_place_in_the_order_and_no_import_runs_against_it():
     assert {room(name) for name in modules()} - {None} == set(ORDER)
-
-
-def test_no_import_runs_against_the_order():
     assert not [str(found) for pair, found in arrows().items() if runs_back(*pair)]
     named = [found for found in imports() if found.named and room(found.importer) and room(found.imported)]
     back = [found for found in named if runs_back(room(found.importer), room(found.imported))]
@@ -123,14 +120,6 @@ def test_the_rooms_are_few_and_so_are_the_floors_and_the_arrows_between_them():
     assert len(ORDER) <= MOST_ROOMS
     assert max(floor.values()) <= MOST_FLOORS
     assert len(arrows()) <= MOST_ARROWS
-
-
-def test_the_precision_passes_at_most_5_files_from_its_option_to_the_sessions():
-    """It is a part of `Opening`, which is handed on whole. A training has an option of the same name."""
-    named = re.compile(r"\b(?:opening|options)\.precision\b|\bprecision: (?:Precision|Annotated)\b")
-    own = {name for name, path in modules().items() if room(name) and named.search(path.read_text("utf-8"))}
-    assert "negengine.engine.basics.option" in own
-    assert len(own - {"negengine.engine.cli.train_commands"}) <= 5, sorted(own)
 
 
 def test_the_engine_asks_for_the_exporter_and_the_benchmark_only_when_they_are_used():
@@ -147,15 +136,3 @@ def test_the_packages_beside_the_engine_do_not_import_those_after_them():
     assert set(own) == set(BESIDE)
     later = zip(beside, (BESIDE[package] for package in own), strict=True)
     assert not [str(found) for found, after in later if found.imported.startswith(after)]
-
-
-def test_an_import_is_read_as_python_reads_it(tmp_path):
-    lines = ["from ...basics import atomic", "from .. import stage", "def f():", " import torch.nn"]
-    (tmp_path / "a.py").write_text("\n".join([*lines, " g('negengine.engine.cli:h')"]))
-    importer = "negengine.engine.runs.deep.a"
-    assert read_imports(importer, tmp_path / "a.py") == [
-        Import(importer, "negengine.engine.basics.atomic", 1, lazy=False),
-        Import(importer, "negengine.engine.runs.stage", 2, lazy=False),
-        Import(importer, "torch.nn", 4, lazy=True),
-        Import(importer, "negengine.engine.cli", 5, lazy=True, named=True),
-    ]

@@ -132,9 +132,8 @@ OPTION = """EXECUTORS = {
 def test_an_executor_is_one_file_and_one_option(sources, mini, small_lexicon, tmp_path):
     sources.write("engine/runs/backwards.py", EXECUTOR)
     sources.replace("engine/cli/run_command.py", "EXECUTORS = {\n", OPTION)
-    sources.replace(
-        "engine/cli/run_command.py", "import sys\n", "import sys\nimport typer\nfrom typing import Annotated\n"
-    )
+    imports = "import sys\nimport typer\nfrom typing import Annotated\n"
+    sources.replace("engine/cli/run_command.py", "import sys\n", imports)
     assert sources.touched == {"engine/runs/backwards.py", "engine/cli/run_command.py"}
     select = ("select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32")
     sources.run(*select, "-o", tmp_path / "plain")
@@ -172,16 +171,9 @@ def count_nodes(graph, _):
 @pytest.mark.everything
 def test_a_graph_pass_is_one_file_and_its_place_in_a_list(sources, tmp_path):
     sources.write("export/passes/count_nodes.py", NEW_NODES)
-    sources.replace(
-        "export/passes/__init__.py",
-        "from .context import",
-        "from .count_nodes import count_nodes\nfrom .context import",
-    )
-    sources.replace(
-        "export/passes/__init__.py",
-        "_FUSED: tuple[Pass, ...] = (\n",
-        "_FUSED: tuple[Pass, ...] = (\n    count_nodes,\n",
-    )
+    file, before = "export/passes/__init__.py", "_FUSED: tuple[Pass, ...] = (\n"
+    sources.replace(file, "from .context import", "from .count_nodes import count_nodes\nfrom .context import")
+    sources.replace(file, before, f"{before}    count_nodes,\n")
     assert sources.touched == {"export/passes/count_nodes.py", "export/passes/__init__.py"}
     sources.run("export", "mini", "-o", tmp_path / "mini")
     assert '"nodes_counted"' in (tmp_path / "mini" / "export.json").read_text("utf-8")

@@ -46,12 +46,3 @@ def test_every_kind_of_fault_is_survived_and_planted_bugs_are_found(torture):
     planted = re.fullmatch(r"(\d) of (\d) planted bugs were found", check)
     assert planted, check
     assert planted[1] == planted[2] > "4"
-
-
-def test_of_one_kind_every_write_of_one_command_fails(torture):
-    done = torture("--minutes", 10, "--only", "short-write", "--case", "merge fp32", "--jobs", 1)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = [line for line in done.stdout.splitlines() if line.startswith("short-write")]
-    found = re.search(r"merge fp32 +(\d+) +(\d+) +0 +0  all (\d+) writes", row)
-    assert found, row
-    assert found[1] == found[2] == found[3]

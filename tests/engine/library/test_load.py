@@ -47,17 +47,6 @@ def test_wrong_options_are_refused_before_an_export(exports):
     assert exports == []
 
 
-def test_a_checkpoint_is_exported_on_first_use(causal_checkpoint, tmp_path, monkeypatch, capfd):
-    """With the real exporter."""
-    monkeypatch.chdir(tmp_path)
-    model = ng.load(causal_checkpoint("gpt2"), device="cpu", progress=False)
-    assert model.name == "gpt2"
-    assert model.exported.folder.resolve() == tmp_path / "models" / "gpt2"
-    monkeypatch.setattr(loading, "export", None)
-    assert ng.load("gpt2", device="cpu").exported.sha256 == model.exported.sha256
-    assert capfd.readouterr().err == ""
-
-
 def test_run_functions_export_a_model_for_their_task_on_first_use(exports, tmp_path, monkeypatch, small_lexicon):
     monkeypatch.chdir(tmp_path)
     for model in ("roberta-tiny", Path("roberta-tiny")):

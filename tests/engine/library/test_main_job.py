@@ -41,9 +41,3 @@ def test_an_executor_is_a_value_beside_the_run_and_progress_can_be_silenced(
     ng.select(model, lexicon=small_lexicon, output=tmp_path / "other", progress=True)
     out, err = capfd.readouterr()
     assert (out, "144" in err) == ("", True)
-
-
-def test_scores_go_beside_the_selection_or_where_they_are_sent(model, selected_run, scored_run, tmp_path):
-    scores = ng.score(ng.open(selected_run), model=model, output=tmp_path / "scores", progress=False)
-    assert scores.folder == tmp_path / "scores"
-    assert (tmp_path / "scores" / "scores.parquet").read_bytes() == (scored_run / "scores.parquet").read_bytes()

@@ -38,8 +38,3 @@ def test_the_package_is_typed_and_completion_offers_names_that_are_no_package_in
     assert Path(ng.__file__).with_name("py.typed").is_file()
     assert set(ng.__all__) <= set(dir(ng))
     assert not {"engine", "export", "bench"} & set(ng.__all__)
-
-
-def test_a_name_that_does_not_exist_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'negengine' has no attribute 'selekt'"):
-        _ = ng.selekt

@@ -79,9 +79,6 @@ def test_a_bundled_experiment_is_found_without_a_look_at_what_is_installed_and_a
         registry.experiments()
 
 
-# ---------------------------------------------------------------- a probe of another package
-
-
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     """The environment of a Python that has the package `colours` installed."""
