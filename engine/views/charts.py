@@ -115,80 +115,61 @@ class Lines:
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
-        scale = _scale(self.domain, zero=True)
-        axis = alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=60)
+        scale, axis = _scale(self.domain, zero=True), alt.Axis(labelAngle=0, labelOverlap=False, labelLimit=60)
         steps = alt.X(f"{_name(self.x)}:O", sort=_distinct(self.data, self.x), title=self.x_title, axis=axis)
-        value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=scale, axis=alt.Axis(tickCount=5))
-        names = _distinct(self.data, self.series)
-        base = alt.Chart().encode(steps, value, **_told_apart(self.series, names, points=False))
-        marks = base.mark_point(filled=True, size=_SYMBOL, opacity=1, aria=True)
-        shaped = marks.encode(**_told_apart(self.series, names, points=True), description=f"{TOLD}:N")
-        layers = [base.mark_line(strokeWidth=1.5), shaped]
-        if self.low and self.high:
-            ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, scale=scale), alt.Y2(f"{_name(self.high)}:Q"))
-            spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule()
-            layers.insert(0, spans.encode(*ends))
-        named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
-        drawn: Any = alt.layer(*layers, data=named).properties(height=layout.height)
+        drawn = self._layers(steps, {"scale": scale}, {"axis": alt.Axis(tickCount=5)}, _SYMBOL, layout)
         return _panels(drawn, self.data, self.panel, layout)
+
+    def _layers(self, steps: "alt.X", scale: Any, axis: Any, size: int, layout: Layout) -> Any:
+        import altair as alt
+
+        value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, **scale, **axis)
+        names = _distinct(self.data, self.series)
+        base = alt.Chart().encode(steps, **_told_apart(self.series, names, points=False))
+        marks = base.mark_point(filled=True, size=size, opacity=1, aria=True)
+        shaped = marks.encode(value, **_told_apart(self.series, names, points=True), description=f"{TOLD}:N")
+        layers = [base.mark_line(strokeWidth=1.5).encode(value), shaped]
+        if self.low and self.high:
+            ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, **scale), alt.Y2(f"{_name(self.high)}:Q"))
+            layers.insert(0, self._spans(base.transform_filter(_both_known(self.low, self.high))).encode(*ends))
+        named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
+        return alt.layer(*layers, data=named).properties(height=layout.height)
+
+    def _spans(self, known: Any) -> Any:
+        return known.mark_rule()
 
     @property
     def promise(self) -> str:
         return _promise(self.data, self.low, self.high, _INTERVALS)
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """Curves over a number, such as the step of a training run, with a band for the intervals.
+class Curves(Lines):
+    """Lines over a number, such as the step of a training run, with a band for the intervals.
 
     The axis of steps is logarithmic where the last step is much larger than the first.
     """
 
-    data: pl.DataFrame
-    x: str
-    y: str
-    series: str
-    x_title: str
-    y_title: str
-    low: str  # column with the lower ends of intervals; null where a value has none
-    high: str
-    panel: str | None = None
-
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
 
-        scale, ticks = self._steps()
+        found: Any = self.data.select(low=pl.col(self.x).min(), high=pl.col(self.x).max()).row(0)
+        low, high = float(found[0] or 0), float(found[1] or 0)
+        scale, ticks = alt.Scale(zero=False, nice=False), dict[str, Any](tickCount=4)
+        if high >= _WIDE * max(low, 1):  # marks stand at powers of ten
+            powers = [float(10**power) for power in range(16) if max(low, 1) <= 10**power <= high]
+            scale = alt.Scale(type="log" if low > 0 else "symlog", nice=False)
+            ticks = {"values": powers if low > 0 else [0.0, *powers]}
         axis = alt.Axis(labelExpr="format(datum.value, '~s')", labelOverlap=True, **ticks)
         steps = alt.X(f"{_name(self.x)}:Q", title=self.x_title, scale=scale, axis=axis)
-        value = alt.Y(f"{_name(self.y)}:Q", title=self.y_title, scale=alt.Scale(zero=False, nice=True))
-        names = _distinct(self.data, self.series)
-        base = alt.Chart().encode(steps, **_told_apart(self.series, names, points=False))
-        ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title), alt.Y2(f"{_name(self.high)}:Q"))
-        band = base.transform_filter(_both_known(self.low, self.high)).mark_area(opacity=0.2).encode(*ends)
-        marks = base.mark_point(filled=True, size=_SYMBOL // 2, opacity=1, aria=True)
-        line = base.mark_line(strokeWidth=1.5)
-        shaped = marks.encode(value, **_told_apart(self.series, names, points=True), description=f"{TOLD}:N")
-        layers = [band, line.encode(value), shaped]
-        named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
-        drawn: Any = alt.layer(*layers, data=named).properties(height=layout.height)
+        drawn = self._layers(steps, {"scale": alt.Scale(zero=False, nice=True)}, {}, _SYMBOL // 2, layout)
         return _panels(drawn, self.data, self.panel, layout, own_values=True)
+
+    def _spans(self, known: Any) -> Any:
+        return known.mark_area(opacity=0.2)
 
     @property
     def promise(self) -> str:
         return _promise(self.data, self.low, self.high, _INTERVALS, "Bands")
-
-    def _steps(self) -> "tuple[alt.Scale, dict[str, Any]]":
-        """The scale of the steps, and where its marks are: at powers of ten where it is logarithmic."""
-        import altair as alt
-
-        found: Any = self.data.select(pl.col(self.x).min().alias("low"), pl.col(self.x).max().alias("high")).row(0)
-        low, high = float(found[0] or 0), float(found[1] or 0)
-        if high < _WIDE * max(low, 1):
-            return alt.Scale(zero=False, nice=False), {"tickCount": 4}
-        powers = [float(10**power) for power in range(16) if max(low, 1) <= 10**power <= high]
-        return alt.Scale(type="log" if low > 0 else "symlog", nice=False), {
-            "values": powers if low > 0 else [0.0, *powers]
-        }
 
 
 @dataclass(frozen=True, eq=False)
