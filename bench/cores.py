@@ -30,7 +30,7 @@ from .machine import describe
 from .made import made_pairs
 from .main_job import EXACT, MIXED, calibrated, candidates, main_job
 from .rounds import Say
-from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
+from .shapes import Measured, cache_folder, prepare
 
 CORES = (2, 8, 16, 32, 64, 128)
 _CALIBRATED = 1_000  # sentences
@@ -97,16 +97,14 @@ def busy(happened: Sequence[tuple[str, float]], cores: int) -> float:
     return work / (cores * max(now, *ends))
 
 
-def measure(
-    names: Sequence[str], *, cache: Path | None = None, shapes: Mapping[str, Shape] = SHAPES, say: Say
-) -> dict[str, Any]:
+def measure(names: Sequence[str], *, cache: Path | None = None, say: Say) -> dict[str, Any]:
     """Decide a part of a selection with each masked model, and of likelihoods with each causal one."""
     notes = Notes()
     batches.QUEUES["core", 1] = notes  # models with one thread give it their batches
     found = []
     for name in names:
         say(f"{name}: preparing")
-        measured = prepare(name, cache or cache_folder(), shapes)
+        measured = prepare(name, cache or cache_folder())
         models = open_models(measured.exported, CPU, Precision.AUTO, threads=1)
         for what, decide in _parts(measured, models):
             say(f"{name}: {what}")

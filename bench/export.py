@@ -17,7 +17,7 @@ import polars as pl
 from ..engine.basics.errors import InputError
 from ..engine.views import Column, Table
 from ..export.checkpoint import locate
-from .shapes import SHAPES, Shape, cache_folder, random_checkpoint
+from .shapes import SHAPES, cache_folder, random_checkpoint
 
 # What runs in the process of its own, with the checkpoint and the folder to write.
 _CODE = {
@@ -41,14 +41,13 @@ def measure(
     models: Sequence[str],
     *,
     folder: Path | None = None,
-    shapes: Mapping[str, Shape] = SHAPES,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Export each model with each system, and give what each export took. Raises InputError if one fails."""
     folder = folder or cache_folder()
     costs = []
     for model in models:
-        checkpoint = str(random_checkpoint(model, folder, shapes)) if model in shapes else locate(model).location
+        checkpoint = str(random_checkpoint(model, folder)) if model in SHAPES else locate(model).location
         for system in SYSTEMS:
             say(f"exporting {model} with {system}")
             costs.append(_measure_one(model, checkpoint, system, folder))

@@ -33,7 +33,7 @@ from ..engine.text.pattern_files import load_patterns
 from ..engine.views import Column, Table
 from .machine import describe
 from .rounds import Say
-from .shapes import SHAPES, cache_folder, prepare
+from .shapes import cache_folder, prepare
 
 ONE_PROCESS = "one process"
 BUSY = "seconds of deciding"  # the count of a part by which a clocked stage says how long its decision took
@@ -174,7 +174,7 @@ def run_clocked(stage: Stage[Any, Any], folder: Path, name: str, workers: int, e
 
 def bench_ray(name: str, *, quick: bool, rounds: int | None, cache: Path | None = None, say: Say) -> dict[str, Any]:
     """Measure Ray with one model on this machine: a name of `shapes.SHAPES`, or what `negengine export` takes."""
-    measured = prepare(name, cache or cache_folder(), SHAPES)
+    measured = prepare(name, cache or cache_folder())
     seconds = QUICK_SECONDS if quick else SECONDS
     found = measure(measured.exported, seconds=seconds, rounds=rounds or (1 if quick else 3), say=say)
     known = {"machine": describe(CPU), "command": " ".join(["negengine", *sys.argv[1:]]), "model": measured.name}

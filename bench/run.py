@@ -38,7 +38,7 @@ from .main_job import (
 )
 from .parts import lazy_beside_exhaustive
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
-from .shapes import MINI, SHAPES, Measured, Shape, cache_folder, prepare
+from .shapes import MINI, SHAPES, Measured, cache_folder, prepare
 from .system import Place, System
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
@@ -67,7 +67,6 @@ def bench(
     device: str = "auto",
     effort: OfMainJob | None = None,
     cache: Path | None = None,
-    shapes: Mapping[str, Shape] = SHAPES,
     only: Sequence[str] = (),
     start: Start | None = None,
     say: Say,
@@ -86,7 +85,7 @@ def bench(
     if chosen.kind == Cuda.kind:
         effort = replace(effort, tried=_TRIED_ON_CUDA)
     for name in names:
-        if name not in shapes:
+        if name not in SHAPES:
             locate(name)
     results: list[dict[str, Any]] = []
 
@@ -96,7 +95,7 @@ def bench(
 
     for name in names:
         say(f"{name}: preparing")
-        measured = prepare(name, folder, shapes)
+        measured = prepare(name, folder)
         told = (lambda own: keep(document(own))) if keep else None
         results.append(_measure(measured, chosen, effort, others, folder, start, say, told))
         if results[-1][INTERRUPTED]:

@@ -5,7 +5,7 @@ weights says nothing, and its figures come from the bundled model or a real one.
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,29 +80,27 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("negengine", appauthor=False) / "bench"
 
 
-def prepare(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES, *, task: Task | None = None) -> Measured:
+def prepare(name: str, folder: Path, *, task: Task | None = None) -> Measured:
     """Make a model to measure, or find it in the cache. Raises InputError as `export.build` does.
 
     As a classifier of pairs of texts, a shape and the bundled model get a random head with three labels.
     """
     is_classifier = task is Task.TEXT_CLASSIFICATION
-    is_random = name in shapes or (is_classifier and name == MINI)
+    is_random = name in SHAPES or (is_classifier and name == MINI)
     reference = name
     if is_random:
-        reference = str(
-            random_classifier(name, folder, shapes) if is_classifier else random_checkpoint(name, folder, shapes)
-        )
+        reference = str((random_classifier if is_classifier else random_checkpoint)(name, folder))
     source = locate(reference)
     exported = build(reference, folder / "exported" / source.name, task=task)
     return Measured(name, source.location, load_exported(exported, task=task), is_random)
 
 
-def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
+def random_checkpoint(name: str, folder: Path) -> Path:
     """A checkpoint with random weights, new or from the cache. Raises InputError if it cannot be written."""
 
     def save(to: Path) -> None:
         tokenizer = AutoTokenizer.from_pretrained(BUNDLED)  # stands in: its ids are below any vocabulary size here
-        make, sizes = shapes[name]
+        make, sizes = SHAPES[name]
         if len(tokenizer) > sizes["vocab_size"]:
             raise InputError(f"{name}: its vocabulary is smaller than the bundled tokenizer's")
         head = AutoModelForCausalLM if make in _CAUSAL else AutoModelForMaskedLM
@@ -112,11 +110,11 @@ def random_checkpoint(name: str, folder: Path, shapes: Mapping[str, Shape] = SHA
     return _once(folder / "checkpoints" / name, save)
 
 
-def random_classifier(name: str, folder: Path, shapes: Mapping[str, Shape] = SHAPES) -> Path:
+def random_classifier(name: str, folder: Path) -> Path:
     """The same with a random head for pairs of texts."""
 
     def save(to: Path) -> None:
-        base = BUNDLED if name == MINI else random_checkpoint(name, folder, shapes)
+        base = BUNDLED if name == MINI else random_checkpoint(name, folder)
         names = {"id2label": dict(enumerate(LABELS)), "label2id": {own: number for number, own in enumerate(LABELS)}}
         with quiet():
             model = AutoModelForSequenceClassification.from_pretrained(base, **names)

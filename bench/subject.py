@@ -18,7 +18,7 @@ from ..engine.inference.cpu import CPU
 from ..engine.views import Column, Table
 from .machine import describe
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
-from .shapes import SHAPES, Measured, Shape, cache_folder, prepare
+from .shapes import Measured, cache_folder, prepare
 from .system import LOOP, PAPER, ROW, Answers, Place, System
 
 _DIFFERENCE, _SAME = "difference", "same"
@@ -65,7 +65,7 @@ class Subject:
     described: Callable[[Mapping[str, Any]], str] = lambda found: f"({found['data']})"
     data: str = ""  # the data set that it reads; empty if its items are made of the bundled lexicon
     # makes a model, or finds it; see `shapes.prepare`
-    prepare: Callable[[str, Path, Mapping[str, Shape]], Measured] = prepare
+    prepare: Callable[[str, Path], Measured] = prepare
 
     def measure(
         self, measured: Measured, measurement: Measurement, effort: Effort, cache: Path, say: Say,
@@ -144,7 +144,6 @@ def bench_subject(
     data: Path | None = None,
     effort: Effort | None = None,
     cache: Path | None = None,
-    shapes: Mapping[str, Shape] = SHAPES,
     start: Start | None = None,
     say: Say,
     keep: Keep | None = None,
@@ -162,7 +161,7 @@ def bench_subject(
 
     told = (lambda own: keep(document(own))) if keep else None
     for name in names:
-        measured = subject.prepare(name, folder, shapes)
+        measured = subject.prepare(name, folder)
         for measurement in subject.measurements(measured, path):
             found.append(subject.measure(measured, measurement, effort or subject.effort, folder, say, start, told))
             if found[-1][INTERRUPTED]:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from negengine.bench.shapes import prepare
+from negengine.bench.shapes import SHAPES, prepare
 from negengine.bench.system import Place
 from negengine.engine.inference.cpu import CPU
 from transformers import BertConfig, GPT2Config
@@ -22,20 +22,23 @@ def _threads_as_before():
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="session")
-def tiny_shapes():
-    """Shapes with the names of real ones."""
-    return TINY
+@pytest.fixture(scope="session", autouse=True)
+def _tiny_shapes():
+    """Tiny shapes with the names of real ones."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, shape in TINY.items():
+            patched.setitem(SHAPES, name, shape)
+        yield
 
 
 @pytest.fixture(scope="session")
-def cache(once, mini):
+def cache(once, mini, _tiny_shapes):
     """Where checkpoints and exports made for measuring are kept; all that most tests need is there already."""
 
     def make(folder):
         (folder / "exported").mkdir(parents=True)
         (folder / "exported" / "mini").symlink_to(mini.folder)
-        prepare("bert-base-shape", folder, TINY)
+        prepare("bert-base-shape", folder)
 
     return once("bench", make)
 
@@ -52,4 +55,4 @@ def place_of(cache):
 
 @pytest.fixture(scope="session")
 def tiny_place(cache, place_of):
-    return place_of(prepare("bert-base-shape", cache, TINY))
+    return place_of(prepare("bert-base-shape", cache))

@@ -4,17 +4,18 @@ import json
 
 import pytest
 from negengine.bench.export import SYSTEMS, measure, table
+from negengine.bench.shapes import SHAPES
 from negengine.engine.basics.errors import InputError
 from transformers import BertConfig
 
 pytestmark = [pytest.mark.long, pytest.mark.everything]
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-SHAPES = {"tiny-shape": (BertConfig, SIZES | {"vocab_size": 20000})}
 
 
-def test_both_systems_are_measured(tmp_path):
-    found = json.loads(json.dumps(measure(["tiny-shape"], folder=tmp_path, shapes=SHAPES)))
+def test_both_systems_are_measured(tmp_path, monkeypatch):
+    monkeypatch.setitem(SHAPES, "tiny-shape", (BertConfig, SIZES | {"vocab_size": 20000}))
+    found = json.loads(json.dumps(measure(["tiny-shape"], folder=tmp_path)))
     costs = found["export"]
     assert [(cost["model"], cost["system"]) for cost in costs] == [("tiny-shape", system) for system in SYSTEMS]
     for cost in costs:

@@ -39,9 +39,9 @@ def measured(model, cache, said, **options):
     return found, document
 
 
-def test_random_weights_are_measured_without_mixed_precision(cache, tiny_shapes, monkeypatch):
+def test_random_weights_are_measured_without_mixed_precision(cache, monkeypatch):
     monkeypatch.setattr("sys.argv", ["negengine", "bench", "bert-base-shape", "--quick"])
-    found, document = measured("bert-base-shape", cache, [], shapes=tiny_shapes)
+    found, document = measured("bert-base-shape", cache, [])
     assert document["command"] == "negengine bench bert-base-shape --quick"
     assert found["threads"] == document["machine"]["cores"] >= 1
     assert found["random weights"] is True
@@ -80,8 +80,8 @@ def test_the_expected_speed_of_mixed_is_the_sum_of_what_it_runs():
     assert expected["times authors, selection"] == pytest.approx(5)
 
 
-def test_random_weights_are_made_once_and_are_the_same_again(tmp_path, tiny_shapes):
-    first = prepare("bert-base-shape", tmp_path, tiny_shapes)
+def test_random_weights_are_made_once_and_are_the_same_again(tmp_path):
+    first = prepare("bert-base-shape", tmp_path)
     written = (tmp_path / "checkpoints/bert-base-shape/model.safetensors").stat().st_mtime_ns
-    assert prepare("bert-base-shape", tmp_path, tiny_shapes).exported.sha256 == first.exported.sha256
+    assert prepare("bert-base-shape", tmp_path).exported.sha256 == first.exported.sha256
     assert (tmp_path / "checkpoints/bert-base-shape/model.safetensors").stat().st_mtime_ns == written

@@ -34,9 +34,9 @@ def subject_of(name):
 
 
 @pytest.mark.parametrize(("name", "shape", "systems"), SYSTEMS)
-def test_all_systems_give_the_same_results(name, shape, systems, cache, tiny_shapes, place_of):
+def test_all_systems_give_the_same_results(name, shape, systems, cache, place_of):
     subject = subject_of(name)
-    measured = subject.prepare(shape, cache, tiny_shapes)
+    measured = subject.prepare(shape, cache)
     place = place_of(measured)
     for measurement in subject.measurements(measured, None):
         assert [system.name for system in measurement.systems] == systems
@@ -61,10 +61,10 @@ def test_all_systems_give_the_same_results(name, shape, systems, cache, tiny_sha
                 assert np.mean(own == reference) > 0.95, name_of
 
 
-def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cache, tiny_shapes, monkeypatch):
+def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "minicons", None)  # as if it were not installed
     likelihood, effort = subject_of("likelihood"), Effort(rounds=1, seconds=0, tried=4, fewest=8)
-    given = {"effort": effort, "cache": cache, "shapes": tiny_shapes, "start": here, "say": [].append}
+    given = {"effort": effort, "cache": cache, "start": here, "say": [].append}
     (result,) = json.loads(json.dumps(bench_subject(likelihood, ["bert-base-shape"], **given)))["models"]
     assert (result["model"], result["sentences"], result["items"]) == ("bert-base-shape", 8, "sentences")
     rows = {row["system"]: row for row in result["systems"]}
@@ -80,11 +80,11 @@ def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cach
 
 @pytest.mark.everything
 def test_made_items_take_the_place_of_missing_data_and_data_that_cannot_be_read_are_refused(
-    cache, tiny_shapes, monkeypatch, tmp_path
+    cache, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
     said, effort = [], Effort(rounds=1, seconds=0, tried=4, fewest=8)
-    given = {"effort": effort, "cache": cache, "shapes": tiny_shapes, "start": here, "say": said.append}
+    given = {"effort": effort, "cache": cache, "start": here, "say": said.append}
     found = bench_subject(subject_of("lama"), ["bert-base-shape"], **given)
     assert said[0] == "lama: made items of the same lengths"
     assert "made items" in subject_of("lama").table(found["models"][0]).title
@@ -98,8 +98,8 @@ PAPERS = {"lama": "negated-lama", "diagnostics": "lm-diagnostics", "nli": "negat
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_the_papers_own_data_are_read(name, cache, tiny_shapes, shared):
-    measured = prepare("bert-base-shape", cache, tiny_shapes)
+def test_the_papers_own_data_are_read(name, cache, shared):
+    measured = prepare("bert-base-shape", cache)
     (measurement,) = subject_of(name).measurements(measured, shared / "data" / "datasets" / PAPERS[name])
     assert len(measurement.make(5)) == 5
 
