@@ -1,10 +1,4 @@
-"""The baselines of the main job: systems that find the top-1 at the mask, sentences → int32 [n], token ids.
-
-authors              the authors' programs: a padded batch, or one sentence at a time; logits at all positions
-PyTorch at the mask  batches of one length without padding, and the head for the mask's row alone
-pipeline             transformers' own fill-mask pipeline
-Optimum, TensorRT    Optimum's own export of the checkpoint in ONNX Runtime, padded batches
-"""
+"""The baselines of the main job: systems that find the top-1 at the mask, sentences → int32 [n], token ids."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,19 +1,7 @@
 """The ceiling of the hardware: the least work that a sentence needs, and the highest speed for that work.
 
-The least work is counted from the architecture: matrix products alone, 2 m k n operations for m × k by k × n, of an
-encoder that computes in its last layer keys and values for all positions, and everything else for the mask's row:
-
-    layer       2 (4 L H² + 2 L H I + 2 L² H)
-    last layer  2 (2 L H² + 2 H² + 2 H I + 2 L H)
-    head        2 (H E + E V)
-    embeddings  2 L E H, where E is not H
-
-for L tokens, hidden size H, feed-forward size I, vocabulary V, width E of the embeddings (H but in ALBERT and ELECTRA).
-Where attention has further terms, as in DeBERTa, they are not counted.
-
-The fastest rate is measured: a chain of two products of a feed-forward block, (N × H) (H × I) and (N × I) (I × H), for
-N tokens in a batch and eight times as many, by every kernel at hand: ONNX Runtime's products and, on the CPU in fp32,
-its 1 × 1 convolutions and PyTorch's products; in bf16, PyTorch's products alone. The fastest kernel is the ceiling.
+The highest speed is that of the fastest kernel for a chain of two products of a feed-forward block, whichever library
+it is from.
 """
 
 import time
@@ -43,7 +31,11 @@ _TORCH = {"fp32": torch.float32, "bf16": torch.bfloat16}
 def least_flops(
     length: float, layers: int, hidden: int, inner: int, vocabulary: int, embedding: int | None = None
 ) -> float:
-    """Operations for one sentence; the module has the formula, in which E is H unless it is given."""
+    """Operations of the matrix products for one sentence, 2 m k n for m × k by k × n.
+
+    In the last layer, an encoder computes keys and values for all positions, and all else for the mask's row. The
+    embeddings are as wide as the layers but in ALBERT and ELECTRA.
+    """
     width = hidden if embedding is None else embedding
     layer = 2 * (4 * length * hidden**2 + 2 * length * hidden * inner + 2 * length**2 * hidden)
     last = 2 * (2 * length * hidden**2 + 2 * hidden**2 + 2 * hidden * inner + 2 * length * hidden)

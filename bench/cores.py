@@ -1,9 +1,7 @@
 """`negengine bench cores`: how busy many cores would be, from batches that one core has run.
 
-Noted are the CPU seconds of each batch, and of the program between batches, in the order in which batches are given to
-the queue and waited for. This order does not depend on the number of threads, so it can be replayed with any number of
-cores: each takes the next batch when it is free. The simulation does not know that cores which are all busy share the
-memory's bandwidth, or run at a lower clock rate.
+The order in which batches are given to the queue and waited for does not depend on the number of cores, so it can be
+replayed with any: each takes the next batch when it is free. Memory and clock rates are not simulated.
 """
 
 import heapq

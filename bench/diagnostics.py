@@ -1,8 +1,6 @@
 """`negengine bench diagnostics`: Ettinger's diagnostics, the probabilities of completions and the first five words.
 
-Her program (`run_diagnostics_bert.py` with `access_model.py`) runs one sentence at a time. Each row of its input is a
-sentence with one completion, and it runs every row twice: once for the first five words, sorting the whole vocabulary,
-and once for the probability of the completion.
+Her program (`run_diagnostics_bert.py` with `access_model.py`) runs each sentence with a completion twice.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """`negengine bench gh22`: the model's own verbs for each pair, and whether it repeats them.
 
-Gubelmann and Handschuh's program is not public. "The paper's program" is the plain way to do what the paper describes:
-one sentence at a time, with the logits at all positions.
+The paper's program is not public: here it is one sentence at a time, with the logits at all positions.
 """
 
 from collections.abc import Iterator, Sequence

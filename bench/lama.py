@@ -1,9 +1,7 @@
 """`negengine bench lama`: of each fact, the answer's log-probability, and the correlation of a query with its negation.
 
 LAMA's own program (`scripts/batch_eval_KB_completion.py` with `lama/evaluation_metrics.py`) sorts facts by their words,
-pads batches of 32, and takes the log-softmax at all positions. For each fact it makes a list of the first 10,000 tokens
-in Python and the correlation by scipy, in as many threads as there are cores, and pickles the lists at the end. It can
-rank the tokens of a list alone; here all are ranked, as in ours. The answers are float64 [n, 2].
+pads batches of 32, and takes the log-softmax at all positions; then it goes on fact by fact in Python.
 """
 
 import pickle

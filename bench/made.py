@@ -1,8 +1,4 @@
-"""Items of our own for `bench lama|diagnostics|gh22|nli`, where the data of the papers are not at hand.
-
-Lengths are drawn from the deciles below, which were counted in the files of the papers. What the words are makes no
-difference to the time.
-"""
+"""Items of our own for `bench lama|diagnostics|gh22|nli`, where the papers' data are not at hand; as long as those."""
 
 from collections.abc import Sequence
 

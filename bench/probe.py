@@ -1,8 +1,4 @@
-"""`negengine bench probe`: a user's own sentences, against a loop in PyTorch.
-
-All systems give the log-probability of each target at the mask, float64 [n, targets]: every measurement is also a check
-that all compute the same.
-"""
+"""`negengine bench probe`: a user's own sentences, against a loop in PyTorch: log-probabilities [n, targets]."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial

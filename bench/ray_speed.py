@@ -1,7 +1,6 @@
 """`negengine bench --ray`: the same selection in one process and on 1, 2, … workers of Ray, on this machine.
 
-All runs use all cores, so the differences are what Ray costs. The runs alternate, and the fastest round of each counts,
-as other programs only make a run slower.
+All runs use all cores, so the differences are what Ray costs. They alternate, and the fastest round of each counts.
 """
 
 import math

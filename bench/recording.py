@@ -1,9 +1,5 @@
 """A recording: what a fixed list of commands prints and writes, as text, for `negengine.bench.equality`.
 
-    stdout/NAME.txt, stdout/NAME.json    what a command prints, without and with `--json`
-    runs/RUN/FILE                        the result files of a run folder; a Parquet file becomes FILE.tsv
-    written/FILE                         what -o and --items name; a page becomes its text
-
 `run.json` and `parts/` are not recorded: they hold times and digests.
 """
 

@@ -1,11 +1,7 @@
 """Fair timing: every system in a process of its own, all with the same items in the same minutes.
 
-`compare` starts the processes one after the other. Each opens its system and tries its settings, such as sizes of a
-batch, on a few items; the fastest are kept. Then the rounds: one system after the other does all the work, in an order
-that is turned round each time, and one process works at a time. Rates are medians of the rounds.
-
-An interrupt ends the rounds, and what was measured counts. With a limit of time, our systems and the references are
-opened first; then each baseline gets its share of the time that is left, for as many settings as it can try.
+Each process tries its settings on a few items; the fastest are kept. Then the rounds: one system after the other does
+all the work, in an order that is turned round each time. Rates are medians of the rounds.
 """
 
 import math

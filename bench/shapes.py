@@ -1,8 +1,4 @@
-"""Models to measure: exported ones, or random weights in the shapes of well-known checkpoints, without a download.
-
-How long a model takes does not depend on its weights, but the share of close calls does: mixed precision on random
-weights says nothing, and its figures come from the bundled model or a real one.
-"""
+"""Models to measure: exported ones, or random weights in the shapes of well-known checkpoints, without a download."""
 
 import shutil
 from collections.abc import Callable

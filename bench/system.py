@@ -1,11 +1,6 @@
 """What a system is: a program that does some work, is opened in a process of its own, and is timed there.
 
-`rounds.compare` pickles a `System` and sends it to its process, so before `open` it holds settings only. There it is
-opened once, with the number of threads that all get. Then it is given the work, round by round, and gives its answers:
-so every measurement is also a check that all do the same work.
-
-What it cannot do without stands in `needs`, or is said by `missing` or by raising `Unavailable`: then the system is a
-line after the table and not an error.
+It is pickled before `open`. It gives its answers, so every measurement is also a check that all do the same work.
 """
 
 import shutil

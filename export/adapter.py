@@ -1,9 +1,6 @@
 """LoRA adapters as peft writes them, merged into the weights of the model that they were trained on.
 
-    weight += lora_alpha / rank · B · A        rsLoRA: lora_alpha / √rank
-
-Layers that were trained as a whole, such as a new head, replace those of the base. Every tensor of the file must have
-its place: an adapter of another kind, or of another model, is refused.
+To a weight, lora_alpha / rank · B · A is added; of rsLoRA, lora_alpha / √rank · B · A.
 """
 
 from pathlib import Path

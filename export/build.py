@@ -1,9 +1,6 @@
 """`negengine export`: make a folder that the engine runs from a checkpoint; a failed export leaves nothing behind.
 
-    load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, int8, fp16) ─► parity ─► publish
-
-Every task has the same steps; `tasks` says what differs. Weights are written once, to a file beside the graph. All
-steps after the trace read them from that file, one at a time.
+load ─► PyTorch's logits ─► trace ─► passes ─► variants (CPU, int8, fp16) ─► parity ─► publish
 """
 
 import gc

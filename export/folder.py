@@ -1,7 +1,6 @@
-"""The folder of an export: it is built under another name and then renamed, so it is always complete.
+"""The folder of an export: it is built under another name, in a hidden folder with a locked file, and then renamed.
 
-Meanwhile it is in a hidden folder `.NAME.xxxx` beside the final one, with a locked file. The operating system releases
-the lock when the process ends, however it ends. So the next export finds what a killed export has left.
+The lock ends with the process, however it ends, so the next export finds what a killed one has left.
 """
 
 import shutil

@@ -1,8 +1,7 @@
-"""An ONNX graph that is being rewritten, and the file that its weights lie in.
+"""An ONNX graph that is being rewritten, onnx-ir's; its weights are ranges of bytes in a file beside it.
 
-The graph itself is onnx-ir's. Its weights are never part of it: each is a range of bytes in a file beside it, mapped
-into memory where a pass asks for its values and given back after that. A pass that makes a new weight appends it to the
-file. So protobuf never meets its limit of 2 GiB.
+They are never part of it, but mapped into memory where a pass asks for their values; a pass that makes a new weight
+appends it to the file.
 """
 
 from collections.abc import Callable, Mapping, Sequence

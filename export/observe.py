@@ -1,7 +1,6 @@
 """Run a graph to observe its values: their content, their shapes and their largest magnitudes.
 
-A pass does not infer its assumptions about a value, such as its shape: it observes the value in runs. Of large values
-only a summary computed inside the graph leaves ONNX Runtime. A graph that cannot be opened or run is an InputError.
+Of large values only a summary computed inside the graph leaves ONNX Runtime.
 """
 
 import re

@@ -1,7 +1,6 @@
 """Optimum's exporter: its configuration of the family, and PyTorch's tracer, for transformers 4.
 
-PyTorch would hold the weights in memory four times. Here it writes the graph alone, in which every weight is an input
-that `write_weights` takes out of it.
+PyTorch would hold the weights in memory four times. Here it writes the graph alone; every weight is an input of it.
 """
 
 import inspect

@@ -1,8 +1,4 @@
-"""The exported graph against PyTorch in fp32, sample by sample.
-
-Both get the same token ids. PyTorch runs the checkpoint as transformers loaded it. Compared are all logits (of a masked
-language model those at the mask) and the decision made from them.
-"""
+"""The exported graph against PyTorch in fp32, sample by sample: all logits, and the decision made from them."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,4 @@
-"""The inputs on which an export is measured and compared: sentences of the real patterns and strings of random tokens.
-
-The strings have up to the longest input: a graph can be right for short sentences only (a window, a table of
-positions).
-"""
+"""The inputs on which an export is compared: sentences of the real patterns and strings of random tokens."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

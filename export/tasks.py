@@ -1,11 +1,8 @@
 """The tasks that a checkpoint can be exported for, and how they differ in the pipeline. To add one, name it here.
 
-A causal model gets what stands before a mask, without keys and values of earlier calls, and the row of its last token
-is asked for. So its graph is that of a masked model with another mask in its attention. It also gives the rows of all
-tokens that enter the vocabulary projection (`hidden`); a second graph makes log-probabilities of them.
-
-A classifier of a family that tells two texts apart (BERT) keeps its segments as an input; token classification takes
-all tokens as the first text. A classifier of pairs reads the first token's row; labels of tokens need all rows.
+A causal model gets what stands before a mask, and the row of its last token is asked for. So its graph is that of a
+masked model with another mask in its attention; it also gives the rows of all tokens (`hidden`), of which a second
+graph makes log-probabilities.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,4 @@
-"""From PyTorch to ONNX: what exports a model, and PyTorch's own exporter.
-
-Optimum exports what it knows, where it is installed: its last release wants transformers 4. `torch.onnx.export` exports
-all other models, with any version of transformers.
-"""
+"""From PyTorch to ONNX: Optimum, where it is installed and knows the model, else PyTorch's own exporter."""
 
 import inspect
 import re

@@ -1,7 +1,6 @@
 """The weights of a traced graph: from the model's own memory to a file beside the graph, one by one.
 
-A linear layer multiplies by its transposed weight. The transposed form is written, unless something else reads the
-weight too: the word embeddings are also the vocabulary projection of most models.
+The transposed form, by which a linear layer multiplies, is written, unless something else reads the weight too.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,6 @@
 """The program and its groups of commands: how they say what commands there are, and how one is used.
 
-If the first argument of a command is the name of a subcommand, as in `negengine nli train MODEL`, the subcommand gets
-all arguments after it. An argument that happens to have this name is written as a path: `./train`.
+A first argument that is the name of a subcommand, as in `nli train`, takes all after it; else it is written `./train`.
 """
 
 import re

@@ -1,17 +1,9 @@
-"""Fuse the pieces of an attention into one MultiHeadAttention operator.
+"""Fuse the pieces of an attention into one MultiHeadAttention operator over all tokens of a batch.
 
-ONNX Runtime's own `Attention` operator multiplies by the three projections sentence by sentence and head by head on the
-CPU: matrices of 18 rows. `MultiHeadAttention` takes Q, K and V as they come out of three products over all tokens of
-the batch, and lets the mask's query differ in length from the keys (`hoist`). Recognised are also forms that ONNX
-Runtime's optimizer does not know: a scale applied to Q or to K, a bias on the scores (MPNet's relative positions),
-rotated heads (`rotate`), heads that share keys and values, and heads side by side in one product (GPT-NeoX).
-
-Llama 3, Mistral and Qwen2 have fewer heads of keys and values than of queries (Ainslie et al. 2023, grouped-query
-attention). Exporters repeat them before the product with the queries, by a shape that is computed at run time:
+ONNX Runtime's own `Attention` multiplies by the three projections sentence by sentence and head by head on the CPU:
+matrices of 18 rows. Heads that share keys and values (Ainslie et al. 2023, grouped-query attention) are repeated as
 
     [B, heads, L, d]  ->  Unsqueeze [B, heads, 1, L, d], Expand [B, heads, n, L, d], Reshape [B, heads × n, L, d]
-
-`fix_repetitions` gives each such Expand a constant shape, by which others recognise it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """Replace products and their biases by 1 × 1 convolutions over the tokens as pixels, where CPUs compute these faster.
 
-The kernel of a convolution is the faster one for AVX-512: 159 GFLOP/s on a core, where that of MatMul reaches 131 and
-MKL 150 (504 × 768 by 768 × 3,072). Between the two convolutions of a feed-forward block the channels stay in blocks of
-a vector's width; elsewhere they are reordered before and after, in a fiftieth of the product's time. The sums are the
+With AVX-512 on a core: 159 GFLOP/s, where MatMul reaches 131 and MKL 150 (504 × 768 by 768 × 3,072). The sums are the
 same, their order differs. A session transposes the weights once, so that they stay what they are on disk.
 """
 

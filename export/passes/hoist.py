@@ -1,16 +1,9 @@
-"""Compute only the mask's row: move the gather of the mask position back through the graph.
+"""Compute only the mask's row: move the gather of the mask position from the logits back through the graph.
 
-A cloze probe reads the logits of one position. Taking one row of a [B, L, H] tensor commutes with every operator that
-treats rows independently: products with a constant matrix, biases, normalisations, activations, residual sums. So the
-gather moves from the logits back to the last attention, and through its query: there, only keys and values are computed
-for all positions. The vocabulary projection then costs 1 row instead of L, the last layer little more than K and V.
-
-One walk from the outputs to the inputs decides, tensor by tensor, whether all rows are needed, or the mask's row alone.
-An operator without a rule needs all rows of its inputs: it stops the hoist there and breaks nothing. Where a tensor is
-needed whole for another reason (the last layer's input, by K and V), its row is gathered, not computed again.
-
-Values [B, L, ·] have a row for each token. The heads of a row may be an axis of their own, [B, L, heads, ·]. What
-writes such a value tells it from others with as many axes.
+Taking one row of [B, L, H] commutes with every operator that treats rows independently. One walk from the outputs to
+the inputs decides, tensor by tensor, whether all rows are needed, or the mask's row alone. An operator without a rule
+needs all rows of its inputs: it stops the hoist there and breaks nothing. So the vocabulary projection costs 1 row
+instead of L, the last layer little more than K and V.
 """
 
 from collections.abc import Mapping, Sequence

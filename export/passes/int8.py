@@ -1,8 +1,6 @@
 """int8 for processors: which products, in which numbers, and how single channels are kept from spoiling the others.
 
-Products over all positions by a constant matrix become int8. Those for one row of each sentence (the mask's, a
-classifier's first) stay in fp32: they cost next to nothing after the hoist, and are closest to the logits. The
-vocabulary projection is an exception, see `quantize_vocabulary`.
+Products for one row of each sentence stay in fp32, but for the vocabulary projection: they cost next to nothing.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Masks that mask nothing go, masks of causal attention become one, and segments are set aside and brought back.
-
-The passes know token ids as the only input, and must see both segments. So for a while the segments follow from the
-ids (id modulo 2), and in the end they become an input again.
-"""
+"""Masks that mask nothing go, masks of causal attention become one, and segments are set aside and brought back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,10 +1,7 @@
 """Sentences that begin alike share what is computed for their beginning, where the graph allows it.
 
-They can if every operator over tokens treats rows one by one (`RowRules`), or belongs to a position, or is a causal
-attention without anything that depends on the tokens' distance. Operators behind the mask's row are free: there is one
-row for each sentence.
-
-Demands a finished fp32 graph. The graphs that are made of it (convolutions, int8) treat rows as it does.
+It does if every operator over tokens treats rows one by one (`RowRules`), belongs to a position, or is a causal
+attention without anything that depends on the tokens' distance. Demands a finished fp32 graph.
 """
 
 from collections.abc import Mapping, Sequence

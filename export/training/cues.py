@@ -1,11 +1,8 @@
 """`negengine cues train`: a detector of negation cues from marked sentences, and how good it is.
 
-The settings are those of NegBERT (Khandelwal and Sawant 2020, and the authors' code), who trained BERT on CD-SCO:
-batches of 8, a learning rate of 3e-5, at most 128 tokens, at most 60 epochs, and an end after 6 epochs in which the
-score on the dev set does not rise. Theirs keeps the learning rate; here it falls linearly, as in all trainings of this
-package. The encoder is DistilBERT (Sanh et al. 2019): it has the vocabulary of theirs and half of its layers.
-
-The first token of each word learns the word's label, the others none.
+The settings are those of NegBERT (Khandelwal and Sawant 2020, and the authors' code); here the learning rate falls
+linearly. The encoder is DistilBERT (Sanh et al. 2019), with half of BERT's layers. The first token of each word learns
+the word's label, the others none.
 """
 
 import hashlib

@@ -1,8 +1,6 @@
 """One training from its job to its folder: check, train or go on with transformers' Trainer, publish.
 
-A training that was stopped goes on from its last complete checkpoint, with the optimiser, the order of the examples and
-the state of every random generator. So on the CPU it ends with the same weights as an undisturbed one, bit for bit; on
-a GPU as far as its kernels repeat their results.
+On the CPU, a training that goes on from its last complete checkpoint ends with the weights of an undisturbed one.
 """
 
 import shutil

@@ -1,14 +1,7 @@
 """The folder of a trained model: a checkpoint as transformers writes it, and the record of how it was made.
 
-    DIR/training.json   what made it: settings, model, digests of the data; once finished its files and scores
-    DIR/checkpoints/    from where a stopped training goes on; removed once it is finished
-    DIR/config.json, model.safetensors, tokenizer.json …   the result
-
-The result is written to a hidden folder and then moved, config.json last: a folder without it is not a checkpoint for
-anybody. A folder that was made with other settings or data is refused. One process at a time holds it.
-
-A process that is killed leaves a checkpoint without some of its files. One counts once a seal is there, which names its
-files and their sizes and is written last.
+training.json says what made it, and once it is finished its files and scores. checkpoints/ is there until then; each of
+them counts once its seal is there. The result is moved here from a hidden folder, config.json last.
 """
 
 import re

@@ -1,13 +1,8 @@
 """The pairs that a classifier learns from: GLUE's, a seeded sample of them, and a part of the pairs with negation.
 
-GLUE's train.tsv and dev.tsv are in a folder, or on the hub as Parquet with the number of each label. From there they
-are fetched once and kept in the layout of GLUE, with their revision and digests.
-
-The pairs with negation are divided: some are learned, the others held out, as a file of the benchmark, so that
-`negengine nli` tests on them. Three pairs are made from one original pair (T negated, H negated, both) and share their
-sentences, so all three go to the same part. So do all triples that share a sentence: in SNLI one caption has many
-hypotheses. Pairs of dev can share a sentence with pairs that are learned, and held-out pairs with those of train.tsv.
-These pairs are counted.
+The three pairs with negation of one original pair share their sentences, so they all are learned, or held out as a file
+of the benchmark; so do all triples that share a sentence. Pairs of dev, and held-out pairs, can share a sentence with
+pairs of train.tsv: these are counted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

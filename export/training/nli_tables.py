@@ -1,10 +1,8 @@
 """What `nli train` gives: the trained classifiers, and Table 8 of the paper with ours beside it.
 
-The gain is the accuracy with pairs with negation in the training, minus that without. Pairs that share a sentence with
-an added pair are left out of it: one classifier has learned that sentence, the other has not. Its test flips the signs
-of original pairs, whose right answers are summed over the seeds: it asks whether other pairs would show the same
-difference for these seeds. The gain of each seed is a draw of its own; its deviation, and a test that flips the signs
-of seeds, ask whether other seeds would show it. That test says something from six seeds on.
+The gain is the accuracy with pairs with negation in the training, minus that without, on pairs that share no sentence
+with an added pair. Its test flips the signs of original pairs: would other pairs show the same for these seeds? A
+second one flips the signs of seeds: would other seeds show it? That test says something from six seeds on.
 """
 
 import shlex

@@ -1,9 +1,7 @@
 """What the result of a training depends on beside the model and the data, where it runs, and what it needs there.
 
-The estimate: for each weight itself, its gradient and the two moments of AdamW, all in fp32, are 16 bytes of memory. Of
-a batch of b texts of s tokens, a layer of width h with a heads keeps about s b h (34 + 5 a s / h) values of 2 bytes for
-the gradients (Korthikanti et al. 2022, Reducing Activation Recomputation in Large Transformer Models, section 4.1); in
-fp32 the values have 4 bytes.
+For each weight: itself, its gradient and two moments of AdamW, in fp32. For a batch of b texts of s tokens, a layer of
+width h with a heads: s b h (34 + 5 a s / h) values of 2 bytes, in fp32 of 4 (Korthikanti et al. 2022, section 4.1).
 """
 
 from collections.abc import Mapping
