@@ -118,7 +118,12 @@ def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -
         name = f"Ray, {n} worker{'s' if n > 1 else ''}"
         executors[name] = n, lambda n=n: Ray("local", workers=n, device="cpu")  # type: ignore[misc]
     with TemporaryDirectory() as temporary:
-        stage = _stage(exported, seconds, cores, Path(temporary), say)
+        first = ClockedSelection.of(exported, _FIRST, 1)  # for a selection that takes about so long in one process
+        rate = run_clocked(first, Path(temporary) / "first", ONE_PROCESS, 1, ThisProcess(CPU))["rate"]
+        each = first.verbs[0].grid.verbs
+        pairs = max(_FIRST, min(round(rate * seconds / each), first.lexicon.n_pairs))
+        stage = ClockedSelection.of(exported, pairs, max(1, math.ceil(pairs / (_PARTS_A_CORE * cores))))
+        say(f"{pairs * each:,} sentences in {len(stage.sizes):,} parts")
         runs: dict[str, list[dict[str, Any]]] = {name: [] for name in executors}
         results: set[bytes] = set()
         for number in range(rounds):
@@ -137,17 +142,6 @@ def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -
         "same": len(results) == 1,
         "model bytes": sum(path.stat().st_size for path in exported.folder.iterdir() if path.is_file()),
     }
-
-
-def _stage(exported: ExportedModel, seconds: float, cores: int, folder: Path, say: Say) -> ClockedSelection:
-    """A selection that takes about so long in one process."""
-    first = ClockedSelection.of(exported, _FIRST, 1)
-    found = run_clocked(first, folder / "first", ONE_PROCESS, 1, ThisProcess(CPU))
-    each = first.verbs[0].grid.verbs
-    pairs = max(_FIRST, min(round(found["rate"] * seconds / each), first.lexicon.n_pairs))
-    stage = ClockedSelection.of(exported, pairs, max(1, math.ceil(pairs / (_PARTS_A_CORE * cores))))
-    say(f"{pairs * each:,} sentences in {len(stage.sizes):,} parts")
-    return stage
 
 
 def run_clocked(stage: Stage[Any, Any], folder: Path, name: str, workers: int, executor: Executor) -> dict[str, Any]:

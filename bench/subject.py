@@ -19,7 +19,7 @@ from ..engine.views import Column, Table
 from .machine import describe
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
 from .shapes import Measured, cache_folder, prepare
-from .system import LOOP, PAPER, ROW, Answers, Place, System
+from .system import LOOP, PAPER, ROW, Place, System
 
 _DIFFERENCE, _SAME = "difference", "same"
 MADE, LEXICON = "made items of the same lengths", "the bundled lexicon"
@@ -35,14 +35,6 @@ class Measurement:
     make: Callable[[int], Any]  # number of items → the items; it may give fewer
     # the items of a round → what else is reported about them, as JSON values
     known: Callable[[Any], Mapping[str, Any]] = lambda _: {}
-
-
-def _judged(answers: Answers, reference: Answers) -> dict[str, float]:
-    """How far scores lie apart, where values that neither side has do not count; of other answers, the equal share."""
-    if reference.dtype.kind != "f":
-        return {_SAME: float(np.mean(answers == reference))}
-    both = np.isnan(answers) & np.isnan(reference)
-    return {_DIFFERENCE: float(np.where(both, 0.0, np.abs(answers - reference)).max())}
 
 
 def times_of_paper(better_loop: str = ROW) -> dict[str, str]:
@@ -91,7 +83,12 @@ class Subject:
         for one in compared.outcomes:
             times = {key: one.rate / outcomes[of].rate if of in outcomes else None for key, of in self.times.items()}
             opened = one.items / (one.opened.seconds + one.items / one.rate)
-            judged = _judged(one.answers[: reference.items], reference.answers[: one.items])
+            answers, right = one.answers[: reference.items], reference.answers[: one.items]
+            if right.dtype.kind == "f":  # scores; values that neither side has do not count
+                both = np.isnan(answers) & np.isnan(right)
+                judged = {_DIFFERENCE: float(np.where(both, 0.0, np.abs(answers - right)).max())}
+            else:
+                judged = {_SAME: float(np.mean(answers == right))}
             rows.append({**one.row(), **times, "with opening/s": opened, **judged})
         return {
             "model": measured.name,
@@ -150,7 +147,14 @@ def bench_subject(
 ) -> dict[str, Any]:
     """Measure models: the machine, and the systems' figures. Raises InputError if a model or the data do not exist."""
     folder, found = cache or cache_folder(), list[dict[str, Any]]()
-    path = _data(subject, data)
+    path = None
+    if data is not None and not subject.data:
+        raise InputError(f"--data {data}: `bench {subject.name}` reads no data; its items are made of {LEXICON}")
+    try:
+        path = find(subject.data, data) if subject.data else None
+    except InputError:
+        if data is not None:
+            raise
     items = LEXICON if not subject.data else MADE if path is None else "the paper's"
     say(f"{subject.name}: {path or items}")
 
@@ -167,16 +171,3 @@ def bench_subject(
             if found[-1][INTERRUPTED]:
                 return document()
     return document()
-
-
-def _data(subject: Subject, given: Path | None) -> Path | None:
-    if not subject.data:
-        if given is not None:
-            raise InputError(f"--data {given}: `bench {subject.name}` reads no data; its items are made of {LEXICON}")
-        return None
-    try:
-        return find(subject.data, given)
-    except InputError:
-        if given is not None:
-            raise
-        return None

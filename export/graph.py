@@ -23,17 +23,6 @@ _PAGE = 4096  # bytes; a weight that begins on a page can be mapped into memory 
 Array = NDArray[np.generic]
 
 
-def _appended(path: Path, values: Array, name: str) -> ir.ExternalTensor:
-    """The values at the end of a file of weights, which grows by them."""
-    values = np.ascontiguousarray(values)
-    with path.open("ab") as stream:
-        stream.write(b"\0" * (-stream.tell() % _PAGE))
-        offset = stream.tell()
-        values.tofile(stream)
-    dtype, shape, folder = ir.DataType.from_numpy(values.dtype), ir.Shape(values.shape), str(path.parent)
-    return ir.ExternalTensor(path.name, offset, values.nbytes, dtype, shape=shape, name=name, base_dir=folder)
-
-
 class Graph:
     """One ONNX model whose graph is rewritten in place."""
 
@@ -135,7 +124,14 @@ class Graph:
 
     def _kept(self, values: Array, name: str) -> ir.TensorProtocol:
         if self.weights is not None and values.nbytes >= _SMALLEST_APART:
-            return _appended(self.weights, values, name)
+            values = np.ascontiguousarray(values)
+            with self.weights.open("ab") as stream:  # which grows by them
+                stream.write(b"\0" * (-stream.tell() % _PAGE))
+                offset = stream.tell()
+                values.tofile(stream)
+            file, size, dtype = self.weights, values.nbytes, ir.DataType.from_numpy(values.dtype)
+            shape, folder = ir.Shape(values.shape), str(file.parent)
+            return ir.ExternalTensor(file.name, offset, size, dtype, shape=shape, name=name, base_dir=folder)
         return ir.tensor(np.asarray(values, order="C"), name=name)  # `ascontiguousarray` gives a number an axis
 
     def keep(self, value: ir.Value, values: Array) -> None:

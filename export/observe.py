@@ -182,25 +182,20 @@ def count_flops(graph: Graph, length: int) -> int:
     batch = 2  # two, so that no batch axis looks like a broadcast one; the result is for one input
     known = layouts(graph, (batch, length))
     constant = graph.from_constants()
-    needed = _needed(graph)
+    # The decisions do not depend on what computes the output `hidden` of a causal model.
+    values = [value for name, value in graph.outputs.items() if name != HIDDEN]
+    needed: set[ir.Node] = set()
+    while values:
+        writer = values.pop().producer()
+        if writer is not None and writer not in needed:
+            needed.add(writer)
+            values += reads(writer)
     total = 0
     for node in graph.nodes:
         if node.op_type in _COUNTS and node in needed and node.outputs[0] not in constant:
             inputs = [known[value].shape if value is not None else () for value in node.inputs]
             total += _COUNTS[node.op_type](inputs, known[node.outputs[0]].shape)
     return total // batch
-
-
-def _needed(graph: Graph) -> set[ir.Node]:
-    """The nodes that the decisions depend on: they do not compute the output `hidden` of a causal model."""
-    values = [value for name, value in graph.outputs.items() if name != HIDDEN]
-    found: set[ir.Node] = set()
-    while values:
-        node = values.pop().producer()
-        if node is not None and node not in found:
-            found.add(node)
-            values += reads(node)
-    return found
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -130,14 +130,14 @@ def batches(samples: Sequence[Sample]) -> list[Batch]:
     for row, sample in enumerate(samples):
         by_length.setdefault(len(sample.ids), []).append(row)
     groups = [rows[i : i + _AT_ONCE] for _, rows in sorted(by_length.items()) for i in range(0, len(rows), _AT_ONCE)]
-    return [Batch(rows, _feeds([samples[row] for row in rows])) for rows in groups]
-
-
-def _feeds(samples: Sequence[Sample]) -> Feeds:
-    feeds = {
-        "input_ids": np.stack([sample.ids for sample in samples]),
-        "mask_position": np.array([sample.position or 0 for sample in samples], np.int32),
-        "expected_id": np.zeros(len(samples), np.int32),
-    }
-    segments = [sample.segments for sample in samples if sample.segments is not None]
-    return feeds | ({"token_type_ids": np.stack(segments)} if segments else {})
+    found = []
+    for rows in groups:
+        own = [samples[row] for row in rows]
+        feeds = {
+            "input_ids": np.stack([sample.ids for sample in own]),
+            "mask_position": np.array([sample.position or 0 for sample in own], np.int32),
+            "expected_id": np.zeros(len(own), np.int32),
+        }
+        segments = [sample.segments for sample in own if sample.segments is not None]
+        found.append(Batch(rows, feeds | ({"token_type_ids": np.stack(segments)} if segments else {})))
+    return found

@@ -108,9 +108,16 @@ def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str], layout
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=".".join(version.split(".")[:2]))
     root = ET.fromstring(drawn)  # noqa: S314 - written by Vega a moment ago, not read from a file
     _clean(root, colour)
-    _number_ids(root, identifier)
-    for position, (element, text) in enumerate((("title", figure.table.title), ("desc", figure.alt))):
-        said = ET.Element(f"{{{_SVG}}}{element}", {"id": f"{identifier}-{element}"})
+    names: dict[str, str] = {}  # of clip paths, after the figure: Vega counts them over the whole process
+    for element in root.iter():
+        if (old := element.get("id")) is not None:
+            names[f"url(#{old})"] = f"{identifier}-{len(names) + 1}"
+            element.set("id", names[f"url(#{old})"])
+    for element in root.iter():
+        if (clip := element.get("clip-path")) in names:
+            element.set("clip-path", f"url(#{names[clip]})")
+    for position, (kind, text) in enumerate((("title", figure.table.title), ("desc", figure.alt))):
+        said = ET.Element(f"{{{_SVG}}}{kind}", {"id": f"{identifier}-{kind}"})
         said.text = printable(text)
         root.insert(position, said)
     return root
@@ -157,18 +164,6 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
             element.remove(child)
     if said:
         _title(element, said)
-
-
-def _number_ids(root: ET.Element, identifier: str) -> None:
-    """Name clip paths after the figure: Vega counts them over the whole process."""
-    names: dict[str, str] = {}
-    for element in root.iter():
-        if (old := element.get("id")) is not None:
-            names[f"url(#{old})"] = f"{identifier}-{len(names) + 1}"
-            element.set("id", names[f"url(#{old})"])
-    for element in root.iter():
-        if (clip := element.get("clip-path")) in names:
-            element.set("clip-path", f"url(#{names[clip]})")
 
 
 def _text(root: ET.Element) -> str:

@@ -59,7 +59,14 @@ def fuse_rotations(graph: Graph, context: Context) -> None:
     for each in found:
         if all(_is_table(values[one], n, each) for values, n in zip(seen, lengths, strict=True) for one in each.tables):
             for table in each.tables:
-                made[table] = made.get(table) or _one_of_pairs(graph, table, seen[0][table].ndim, each)
+                if table not in made:  # one channel of each pair of it, [L, width / 2]
+                    end, step = (each.width, 2) if each.neighbours else (each.width // 2, 1)
+                    rank, half = seen[0][table].ndim, graph.numbers(-1, each.width // 2)
+                    axes = [axis for axis in range(rank) if axis != rank + each.tokens - 4]
+                    first = [1] * (len(axes) - 1)
+                    bounds = [[0] * len(axes), [*first, end], axes, [*first, step]]
+                    part = graph.add("Slice", [table, *(graph.numbers(*own) for own in bounds)], "one_of_pairs")
+                    made[table] = graph.add("Reshape", [part, half], "table")
             graph.replace(each.after, _rotated(graph, each, [made[table] for table in each.tables], known))
     graph.model.graph.opset_imports[_CONTRIB] = 1
 
@@ -182,16 +189,6 @@ def _is_table(values: Array, length: int, rotation: _Rotation) -> bool:
 
 
 # ---------------------------------------------------------------- the operator
-
-
-def _one_of_pairs(graph: Graph, table: ir.Value, rank: int, rotation: _Rotation) -> ir.Value:
-    """One channel of each pair of a table, [L, width / 2]."""
-    last = (0, rotation.width, 2) if rotation.neighbours else (0, rotation.width // 2, 1)
-    axes = [axis for axis in range(rank) if axis != rank + rotation.tokens - 4]
-    bounds = [graph.numbers(*[first] * (len(axes) - 1), end) for first, end in zip((0, 1, 1), last, strict=True)]
-    start, stop, step = bounds
-    part = graph.add("Slice", [table, start, stop, graph.numbers(*axes), step], "one_of_pairs")
-    return graph.add("Reshape", [part, graph.numbers(-1, rotation.width // 2)], "table")
 
 
 def _rotated(graph: Graph, rotation: _Rotation, tables: list[ir.Value], known: Mapping[ir.Value, Layout]) -> ir.Value:

@@ -169,7 +169,12 @@ def _apart(graph: Graph, node: ir.Node, apart: Mapping[ir.Value, ir.Value]) -> i
     """The node over two axes; None if it does not treat rows one by one."""
     inputs = [value for value in node.inputs if value is not None]
     if node.op_type == "Gemm":
-        return _product(graph, node, apart)
+        rows, weight, bias = [*node.inputs, None][:3]
+        plain = all(attribute(node, name, default) == default for name, default in _GEMM.items())
+        if rows is None or rows not in apart or not plain or not is_constant(weight):
+            return None
+        product = graph.add("MatMul", [apart[rows], weight], "product")
+        return product if bias is None else graph.add("Add", [product, bias], "biased")
     rowwise = node.op_type in ELEMENTWISE or (node.op_type in NORMALISING and attribute(node, "axis", -1) in {-1, 1})
     if not rowwise or len(node.outputs) != 1:
         return None
@@ -178,15 +183,6 @@ def _apart(graph: Graph, node: ir.Node, apart: Mapping[ir.Value, ir.Value]) -> i
     changed = attributes(node) | ({"axis": -1} if "axis" in node.attributes else {})
     found = [value and apart.get(value, value) for value in node.inputs]
     return graph.add(node.op_type, found, "rows", domain=node.domain, **changed)
-
-
-def _product(graph: Graph, node: ir.Node, apart: Mapping[ir.Value, ir.Value]) -> ir.Value | None:
-    rows, weight, bias = [*node.inputs, None][:3]
-    plain = all(attribute(node, name, default) == default for name, default in _GEMM.items())
-    if rows is None or rows not in apart or not plain or not is_constant(weight):
-        return None
-    product = graph.add("MatMul", [apart[rows], weight], "product")
-    return product if bias is None else graph.add("Add", [product, bias], "biased")
 
 
 _GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}

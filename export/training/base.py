@@ -53,7 +53,12 @@ class Base:
             if tokenizer.pad_token_id is None:
                 raise InputError(f"{source.name}: its tokenizer has no padding token, which batches of a training need")
             found = cls(source, head, config, tokenizer, allow_pickle, new_pooler)
-            found._refuse_missing_pooler()
+            names = tensors_of(source)  # None where they are not known before the weights are read
+            if not new_pooler and names is not None and not any(_POOLER in f".{name}" for name in names):
+                with torch.device("meta"):  # no weights are made
+                    needed = head.loader.from_config(config, trust_remote_code=False).state_dict()
+                if pooler := sorted(name for name in needed if _POOLER in name):
+                    raise found._lacks_pooler(pooler[0])
             return found
 
     @property
@@ -91,16 +96,6 @@ class Base:
         if others := sorted(set(lacking) - set(pooler)):
             raise InputError(f"{self.name}: its weights lack {others[0]}: give the checkpoint of a whole encoder")
         return model
-
-    def _refuse_missing_pooler(self) -> None:
-        """Refuse weights without a pooler before they are read, where their names are known."""
-        names = tensors_of(self.source)
-        if self.new_pooler or names is None or any(_POOLER in f".{name}" for name in names):
-            return
-        with torch.device("meta"):  # no weights are made
-            needed = self.head.loader.from_config(self.config, trust_remote_code=False).state_dict()
-        if pooler := sorted(name for name in needed if _POOLER in name):
-            raise self._lacks_pooler(pooler[0])
 
     def _lacks_pooler(self, weight: str) -> InputError:
         said = f"its weights lack the pooler ({weight}), which the classifier reads"

@@ -8,6 +8,7 @@ the word's label, the others none.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from ...engine.inference.cpu import CPU
 from ...engine.inference.exported import load_exported
 from ...engine.runs.progress import Reporter
 from ..build import build
-from ..checkpoint_files import TrainingRecord
 from ..tasks import TOKEN_CLASSIFICATION
 from .base import Base
 from .cues_tables import ALL, EXPORTED, CueTraining, TrainedDetector
@@ -113,7 +113,9 @@ def train_cues(options: CueOptions) -> CueTraining:
     for number in range(options.seeds or 1):
         seed = options.seed + number
         own = replace(options, seed=seed, output=options.output / f"seed-{seed}" if options.seeds else options.output)
-        record = _train(corpus, base, place, own, reporter)
+        settings = settings_of(own, DEFAULTS, place, base.longest)
+        make_job = partial(_job, corpus, base, settings.max_length)
+        record = train("cues train", base, make_job, corpus.identity, settings, place, own, reporter)
         counts = {}
         if options.evaluate:  # all cues that the export finds, and those of each kind
             task, sentences = Task.TOKEN_CLASSIFICATION, corpus.test or corpus.dev
@@ -128,15 +130,10 @@ def train_cues(options: CueOptions) -> CueTraining:
     return CueTraining(options.output, base.name, sizes, tuple(trained), on="test" if corpus.test else "dev")
 
 
-def _train(corpus: Corpus, base: Base, place: Place, options: CueOptions, reporter: Reporter) -> TrainingRecord:
-    settings = settings_of(options, DEFAULTS, place, base.longest)
-
-    def job() -> Job:
-        learned, scored = (examples(part, base.tokenizer, settings.max_length) for part in (corpus.train, corpus.dev))
-        collate, scores = collate_with(base.tokenizer.pad_token_id), score_with(corpus.dev, scored)
-        return Job(learned, scored, collate, scores, best="F1", unit="sentences")
-
-    return train("cues train", base, job, corpus.identity, settings, place, options, reporter)
+def _job(corpus: Corpus, base: Base, max_length: int) -> Job:
+    learned, scored = (examples(part, base.tokenizer, max_length) for part in (corpus.train, corpus.dev))
+    collate, scores = collate_with(base.tokenizer.pad_token_id), score_with(corpus.dev, scored)
+    return Job(learned, scored, collate, scores, best="F1", unit="sentences")
 
 
 IGNORED = -100  # the label of a token that is not learned, as PyTorch's loss has it

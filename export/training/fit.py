@@ -147,7 +147,12 @@ def _fit(
             state, model = trainer.state, trainer.model
         if settings.patience is not None:
             model = type(model).from_pretrained(folder / f"checkpoint-{state.best_global_step}")
-    history = _history(state, job.best)
+    history: list[dict[str, float]] = []  # the loss of a resumed epoch is that of its last steps: it is left
+    for entry in state.log_history:
+        if f"eval_{job.best}" in entry:
+            own = {key.removeprefix("eval_"): float(value) for key, value in entry.items()
+                   if key.startswith("eval_") and not key.endswith(_TIMES)}  # fmt: skip
+            history.append({"epoch": round(entry["epoch"])} | own)
     score = history[-1][job.best] if settings.patience is None else float(state.best_metric or 0.0)
     result = {"steps": state.global_step, "epochs": int(history[-1]["epoch"]), "score": score, "history": history}
     return model.cpu().eval(), result
@@ -268,14 +273,3 @@ def _resumed(folder: Path, settings: Settings) -> tuple[Path | None, TrainerStat
             return checkpoint, state
         shutil.rmtree(checkpoint)  # from an earlier one, transformers would take it for the newest
     return None, None
-
-
-def _history(state: TrainerState, best: str) -> list[dict[str, float]]:
-    """The scores on the dev set after each epoch. The loss of a resumed epoch is that of its last steps: it is left."""
-    found = []
-    for entry in state.log_history:
-        if f"eval_{best}" in entry:
-            scores = {name: value for name, value in entry.items() if name.startswith("eval_")}
-            own = {name.removeprefix("eval_"): float(v) for name, v in scores.items() if not name.endswith(_TIMES)}
-            found.append({"epoch": round(entry["epoch"])} | own)
-    return found

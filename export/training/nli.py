@@ -52,26 +52,22 @@ def train_nli(options: NliOptions) -> NliTraining:
         raise InputError(f"--seeds {options.seeds}: give at most {_MOST_SEEDS:,}")
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     place = Place.find(options.device, options.threads)
-    found: Any = {"revision": options.revision, "allow_pickle": options.allow_pickle, "new_pooler": options.new_pooler}
-    base = Base.find(options.model, TEXT_CLASSIFICATION.head, [str(label) for label in SOURCES[source]], **found)
+    given: Any = {"revision": options.revision, "allow_pickle": options.allow_pickle, "new_pooler": options.new_pooler}
+    base = Base.find(options.model, TEXT_CLASSIFICATION.head, [str(label) for label in SOURCES[source]], **given)
     if options.evaluate:
         exporter_of(base.name, base.config, TEXT_CLASSIFICATION.head.task)  # fails before the training
-    settings = settings_of(options, paper_settings(source, base.config.model_type), place, base.longest)
-    pairs = read_data(source, options, reporter.say)
-    own = _Own(base, pairs, settings, place, options, reporter)
-    with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
-        done = [own.train(*one) for one in planned(options)]
-        held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
-        if options.evaluate:
-            done = [own.evaluated(one, held_out or options.negation_data) for one in done]
-    return NliTraining(options.output, pairs, base.config.model_type, settings, tuple(done), options.negation)
-
-
-def paper_settings(source: str, family: str) -> dict[str, Any]:
-    """The hyperparameters of RTE, SNLI or MNLI for a family of models, by their names in `Settings`."""
     found = _PAPER[source]
     plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
-    return {"max_length": _PAPER["max_length"], **plain, **found.get(family, found.get(FAMILY, {}))}
+    own = {"max_length": _PAPER["max_length"]} | plain | found.get(base.config.model_type, found.get(FAMILY, {}))
+    settings = settings_of(options, own, place, base.longest)
+    pairs = read_data(source, options, reporter.say)
+    trainings = _Own(base, pairs, settings, place, options, reporter)
+    with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
+        done = [trainings.train(*one) for one in planned(options)]
+        held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
+        if options.evaluate:
+            done = [trainings.evaluated(one, held_out or options.negation_data) for one in done]
+    return NliTraining(options.output, pairs, base.config.model_type, settings, tuple(done), options.negation)
 
 
 def planned(options: NliOptions) -> list[tuple[Path, str, int]]:
