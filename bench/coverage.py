@@ -6,9 +6,9 @@ Every interval is computed by the function that the program uses. A cell is the 
 holds the true value; with 2,000 samples its standard error is 0.5 at 95 %.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -141,97 +141,66 @@ def coverage(samples: int, draw: Callable[[Random], tuple[float, Sequence[Interv
 
 def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tuple[str, Sequence[str], Rows]]:
     """All tables: title, headings, and rows of a name and percentages."""
-    headings = [f"{r:.1%}" for r in RATES]
+
+    def held(truth: float, draw: Callable[[Random], Interval]) -> float:
+        return coverage(samples, lambda g: (truth, [draw(g)]), seed)[0]
+
+    def rows(named: Mapping[str, Any], columns: Sequence[Any], cell: Callable[[Any, Any], float]) -> Rows:
+        return [(name, [cell(column, row) for column in columns]) for name, row in named.items()]
+
+    headings, of_pairs = [f"{r:.1%}" for r in RATES], {f"{p:,} pairs": p for p in pairs}
     for correlation in CORRELATIONS:
 
         def rate(r: float, p: int, own: float = correlation) -> float:
-            return coverage(samples, lambda g: (r, [rate_intervals(g, p, r, own)]), seed)[0]
+            return held(r, lambda g: rate_intervals(g, p, r, own))
 
-        rows = [(f"{p:,} pairs", [rate(r, p) for r in RATES]) for p in pairs]
-        yield f"Rates, pairs as clusters, correlation {correlation}", headings, rows
-
+        yield f"Rates, pairs as clusters, correlation {correlation}", headings, rows(of_pairs, RATES, rate)
     groups = {
         "3 relations of Google-RE": ((2937, 1825, 765), 0),
         "40 relations of T-REx": (_TREX, 0),
         "16 sizes that fall by 0.6": (_FALLING, 0),
         **{f"one of 200, {smaller} others": ((200,), smaller) for smaller in (5, 11, 59)},
     }
-
-    def unequal(r: float, sizes: Sequence[int], smaller: int) -> float:
-        return coverage(samples, lambda g: (r, [unequal_interval(g, sizes, smaller, r)]), seed)[0]
-
-    yield (
-        f"Rates, clusters of unequal size, correlation {_UNEQUAL_CORRELATION}",
-        [f"{r:.0%}" for r in _UNEQUAL],
-        [(name, [unequal(r, *own) for r in _UNEQUAL]) for name, own in groups.items()],
-    )
+    title = f"Rates, clusters of unequal size, correlation {_UNEQUAL_CORRELATION}"
+    unequal = rows(groups, _UNEQUAL, lambda r, own: held(r, lambda g: unequal_interval(g, own[0], own[1], r)))
+    yield title, [f"{r:.0%}" for r in _UNEQUAL], unequal
 
     def positive(p: int, verbs: int) -> list[float]:
         random = np.random.default_rng(seed)
         found = np.mean([false_positives(random, p, verbs) for _ in range(samples)], axis=0)
         return [float(share) for share in 100 * found]
 
-    yield (
-        "Samples without a difference that have p < 0.05, pairs and verbs have effects",
-        ["pairs as clusters", "pairs and verbs"],
-        [(f"{p:,} pairs, {verbs:,} verbs", positive(p, verbs)) for p, verbs in _DIFFERING if p <= max(pairs)],
-    )
+    title = "Samples without a difference that have p < 0.05, pairs and verbs have effects"
+    sizes = [(p, verbs) for p, verbs in _DIFFERING if p <= max(pairs)]
+    differing = [(f"{p:,} pairs, {verbs:,} verbs", positive(p, verbs)) for p, verbs in sizes]
+    yield title, ["pairs as clusters", "pairs and verbs"], differing
 
     def crossed(r: float, p: int) -> list[float]:
         return coverage(samples, lambda g: (r, crossed_intervals(g, p, r)), seed)
 
-    both = {p: [crossed(r, p) for r in RATES] for p in pairs}
-    for which, name in enumerate(("by pair alone", "by pair and verb")):
-        yield (
-            f"Rates where pairs and verbs have effects, interval {name}",
-            headings,
-            [(f"{p:,} pairs", [cell[which] for cell in cells]) for p, cells in both.items()],
-        )
+    both = {name: [crossed(r, p) for r in RATES] for name, p in of_pairs.items()}
+    for which, kind in enumerate(("by pair alone", "by pair and verb")):
+        title = f"Rates where pairs and verbs have effects, interval {kind}"
+        yield title, headings, [(name, [cell[which] for cell in cells]) for name, cells in both.items()]
+    title = "Differences of two rates of the same triplets, pairs as clusters"
+    different = rows(of_pairs, SIDES, lambda s, p: held(s[0] - s[1], lambda g: difference_interval(g, p, s)))
+    yield title, [f"{100 * one:g} − {100 * other:g}" for one, other in SIDES], different
 
-    def difference(s: tuple[float, float], p: int) -> float:
-        return coverage(samples, lambda g: (s[0] - s[1], [difference_interval(g, p, s)]), seed)[0]
+    def lazy(of: tuple[int, float], p: int) -> float:
+        return coverage(samples, lambda g: lazy_interval(g, p, of[1], of[0]), seed)[0]
 
-    yield (
-        "Differences of two rates of the same triplets, pairs as clusters",
-        [f"{100 * one:g} − {100 * other:g}" for one, other in SIDES],
-        [(f"{p:,} pairs", [difference(s, p) for s in SIDES]) for p in pairs],
-    )
-
-    def lazy(e: int, r: float, p: int) -> float:
-        return coverage(samples, lambda g: lazy_interval(g, p, r, e), seed)[0]
-
-    yield (
-        "Share of the verbs that repeat, lazy selection",
-        [f"{enough} of {100 * r:g} %" for enough, r in _LAZY],
-        [(f"{p:,} pairs", [lazy(e, r, p) for e, r in _LAZY]) for p in pairs if p <= 200],
-    )
-
-    def independent(r: float, n: int) -> float:
-        return coverage(samples, lambda g: (r, [proportion(int(g.binomial(n, r)), n)[1:]]), seed)[0]
-
-    yield (
-        "Rates of independent items (Wilson)",
-        headings,
-        [(f"{n:,} items", [independent(r, n) for r in RATES]) for n in pairs],
-    )
-
-    def means(truth: float, n: int) -> float:
-        return coverage(samples, lambda g: (truth, [mean_interval(g, n, truth)]), seed)[0]
-
-    yield (
-        "Means of independent rank correlations",
-        [f"{truth:g}" for truth in _MEANS],
-        [(f"{n:,} relations", [means(truth, n) for truth in _MEANS]) for n in pairs if n <= 200],
-    )
-
-    def relative(before: float, after: float, n: int) -> float:
-        return coverage(samples, lambda g: (1 - after / before, [relative_interval(g, n, before, after)]), seed)[0]
-
-    yield (
-        "Relative drop between two rates of independent items (Katz)",
-        [f"{before:g} to {after:g}" for before, after in _RATIOS],
-        [(f"{n:,} items", [relative(*sides, n) for sides in _RATIOS]) for n in pairs],
-    )
+    few = {name: p for name, p in of_pairs.items() if p <= 200}
+    enough = [f"{enough} of {100 * r:g} %" for enough, r in _LAZY]
+    yield "Share of the verbs that repeat, lazy selection", enough, rows(few, _LAZY, lazy)
+    items = {f"{n:,} items": n for n in pairs}
+    independent = rows(items, RATES, lambda r, n: held(r, lambda g: proportion(int(g.binomial(n, r)), n)[1:]))
+    yield "Rates of independent items (Wilson)", headings, independent
+    relations = {f"{n:,} relations": n for n in pairs if n <= 200}
+    means = rows(relations, _MEANS, lambda truth, n: held(truth, lambda g: mean_interval(g, n, truth)))
+    yield "Means of independent rank correlations", [f"{truth:g}" for truth in _MEANS], means
+    drops = rows(items, _RATIOS, lambda s, n: held(1 - s[1] / s[0], lambda g: relative_interval(g, n, *s)))
+    title = "Relative drop between two rates of independent items (Katz)"
+    yield title, [f"{before:g} to {after:g}" for before, after in _RATIOS], drops
 
 
 def markdown(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> str:

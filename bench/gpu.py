@@ -130,7 +130,15 @@ def measure(
     write_bytes(output, json_bytes(document))
     for step in steps:
         say(f"{step.name}: {step.about}")
-        found = _step(step, setting, began + 60 * minutes)
+        started = time.monotonic()
+        limit = min(60 * step.minutes, began + 60 * minutes - started)
+        if limit <= 0:
+            found: Found = {"status": FAILED, "why": "the time was over before it began"}
+        elif step.needs_models and not setting.models:
+            found = {"status": FAILED, "why": "no model was exported"}
+        else:
+            found = _in_process(step, setting, limit)
+        found["seconds"] = round(time.monotonic() - started, 2)
         document["steps"][step.name] = found
         document["minutes"] = round((time.monotonic() - began) / 60, 2)
         write_bytes(output, json_bytes(document))
@@ -140,18 +148,6 @@ def measure(
             exported = found["found"]["models"] if found["status"] == DONE else ()
             setting = replace(setting, models=tuple(model["name"] for model in exported))
     return document
-
-
-def _step(step: Step, setting: Setting, until: float) -> Found:
-    began = time.monotonic()
-    limit = min(60 * step.minutes, until - began)
-    if limit <= 0:
-        found = {"status": FAILED, "why": "the time was over before it began"}
-    elif step.needs_models and not setting.models:
-        found = {"status": FAILED, "why": "no model was exported"}
-    else:
-        found = _in_process(step, setting, limit)
-    return {**found, "seconds": round(time.monotonic() - began, 2)}
 
 
 def _in_process(step: Step, setting: Setting, limit: float) -> Found:

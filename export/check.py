@@ -1,8 +1,7 @@
 """`negengine export --check`: whether a checkpoint can be exported, from all but its weights; all reasons at once."""
 
 import json
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -47,51 +46,91 @@ def check(
     """
     named = task_named(task) if task else None
     source = locate(reference, revision, base=base)
-    folder = output or Path("models") / source.name
     with quiet():
         config = load_config(source)
-        wanted = named or task_of(config)
-        shape = [
-            _finding("family", source.name, partial(_family, source.name, config, wanted.head)),
-            _finding("input", source.name, partial(_input, source, config, wanted.head)),
-        ]
-        files = [
-            _finding("tokenizer", source.name, partial(_tokenizer, source, config, wanted)),
-            _finding("weights", source.name, partial(_weights, source, allow_pickle)),
-        ]
+        looked = _Looks(source, config, named or task_of(config), output or Path("models") / source.name, allow_pickle)
+        shape = [looked.at("family"), looked.at("input")]
+        files = [looked.at("tokenizer"), looked.at("weights")]
         if files[-1].possible:
-            files.append(_finding("needs", source.name, partial(_needs, source, wanted, folder)))
+            files.append(looked.at("needs"))
         if all(finding.possible for finding in shape):  # else there is no model whose weights could be named
-            shape.append(_finding("head", source.name, partial(_head, source, config, wanted.head)))
-    return Verdict(source.name, wanted.head.task, (*shape, *files))
+            shape.append(looked.at("head"))
+    return Verdict(source.name, looked.task.head.task, (*shape, *files))
 
 
-def _finding(what: str, name: str, look: Callable[[], str]) -> Finding:
-    try:
-        return Finding(what, look())
-    except InputError as error:
-        return Finding(what, str(error).removeprefix(f"{name}: ").removeprefix(f"{name} "), possible=False)
+@dataclass(frozen=True)
+class _Looks:
+    """What is looked at, method by method; each says what it finds, or raises an InputError."""
 
+    source: Source
+    config: PretrainedConfig
+    task: Task
+    folder: Path
+    allow_pickle: bool
 
-def _family(name: str, config: PretrainedConfig, head: Head) -> str:
-    check_architecture(name, config, head)
-    exporter_of(name, config, head.task)
-    fused = family_of(config).standard_attention
-    attention = "one fused operator computes its attention" if fused else "its attention may keep plain operators"
-    return "; ".join(filter(None, [config.model_type, attention, about_own_code(config)]))
+    def at(self, what: str) -> Finding:
+        name = self.source.name
+        try:
+            return Finding(what, getattr(self, what)())
+        except InputError as error:
+            return Finding(what, str(error).removeprefix(f"{name}: ").removeprefix(f"{name} "), possible=False)
 
+    def family(self) -> str:
+        check_architecture(self.source.name, self.config, self.task.head)
+        exporter_of(self.source.name, self.config, self.task.head.task)
+        fused = family_of(self.config).standard_attention
+        attention = "one fused operator computes its attention" if fused else "its attention may keep plain operators"
+        return "; ".join(filter(None, [self.config.model_type, attention, about_own_code(self.config)]))
 
-def _head(source: Source, config: PretrainedConfig, head: Head) -> str:
-    """What is known of the weights of the head: their names in the files, or the class that saved them."""
-    wanted = head.families[type(config)].__name__
-    there = tensors_of(source)
-    if there is not None:
-        if missing := _missing(source.name, config, head, there):
-            raise InputError(f"the weights lack {missing[0]}: the model is not a {head.noun}")
-        return f"{wanted}, whose weights are all there"
-    saved = [name for name in config.architectures or [] if name != wanted]
-    doubt = f"; {', '.join(saved)} saved the weights, so a part may be missing" if saved else ""
-    return f"{wanted} (the weights are not here to look at{doubt})"
+    def input(self) -> str:
+        check_sizes(self.source.name, self.config)
+        first = first_position(self.config)
+        counted = f", as positions count from {first}" if first else ""
+        return f"at most {longest_of(self.config, is_causal=self.task.head.is_decoder):,} tokens{counted}"
+
+    def head(self) -> str:
+        """What is known of its weights: their names in the files, or the class that saved them."""
+        head = self.task.head
+        wanted = head.families[type(self.config)].__name__
+        there = tensors_of(self.source)
+        if there is not None:
+            if missing := _missing(self.source.name, self.config, head, there):
+                raise InputError(f"the weights lack {missing[0]}: the model is not a {head.noun}")
+            return f"{wanted}, whose weights are all there"
+        saved = [name for name in self.config.architectures or [] if name != wanted]
+        doubt = f"; {', '.join(saved)} saved the weights, so a part may be missing" if saved else ""
+        return f"{wanted} (the weights are not here to look at{doubt})"
+
+    def tokenizer(self) -> str:
+        head = self.task.head
+        tokenizer = load_tokenizer(self.source, head)
+        checkpoint = Checkpoint(self.source, self.config, tokenizer, is_causal=head.is_decoder)
+        checkpoint.refuse_tokens_without_rows()
+        self.task.check(checkpoint)
+        mask = f", mask {tokenizer.mask_token} ({tokenizer.mask_token_id})" if head.fills_masks else ""
+        return f"{kind_of(tokenizer)}, {len(tokenizer):,} tokens{mask}"
+
+    def weights(self) -> str:
+        files = weights_of(self.source)
+        if files is None:
+            return "not known, as the hub did not list its files"
+        if not files:
+            raise InputError("there are no files of weights (model.safetensors)")
+        size = f"{sum(files.values()) / 1e9:.2f} GB"
+        if any(name.endswith(SAFE) for name in files):
+            return f"safetensors, {size}"
+        if not self.allow_pickle:
+            raise InputError(f"it {ONLY_PICKLED}")
+        return f"pickled, {size}"
+
+    def needs(self) -> str:
+        needed = needs.estimate(self.source, 1 + sum(variant.size for variant in self.task.variants))
+        if needed is None:
+            return "not known, as the size of the weights is not"
+        memory, disk = needs.free_memory(), needs.free_disk(self.folder.parent)
+        needs.check(needed, self.source.name, self.folder.parent, memory=memory, disk=disk)
+        free = f"{memory / 1e9:.1f} GB and {disk / 1e9:.1f} GB are free"
+        return f"{str(needed).removeprefix('needs ')}; {free}"
 
 
 def _missing(name: str, config: PretrainedConfig, head: Head, there: set[str]) -> list[str]:
@@ -114,49 +153,9 @@ def _today(name: str, prefix: str) -> str:
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
-def _input(source: Source, config: PretrainedConfig, head: Head) -> str:
-    check_sizes(source.name, config)
-    first = first_position(config)
-    counted = f", as positions count from {first}" if first else ""
-    return f"at most {longest_of(config, is_causal=head.is_decoder):,} tokens{counted}"
-
-
-def _tokenizer(source: Source, config: PretrainedConfig, task: Task) -> str:
-    tokenizer = load_tokenizer(source, task.head)
-    checkpoint = Checkpoint(source, config, tokenizer, is_causal=task.head.is_decoder)
-    checkpoint.refuse_tokens_without_rows()
-    task.check(checkpoint)
-    mask = f", mask {tokenizer.mask_token} ({tokenizer.mask_token_id})" if task.head.fills_masks else ""
-    return f"{kind_of(tokenizer)}, {len(tokenizer):,} tokens{mask}"
-
-
 def kind_of(tokenizer: PreTrainedTokenizerFast) -> str:
     """How a tokenizer divides words: WordPiece, byte-level BPE, BPE or Unigram."""
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     kind = str(content["model"]["type"])
     levels = json.dumps([content["pre_tokenizer"], content["decoder"]])
     return "byte-level BPE" if kind == "BPE" and "ByteLevel" in levels else kind
-
-
-def _weights(source: Source, allow_pickle: bool) -> str:
-    files = weights_of(source)
-    if files is None:
-        return "not known, as the hub did not list its files"
-    if not files:
-        raise InputError("there are no files of weights (model.safetensors)")
-    size = f"{sum(files.values()) / 1e9:.2f} GB"
-    if any(name.endswith(SAFE) for name in files):
-        return f"safetensors, {size}"
-    if not allow_pickle:
-        raise InputError(f"it {ONLY_PICKLED}")
-    return f"pickled, {size}"
-
-
-def _needs(source: Source, task: Task, folder: Path) -> str:
-    needed = needs.estimate(source, 1 + sum(variant.size for variant in task.variants))
-    if needed is None:
-        return "not known, as the size of the weights is not"
-    memory, disk = needs.free_memory(), needs.free_disk(folder.parent)
-    needs.check(needed, source.name, folder.parent, memory=memory, disk=disk)
-    said = str(needed).removeprefix("needs ")
-    return f"{said}; {memory / 1e9:.1f} GB and {disk / 1e9:.1f} GB are free"

@@ -3,6 +3,7 @@
 import json
 import shlex
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,11 +18,8 @@ from .console import document, pieces, say, show
 from .run_command import Setup, command_line, run_command, table_command, with_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-    import polars as pl
 
-    from ..library.run import Run
     from ..library.shown import Shown
 
 
@@ -183,8 +181,11 @@ def show_sentences(
         return
     rows = rows if sample is None else drawn(rows, sample, seed)
     if output is None:
+        from ..views.to_json import json_array
+
+        begin = f'{{"run": {json.dumps(str(opened.folder))}, "sentences": '
         title = f"{opened.model_name}, {opened.stage}"
-        pieces(_document(opened, rows) if as_json or stream is None else stream(title, rows))
+        pieces(stream(title, rows) if stream and not as_json else chain([begin], json_array(rows), ["}\n"]))
         return
     n = write(rows, output)
     if as_json:
@@ -194,14 +195,6 @@ def show_sentences(
 
 
 with_options(show_sentences, show_sentences, _FILTERS, skip=0)
-
-
-def _document(run: "Run", rows: "pl.LazyFrame") -> "Iterator[str]":
-    from ..views.to_json import json_array
-
-    yield f'{{"run": {json.dumps(str(run.folder))}, "sentences": '
-    yield from json_array(rows)
-    yield "}\n"
 
 
 @table_command
