@@ -267,10 +267,8 @@ def use_standard_attention(graph: Graph, _: Context) -> None:
     """Replace MultiHeadAttention by the biases inside it and the Attention of the ONNX standard, faster on CPUs.
 
     MultiHeadAttention copies queries, keys and values into one matrix for each head; Attention reads them where they
-    are: 0.9 ms instead of 2.7 for 28 sentences of 18 tokens, 12 heads of 64 (one core). The sums are the same. Keys and
-    values that several heads share are read where they are, too, and not repeated.
-
-    Demands a finished graph; raises its operator set to 23, the first with Attention.
+    are, also those that several heads share: 0.9 ms instead of 2.7 for 28 sentences of 18 tokens, 12 heads of 64 (one
+    core). Demands a finished graph; raises its operator set to 23, the first with Attention.
     """
     if not any(node.op_type == "MultiHeadAttention" for node in graph.nodes):
         return

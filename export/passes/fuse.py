@@ -54,18 +54,13 @@ _CONTRIB = "com.microsoft"
 
 
 def fuse_residuals(graph: Graph, _: Context) -> None:
-    """Fuse biases and residual sums into the operator behind them, for CUDA.
-
-    A GPU spends a third of a layer on operators that compute next to nothing and read and write whole activations. Two
-    fused kernels save most of that traffic:
+    """Fuse biases and residual sums into the operator behind them, for CUDA: whole activations are read once less.
 
         LayerNormalization((x + bias) + skip)  ->  SkipLayerNormalization(x, skip, ·, ·, bias)
         Gelu(x + bias)                         ->  BiasGelu(x, bias)
 
-    On the CPU both are slower than their pieces, so the fp32 graph keeps the pieces. A session fuses by itself what it
-    can, but finds no residual sums: it does not know the shapes behind a fused attention. Here a run tells them.
-
-    Demands a finished graph of any number of rows a sentence.
+    On the CPU both are slower than their pieces. A session finds no residual sums by itself: it does not know the
+    shapes behind a fused attention. Demands a finished graph of any number of rows a sentence.
     """
     known = layouts(graph)
     for node in graph.nodes:

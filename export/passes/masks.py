@@ -14,11 +14,8 @@ from .context import Context
 def drop_neutral_masks(graph: Graph, context: Context) -> None:
     """Remove attention masks that mask nothing: `x + 0` and `where(never, fill, x)` become `x`.
 
-    The engine never pads, as all sentences of a batch have the same number of tokens. So the attention mask is all
-    ones, but exporters keep what computes it, and it hides the attention's form from the fusions. Neutral masks are not
-    guessed from names or operators: each candidate is observed at several shapes, and must be neutral in all.
-
-    Demands a fresh graph whose only input is `input_ids`.
+    All sentences of a batch have the same number of tokens, but exporters keep what computes a mask. Each candidate is
+    observed at several shapes, and must be neutral in all. Demands a fresh graph whose only input is `input_ids`.
     """
     masks = _masking(graph)
     seen = observe(graph, context.probes(), masks.values())
@@ -82,12 +79,9 @@ def is_causal_mask(value: ir.Value | None) -> bool:
 def unify_causal_masks(graph: Graph, context: Context) -> None:
     """Replace the masks of a causal model by one mask, which a fused attention then applies by itself.
 
-    A causal model's token attends to itself and to those before it. Exporters write that as `scores + mask` or as
-    `where(seen, scores, fill)`, some models as both. Whether a mask is causal is observed at several lengths, as in
-    `drop_neutral_masks`. All causal masks become `scores + mask` with the value of `causal_mask`. `fuse_attention`
-    drops it for an attribute; where an attention keeps plain operators, the sum stays.
-
-    Demands a graph whose only input is `input_ids`.
+    Exporters write them as `scores + mask` or as `where(seen, scores, fill)`, some models as both. Whether a mask is
+    causal is observed at several lengths. All become `scores + mask` with the value of `causal_mask`. Demands a graph
+    whose only input is `input_ids`.
     """
     masks = _masking(graph)
     seen = observe(graph, context.probes(), masks.values())

@@ -31,19 +31,13 @@ class _Rotation:
 def fuse_rotations(graph: Graph, context: Context) -> None:
     """Fuse rotary positions into one RotaryEmbedding operator (Su et al. 2021, RoFormer).
 
-    Queries and keys of a token are turned by angles that grow with its position, pair by pair of the channels of a
-    head:
-
         x · cos + turned · sin  ->  RotaryEmbedding(x, positions, cos, sin)
 
         turned = [-x₂, x₁], halves of the channels x = [x₁, x₂]            GPT-NeoX, Llama, Mistral, Qwen2, Phi, Gemma
         turned = [-x₁, x₀, -x₃, x₂, …], neighbouring channels              GPT-J, CodeGen, Cohere
 
-    Some rotate the first channels of each head alone, and join the others to them; the operator does that, too. It has
-    the positions as an input of its own. So it can rotate one row of each sentence (`hoist`), or a line of rows
-    (`share_prefix`). Of the two equal channels of a pair in the tables of cosines and sines, one is kept. That they are
-    equal, and each position has one row for all sentences and heads, is observed at several lengths.
-
+    Where the first channels of each head are rotated alone, the operator joins the others to them. That the channels of
+    a pair have equal tables, and each position has one row for all sentences and heads, is observed at several lengths.
     Demands a graph whose only input is `input_ids`, and bounds of slices that are constants (`fold_constants`).
     """
     if not any(node.op_type == "Neg" for node in graph.nodes):

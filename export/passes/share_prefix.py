@@ -68,17 +68,12 @@ _KINDS = {"MultiHeadAttention": ("unidirectional", 5), "Attention": ("is_causal"
 def share_prefix(graph: Graph, context: Context) -> None:
     """Compute what sentences have in common once: the first tokens of all sentences of a batch.
 
-    In a causal model, keys and values of a token depend on that token and those before it. All verbs of one [NAME,
-    PROF] pair share the first half of their sentences, so its rows are computed once for the whole batch:
-
         prefix_ids   int32 [1, P]    the tokens that all sentences begin with
         suffix_ids   int32 [B, S]    what follows in each of them
 
-    All rows lie in one line, P + B × S of them, and every operator that treats rows one by one runs over that line.
-    Only the attention takes it apart: prefix rows attend to each other, suffix rows to the prefix and to their own
-    sentence. `mask_position` and all positions, rows of a table (GPT-2, OPT) or rotations, count in whole sentences.
-
-    Demands a finished graph that `find_sharing` allows.
+    All rows lie in one line, P + B × S of them, over which every operator that treats rows one by one runs. Only the
+    attention takes it apart: prefix rows attend to each other, suffix rows to the prefix and to their own sentence.
+    `mask_position` and all positions count in whole sentences. Demands a finished graph that `find_sharing` allows.
     """
     if HIDDEN in graph.outputs:
         drop_hidden(graph, context)

@@ -129,14 +129,11 @@ _FLAT = PROBE[0] * PROBE[1]
 
 
 def keep_tokens_apart(graph: Graph, _: Context) -> None:
-    """Keep sentences and tokens as two axes: products over [batch × length, H] become products over [batch, length, H].
-
-    Some models (GPT-2, OPT) join the two axes before a product and divide them after it, which hides from the other
-    passes that rows belong to tokens:
+    """Keep sentences and tokens as two axes, which some models (GPT-2, OPT) join before a product and divide after it.
 
         Reshape [-1, H], Gemm, …, Reshape [batch, length, N]  ->  MatMul, + bias, …
 
-    Demands a graph whose only input is `input_ids`.
+    So other passes see that rows belong to tokens. Demands a graph whose only input is `input_ids`.
     """
     known = layouts(graph)
     apart: dict[ir.Value, ir.Value] = {}  # [batch * length, H] -> the same as [batch, length, H]
