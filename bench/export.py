@@ -38,10 +38,7 @@ _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes; ru_maxrss counts 
 
 
 def measure(
-    models: Sequence[str],
-    *,
-    folder: Path | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    models: Sequence[str], *, folder: Path | None = None, say: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
     """Export each model with each system, and give what each export took. Raises InputError if one fails."""
     folder = folder or cache_folder()

@@ -122,9 +122,7 @@ FILL_MASK = Task(
 )
 TEXT_GENERATION = Task(
     head=Head(
-        *("text-generation", "causal language model", "causal-LM"),
-        AutoModelForCausalLM,
-        ("ForCausalLM", "LMHeadModel"),
+        *("text-generation", "causal language model", "causal-LM"), AutoModelForCausalLM, ("ForCausalLM", "LMHeadModel")
     ),
     length=16,  # a sentence of the Self-Contained Negation Test up to its mask
     passes=passes.TEXT_GENERATION,

@@ -18,8 +18,6 @@ from .console import document, pieces, say, show
 from .run_command import Setup, command_line, run_command, table_command, with_options
 
 if TYPE_CHECKING:
-
-
     from ..library.shown import Shown
 
 
@@ -209,9 +207,7 @@ def verify(
     seed: Annotated[
         int | None,
         typer.Option(
-            min=0,
-            metavar="N",
-            help="Seed for the choice of these items (default: a new one, which is printed).",
+            min=0, metavar="N", help="Seed for the choice of these items (default: a new one, which is printed)."
         ),
     ] = None,
     model: options.MovedModel = None,
