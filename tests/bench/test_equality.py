@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 from negengine.bench.equality import app, report
-from negengine.bench.recording import keep_results, keep_written, run
+from negengine.bench.recording import keep_results, keep_written
 from typer.testing import CliRunner
 
 TABLE = 'pattern:String\tdrop:Float64\n"CpTp"\t0.0\n"CpTn"\t{}\n'
@@ -64,17 +64,6 @@ def test_a_folder_without_a_recording_is_refused_and_no_recording_is_written_ove
         found = CliRunner().invoke(app, words)
         assert found.exit_code == 2
         assert said in found.output
-
-
-@pytest.mark.parametrize(
-    ("script", "kept"),
-    [("pwd; echo $1 >&2", "SCRATCH\n"), ("echo some; echo a >&2; echo b >&2; exit 2", "exit status 2: b\n")],
-)
-def test_a_command_is_kept_without_the_path_of_its_folder_or_as_its_failure(script, kept, tmp_path):
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    assert run(program, ["-v"], tmp_path) == kept
 
 
 def test_results_are_kept_as_text_with_every_digit_and_pages_without_times(tmp_path):

@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from measured_systems import here
 from negengine.bench.gpu import EXPORT, REHEARSAL, STEPS, NotHere, Setting, Step, failed, measure, table
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.cpu import CPU
@@ -47,13 +46,6 @@ def test_whatever_a_step_does_the_others_run(run):
     assert "a line of a library" in found["steps"]["raises"]["log"]
     assert found["steps"]["well"]["found"] == {"device": "cpu", "models": ["one"]}
     assert failed(found) == ["raises", "crashes", "hangs"]
-
-
-@pytest.mark.everything
-def test_a_step_without_models_or_time_does_not_begin(run):
-    found = run(step(EXPORT, "raises"), step("crashes", needs_models=True))
-    assert found["steps"]["crashes"]["why"] == "no model was exported"
-    assert run(step("crashes"), minutes=0.0)["steps"]["crashes"]["why"] == "the time was over before it began"
 
 
 def test_a_cpu_is_refused_unless_it_is_a_rehearsal(tmp_path):
@@ -116,12 +108,3 @@ def test_an_export_without_a_low_precision_graph_is_not_measured(rehearsed, monk
     monkeypatch.setattr("negengine.engine.inference.exported.ExportedModel.low_precision", lambda *_: None)
     with pytest.raises(NotHere, match="bert-base-shape has no low-precision graph for cpu"):
         rehearsed("selection", (RANDOM,))
-
-
-@pytest.mark.everything
-def test_baselines_that_need_cuda_are_missing_in_a_line(rehearsed):
-    found = rehearsed("baselines", (RANDOM,), start=here)[RANDOM]
-    assert found["missing"]["PyTorch fp16 at the mask"] == "PyTorch in fp16 is for CUDA"
-    rows = {row["system"]: row["sentences/s"] for row in found["systems"]}
-    assert list(rows) == ["authors, selection", "Optimum", "fp32", "low precision alone"]
-    assert min(rows.values()) > 0

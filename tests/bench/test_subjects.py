@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from measured_systems import here
 from negengine.bench.likelihood import CACHED
-from negengine.bench.made import made_pairs
 from negengine.bench.nli import SORTED
 from negengine.bench.rounds import Effort
 from negengine.bench.shapes import prepare
 from negengine.bench.subject import bench_subject
 from negengine.bench.system import LOOP, OURS, PAPER, ROW
-from negengine.engine.basics.errors import InputError
 
 N = 9
 everything = pytest.mark.everything
@@ -78,22 +76,6 @@ def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cach
     assert any("missing: minicons" in note and "negengine[bench]" in note for note in shown.notes)
 
 
-@pytest.mark.everything
-def test_made_items_take_the_place_of_missing_data_and_data_that_cannot_be_read_are_refused(
-    cache, monkeypatch, tmp_path
-):
-    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
-    said, effort = [], Effort(rounds=1, seconds=0, tried=4, fewest=8)
-    given = {"effort": effort, "cache": cache, "start": here, "say": said.append}
-    found = bench_subject(subject_of("lama"), ["bert-base-shape"], **given)
-    assert said[0] == "lama: made items of the same lengths"
-    assert "made items" in subject_of("lama").table(found["models"][0]).title
-    with pytest.raises(InputError, match="no such file or folder"):
-        bench_subject(subject_of("nli"), ["mini"], data=tmp_path / "none", say=[].append)
-    with pytest.raises(InputError, match="`bench gh22` reads no data"):
-        bench_subject(subject_of("gh22"), ["mini"], data=tmp_path, say=[].append)
-
-
 PAPERS = {"lama": "negated-lama", "diagnostics": "lm-diagnostics", "nli": "negation-nli"}
 
 
@@ -102,10 +84,3 @@ def test_the_papers_own_data_are_read(name, cache, shared):
     measured = prepare("bert-base-shape", cache)
     (measurement,) = subject_of(name).measurements(measured, shared / "data" / "datasets" / PAPERS[name])
     assert len(measurement.make(5)) == 5
-
-
-def test_made_pairs_have_the_lengths_of_the_papers():
-    lengths = [len(pair.text.split()) for pair in made_pairs("RTE")]
-    assert 19 < np.mean(lengths) < 23
-    assert min(lengths) >= 3
-    assert len({pair.id for pair in made_pairs("RTE")}) == 1_500

@@ -36,18 +36,6 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     assert len(said) == (0 if right else 1)
 
 
-@pytest.mark.everything
-def test_what_the_manifest_says_of_a_causal_model(causal):
-    unrecognised, opt = causal("bloom"), causal("opt")
-    assert unrecognised.sharing_prefixes(unrecognised.graph) is None
-    assert unrecognised.info["shares_prefixes"] is False
-    assert (opt.task, opt.is_causal, opt.mask_token) == ("text-generation", True, "[MASK]")
-    assert opt.padding_id is None  # nothing is padded, so nothing is ignored
-    assert opt.info["before_text"] == ["</s>"]
-    # layers that see a window of tokens, and a table of rotations for long texts that is not traced
-    assert [causal(family).max_length for family in ("llama", "mistral", "phi3")] == [130, 40, 70]
-
-
 def test_the_longest_input_is_compared_with_pytorch(monkeypatch, tmp_path):
     """As if the rule for LongRoPE were missing: its second table begins beyond all other samples."""
     checkpoint = write_causal(

@@ -58,13 +58,3 @@ def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, p
     on_cpu = set(placed.operators.get("CPUExecutionProvider", {}))
     assert not on_cpu & {"MatMul", "Gemm", "MultiHeadAttention", "Softmax", "LayerNormalization", "Gelu", "TopK"}
     assert placed.operators[CUDA]["MatMul"] > 10
-
-
-@pytest.mark.parametrize("precision", GRAPHS)
-@pytest.mark.parametrize("family", few(["gpt_neox", "llama"], "llama"))
-def test_rotary_models_rotate_and_attend_on_cuda(family, precision, causal, place_on_cuda):
-    placed = place_on_cuda(causal(family).folder / GRAPHS[precision], TOKENS, [18])
-    assert set(placed.operators.get("CPUExecutionProvider", {})) <= {"Concat"}  # of the mask's shape
-    # Queries and keys of three layers; the fp32 graph has the last layer for all rows, too (its output `hidden`).
-    last_again, kinds = precision == "single", placed.operators[CUDA]
-    assert (kinds["RotaryEmbedding"], kinds["MultiHeadAttention"]) == (6 + last_again, 3 + last_again)

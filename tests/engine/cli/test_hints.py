@@ -1,6 +1,5 @@
 """What commands say of folders that they cannot use: what the folder holds, and the next step that works."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,15 +40,6 @@ def test_a_run_that_was_stopped_before_its_first_part(mini, small_lexicon, comma
         assert command("select", mini.folder, "--lexicon", small_lexicon, "-o", "run").status == 130
     said = "negengine: run: this run was stopped before its first part; run its command again"
     assert [refused(command(name, "run")) for name in ("compare", "score")] == [said, said]
-
-
-def test_a_selection_without_triplets_does_not_advise_to_score(mini, small_lexicon, command, tmp_path):
-    shutil.copytree(small_lexicon, tmp_path / "words")
-    (tmp_path / "words" / "verbs.txt").write_text("smoke\n", "utf-8")
-    done = command("select", mini.folder, "--lexicon", "words", "-o", "run")
-    assert done.status == 0, done.err
-    assert done.out.endswith("run: the model does not repeat any verb, so there is nothing to score\n")
-    assert "nothing to score" in refused(command("score", "run"))
 
 
 def test_a_shard_without_parts_says_that_there_was_nothing_to_do(mini, small_lexicon, command):

@@ -117,18 +117,6 @@ def test_bundled_pattern_sets_pass_and_ten_sentences_are_shown(command):
     assert shown["content"]["pairs"] == 18_200
 
 
-def test_a_model_shows_tokens_and_verbs_that_drop_out(command, model, small_lexicon):
-    words = ("patterns", "check", "self-contained-negation", "--model", model, "--lexicon", small_lexicon)
-    shown = json.loads(command(*words, "--json").out)
-    tokens = shown["tokens"]
-    assert tokens["verbs"] == 2  # smoke and dance are tokens of this vocabulary
-    assert tokens["dropped"] == ["sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"]
-    assert len(tokens["composed"]) == 5
-    row = shown["sentences"][0]
-    assert row["tokens"].replace("|", "") == row["sentence"].replace(" ", "")
-    assert row["n_tokens"] == row["tokens"].count("|") + 3  # and two special tokens
-
-
 def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_one_line(command, model, tmp_path):
     done = command("patterns", "check", "italian", "--model", model)
     assert done.status == 2

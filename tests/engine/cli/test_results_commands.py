@@ -74,16 +74,6 @@ def test_a_citation_is_text_bibtex_alone_or_one_document(scored_run, selected_ru
     assert (set(found), len(found["methods"])) == ({"methods", "facts", "bibtex"}, 2)
 
 
-def test_groups_fit_a_terminal_and_csv_and_json_have_all_of_them(scored_run, command):
-    done = command("compare", scored_run, "--by", "verb")
-    assert "Drop of the repetition rate by verb" in done.out
-    assert max(map(len, done.out.splitlines())) <= 80
-    rows = json.loads(command("compare", scored_run, "--by", "name", "--json").out)
-    assert {row["name"] for row in rows} == {"Jessica", "Maria", "John", "Peter"}
-    printed = command("compare", scored_run, "--by", "name", "--format", "csv").out
-    assert len(printed.splitlines()) == len(rows) + 1
-
-
 def test_items_are_written_beside_the_tables(scored_run, command, tmp_path):
     done = command("compare", scored_run, "--items", "items.csv")
     assert done.status == 0, done.err

@@ -66,10 +66,3 @@ def test_a_part_of_an_array_that_is_submitted_again_is_refused(task, select, tmp
     assert done.status == 2
     assert "runs has shards of mini in 8, not all finished, and this array has 4 tasks" in done.said
     assert not (tmp_path / "runs/mini-1-of-4").exists()
-
-
-def test_the_status_of_what_is_not_a_shard(command, tmp_path):
-    work(tmp_path / "runs/mini")
-    done = command("merge", "--status", "runs/mini")
-    assert (done.status, len(done.err.splitlines())) == (2, 1)
-    assert "is not a shard: give folders that were made with --shard I/N" in done.said

@@ -23,13 +23,3 @@ def test_a_model_that_a_thread_opens_is_the_graph_that_opens_fastest_and_predict
     ahead = ng.predict(opening, TEXTS, top=3)
     assert ahead["token"].to_list() == at_once["token"].to_list()
     assert ahead["logit"].to_list() == pytest.approx(at_once["logit"].to_list(), abs=1e-3)
-
-
-def test_a_model_that_does_not_open_in_a_thread_is_refused_when_it_is_used(mini, monkeypatch):
-    def refuse(*_, **__):
-        raise ValueError("not a graph")
-
-    monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
-    opening = ng.load(mini.folder, device="cpu").begun()
-    with pytest.raises(ng.InputError, match="not a graph"):
-        ng.predict(opening, TEXTS)

@@ -30,13 +30,6 @@ def test_a_loss_that_is_not_a_number_ends_the_training(encoder, tmp_path):
         trainings.run(encoder(), tmp_path / "out", weights=math.nan)
 
 
-def test_progress_and_scores_are_told(encoder, tmp_path, capsys):
-    trainings.run(encoder(), tmp_path / "out", progress=True)
-    told = ("training it needs about", "20 steps of 8 pairs in 2 epochs on cpu", "epoch 2 of 2: accuracy")
-    said = capsys.readouterr().err
-    assert [one for one in (*told, "test train: 20 of 20 steps (100 %)") if one not in said] == []
-
-
 pytestmark = pytest.mark.long
 
 
@@ -225,16 +218,6 @@ def test_a_result_that_was_changed_is_not_finished(tmp_path):
     (tmp_path / "config.json").write_text("{ }")
     with held(tmp_path) as training:
         assert not training.is_finished
-
-
-def test_a_folder_that_another_process_has_taken_gets_no_result(tmp_path):
-    """As on a file system whose locks do not reach other machines."""
-    with held(tmp_path) as training:
-        training.begin()
-        (tmp_path / ".lock").write_text(" process 7 on other\nabc")
-        with pytest.raises(InputError, match="process 7 on other has begun to work here"):
-            training.publish(lambda _: pytest.fail("written"), RESULT)
-    assert not read_training(tmp_path).finished
 
 
 @pytest.mark.parametrize("name", [CHECKPOINTS, f"{CHECKPOINTS}/checkpoint-5"])

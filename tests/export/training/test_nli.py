@@ -11,12 +11,9 @@ from negengine.engine.cli import main
 from negengine.engine.cli.train_commands import NliOptions
 from negengine.engine.results.report.citation import cite
 from negengine.engine.runs.lock import locked
-from negengine.export.checkpoint import Source
-from negengine.export.checkpoint_files import training_of
 from negengine.export.training import settings as needs
 from negengine.export.training.folder import read_training
 from negengine.export.training.nli import train_nli
-from negengine.export.training.nli_pairs import HubCopy
 from tiny_encoder import tokenizer
 from transformers import BartConfig, BartModel
 
@@ -170,16 +167,6 @@ def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue,
     with pytest.raises(InputError, match="bart: a model of the family bart has an encoder and a decoder"):
         trained(saved(BartModel, config, tmp_path / "bart"), glue, tmp_path / "out", evaluate=True)
     assert not (tmp_path / "out").exists()
-
-
-def test_the_record_and_the_document_name_the_revision_of_the_hub(encoder, glue, tmp_path, monkeypatch):
-    copy = HubCopy("nyu-mll/glue", "a" * 40, {}, {"train": 2, "dev": 0})
-    monkeypatch.setattr("negengine.export.training.nli_pairs.fetch", lambda *_: (glue, copy))
-    found = trained(encoder(), None, tmp_path / "out")
-    assert found.document()["data"]["hub"]["revision"] == "a" * 40
-    source = Source("out", str(tmp_path / "out"), "main", True, "local")
-    assert training_of(source)["training"]["hub"]["empty"] == {"train": 2, "dev": 0}
-    assert f"train and dev: {copy.sentence()}" in found.training_table().notes
 
 
 def test_an_accuracy_on_dev_whose_epoch_was_chosen_on_dev_says_so(encoder, glue, negation, tmp_path):
