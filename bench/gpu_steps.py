@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -69,8 +70,14 @@ def export(setting: Setting) -> Found:
     return {"models": models, "failed": failed}
 
 
-def _by_name(setting: Setting, measure: Callable[[Measured, Setting], Found]) -> Found:
-    return {name: measure(prepare(name, setting.cache), setting) for name in setting.models}
+def _of_each_model(measure: Callable[..., Found]) -> Callable[..., Found]:
+    """What is found of each model, by its name."""
+
+    @wraps(measure)
+    def step(setting: Setting, **options: Any) -> Found:
+        return {name: measure(prepare(name, setting.cache), setting, **options) for name in setting.models}
+
+    return step
 
 
 def _graphs(model: Measured, setting: Setting) -> dict[str, Path]:
@@ -91,12 +98,9 @@ _SAYS_KERNEL = "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO"
 _KERNEL = re.compile(rb"Operator=\w+.*SdpaKernel=\w+.*")
 
 
-def placement(setting: Setting) -> Found:
-    """Model → graph → operators by provider, and what ONNX Runtime says of its kernels for attention on CUDA."""
-    return _by_name(setting, _placed)
-
-
-def _placed(model: Measured, setting: Setting) -> Found:
+@_of_each_model
+def placement(model: Measured, setting: Setting) -> Found:
+    """Graph → operators by provider, and what ONNX Runtime says of its kernels for attention on CUDA."""
     found: Found = {}
     few = candidates(main_job(model.exported), 8).encoded
     for graph in _graphs(model, setting).values():
@@ -133,12 +137,9 @@ def _kernels() -> Iterator[Counter[str]]:
 _NEAR_TIE = 1e-3  # logits: closer than this, two libraries may order two tokens differently
 
 
-def parity(setting: Setting) -> Found:
-    """Model → precision → how far decisions and log-probabilities are from those of fp32 on the CPU."""
-    return _by_name(setting, _parity)
-
-
-def _parity(model: Measured, setting: Setting) -> Found:
+@_of_each_model
+def parity(model: Measured, setting: Setting) -> Found:
+    """Precision → how far decisions and log-probabilities are from those of fp32 on the CPU."""
     sentences = candidates(main_job(model.exported), setting.amount.compared)
     encoded = sentences.encoded
     reference = decide_all(MaskedLM(model.exported, CPU), encoded)
@@ -169,17 +170,11 @@ def _compared(found: Decisions, reference: Decisions, encoded: EncodedSentences)
     }
 
 
-_GOAL = 60.0  # seconds for all candidates of bert-base, on one H200
-
-
-def selection(setting: Setting) -> Found:
-    """Model → rate of a selection from its start to its results, and the shares of device and host."""
+@_of_each_model
+def selection(model: Measured, setting: Setting) -> Found:
+    """The rate of a selection from its start to its results, and the shares of device and host."""
     if setting.device.is_software:
         raise NotHere(f"{setting.device} is software: its speed says nothing")
-    return {"goal, seconds for 10.9 M of bert-base": _GOAL, **_by_name(setting, _selected)}
-
-
-def _selected(model: Measured, setting: Setting) -> Found:
     job = main_job(model.exported)
     if (graph := setting.device.low_precision(model.exported)) is None:
         raise NotHere(f"{model.name} has no low-precision graph for {setting.device.kind}")
@@ -281,14 +276,11 @@ def watched(device: Device) -> Iterator[Found]:
         seen[name] = take(values) if values else None
 
 
-def baselines(setting: Setting, *, start: Start | None = None) -> Found:
-    """Model → a row for each system, each in a process of its own, in alternation; and why others did not run."""
+@_of_each_model
+def baselines(model: Measured, setting: Setting, *, start: Start | None = None) -> Found:
+    """A row for each system, each in a process of its own, in alternation; and why others did not run."""
     if setting.device.kind == WebGpu.kind:
         raise NotHere("the baselines need CUDA")
-    return _by_name(setting, partial(_beside, start=start))
-
-
-def _beside(model: Measured, setting: Setting, start: Start | None) -> Found:
     place = Place(model.checkpoint, model.exported.folder, setting.device, cpu_threads(), setting.cache)
     others = [AuthorsSelection(), AtMask("fp16"), AtMask("fp16", compiled=True), Optimum()]
     systems = [*others, *own_systems(model, setting.device)]

@@ -64,7 +64,14 @@ def _environment(table: Table, label: str) -> str:
     sides = ["left" if word else "right" for word in words]
     rows: list[list[str]] = []
     for row, ends in zip(cells(table), section_ends(table), strict=True):
-        rows.append([latex(text) if word else _figures(text) for text, word in zip(row, words, strict=True)])
+        shown = []
+        for text, word in zip(row, words, strict=True):
+            if word:
+                shown.append(latex(text))
+            else:  # hyphens before digits are minus signs, and 1.4e-05 is a power of ten
+                figures = latex(re.sub(r"(?<![\w.])-(?=[\d.])", "−", text))
+                shown.append(re.sub(r"(?<=\d)e\+?(-?)0*(\d+)", r"$\\times 10^{\1\2}$", figures))
+        rows.append(shown)
         rows += [[SEPARATING_LINE, *[""] * (len(words) - 1)]] if ends else []
     begin = f"\\begin{{tabular}}{{{''.join(side[0] for side in sides)}}}\n\\toprule"
     form = TableFormat(
@@ -82,12 +89,6 @@ def _environment(table: Table, label: str) -> str:
     notes = [f"\n\\par\\smallskip\\footnotesize {latex(note)}" for note in table.notes]
     caption = f"\\caption{{{latex(table.title)}}}\n\\label{{{label}}}"
     return "\n".join([r"\begin{table}", r"\centering", caption, body, *notes, r"\end{table}"])
-
-
-def _figures(text: str) -> str:
-    """A cell of figures: hyphens before digits are minus signs, and 1.4e-05 is a power of ten."""
-    text = latex(re.sub(r"(?<![\w.])-(?=[\d.])", "−", text))
-    return re.sub(r"(?<=\d)e\+?(-?)0*(\d+)", r"$\\times 10^{\1\2}$", text)
 
 
 def _character(character: str) -> str:

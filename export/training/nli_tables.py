@@ -137,13 +137,20 @@ class NliTraining(Shown):
             notes.append(f"ours: mean ± standard deviation over {seeds} seeds")
         else:
             notes.append("ours: one seed, with 95 % intervals over pairs")
+        columns = []
+        for learned, runs in self.runs.items():
+            beside: dict[str, Any] = {"low": f"{learned}_low", "high": f"{learned}_high"}
+            if len(runs) > 1:
+                beside = {"spread": f"{learned}_deviation"}
+            columns.append(Column(_TITLES[learned], learned, **beside, **_PERCENT))
+            columns.append(Column("paper", f"{learned}_paper", wrap=False))
         return Table(
             title=f"Accuracy on {self.source} after training (%)",
             frame=self.accuracies,
             columns=[
                 Column("pairs", "pairs", wrap=False),
                 Column("n", "n", wrap=False),
-                *(column for condition in self.runs for column in self._columns(condition)),
+                *columns,
             ],
             notes=[*notes, *self._on_tests()],
         )
@@ -214,13 +221,6 @@ class NliTraining(Shown):
             row |= {learned: found["value"]} | {f"{learned}_{key}": found[key] for key in ("deviation", "low", "high")}
             row |= {f"{learned}_paper_low": low, f"{learned}_paper_high": high, f"{learned}_paper": printed}
         return row | (_gain(self.runs, condition, split, self.pairs.shared.added) if len(self.runs) == 2 else {})
-
-    def _columns(self, learned: str) -> Sequence[Column]:
-        beside: dict[str, Any] = {"low": f"{learned}_low", "high": f"{learned}_high"}
-        if len(self.runs[learned]) > 1:
-            beside = {"spread": f"{learned}_deviation"}
-        ours = Column(_TITLES[learned], learned, **beside, **_PERCENT)
-        return [ours, Column("paper", f"{learned}_paper", wrap=False)]
 
     def _paper(self, learned: str, condition: str, split: str) -> tuple[float | None, float | None]:
         """The lowest and the highest accuracy that the paper prints for such pairs; equal where it prints one."""
