@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 # The packages that decide a run's numbers.
 DECIDING = ("numpy", "polars", "onnxruntime", "onnxruntime-gpu", "tokenizers", "scipy")
@@ -50,10 +51,16 @@ def source_commit(root: Path = _ROOT) -> str | None:
             return None
         changed = _git(root, "status", "--porcelain", "--untracked-files=no")
         return f"{commit}{'+changes' if changed else ''}"
-    try:
-        return commit_of(distribution("negengine"))
-    except PackageNotFoundError:
-        return None
+    return recorded_source()[1]
+
+
+@cache
+def source_address(root: Path = _ROOT) -> str | None:
+    """The address on the web of the repository that negengine was cloned or installed from, without a user's name."""
+    address = _git(root, "remote", "get-url", "origin") if (root / ".git").exists() else recorded_source()[0]
+    found = urlsplit(address or "")
+    known = found.scheme == "https" and found.hostname
+    return f"https://{found.hostname}{found.path}".removesuffix(".git") if known else None
 
 
 def _git(root: Path, *words: str) -> str | None:
@@ -68,10 +75,11 @@ def _git(root: Path, *words: str) -> str | None:
     return told.strip()
 
 
-def commit_of(installed: Distribution) -> str | None:
-    """The commit of a package that was installed from a repository's address (PEP 610); None for all others."""
+def recorded_source(installed: Distribution | None = None) -> tuple[str | None, str | None]:
+    """Address and commit of the repository that negengine was installed from (PEP 610); None for what is not known."""
     try:
-        commit = json.loads(installed.read_text("direct_url.json") or "{}")["vcs_info"]["commit_id"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return commit if isinstance(commit, str) else None
+        recorded = json.loads((installed or distribution("negengine")).read_text("direct_url.json") or "{}")
+        found = recorded["url"], recorded["vcs_info"]["commit_id"]
+    except (PackageNotFoundError, ValueError, KeyError, TypeError):
+        return None, None
+    return found if all(isinstance(value, str) for value in found) else (None, None)

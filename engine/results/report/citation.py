@@ -18,6 +18,7 @@ import yaml
 
 from ...basics.errors import InputError
 from ...basics.printable import counted
+from ...basics.versions import source_address
 from ...experiments.data_sets.sources import sources
 from ...inference.exported import ON_WEBGPU, REFERENCE
 from ...library.call import files_in
@@ -91,7 +92,7 @@ def tool_reference() -> Reference:
     content = yaml.safe_load(path.read_text("utf-8"))
     authors = (entry.get("name") or f"{entry['given-names']} {entry['family-names']}" for entry in content["authors"])
     released = str(content.get("date-released", ""))
-    optional = {"url": content.get("url") or content.get("repository-code"), "doi": content.get("doi")}
+    optional = {"url": content.get("url") or source_address(), "doi": content.get("doi")}
     return Reference(
         key="negengine",
         kind="misc",

@@ -5,7 +5,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-from negengine.engine.basics.versions import commit_of, source_commit, versions
+from negengine.engine.basics.versions import recorded_source, source_address, source_commit, versions
 
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
@@ -30,13 +30,29 @@ def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(tmp
     assert known(tmp_path) is None
 
 
+ADDRESSES = [
+    ("https://me:secret@example.org/lab/negengine.git", "https://example.org/lab/negengine"),
+    ("git@example.org:lab/negengine.git", None),
+    ("/home/me/negengine", None),
+]
+
+
+@pytest.mark.parametrize(("origin", "address"), ADDRESSES)
+def test_the_address_that_is_cited_is_on_the_web_and_names_no_user(tmp_path, origin, address):
+    subprocess.run(["git", "-C", tmp_path, "init", "-q"], check=True)
+    subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", origin], check=True)
+    assert source_address.__wrapped__(tmp_path) == address
+
+
 FOUND = json.dumps({"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": "ab12"}})
-RECORDED = [(FOUND, "ab12"), (None, None), ("{", None), (json.dumps({"vcs_info": {"commit_id": 3}}), None)]
+WRONG = json.dumps({"url": "https://x", "vcs_info": {"commit_id": 3}})
 
 
-@pytest.mark.parametrize(("text", "commit"), RECORDED)
-def test_an_installation_from_a_repository_has_the_commit_that_pip_recorded(text, commit):
-    assert commit_of(SimpleNamespace(read_text={"direct_url.json": text}.__getitem__)) == commit
+@pytest.mark.parametrize(
+    ("text", "source"), [(FOUND, ("https://x", "ab12")), *((no, (None, None)) for no in (None, "{", WRONG))]
+)
+def test_an_installation_from_a_repository_has_what_pip_recorded(text, source):
+    assert recorded_source(SimpleNamespace(read_text={"direct_url.json": text}.__getitem__)) == source
 
 
 def test_versions_are_of_installed_packages_only():
