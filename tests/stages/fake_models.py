@@ -68,7 +68,7 @@ class FakeModels:
     """What a stage says of fake models: they have a device."""
 
     def describe(self, model: Any) -> dict[str, Any]:
-        return {"device": "fake"}
+        return {"device": "cpu"}
 
 
 class _Fake(FakeModels):
