@@ -48,6 +48,7 @@ def test_speed_is_measured_of_the_bundled_model_unless_others_are_named_and_expo
         ("likelihood --baseline minicons", "bench likelihood: --baseline is for `bench` without `likelihood`"),
         ("gh22 --data .", "--data is for lama, diagnostics, nli"),
         ("nli --ray", "--ray is for `bench` without `nli`"),
+        ("--ray --baseline minicons", "give one model, and no --baseline"),
         ("gh22 --device cuda", "measured on the CPU; remove --device"),
     ],
 )

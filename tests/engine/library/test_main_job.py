@@ -17,6 +17,8 @@ def test_runs_are_frames_tables_and_pages_of_a_notebook(selected_run, scored_run
     assert len(scores.items) == 5 * len(run.triplets)
     assert scores.rates["pattern"].to_list() == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
     assert "CpTn" in str(scores)
+    assert scores.remarks()
+    assert str(scores).endswith(scores.remarks()[-1])
     assert scores._repr_html_().count("<table") == 2
     assert repr(scores) == f"ScoresRun(folder={scored_run!r})"
     with pytest.raises(ng.InputError, match="nowhere is not a run folder"):

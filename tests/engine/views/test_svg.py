@@ -1,5 +1,6 @@
 """Figures as SVG: drawing elements only, texts as texts."""
 
+from dataclasses import replace
 from xml.etree.ElementTree import XML
 
 import altair as alt
@@ -74,6 +75,13 @@ def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
     assert (title.text, description.text) == ("<b>Title</b>", "What is shown.")
     assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
     assert len([own for own in root.iter(f"{SVG}path") if own.get("fill") == "var(--blue)"]) == 3
+
+
+@pytest.mark.parametrize("name", ["points", "lines"])
+def test_intervals_are_drawn(name):
+    with_them, without = (for_page(figure(plot), "f1") for plot in (PLOTS[name], replace(PLOTS[name], low=None)))
+    marks = [f"{SVG}path", f"{SVG}line"]
+    assert sum(own.tag in marks for own in XML(with_them).iter()) > sum(own.tag in marks for own in XML(without).iter())
 
 
 def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
