@@ -122,6 +122,14 @@ def test_the_rooms_are_few_and_so_are_the_floors_and_the_arrows_between_them():
     assert len(arrows()) <= MOST_ARROWS
 
 
+def test_the_precision_passes_at_most_5_files_from_its_option_to_the_sessions():
+    """It is a part of `Opening`, which is handed on whole. A training has an option of the same name."""
+    named = re.compile(r"\b(?:opening|options)\.precision\b|\bprecision: (?:Precision|Annotated)\b")
+    own = {name for name, path in modules().items() if room(name) and named.search(path.read_text("utf-8"))}
+    assert "negengine.engine.basics.option" in own
+    assert len(own - {"negengine.engine.cli.train_commands"}) <= 5, sorted(own)
+
+
 def test_the_engine_asks_for_the_exporter_and_the_benchmark_only_when_they_are_used():
     outside = [found for found in imports() if not is_beside(found.importer)]
     asked = [found for found in outside if is_beside(found.imported)]

@@ -159,6 +159,33 @@ def test_a_language_is_no_code(sources):
     assert re.search(r"es (una (abogada|escritora|médica)|un (abogado|escritor|médico)) a quien", checked)
 
 
+NEW_NODES = '''
+"""Count the nodes of the graph."""
+
+
+def count_nodes(graph, _):
+    return {"nodes_counted": len(list(graph.nodes))}
+'''
+
+
+@pytest.mark.everything
+def test_a_graph_pass_is_one_file_and_its_place_in_a_list(sources, tmp_path):
+    sources.write("export/passes/count_nodes.py", NEW_NODES)
+    sources.replace(
+        "export/passes/__init__.py",
+        "from .context import",
+        "from .count_nodes import count_nodes\nfrom .context import",
+    )
+    sources.replace(
+        "export/passes/__init__.py",
+        "_FUSED: tuple[Pass, ...] = (\n",
+        "_FUSED: tuple[Pass, ...] = (\n    count_nodes,\n",
+    )
+    assert sources.touched == {"export/passes/count_nodes.py", "export/passes/__init__.py"}
+    sources.run("export", "mini", "-o", tmp_path / "mini")
+    assert '"nodes_counted"' in (tmp_path / "mini" / "export.json").read_text("utf-8")
+
+
 @pytest.mark.everything
 def test_a_model_family_is_an_entry_and_the_row_of_its_test(sources, tmp_path):
     entries = {}
