@@ -88,7 +88,8 @@ def run_probe(
     stage: Stage[Any, Any], results: type[Results], model: Model, options: RunOptions, probe: str | None = None
 ) -> Results | ShardRun:
     """Run a probe of one stage, or its unfinished parts; `probe` names its run folder, by default the stage."""
-    if not stage.calibrates or (isinstance(stage, RankStage) and all(own.is_reference for own in model.devices)):
+    in_fp32 = isinstance(stage, RankStage) or not stage.calibrates
+    if in_fp32 and all(own.is_reference for own in model.devices):
         refuse_mixed(stage.name, model.opening.precision)
     folder = run_folder(model, options, stage.name if probe is None else probe)
     run_stage(stage, folder, execution(model, options))

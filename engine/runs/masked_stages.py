@@ -120,13 +120,10 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
     """A stage whose results need all logits of the reference model."""
 
     def open(self, options: Opening) -> LanguageModel:
-        device = choose_device(options.device)
-        return self._on(device.reference if options.is_exact else device, options)
+        return self._on(fp32_device(options), options)
 
     def _on(self, device: Device, options: Opening) -> LanguageModel:
-        given = choose_device(options.device) == device  # `--batch-tokens` is for the device that was named
-        session = options.session if given else options.session | {"batch_tokens": None}
-        return open_language_model(self.exported, device, **session)
+        return open_language_model(self.exported, device, **session_on(device, options))
 
     def describe(self, model: LanguageModel) -> Mapping[str, Any]:
         return {**description(self.exported, model), "precision": model.precision}
@@ -142,13 +139,9 @@ class RankStage(ReferenceStage[Prepared]):
     calibrates: ClassVar[bool] = True
 
     def open(self, options: Opening) -> LanguageModel:
-        device = choose_device(options.device)
-        is_short = options.precision is Precision.AUTO and sum(self.sizes) < SHORT_RUN
-        if is_short and not device.is_reference:
-            tally.say(f"{device.reference} decides, in fp32; --precision mixed has {device} decide")
-        model = self._on(device.reference if is_short or options.is_exact else device, options)
+        model = self._on(fp32_device(options, decides_again=sum(self.sizes) >= SHORT_RUN), options)
         if not model.device.is_reference:
-            model.correct = NearTies(self._on(device.reference, options))
+            model.correct = NearTies(self._on(model.device.reference, options))
         return model
 
     def calibrate(self, model: LanguageModel, say: Callable[[str], None]) -> dict[str, Any]:
@@ -179,6 +172,26 @@ class RankStage(ReferenceStage[Prepared]):
         """The result of a part, with the audit of its sentences."""
         own = take_audits({self.name: model.correct})
         return PartResult(found.rows, {**found.counts, **own.counts}, own.bounds, own.needed)
+
+
+def fp32_device(options: Opening, *, decides_again: bool = False) -> Device:
+    """Where the fp32 graph runs. A device whose fp32 is not the reference's must be asked for by `mixed`.
+
+    With `auto` it computes only what the stage decides again where that is close.
+    """
+    device = choose_device(options.device)
+    is_asked_for = options.precision is Precision.MIXED or (decides_again and options.precision is Precision.AUTO)
+    if device.is_reference or is_asked_for:
+        return device
+    if options.precision is Precision.AUTO:
+        tally.say(f"{device.reference} decides, in fp32; --precision mixed has {device} decide")
+    return device.reference
+
+
+def session_on(device: Device, options: Opening) -> dict[str, Any]:
+    """What a session on a device takes; `--batch-tokens` is for the device that was named."""
+    is_named = choose_device(options.device) == device
+    return options.session if is_named else options.session | {"batch_tokens": None}
 
 
 def refuse_mixed(stage: str, precision: Precision) -> None:

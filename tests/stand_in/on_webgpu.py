@@ -85,7 +85,7 @@ pairs = ng.load(folder / "pairs", task="text-classification", **decided)
 original = {"RTE": folder / "dev.tsv"}
 ng.nli(pairs, data=folder, source="RTE", original=original, max_length=16, output=runs / "nli", **quiet)
 for name in ("masked", "causal"):
-    model = ng.load(folder / name, device=device.kind)
+    model = ng.load(folder / name, **decided)
     ng.likelihood(model, folder / "minimal.jsonl", output=runs / f"likelihood-{name}", **quiet)
 masked = ng.load(folder / "masked", **decided)
 ng.probe(masked, folder / "own.jsonl", output=runs / "probe", **quiet)

@@ -16,13 +16,12 @@ import polars as pl
 from ...basics.choices import Task
 from ...basics.errors import InputError
 from ...basics.option import Opening
-from ...inference.device import choose_device
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...library.run import Run
 from ...library.sentences import CORRECT
-from ...runs.masked_stages import ExportedStage, description
+from ...runs.masked_stages import ExportedStage, description, fp32_device, session_on
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...views import Table
@@ -110,7 +109,8 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
 
     def open(self, options: Opening) -> CueDetector:
-        return CueDetector(self.exported, choose_device(options.device), **options.session)
+        device = fp32_device(options)
+        return CueDetector(self.exported, device, **session_on(device, options))
 
     def describe(self, model: CueDetector) -> Mapping[str, Any]:
         return {**description(self.exported, model.model), "precision": model.model.precision}
