@@ -179,7 +179,7 @@ OTHERS = [  # its name or how it is made, options of the export, what is said
     (PICTURES, {}, r"pictures reads more than texts, .* text model alone \(gemma3_text\)"),
     (SPARSE, {}, "with sparse activations, it needs the inverse of the error function"),
     (EXPERTS, {}, r"with transformers 4, its experts are computed in a loop .* pip install 'negengine\[export5\]'"),
-    (XMOD, {}, "which operations it computes depends on the tokens of a text"),
+    (XMOD, {}, "a text takes the layers of its language"),
     ("mini", {"task": PAIRS}, "mini is not a sequence classifier: its weights lack"),
     ("mini", {"task": TOKENS}, "mini is not a token classifier: its weights lack"),
     ("mini", {"task": "text-generation"}, "mini is configured as an encoder"),

@@ -128,7 +128,7 @@ SIMPLER = (
 )
 CAUSAL = (*TEXT_GENERATION, drop_hidden)
 FUSED = {"RotaryEmbedding": 2, "MultiHeadAttention": 1, "Softmax": 0, "Trilu": 1}  # the last one of the mask's row
-PLAIN = {"RotaryEmbedding": 0, "MultiHeadAttention": 0, "Softmax": 1}
+PLAIN = {"RotaryEmbedding": 0, "MultiHeadAttention": 1, "Softmax": 0}
 CASES = {  # what the model is → the model, the passes, how many of some operators are left
     "a mask that is neutral at every length": (beyond(1000), SIMPLER, {"GreaterOrEqual": 0, "Add": 1, "Gather": 1}),
     "a mask of long sentences alone": (beyond(20), SIMPLER, {"GreaterOrEqual": 1, "Add": 2}),
