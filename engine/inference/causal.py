@@ -63,6 +63,9 @@ class CausalLM(LanguageModel):
 
     task = Task.TEXT_GENERATION
 
+    def _prepare(self) -> None:
+        """Nothing: each graph holds all weights, and likelihoods, verbs and single sentences take one each."""
+
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
         """The natural logarithm of the probability of all tokens but the first, each given those before it.
 

@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -82,7 +82,7 @@ class OpenedModel:
         self.precision = device.precision(self.graph)
         exported.verify_files(self.graph)
         self.at_a_time = (threads or cpu_threads()) if device.uses_cores else 1  # batches that run at the same time
-        self._runner: Runner = self._open(self.graph)
+        self._prepare()
 
     def batch_size(self, length: int) -> int:
         """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU."""
@@ -100,6 +100,14 @@ class OpenedModel:
             [slice(start, start + size) for start in range(0, n, size)]
             for (n, _), size in zip(shapes, sizes, strict=True)
         ]
+
+    def _prepare(self) -> None:
+        """Open what every call needs, so that a graph that does not load is refused at once."""
+        _ = self._runner
+
+    @cached_property
+    def _runner(self) -> Runner:
+        return self._open(self.graph)
 
     def _open(self, graph: Path) -> Runner:
         return self.device.runner(graph, self.batch_tokens, self.at_a_time)
