@@ -20,7 +20,7 @@ def write_detector(folder: Path, labels=LABELS) -> Path:
     tokenizer = word_tokenizer([*LABELLED, *OTHERS], UNMASKED, **steps)
     tokenizer.save_pretrained(folder)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = BertConfig(len(tokenizer), max_position_embeddings=LONGEST, **sizes, **labelled(labels))
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONGEST, **sizes, **labelled(labels))
     torch.manual_seed(0)
     model = BertForTokenClassification(config).eval()
     with torch.no_grad():

@@ -20,7 +20,9 @@ def save_encoder(folder: Path, *, pooler: bool = True, words: PreTrainedTokenize
     """A BERT with random weights; without its pooler as a masked language model has it."""
     words = words or tokenizer()
     usual = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    config = BertConfig(len(words), max_position_embeddings=40, pad_token_id=words.pad_token_id, **usual | sizes)
+    config = BertConfig(
+        vocab_size=len(words), max_position_embeddings=40, pad_token_id=words.pad_token_id, **usual | sizes
+    )
     torch.manual_seed(0)
     (BertModel if pooler else BertForMaskedLM)(config).save_pretrained(folder)
     words.save_pretrained(folder)

@@ -119,6 +119,12 @@ def blocks(found: pl.DataFrame, keys: Sequence[str]) -> Iterator[Block]:
 
 FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
 _LABEL = "label"
+_IN_WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
+
+
+def in_words(keys: str) -> str:
+    """Values of keys, such as a split and a metric, as a heading."""
+    return " ".join(_IN_WORDS.get(key, key).replace("_", " ") for key in keys.split(" "))
 
 
 def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
@@ -135,7 +141,7 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
     columns = [Column(MODEL, MODEL)]
     for category in categories:
         ends: dict[str, Any] = {end: f"{category} {end}" for end in ("low", "high") if with_ends}
-        columns.append(Column(category, category, decimals=decimals, **ends))
+        columns.append(Column(in_words(category), category, decimals=decimals, **ends))
     return Table(title, frame, columns, notes=notes)
 
 
@@ -148,7 +154,7 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         constant = [str(own[key][0]) for key in GROUP if key not in varying]
         what = "rates, %" if block.is_rate else "values, in their own unit"
         title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
-        notes = [f"all columns: {', '.join(constant)}"] if constant else []
+        notes = [f"all columns: {', '.join(map(in_words, constant))}"] if constant else []
         in_clusters = bool((own["clusters"] < own["n"]).any())
         kinds = f", with clusters ({clusters}{' and verbs' if falls else ''})" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")

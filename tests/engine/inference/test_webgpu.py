@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
     folder, random = tmp_path_factory.mktemp("webgpu"), np.random.default_rng(0)
     words = word_tokenizer([*TEXT.split(), *NAMES.split(), *VERBS.split()])
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    masked = random_model(AutoModelForMaskedLM, BertConfig(len(words), max_position_embeddings=40, **sizes))
+    masked = random_model(AutoModelForMaskedLM, BertConfig(vocab_size=len(words), max_position_embeddings=40, **sizes))
     with torch.no_grad():
         masked.cls.predictions.bias[words("smoke dance sing")["input_ids"][1:-1]] += 2.0
     save(folder / "of" / "masked", masked, words)
@@ -132,12 +132,13 @@ BENCH = """
 from pathlib import Path
 from negengine.bench.ceiling import product_rates
 from negengine.bench.gpu import measure
-from negengine.bench.shapes import prepare
+from negengine.bench.shapes import SHAPES, prepare
 from negengine.engine.inference.webgpu import WebGpu
 from transformers import BertConfig
 sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
 name = "bert-base-shape"
-prepare(name, Path(), {name: (BertConfig, sizes | {"vocab_size": 13_000})})
+SHAPES[name] = BertConfig, sizes | {"vocab_size": 13_000}
+prepare(name, Path())
 measure([name], Path("gpu.json"), print, device="webgpu", cache=Path())
 print("peak", *product_rates(WebGpu(), 64, 16, 32, "fp32", rounds=1).values())
 """

@@ -163,7 +163,7 @@ def saved(kind, config, folder):
 def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue, tmp_path):
     """A model with an encoder and a decoder is not exported."""
     sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
-    config = BartConfig(len(tokenizer()), **sizes)
+    config = BartConfig(vocab_size=len(tokenizer()), **sizes)
     with pytest.raises(InputError, match="bart: a model of the family bart has an encoder and a decoder"):
         trained(saved(BartModel, config, tmp_path / "bart"), glue, tmp_path / "out", evaluate=True)
     assert not (tmp_path / "out").exists()
