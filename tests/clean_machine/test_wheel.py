@@ -1,4 +1,4 @@
-"""The wheel, installed alone in a clean environment, runs exported models; there is no PyTorch in it.
+"""The wheel, installed alone in a clean environment, runs exported models; `pipx run` exports beside any environment.
 
 This needs the network, so `make test` leaves it out; `make test-wheel` runs it.
 """
@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -50,3 +51,23 @@ def test_a_model_is_run_and_an_export_asks_for_its_packages(installed, mini, tmp
     status, out, err = run(installed / "negengine", "export", "mini", cwd=tmp_path, env=environment)
     assert status == 2
     assert "pip install 'negengine[export]'" in err
+
+
+def test_pipx_exports_and_leaves_the_environment_as_it_is(wheel, tmp_path_factory):
+    """The command of docs/running.md. PyTorch takes gigabytes: its environment lies beside the sources, on the disk."""
+    with TemporaryDirectory(dir=ROOT, prefix=".pipx-") as folder:
+        python = Path(folder) / "venv" / "bin" / "python"
+        for command in (
+            [sys.executable, "-m", "venv", python.parents[1]],
+            [python, "-m", "pip", "install", "-q", "pipx"],
+        ):
+            status, out, err = run(*command)
+            assert status == 0, out + err
+        places = {name: str(Path(folder) / "own") for name in ("PIPX_HOME", "PIPX_BIN_DIR", "PIPX_MAN_DIR")}
+        options = f"--quiet --no-compile --constraint {ROOT / 'constraints.txt'}"
+        command = [python, "-m", "pipx", "run", f"--pip-args={options}", "--spec", f"{wheel}[cpu,export]", "negengine"]
+        status, out, err = run(*command, "export", "mini", "--output", "mini", cwd=folder, env=os.environ | places)
+        assert status == 0, out + err
+        assert (Path(folder) / "mini" / "model.onnx").exists()
+        installed = json.loads(run(python, "-m", "pip", "list", "--format", "json")[1])
+        assert not {"negengine", "torch", "transformers"} & {package["name"] for package in installed}
