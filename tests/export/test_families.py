@@ -277,3 +277,10 @@ def test_the_list_says_why_a_family_is_refused_before_its_weights_are_read(famil
     with pytest.raises(InputError, match=rf"^{family}: the family {family} cannot be exported: "):
         build(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_graph_that_depends_on_the_tokens_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(FAMILIES, "xmod", FAMILIES["esm"])  # positions of that kind, and no refusal
+    monkeypatch.setitem(UNSUITABLE, "xmod", UNSUITABLE["xmod"] | {"default_language": "en_XX"})
+    with pytest.raises(InputError, match="which operations it computes depends on the tokens of a text"):
+        build(save_unsuitable("xmod", tmp_path), tmp_path / "out")

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 import torch
 from fake_models import LEXICON, NeverSelection
-from negengine.engine.basics.choices import Precision, VerbConvention
+from negengine.engine.basics.choices import Coreference, Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.score import Scoring
@@ -128,6 +128,13 @@ def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole
     assert summary(tmp_path).items() <= summary(whole).items()
     with pytest.raises(InputError, match="verbs in-context, now whole-words"):
         select(mini, tmp_path)
+
+
+@pytest.mark.parametrize("coreference", Coreference)
+def test_every_coreference_variant_selects_and_scores(mini, tmp_path, coreference):
+    run = score(plan_scores(mini, select(mini, tmp_path, coreference=coreference)))
+    same = set(triplets(run)["name"] == triplets(run)["pronoun"])
+    assert same == {coreference is Coreference.SAME_NAME}
 
 
 def test_the_kept_verbs_depend_on_the_seed_and_on_no_other_pair(mini, whole, tmp_path):
