@@ -120,7 +120,9 @@ def _parts(measured: Measured, models: Models) -> Iterator[tuple[str, Callable[[
         encoder = Encoder(measured.exported.tokenizer, is_causal=True)
         texts = [text for pair in made_pairs("MNLI") for text in (pair.text, pair.hypothesis)][:_TEXTS]
         sentences = encoder.encode(texts)
-        yield "likelihood", partial(causal_logprobs, model, encoder, sentences, measured.exported.max_length, ignored)
+        longest = measured.exported.max_length
+        causal_logprobs(model, encoder, sentences[:2], longest, ignored)  # opens the graphs, once a process
+        yield "likelihood", partial(causal_logprobs, model, encoder, sentences, longest, ignored)
         return
     job = main_job(measured.exported)
     pattern, prepared = job.patterns.selecting.name, job.prepare(0)
