@@ -185,7 +185,7 @@ TASKS = {task.head.task: task for task in (FILL_MASK, TEXT_GENERATION, TEXT_CLAS
 
 
 def task_named(name: str) -> Task:
-    """An InputError if there is no such task."""
+    """An InputError for a name that is not a task."""
     if name not in TASKS:
         raise InputError(f"{name} is not a task of the export: give {' or '.join(TASKS)}")
     return TASKS[name]

@@ -108,7 +108,7 @@ def paths_in(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def files_below(folder: Path, pattern: str = "*") -> list[Path]:
-    """The files in a folder and its subfolders whose names match a pattern, sorted; none if there is no such folder."""
+    """The files in a folder and its subfolders whose names match a pattern, sorted; none if it does not exist."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):

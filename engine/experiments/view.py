@@ -72,8 +72,8 @@ class View:
     where: pl.Expr = EVERY  # which rows of the summary count
     # Columns that follow from others, such as the rank in `3N@50`, or another name of a metric with several values.
     also: Mapping[str, pl.Expr] = field(default_factory=dict)
-    # The keys of the rows in their order, with further columns, such as labels; by default, those of the summary. Rows
-    # without a first value are left out.
+    # The keys of the rows in their order, with further columns, such as labels; by default, those of the summary. A row
+    # whose first value is missing is not shown.
     rows: pl.DataFrame | None = None
     texts: Mapping[str, pl.Expr] = field(default_factory=dict)  # a column → what a person reads in its place
     section: str | None = None  # the column at whose changes a line is drawn

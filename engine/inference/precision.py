@@ -24,6 +24,7 @@ _TIMES = 10  # a run that is shorter than so many times the fewest would spend t
 SHORT_RUN = _TIMES * CALIBRATION_SENTENCES[0]
 _WORTH_IT = 1.1  # `auto` wants at least this much more speed
 _SURE = 0.999  # confidence of the largest share of repetitions that the sample allows
+USUAL_BATCHES = {"batch_tokens": None}  # what a session takes on another device than the one that was named
 
 Say = Callable[[str], None]
 Opened = TypeVar("Opened", bound=OpenedModel)
@@ -66,7 +67,7 @@ def open_pair(
             f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
             "give --precision fp32"
         )
-    elsewhere = {} if device.is_reference else {"batch_tokens": None}
+    elsewhere = {} if device.is_reference else USUAL_BATCHES
     reference = opening(exported, device.reference, **session | elsewhere)
     if graph is None:
         return ModelPair(reference)

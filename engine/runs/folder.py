@@ -187,7 +187,7 @@ class RunFolder:
         return Choices(self.record.calibration, self.record.batch_tokens)
 
     def finish(self, publish: Publish) -> None:
-        """Write the final files, if it is no shard, and mark the stage as finished; ValueError if parts are missing."""
+        """Write the final files (a shard has none) and mark the stage as finished; ValueError if parts are missing."""
         if self.is_finished:
             return
         if missing := self.missing_parts:

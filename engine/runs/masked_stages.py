@@ -16,7 +16,15 @@ from ..inference.exported import ExportedModel
 from ..inference.mixed import SENTENCES, Calibration, Method, take_audits
 from ..inference.model import Decider, LanguageModel, OpenedModel
 from ..inference.near_ties import NearTies
-from ..inference.precision import SHORT_RUN, ModelPair, Workload, choose_precisions, open_decider, open_pair
+from ..inference.precision import (
+    SHORT_RUN,
+    USUAL_BATCHES,
+    ModelPair,
+    Workload,
+    choose_precisions,
+    open_decider,
+    open_pair,
+)
 from ..inference.session import Device
 from .stage import LOW_PRECISION_SHA256, Model, PartResult, Stage, changed
 
@@ -120,10 +128,8 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
     """A stage whose results need all logits of the reference model."""
 
     def open(self, options: Opening) -> LanguageModel:
-        return self._on(fp32_device(options), options)
-
-    def _on(self, device: Device, options: Opening) -> LanguageModel:
-        return open_language_model(self.exported, device, **session_on(device, options))
+        device, session = fp32_session(options)
+        return open_language_model(self.exported, device, **session)
 
     def describe(self, model: LanguageModel) -> Mapping[str, Any]:
         return {**description(self.exported, model), "precision": model.precision}
@@ -139,9 +145,10 @@ class RankStage(ReferenceStage[Prepared]):
     calibrates: ClassVar[bool] = True
 
     def open(self, options: Opening) -> LanguageModel:
-        model = self._on(fp32_device(options, decides_again=sum(self.sizes) >= SHORT_RUN), options)
-        if not model.device.is_reference:
-            model.correct = NearTies(self._on(model.device.reference, options))
+        device, session = fp32_session(options, decides_again=sum(self.sizes) >= SHORT_RUN)
+        model = open_language_model(self.exported, device, **session)
+        if not device.is_reference:
+            model.correct = NearTies(open_language_model(self.exported, device.reference, **session | USUAL_BATCHES))
         return model
 
     def calibrate(self, model: LanguageModel, say: Callable[[str], None]) -> dict[str, Any]:
@@ -174,24 +181,19 @@ class RankStage(ReferenceStage[Prepared]):
         return PartResult(found.rows, {**found.counts, **own.counts}, own.bounds, own.needed)
 
 
-def fp32_device(options: Opening, *, decides_again: bool = False) -> Device:
-    """Where the fp32 graph runs. A device whose fp32 is not the reference's must be asked for by `mixed`.
+def fp32_session(options: Opening, *, decides_again: bool = False) -> tuple[Device, dict[str, Any]]:
+    """Where the fp32 graph runs, and what its session takes.
 
-    With `auto` it computes only what the stage decides again where that is close.
+    A device whose fp32 is not the reference's must be asked for by `mixed`. With `auto`, it computes only what the
+    stage decides again where that is close.
     """
     device = choose_device(options.device)
     is_asked_for = options.precision is Precision.MIXED or (decides_again and options.precision is Precision.AUTO)
     if device.is_reference or is_asked_for:
-        return device
+        return device, options.session
     if options.precision is Precision.AUTO:
         tally.say(f"{device.reference} decides, in fp32; --precision mixed has {device} decide")
-    return device.reference
-
-
-def session_on(device: Device, options: Opening) -> dict[str, Any]:
-    """What a session on a device takes; `--batch-tokens` is for the device that was named."""
-    is_named = choose_device(options.device) == device
-    return options.session if is_named else options.session | {"batch_tokens": None}
+    return device.reference, options.session | USUAL_BATCHES
 
 
 def refuse_mixed(stage: str, precision: Precision) -> None:

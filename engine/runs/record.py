@@ -1,7 +1,7 @@
 """How a run was made, stage by stage, in files with the digest of their own content.
 
-Sessions only inform: no power cut may lose more of them than their last seconds, so they are not flushed with every
-part, and a damaged one is left out.
+Sessions only inform. They are not flushed with every part, so a power cut can lose the last seconds of one. A damaged
+session is not read.
 """
 
 import json

@@ -81,7 +81,7 @@ def smallest_p(clusters: int) -> float:
 
 
 def _common_unit(sizes: NDArray[np.float64]) -> float | None:
-    """A number that all sizes are whole multiples of, but for their last digits; None if there is none to be used."""
+    """A number of which all sizes are multiples, apart from their last digits; None if no such number is found."""
     values, total = np.unique(sizes[sizes > 0]), float(sizes.sum())
     if total <= _MOST_WHOLE and np.array_equal(values, np.rint(values)):
         return 1.0

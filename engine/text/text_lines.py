@@ -76,7 +76,7 @@ class Lines(Iterator[str]):
         return self
 
     def __next__(self) -> str:
-        """The next line; BadLineError if it is no text, InputError if it is too long, or the file too large."""
+        """The next line. BadLineError: it is not a text. InputError: the line is too long, or the file is too large."""
         line = self._stream.readline(LONGEST_LINE + 1)
         if not line:
             raise StopIteration
@@ -181,7 +181,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Row]:
 
 
 def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
-    """The rows of a table from its lines, the header first; InputError for a ragged row, or if there is no row."""
+    """The rows of a table from its lines, the header first; InputError for a ragged row, or a table without rows."""
     filled = ((line.split("\t"), location) for line, location in lines if line.strip())
     header, first = next(filled, ([], f"{name}:1"))
     if not header:

@@ -176,7 +176,7 @@ class MaskTokenizer:
         return (encoding.ids for encoding in self.backend.encode_batch_fast(list(texts), add_special_tokens=False))
 
     def token_text(self, token_id: int) -> str:
-        """A token as a person reads it: without a leading space, but with WordPiece's mark ("##ing"): it is no word."""
+        """A token as a person reads it: without a leading space, but with WordPiece's mark: "##ing" is not a word."""
         token: str | None = self.backend.id_to_token(token_id)
         if token is None:  # models may have more output rows than their tokenizer has tokens
             return f"#{token_id}"

@@ -21,7 +21,7 @@ from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...library.run import Run
 from ...library.sentences import CORRECT
-from ...runs.masked_stages import ExportedStage, description, fp32_device, session_on
+from ...runs.masked_stages import ExportedStage, description, fp32_session
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
 from ...views import Table
@@ -109,8 +109,8 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         say(f"{sum(self.sizes):,} lines in {len(self.parts):,} parts")
 
     def open(self, options: Opening) -> CueDetector:
-        device = fp32_device(options)
-        return CueDetector(self.exported, device, **session_on(device, options))
+        device, session = fp32_session(options)
+        return CueDetector(self.exported, device, **session)
 
     def describe(self, model: CueDetector) -> Mapping[str, Any]:
         return {**description(self.exported, model.model), "precision": model.model.precision}

@@ -32,7 +32,6 @@ Ids = NDArray[np.int32]
 NO_WORD = -1
 _WINDOWS_AT_ONCE = 256
 _TOKENS_AT_ONCE = 2**18  # token ids of masked copies in memory: 1 MB, many batches on every device
-_LOGITS_AT_ONCE = 2**22  # 16 MB
 
 
 class Method(StrEnum):

@@ -149,7 +149,7 @@ class Selection(DecidingStage[Sentences]):
         candidates_per_part: int = CANDIDATES_PER_PART,
         pairs_per_lazy_part: int = PAIRS_PER_LAZY_PART,
     ) -> "Selection":
-        """Plan a selection; an `InputError` if there are no such verbs, too few pairs, or no place for another name."""
+        """Plan a selection. `InputError`: no verb fits, the pairs are too few, or a pattern has no slot for a name."""
         settings = settings or Settings()
         coreference, convention = Coreference(settings.coreference), VerbConvention(settings.verbs)
         if coreference is not Coreference.PRONOUN and PRONOUN not in patterns.slots:

@@ -118,20 +118,17 @@ def blocks(found: pl.DataFrame, keys: Sequence[str]) -> Iterator[Block]:
 
 
 FITTING, PRINTED = 4, 12  # how many columns fit a terminal of 80 columns, and a page
-_LABEL = "label"
+_LABEL, _HEADING = "label", "heading"
 _IN_WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics whose names are not words
 
 
-def in_words(keys: str) -> str:
-    """Values of keys, such as a split and a metric, as a heading."""
-    return " ".join(_IN_WORDS.get(key, key).replace("_", " ") for key in keys.split(" "))
-
-
 def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
-    """A row for each model, a column for each category, from model, category, value, and low and high if there."""
+    """A row for each model, a column for each category, from model, category, value; heading, low and high if there."""
     with_ends = {"low", "high"} <= set(points.columns)
     names = {"value": "{}", **({"low": "{} low", "high": "{} high"} if with_ends else {})}
     categories = points["category"].unique(maintain_order=True).to_list()
+    named = points[_HEADING if _HEADING in points.columns else "category"]
+    headings = dict(zip(points["category"], named, strict=True))
     rows: dict[str, dict[str, object]] = {}
     for point in points.iter_rows(named=True):
         row = rows.setdefault(point[MODEL], {MODEL: point[MODEL]})
@@ -141,7 +138,7 @@ def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes
     columns = [Column(MODEL, MODEL)]
     for category in categories:
         ends: dict[str, Any] = {end: f"{category} {end}" for end in ("low", "high") if with_ends}
-        columns.append(Column(in_words(category), category, decimals=decimals, **ends))
+        columns.append(Column(headings[category], category, decimals=decimals, **ends))
     return Table(title, frame, columns, notes=notes)
 
 
@@ -151,10 +148,11 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
     for block in blocks(found, GROUP):
         own, falls = block.frame, block.falls
         varying = block.varying or ["split"]
-        constant = [str(own[key][0]) for key in GROUP if key not in varying]
+        in_words = own.with_columns(pl.col("metric").replace(_IN_WORDS).str.replace_all("_", " "))
+        constant = [str(in_words[key][0]) for key in GROUP if key not in varying]
         what = "rates, %" if block.is_rate else "values, in their own unit"
         title = f"Models: {'drop of the repetition rate, percentage points' if falls else what}"
-        notes = [f"all columns: {', '.join(map(in_words, constant))}"] if constant else []
+        notes = [f"all columns: {', '.join(constant)}"] if constant else []
         in_clusters = bool((own["clusters"] < own["n"]).any())
         kinds = f", with clusters ({clusters}{' and verbs' if falls else ''})" if in_clusters else ""
         notes.append(f"[95 % interval]{kinds}")
@@ -163,7 +161,8 @@ def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED)
         labelled = shown.with_columns(pl.concat_str(varying, separator=" ").alias(_LABEL))
         labels = {label: place for place, label in enumerate(labelled[_LABEL].unique(maintain_order=True))}
         if len(labels) <= most:
-            points = labelled.rename({_LABEL: "category"})
+            headings = in_words.select(pl.concat_str(varying, separator=" ").alias(_HEADING))
+            points = labelled.rename({_LABEL: "category"}).with_columns(headings)
             tables.append(models_in_rows(title, points, decimals=block.decimals, notes=notes))
             continue
         columns = [

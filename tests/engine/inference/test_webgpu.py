@@ -30,7 +30,7 @@ from negengine.engine.library import model as loading
 from negengine.engine.library.model import Model
 from negengine.engine.library.options import execution
 from negengine.engine.runs import executors, masked_stages
-from negengine.engine.runs.masked_stages import fp32_device
+from negengine.engine.runs.masked_stages import fp32_session
 from negengine.engine.runs.ray import Ray
 
 SCRIPT = Path(__file__).parents[2] / "stand_in" / "on_webgpu.py"
@@ -349,9 +349,9 @@ def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, mo
     (choice,) = choose_precisions(pair, Precision.AUTO, [Workload("CpTp", lambda _: None, 10)], seed=0).values()
     assert choice["precision"] == "fp32"
     monkeypatch.setattr(masked_stages, "choose_device", lambda _: WebGpu())
-    assert fp32_device(Opening()) == CPU  # of likelihoods, whose near-ties nobody decides again
+    assert fp32_session(Opening())[0] == CPU  # of likelihoods, whose near-ties nobody decides again
     assert said == ["cpu decides, in fp32; --precision mixed has webgpu:0 decide"] * 2
-    assert fp32_device(Opening(precision="mixed")) == fp32_device(Opening(), decides_again=True) == WebGpu()
+    assert fp32_session(Opening(precision="mixed"))[0] == fp32_session(Opening(), decides_again=True)[0] == WebGpu()
     with pytest.raises(InputError, match="--device webgpu --precision fp32: the GPU rounds otherwise"):
         execution(Model(mini, (CPU,), Opening(precision="fp32")), {"executor": Ray("local", device="webgpu")})
 
