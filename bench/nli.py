@@ -121,7 +121,7 @@ def _stage(exported: ExportedModel, items: Sequence[Sourced]) -> Judgements:
     sets = {source: tuple(pair for own, pair in items if own == source) for source in SOURCES}
     head = map_head(labels(exported), exported.name)
     given = tuple(PairSet(source, NEW, pairs, "") for source, pairs in sets.items() if pairs)
-    return Judgements.plan(exported, head, given)
+    return Judgements(exported, head, tuple(given), min(PAPER_LENGTH, exported.max_length))
 
 
 def _measurements(_measured: Measured, path: Path | None) -> list[Measurement]:

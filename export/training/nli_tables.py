@@ -17,8 +17,7 @@ from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from ...engine.experiments.items import ALL, ORIGINAL
-from ...engine.experiments.nli.nli import NliRun
-from ...engine.experiments.nli.nli_items import CHOSEN
+from ...engine.experiments.nli.nli import CHOSEN, NliRun
 from ...engine.experiments.nli.nli_judgements import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import fraction, published

@@ -6,27 +6,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from ...basics.choices import Task
 from ...basics.errors import InputError, choice
 from ...inference.audit import audit_sentences, audit_summary
+from ...inference.classifier import encode_pairs
 from ...inference.classifier import labels as label_names
-from ...inference.exported import ExportedModel
-from ...library.again import Draw, Sample
-from ...library.recount import Recount
+from ...inference.exported import REFERENCE, ExportedModel
+from ...inference.free_text import log_softmax
+from ...library.again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict
+from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import CORRECT
 from ...views import Column, Section, Table
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Experiment, Option
-from ..finished_run import SummaryRun
+from ..finished_run import SummaryRun, item_once
 from ..items import ALL, ORIGINAL
-from ..published import Paper, published
+from ..published import CELL, Paper, published
 from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
-from .nli_items import CHOSEN, TRAINER, Labelled, recounts, training_told
-from .nli_judgements import WITH_CUE, Judgements
-from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Source, map_head, read_sets
+from .nli_judgements import PAPER_LENGTH, WITH_CUE, Judgements
+from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Label, Source, map_head, read_sets
 
+TRAINER = "transformers' Trainer"
+"""What trains; a reference has it as its data set."""
+_NEEDED = {
+    **dict.fromkeys(("model", "task"), str),
+    **dict.fromkeys(("epochs", "batch_size", "max_length", "seed"), int),
+    **dict.fromkeys(("learning_rate", "weight_decay"), float),
+}
+CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
+"""Said below an accuracy on dev where the training had `--patience`."""
 DATA = "negation-nli"
 _LABEL = "label_share:"
 _SPLITS = (*KINDS, ALL)
@@ -181,26 +192,101 @@ class NliRun(SummaryRun):
         yield Sample("pairs", [Labelled(row, labels, longest) for row in draw.rows(self.sentence_rows())])
 
     def recounts(self) -> Iterator[Recount]:
-        return recounts(self.items, self.summary, self.record.identity["labels"])
+        items, head = self.items, self.record.identity["labels"]
+        yield item_once(items)
+        agree = pl.col("correct") == (pl.col("expected") == pl.col("answer"))
+        yield holds("a pair is right where both labels are the same", items, agree)
+        yield holds("labels are those of the classifier", items, pl.col("predicted").is_in(head))
+        for fine, coarse in (("predicted", "answer"), ("gold", "expected")):
+            two_way = (pl.col(coarse) == str(Label.NOT_ENTAILMENT)) & (pl.col(fine) != str(Label.ENTAILMENT))
+            yield holds(f"{coarse} follows from {fine}", items, (pl.col(coarse) == pl.col(fine)) | two_way)
+        most_probable = pl.col("probability").is_between(1 / len(head) - LOGARITHM, 1 + LOGARITHM)
+        yield holds("the label given is the most probable one", items, most_probable)
+        whole, new = items.with_columns(split=pl.lit(ALL)), items.filter(condition=NEW)
+        with_cue = items.filter(pl.col("negation"), condition=ORIGINAL).with_columns(split=pl.lit(WITH_CUE))
+        cells = pl.concat([whole, new, with_cue]).group_by(CELL[:-1])
+        accuracy = cells.agg(value=pl.col("correct").mean(), n=pl.len().cast(pl.Int64))
+        before = accuracy.filter(condition=ORIGINAL, split=ALL).select("dataset", before="value")
+        drops = accuracy.filter(condition=NEW).join(before, on="dataset")
+        drops = drops.with_columns(metric=pl.lit("drop"), value=pl.col("before") - pl.col("value"))
+        wanted = [own.select(*CELL, "value", "n") for own in (accuracy.with_columns(metric=pl.lit("accuracy")), drops)]
+        found = self.summary.filter(pl.col("metric").is_in(["accuracy", "drop"]))
+        what = "accuracies and drops of summary.parquet are those of the items"
+        yield same_figures(what, found, pl.concat(wanted), CELL)
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A row of `sentence_rows`, the labels of the logits, and the largest number of tokens of a pair."""
+
+    row: Mapping[str, Any]
+    labels: Sequence[str]
+    longest: int
+
+    def again(self, reference: Reference) -> Compared:
+        """A probability of low precision is not compared."""
+        row = self.row
+        name, is_exact = f"{row['item']} of {row['dataset']} {row['condition']}", row["precision"] == REFERENCE
+        logits = reference.pair(row["premise"], row["hypothesis"], self.longest)
+        return Compared(name, *self.compare(logits, row["probability"] if is_exact else None), is_exact)
+
+    def compare(self, logits: Logits, probability: float | None) -> tuple[Verdict, str]:
+        """The recorded label and its probability against the logits, float32 [labels]."""
+        predicted = self.row["predicted"]
+        own, best = self.labels.index(predicted), int(logits.argmax())
+        if own != best:
+            behind = float(logits[best] - logits[own])
+            said = f"the label was {predicted}, but now {self.labels[best]} (margin {behind:.2g} logits)"
+            return Verdict.NEAR_TIE if behind < NEAR_TIE else Verdict.WRONG, said
+        now = float(np.exp(log_softmax(logits)[own]))
+        if probability is not None and abs(now - probability) > ROUNDING:
+            return Verdict.WRONG, f"probability {probability:.4f}, but now {now:.4f}"
+        return Verdict.AGREES, ""
+
+
+def training_told(training: Mapping[str, Any] | None) -> str:
+    """How `negengine nli train` trained, as a sentence with a space after it; empty if export.json does not say it."""
+    if not isinstance(training, Mapping) or not _NEEDED.items() <= {k: type(v) for k, v in training.items()}.items():
+        return ""
+    settings = (
+        f"{training['epochs']} epochs, batches of {training['batch_size']}, learning rate "
+        f"{training['learning_rate']:g}, weight decay {training['weight_decay']:g}, at most {training['max_length']} "
+        f"tokens, seed {training['seed']}"
+    )
+    if type(training.get("patience")) is int:
+        settings += f", the best epoch on dev with a patience of {training['patience']}"
+    learned = f"{training['limit']:,} pairs of the" if type(training.get("limit")) is int else "the"
+    hub, copy = training.get("hub"), ""
+    if isinstance(hub, Mapping):
+        copy = f" ({hub.get('repository')} on the hub, revision {hub.get('revision')})"
+    fraction = training.get("negation")
+    added = ""
+    if isinstance(fraction, float):
+        added = f", with {100 * fraction:.0f} % of the new pairs; the other new pairs are the test"
+    return (
+        f"We fine-tuned {training['model']} on {learned} original training split of {training['task']}{copy}{added} "
+        f"({TRAINER}; {settings}). "
+    )
 
 
 def paper_of(family: str) -> Paper:
     """The labels of the pairs, and the accuracies of a model of this family: `bert`, `roberta` or `xlnet`."""
     found = published("nli")
     cells: dict[tuple[str, ...], float | str] = {
-        (source, condition, split, "accuracy"): own[family]
-        for source in SOURCES
-        for condition, splits in found[source]["accuracy"].items()
-        for split, own in splits.items()
-        if family in found["families"]
-    }
-    cells |= {
         (source, NEW, split, f"{_LABEL}{label}"): share
         for source, labels in SOURCES.items()
         for split, shares in found[source]["labels"].items()
         for label, share in zip(labels, shares, strict=True)
     }
-    return Paper.of(cells, found["doubts"] if family in found["families"] else ())
+    if family not in found["families"]:
+        return Paper.of(cells, ())
+    cells |= {
+        (source, condition, split, "accuracy"): own[family]
+        for source in SOURCES
+        for condition, splits in found[source]["accuracy"].items()
+        for split, own in splits.items()
+    }
+    return Paper.of(cells, found["doubts"])
 
 
 def _by_source(texts: Sequence[str]) -> dict[str, Path]:
@@ -270,7 +356,9 @@ class Nli(Experiment):
     def stage(self, exported: ExportedModel) -> Judgements:
         head = map_head(label_names(exported), exported.name, self.labels)
         sets = read_sets(find(DATA, None if self.data is None else Path(self.data)), self.dev_sets, self.sources)
-        return Judgements.plan(exported, head, sets, max_length=self.max_length)
+        longest = min(PAPER_LENGTH, exported.max_length) if self.max_length is None else self.max_length
+        encode_pairs(exported, [], max_length=longest)  # refuses what the model does not take
+        return Judgements(exported, head, sets, longest)
 
     @staticmethod
     def sections(run: NliRun) -> list[Section]:

@@ -1,16 +1,11 @@
 """The stage of `nli`, which judges pairs of texts, and its summary: fractions, as in section 6.1 of the paper.
 
-majority is the accuracy of always giving the most frequent label. drop is the difference of two accuracies,
-relative_drop that difference over the original accuracy. Where model or data set has two labels only, accuracy and
-majority are two-way (see `nli_pairs`). Three new pairs are made from one original pair, so over all new pairs the
-original pairs are the clusters. Intervals: accuracy Wilson's, over all new pairs `proportion_interval`; drop both of
-these combined, as the original dev set is another sample; relative_drop that of a ratio of two proportions; difference
-that of two proportions of the same original pairs. p is McNemar's exact test, adjusted with Holm's method.
-
-A part holds pairs of one set. Pairs that are longer than the model or the paper allows are truncated, and counted.
+Three new pairs are made from one original pair, so over all new pairs the original pairs are the clusters. Intervals:
+accuracy Wilson's, over all new pairs `proportion_interval`; drop (of two accuracies) both of these combined, as the
+original dev set is another sample; relative_drop that of a ratio of two proportions. p is McNemar's exact test.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -58,15 +53,17 @@ ITEMS = {
 PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
 PAIRS_PER_PART = 1024
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
+_ORIGINAL_PAIR = pl.col("item") // len(KINDS)
 
 
 def summarise(items: pl.DataFrame) -> pl.DataFrame:
-    """The summary of a run's items, with the splits of `_splits`."""
+    """The summary of a run's items."""
     rows: list[Row] = []
     for source in items["dataset"].unique(maintain_order=True):
-        own = items.filter(pl.col("dataset") == source)
-        original = _splits(own, ORIGINAL)
-        new = _splits(own, NEW)
+        judged, made = (items.filter(dataset=source, condition=condition) for condition in (ORIGINAL, NEW))
+        original = {ALL: judged, WITH_CUE: judged.filter("negation")}
+        new = {kind: made.filter(split=kind) for kind in KINDS} | {ALL: made}
+        original, new = ({name: own for name, own in each.items() if len(own)} for each in (original, new))
         for condition, splits in ((ORIGINAL, original), (NEW, new)):
             for split, part in splits.items():
                 rows += _rates(source, condition, split, part)
@@ -75,27 +72,23 @@ def summarise(items: pl.DataFrame) -> pl.DataFrame:
                 for split, part in new.items():
                     rows += _drops(source, split, original[reference], part, suffix)
         if ALL in original:
-            cues = original[ALL]["negation"]
-            share = proportion(int(cues.sum()), len(cues))
-            rows.append(Row(source, ORIGINAL, ALL, "negation_share", *share, len(cues)))
-        rows += _comparisons(source, new)
+            share = proportion(int(judged["negation"].sum()), len(judged))
+            rows.append(Row(source, ORIGINAL, ALL, "negation_share", *share, len(judged)))
+        for one, other in combinations([kind for kind in KINDS if kind in new], 2):
+            first, second = (new[kind].select("correct", pair=_ORIGINAL_PAIR) for kind in (one, other))
+            both = first.join(second, on="pair", suffix="_other")
+            if not both.is_empty():
+                found = paired_difference(both["correct"].to_numpy(), both["correct_other"].to_numpy())
+                key = (source, NEW, f"{one}{VERSUS}{other}")
+                rows += difference_rows(key, f"{DIFFERENCE}:accuracy", "accuracy", found)
     return with_holm(frame(rows))
-
-
-def _splits(own: pl.DataFrame, condition: str) -> dict[str, pl.DataFrame]:
-    judged = own.filter(pl.col("condition") == condition)
-    if condition == NEW:
-        splits = {kind: judged.filter(pl.col("split") == kind) for kind in KINDS} | {ALL: judged}
-    else:
-        splits = {ALL: judged, WITH_CUE: judged.filter("negation")}
-    return {split: part for split, part in splits.items() if not part.is_empty()}
 
 
 def _rates(source: str, condition: str, split: str, judged: pl.DataFrame) -> Iterator[Row]:
     key, n = (source, condition, split), len(judged)
-    clustered = _by_original(judged) if condition == NEW and split == ALL else None
+    accuracy, clustered = _accuracy(judged, in_clusters=condition == NEW and split == ALL)
     clusters, effect = (clustered.clusters, clustered.design_effect) if clustered else (None, None)
-    yield Row(*key, "accuracy", *_accuracy(judged, clustered), n, clusters, effect)
+    yield Row(*key, "accuracy", *accuracy, n, clusters, effect)
     yield Row(*key, "majority", judged["expected"].value_counts()["count"].to_numpy().max() / n, None, None, n)
     for label in SOURCES[source]:
         count = int((judged["gold"] == str(label)).sum())
@@ -103,15 +96,19 @@ def _rates(source: str, condition: str, split: str, judged: pl.DataFrame) -> Ite
     yield Row(*key, "truncated", int(judged["truncated"].sum()) / n, None, None, n)
 
 
-def _accuracy(judged: pl.DataFrame, clustered: ClusteredMean | None) -> tuple[float, float, float]:
-    if clustered is None:
-        return proportion(int(judged["correct"].sum()), len(judged))
-    return clustered.value, *proportion_interval(clustered)
+def _accuracy(judged: pl.DataFrame, *, in_clusters: bool) -> tuple[tuple[float, float, float], ClusteredMean | None]:
+    """With its interval; its clusters are the original pairs."""
+    if not in_clusters:
+        return proportion(int(judged["correct"].sum()), len(judged)), None
+    counts = judged.group_by(_ORIGINAL_PAIR, maintain_order=True).agg(pl.col("correct").sum(), pl.len())
+    right, n = (counts[name].to_numpy().astype(np.int64) for name in ("correct", "len"))
+    found = clustered_mean(right, n)
+    return (found.value, *proportion_interval(found)), found
 
 
 def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, suffix: str) -> Iterator[Row]:
-    clustered = _by_original(new) if split == ALL else None
-    before, after = _accuracy(original, None), _accuracy(new, clustered)
+    before, _ = _accuracy(original, in_clusters=False)
+    after, clustered = _accuracy(new, in_clusters=split == ALL)
     key, clusters = (source, NEW, split), clustered.clusters if clustered else None
     yield Row(*key, f"drop{suffix}", before[0] - after[0], *combined(before, after), len(new), clusters)
     if before[0] > 0:
@@ -122,28 +119,9 @@ def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, s
         yield Row(*key, f"relative_drop{suffix}", 1 - after[0] / before[0], *ends, len(new), clusters)
 
 
-def _by_original(judged: pl.DataFrame) -> ClusteredMean:
-    counts = judged.group_by(pl.col("item") // len(KINDS), maintain_order=True).agg(pl.col("correct").sum(), pl.len())
-    return clustered_mean(counts["correct"].to_numpy().astype(np.int64), counts["len"].to_numpy().astype(np.int64))
-
-
-def _comparisons(source: str, new: Mapping[str, pl.DataFrame]) -> Iterator[Row]:
-    for one, other in combinations([kind for kind in KINDS if kind in new], 2):
-        both = _by_pair(new[one]).join(_by_pair(new[other]), on="pair", suffix="_other")
-        if not both.is_empty():
-            found = paired_difference(both["correct"].to_numpy(), both["correct_other"].to_numpy())
-            yield from difference_rows(
-                (source, NEW, f"{one}{VERSUS}{other}"), f"{DIFFERENCE}:accuracy", "accuracy", found
-            )
-
-
-def _by_pair(judged: pl.DataFrame) -> pl.DataFrame:
-    return judged.select(pair=pl.col("item") // len(KINDS), correct="correct")
-
-
 @dataclass(frozen=True, eq=False)
 class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
-    """A classifier and the pairs that it judges."""
+    """A classifier and the pairs that it judges. A part holds pairs of one set; too long pairs are truncated."""
 
     name: ClassVar[str] = "nli"
     rows_file: ClassVar[str | None] = ITEMS_FILE
@@ -154,22 +132,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     head: tuple[Label, ...]  # of each logit
     sets: tuple[PairSet, ...]
     max_length: int  # tokens of a pair
-    pairs_per_part: int
-
-    @classmethod
-    def plan(
-        cls,
-        exported: ExportedModel,
-        head: Sequence[Label],
-        sets: Sequence[PairSet],
-        *,
-        max_length: int | None = None,
-        pairs_per_part: int = PAIRS_PER_PART,
-    ) -> "Judgements":
-        """Plan the judgements; an `InputError` if the model does not take `max_length` tokens, or a pair needs more."""
-        longest = min(PAPER_LENGTH, exported.max_length) if max_length is None else max_length
-        encode_pairs(exported, [], max_length=longest)
-        return cls(exported, tuple(head), tuple(sets), longest, pairs_per_part)
+    pairs_per_part: int = PAIRS_PER_PART
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -241,8 +204,8 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
         logits = found.logits.astype(np.float64)
         scheme = common_scheme(self.head, of.labels)
         predicted = [self.head[i] for i in found.label]
-        expected = [coarsen(pair.gold, scheme) for pair in pairs]
-        answer = [coarsen(label, scheme) for label in predicted]
+        expected = [str(coarsen(pair.gold, scheme)) for pair in pairs]
+        answer = [str(coarsen(label, scheme)) for label in predicted]
         rows = pl.DataFrame(
             {
                 "dataset": [of.source] * len(pairs),
@@ -254,8 +217,8 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
                 "gold": [str(pair.gold) for pair in pairs],
                 "predicted": [str(label) for label in predicted],
                 "probability": 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1),
-                "expected": [str(label) for label in expected],
-                "answer": [str(label) for label in answer],
+                "expected": expected,
+                "answer": answer,
                 "correct": [a == b for a, b in zip(expected, answer, strict=True)],
                 "truncated": encoded.truncated,
                 "precision": [PRECISIONS[i] for i in found.precision],

@@ -47,6 +47,7 @@ THREE_WAY = (Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL)  # in the ord
 TWO_WAY = (Label.ENTAILMENT, Label.NOT_ENTAILMENT)
 SOURCES = {str(Source.RTE): TWO_WAY, str(Source.SNLI): THREE_WAY, str(Source.MNLI): THREE_WAY}
 
+_EXPECTED = f"{', '.join(THREE_WAY)} (or {' and '.join(TWO_WAY)})"
 # Compared without case, spaces, hyphens and underscores.
 _SPELLINGS = {
     Label.ENTAILMENT: ("entailment", "entail", "entails", "entailed", "e"),
@@ -71,27 +72,21 @@ def map_head(names: Sequence[str], model: str, given: str | None = None) -> tupl
         words = [word.strip() for word in given.split(",")]
         if len(words) != len(names):
             raise InputError(f"--labels {given}: {len(words)} labels, but {model} has {len(names)}")
-        mapped = [parse_label(word) for word in words]
-        if (found := _scheme(mapped)) is None:
-            raise InputError(f"--labels {given}: give {_expected()}, each once, in the order of the model's labels")
+        if (found := _scheme(words)) is None:
+            raise InputError(f"--labels {given}: give {_EXPECTED}, each once, in the order of the model's labels")
         return found
-    if (found := _scheme([parse_label(name) for name in names])) is None:
+    if (found := _scheme(names)) is None:
         raise InputError(
-            f"{model}: its labels are {', '.join(map(repr, names))}, but {_expected()} are needed; if they are other "
+            f"{model}: its labels are {', '.join(map(repr, names))}, but {_EXPECTED} are needed; if they are other "
             "names for these, give --labels with the right names in the same order"
         )
     return found
 
 
-def _scheme(labels: Sequence[Label | None]) -> tuple[Label, ...] | None:
-    """The labels themselves, if they are all two-way or all three-way labels, each once."""
-    known = tuple(label for label in labels if label is not None)
-    fits = len(known) == len(labels) and sorted(known) in (sorted(THREE_WAY), sorted(TWO_WAY))
-    return known if fits else None
-
-
-def _expected() -> str:
-    return f"{', '.join(THREE_WAY)} (or {' and '.join(TWO_WAY)})"
+def _scheme(names: Sequence[str]) -> tuple[Label, ...] | None:
+    """The labels that names stand for, if they are all two-way or all three-way labels, each once."""
+    labels = tuple(filter(None, map(parse_label, names)))
+    return labels if len(labels) == len(names) and sorted(labels) in (sorted(THREE_WAY), sorted(TWO_WAY)) else None
 
 
 def common_scheme(head: Sequence[Label], gold: Sequence[Label]) -> tuple[Label, ...]:

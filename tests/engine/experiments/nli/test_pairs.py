@@ -2,14 +2,10 @@
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.nli.nli_items import training_told
+from negengine.engine.experiments.nli.nli import training_told
 from negengine.engine.experiments.nli.nli_pairs import (
     SOURCES,
-    THREE_WAY,
-    TWO_WAY,
     Label,
-    coarsen,
-    common_scheme,
     map_head,
     read_benchmark,
     read_original,
@@ -21,16 +17,17 @@ from ..conftest import HEADER
 
 E, C, N, NOT = Label.ENTAILMENT, Label.CONTRADICTION, Label.NEUTRAL, Label.NOT_ENTAILMENT
 ROW = "0\ta\tb\tentailment\r\n"
-GLUE_MNLI = (
-    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
-    "sentence1\tsentence2\tlabel1\tlabel2\tgold_label\n"
-    "0\t1\t1n\tfiction\t( a )\t( b )\t(A)\t(B)\ta\tb\tneutral\tneutral\tcontradiction\n"
-)
-GLUE_RTE = (
-    'index\tsentence1\tsentence2\tlabel\n0\tIt is.\tIt’s not "so\tnot_entailment\n1\tIt was.\tIt was.\tentailment\n'
-)
-SNLI = "gold_label\tx\tsentence1\tsentence2\tlabel1\tlabel2\n-\tx\ta\tb\tneutral\t\nneutral\tx\tc\td\tneutral\t\n"
 GLUE = "index\tsentence1\tsentence2\tlabel\n0\t"
+ORIGINALS = [  # source, content, pairs, skipped
+    ("RTE", f'{GLUE}It is.\tIt’s not "so\tnot_entailment\n', [("It is.", 'It’s not "so', NOT)], 0),  # without quoting
+    (
+        "MNLI",
+        "promptID\tsentence1\tsentence2\tlabel1\tgold_label\n1\ta\tb\tneutral\tcontradiction\n",
+        [("a", "b", C)],
+        0,
+    ),
+    ("SNLI", "gold_label\tsentence1\tsentence2\n-\ta\tb\nneutral\tc\td\n", [("c", "d", N)], 1),
+]
 UNNAMED = ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
@@ -50,20 +47,15 @@ def pairs_of(tmp_path, body, encoding="cp1252"):
     return read_benchmark(tmp_path / "RTE.txt", "RTE").pairs
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-8-sig"])  # a copy that somebody has saved
-def test_the_type_of_a_pair_follows_from_its_index(tmp_path, encoding):
-    body = "".join(f"{i}\tcafé\tb\tentailment\r\n" for i in (5, 0, 1, 3, 2))
-    pairs = pairs_of(tmp_path, body, encoding)
-    kinds = {pair.item: pair.kind for pair in pairs}
-    assert kinds == {0: "Tneg-H", 1: "T-Hneg", 2: "Tneg-Hneg", 3: "Tneg-H", 5: "Tneg-Hneg"}
-    assert pairs[0].text == "café"
-
-
 def test_a_pair_has_the_same_id_in_every_file_and_any_other_pair_another(tmp_path):
     """Row numbers and indices say nothing of the pair: a file with other rows before it changes them."""
-    rows = ("the dog\tthe cat\tentailment\r\n", "a man\ta park\tentailment\r\n")
-    both = [pairs_of(tmp_path, f"0\t{one}3\t{other}") for one, other in (rows, rows[::-1])]
-    assert [pair.id for pair in both[0]] == [pair.id for pair in reversed(both[1])]
+    rows = ("the café\tthe cat\tentailment\r\n", "a man\ta park\tentailment\r\n")
+    one, other = (  # the copy that somebody has saved as UTF-8
+        pairs_of(tmp_path, f"0\t{first}3\t{second}", encoding)
+        for first, second, encoding in ((*rows, "cp1252"), (*rows[::-1], "utf-8-sig"))
+    )
+    assert [pair.id for pair in one] == [pair.id for pair in reversed(other)]
+    assert one[0].text == other[1].text == "the café"
     own = {0: "a\tb\tentailment", 1: "a\tb\tentailment", 3: "a\tb\tnot_entailment", 6: "a b\t.\tentailment"}
     own |= {9: "a\tb .\tentailment", 12: "a\tb\tentailment"}
     ids = {pair.item: pair.id for pair in pairs_of(tmp_path, "".join(f"{i}\t{row}\r\n" for i, row in own.items()))}
@@ -71,19 +63,12 @@ def test_a_pair_has_the_same_id_in_every_file_and_any_other_pair_another(tmp_pat
     assert ids[12] == f"{ids[0]}-2"
 
 
-@pytest.mark.parametrize(
-    ("source", "content", "pairs", "skipped"),
-    [
-        ("RTE", GLUE_RTE, [("It is.", 'It’s not "so', NOT), ("It was.", "It was.", E)], 0),  # without quoting
-        ("MNLI", GLUE_MNLI, [("a", "b", C)], 0),  # the gold label, not an annotator's
-        ("SNLI", SNLI, [("c", "d", N)], 1),
-    ],
-)
-def test_the_layouts_of_original_sets(source, content, pairs, skipped, tmp_path):
-    (tmp_path / "dev.tsv").write_text(content, "utf-8")
-    found = read_original(tmp_path / "dev.tsv", source)
-    assert [(pair.text, pair.hypothesis, pair.gold) for pair in found.pairs] == pairs
-    assert found.skipped == skipped
+def test_the_layouts_of_original_sets(tmp_path):
+    for source, content, pairs, skipped in ORIGINALS:
+        (tmp_path / "dev.tsv").write_text(content, "utf-8")
+        found = read_original(tmp_path / "dev.tsv", source)
+        assert [(pair.text, pair.hypothesis, pair.gold) for pair in found.pairs] == pairs
+        assert found.skipped == skipped
 
 
 @pytest.mark.parametrize(
@@ -135,14 +120,6 @@ def test_names_of_heads_tell_the_labels_or_are_refused(names, given, found):
     else:
         with pytest.raises(InputError, match=found):
             map_head(names, "model", given)
-
-
-def test_two_way_wherever_one_side_is():
-    assert common_scheme(THREE_WAY, THREE_WAY) == THREE_WAY
-    for head, gold in ((THREE_WAY, TWO_WAY), (TWO_WAY, THREE_WAY), (TWO_WAY, TWO_WAY)):
-        assert common_scheme(head, gold) == TWO_WAY
-    assert [coarsen(label, TWO_WAY) for label in (E, N, C, NOT)] == [E, NOT, NOT, NOT]
-    assert [coarsen(label, THREE_WAY) for label in (E, N, C)] == [E, N, C]
 
 
 def test_the_settings_of_the_training_are_told_as_far_as_they_are_known():

@@ -13,25 +13,44 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.basics.reading import file_sha256
 from negengine.engine.experiments.cues.cue_words import has_cue
-from negengine.engine.experiments.nli.nli import nli
-from negengine.engine.experiments.nli.nli_items import Labelled
-from negengine.engine.experiments.nli.nli_judgements import ITEMS, PAPER_LENGTH, Judgements, summarise
-from negengine.engine.experiments.nli.nli_pairs import KINDS, THREE_WAY, read_benchmark
+from negengine.engine.experiments.nli.nli import Labelled, Nli, NliRun, nli
+from negengine.engine.experiments.nli.nli_judgements import PAPER_LENGTH, Judgements, summarise
+from negengine.engine.experiments.nli.nli_pairs import KINDS, THREE_WAY, map_head, read_benchmark, read_sets
+from negengine.engine.inference.classifier import labels as label_names
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.exported import read_manifest, write_manifest
 from negengine.engine.library.again import Verdict
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.chapters import chapters
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution, run_stage
+from negengine.engine.runs.progress import Reporter
 from negengine.engine.statistics.clusters import clustered_mean, proportion_interval
 from scipy import stats
 from transformers import AutoTokenizer, BertForSequenceClassification
 
 from ..conftest import HEADER, HEADS
-from .conftest import LONGEST
 
+LONGEST, NEUTRAL = 16, pl.lit("neutral")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+@pytest.fixture(scope="module")
+def runs(classifiers, nli_data, tmp_path_factory):
+    """Head → a finished run of all pairs, in six parts."""
+    found, folder = {}, tmp_path_factory.mktemp("run")
+    for head, (_, exported) in classifiers.items():
+        sets = read_sets(nli_data, {"RTE": nli_data / "dev.tsv"}, ("RTE", "SNLI"))
+        labels = map_head(label_names(exported), exported.name)
+        stage = Judgements(exported, labels, sets, LONGEST, pairs_per_part=40)
+        opening = Opening(batch_tokens=100, threads=1)
+        run_stage(stage, folder / head, Execution(ThisProcess(CPU), opening, reporter=Reporter(silent=True)))
+        found[head] = NliRun.open(folder / head)
+    return found
+
+
+@pytest.mark.parametrize("head", HEADS)
 def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
     checkpoint, items = classifiers[head][0], runs[head].items
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
@@ -65,11 +84,14 @@ def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
     assert (shown["failed"] != shown["correct"]).all()
 
 
-def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, tmp_path):
+def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, nli_data, tmp_path):
     exported = classifiers["three-way"][1]
-    assert (PAPER_LENGTH, Judgements.plan(exported, THREE_WAY, []).max_length) == (128, 40)  # its own, which is shorter
+    assert (PAPER_LENGTH, Nli(data=nli_data, source="RTE").stage(exported).max_length) == (
+        128,
+        40,
+    )  # its own, which is shorter
     (tmp_path / "RTE.txt").write_text(HEADER + "0\tthe man\tthe [PAD] man\tentailment\r\n")
-    stage = Judgements.plan(exported, THREE_WAY, [read_benchmark(tmp_path / "RTE.txt", "RTE")])
+    stage = Judgements(exported, THREE_WAY, [read_benchmark(tmp_path / "RTE.txt", "RTE")], 40)
     with pytest.raises(InputError, match=r"RTE\.txt:2: contains the padding token"):
         stage.check(lambda _: None)
 
@@ -85,13 +107,14 @@ def test_the_exports_own_int8_graph_gives_the_labels_of_fp32(classifiers, runs, 
     assert "Mixed precision: " in str(mixed)
 
 
-def test_a_probability_of_low_precision_is_not_compared_with_the_reference_model():
-    """The label is; a wrong one among them counts as one that the audit allows."""
+def test_a_label_is_compared_with_the_reference_model_and_its_probability_where_that_is_exact():
     logits = np.array([0.0, 2.0, 0.0], np.float32)
-    labelled = {label: Labelled({"predicted": label}, ("a", "b", "c"), 128) for label in "ab"}
-    assert labelled["b"].compare(logits, None) == (Verdict.AGREES, "")
-    assert labelled["b"].compare(logits, 0.5)[0] is Verdict.WRONG
-    assert labelled["a"].compare(logits, None)[0] is Verdict.WRONG
+    for label, probability, verdict in (
+        ("b", None, Verdict.AGREES),
+        ("b", 0.5, Verdict.WRONG),
+        ("a", None, Verdict.WRONG),
+    ):
+        assert Labelled({"predicted": label}, ("a", "b", "c"), 128).compare(logits, probability)[0] is verdict
 
 
 def test_two_models_are_compared_where_they_are_scored_alike(runs):
@@ -130,25 +153,13 @@ def test_the_graphs_of_a_classifier_are_compared_with_each_other_and_with_pytorc
     assert damage(ng.verify(folder, sample=8)) == ["equal to model.onnx within rounding"]
 
 
-def items_of(rows):
-    """(condition, item, split, negation, gold, answer) of SNLI, three-way."""
-    fixed = {"dataset": "SNLI", "probability": 0.5, "truncated": False, "precision": "fp32"}
-    fixed |= {"premise": "a text", "hypothesis": "a hypothesis"}
-    names = ("condition", "item", "split", "negation", "gold", "predicted")
-    made = (fixed | dict(zip(names, row, strict=True)) for row in rows)
-    return pl.DataFrame(made, schema=ITEMS).with_columns(
-        id=pl.format("{} {}", "condition", "item"),
-        expected="gold",
-        answer="predicted",
-        correct=pl.col("gold") == pl.col("predicted"),
-    )
-
-
-def new_triples(outcomes):
-    """One triple of new pairs for each (a, b, c): whether Tneg-H, T-Hneg and Tneg-Hneg are right."""
-    for triple, results in enumerate(outcomes):
-        for k, right in enumerate(results):
-            yield "new", 3 * triple + k, KINDS[k], True, "neutral", "neutral" if right else "entailment"
+def summary_of(original, triples, **columns):
+    """Of SNLI, three-way: original pairs (has a cue, is right), and whether each of a triple of new pairs is right."""
+    rows = [("original", i, "", cue, right) for i, (cue, right) in enumerate(original)]
+    rows += [("new", 3 * i + k, KINDS[k], True, right) for i, own in enumerate(triples) for k, right in enumerate(own)]
+    names = ("condition", "item", "split", "negation", "correct")
+    usual = {"dataset": pl.lit("SNLI"), "truncated": pl.lit(value=False)} | dict.fromkeys(("gold", "expected"), NEUTRAL)
+    return summarise(pl.DataFrame(rows, schema=names, orient="row").with_columns(**usual | columns))
 
 
 def test_types_are_compared_on_the_same_original_pairs():
@@ -158,12 +169,9 @@ def test_types_are_compared_on_the_same_original_pairs():
     Holm over three: 3 · 2/256, then 2 · 0.125 = 0.25, then 1 · 0.25 = 0.25.
     """
     outcomes = [(True, False, True)] * 6 + [(False, True, True)] + [(True, True, True)] * 4 + [(False, False, True)] * 2
-    summary = summarise(items_of(new_triples(outcomes)))
-    p = {
-        "Tneg-H vs T-Hneg": (0.125, 0.25),
-        "Tneg-H vs Tneg-Hneg": (0.25, 0.25),
-        "T-Hneg vs Tneg-Hneg": (2 / 256, 6 / 256),
-    }
+    summary = summary_of([], outcomes)
+    p = {"Tneg-H vs T-Hneg": (0.125, 0.25), "Tneg-H vs Tneg-Hneg": (0.25, 0.25)}
+    p |= {"T-Hneg vs Tneg-Hneg": (2 / 256, 6 / 256)}
     for split, (raw, adjusted) in p.items():
         assert cell(summary, "SNLI", "new", split, "p:accuracy")["value"] == pytest.approx(raw)
         assert cell(summary, "SNLI", "new", split, "p_holm:accuracy")["value"] == pytest.approx(adjusted)
@@ -173,9 +181,8 @@ def test_types_are_compared_on_the_same_original_pairs():
 
 def test_shares_and_drops():
     """Four original pairs: one with a cue, wrong; three without, right. New: one triple, all right, one pair cut."""
-    original = [("original", i, "", i == 0, "neutral", "neutral" if i else "entailment") for i in range(4)]
-    items = items_of([*original, *new_triples([(True, True, True)])])
-    summary = summarise(items.with_columns(truncated=pl.Series([False] * 4 + [True, False, False])))
+    truncated = pl.Series([False] * 4 + [True, False, False])
+    summary = summary_of([(True, False), *[(False, True)] * 3], [(True, True, True)], truncated=truncated)
     wanted = {
         ("original", "all", "accuracy"): 0.75,
         ("original", "all", "majority"): 1,
@@ -196,16 +203,16 @@ def test_shares_and_drops():
 
 def test_the_drops_interval_combines_both_with_a_triple_as_one_draw():
     """Eight original pairs, six right; four triples of which 3, 3, 1 and 0 pairs are right."""
-    original = [("original", i, "", False, "neutral", "neutral" if i < 6 else "entailment") for i in range(8)]
+    original = [(False, i < 6) for i in range(8)]
     triples = [(True, True, True), (True, True, True), (True, False, False), (False, False, False)]
-    row = cell(summarise(items_of([*original, *new_triples(triples)])), "SNLI", "new", "all", "drop")
+    row = cell(summary_of(original, triples), "SNLI", "new", "all", "drop")
     wilson = stats.binomtest(6, 8).proportion_ci(method="wilson")
     low, high = proportion_interval(clustered_mean(np.array([3, 3, 1, 0]), np.full(4, 3)))
     below, above = np.hypot(6 / 8 - wilson.low, high - 7 / 12), np.hypot(wilson.high - 6 / 8, 7 / 12 - low)
     assert (row["low"], row["high"]) == pytest.approx((row["value"] - below, row["value"] + above))
     assert row["clusters"] == 4
     assert row["value"] == pytest.approx(6 / 8 - 7 / 12)
-    none_right = summarise(items_of([*original, *new_triples([(False,) * 3] * 3)]))
+    none_right = summary_of(original, [(False,) * 3] * 3)
     for split in (*KINDS, "all"):
         row = cell(none_right, "SNLI", "new", split, "relative_drop")
         assert (row["value"], row["low"], row["high"]) == (1.0, None, None)
