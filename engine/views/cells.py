@@ -12,7 +12,7 @@ from .table import Column, Table
 
 
 def cells(table: Table) -> list[list[str]]:
-    """The text of every cell, row by row; one line each, without characters that control a terminal."""
+    """The text of every cell, row by row, without line breaks or characters that control a terminal."""
     return [[" ".join(parts) for parts in row] for row in cell_parts(table)]
 
 
@@ -75,14 +75,11 @@ def _figure(column: Column, row: Mapping[str, Any], name: str, texts: Mapping[st
         return ""
     if isinstance(value, bool):
         return "✓" if value else "-"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(str, value))
     if not isinstance(value, int | float):
         return str(value)
-    if column.scale != 1:
-        value = column.scale * value
+    value = value if column.scale == 1 else column.scale * value
     sign = "+" if column.signed else ""
     if column.significant is not None:
         return f"{value:{sign}.{column.significant}g}"

@@ -1,12 +1,12 @@
-"""The kinds of charts of a report, drawn by Altair: points with intervals, lines, curves, bars in panels, a matrix.
+"""The kinds of charts of a report, drawn by Altair; missing values are not drawn, orders are those of the frame's rows.
 
-Each has a frame with one row for each mark, and is as wide as its `Layout`: in a paper's column, about 320 pixels for
-77 mm, its text has about 7 points in print. Missing values are not drawn. Orders are those of the frame's rows.
+In a paper's column, about 320 pixels for 77 mm, the text has about 7 points in print.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -29,31 +29,37 @@ class Layout:
 
 PAPER, PAGE, PHONE = Layout(215, 180), Layout(540, 265, height=200), Layout(215, 215, columns=1)
 TOLD = "value as read"  # the column of a drawn frame that says what a mark shows, on hover
-_INTERVALS = "95 % intervals"
-_ROW = 17
 _LABELS = 150  # pixels; a longer label is cut, and stands in full in the table
 _SYMBOL = 46
-_WIDE = 50  # the largest step as a multiple of the smallest, from which an axis of steps is logarithmic
 
 
-class Plot(Protocol):
+@dataclass(frozen=True, eq=False)
+class Plot:
     """Something that can be drawn; `data` has one row for each mark."""
 
-    @property
-    def data(self) -> pl.DataFrame: ...
+    data: pl.DataFrame
 
-    def chart(self, layout: Layout) -> "ChartType": ...
+    def chart(self, layout: Layout) -> "ChartType":
+        raise NotImplementedError
 
     @property
     def promise(self) -> str:
         """What the chart's lines or bands are, where it draws any: a caption ends with it."""
+        return ""
+
+    def _intervals(self, low: str | None, high: str | None, what: str) -> str:
+        """What the drawn intervals are, and how many values lack one; empty where none is drawn."""
+        if not (low and high):
+            return ""
+        drawn = len(self.data.filter(pl.col(low).is_not_null() & pl.col(high).is_not_null()))
+        few = f"; {drawn} of {len(self.data)} values have one" if drawn < len(self.data) else ""
+        return f"{what} are 95 % intervals{few}." if drawn else ""
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class Points(Plot):
     """Points with intervals: categories from top to bottom, values from left to right."""
 
-    data: pl.DataFrame
     x: str
     y: str
     title: str
@@ -63,7 +69,7 @@ class Points:
     panel: str | None = None
     domain: tuple[float, float] | None = None  # ends of the axis of values; as far as the values reach by default
     zero: bool = True
-    ends: str = _INTERVALS  # what low and high are
+    explained: bool = True  # low and high are the ends of 95 % intervals, and the caption ends with that
 
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
@@ -85,7 +91,7 @@ class Points:
             spans = base.transform_filter(_both_known(self.low, self.high)).mark_rule(strokeWidth=1.5, aria=True)
             layers.insert(0, spans.encode(*ends))
         named = _told(self.data, (self.y, self.series), self.x, self.low, self.high)
-        drawn: Any = alt.layer(*layers, data=named).properties(height=alt.Step(_ROW if len(names) == 1 else 9))
+        drawn: Any = alt.layer(*layers, data=named).properties(height=alt.Step(17 if len(names) == 1 else 9))
         panels_differ = False
         if self.panel is not None:
             by_panel = self.data.select(panel=self.panel, y=self.y).group_by("panel").agg(pl.col("y").unique().sort())
@@ -94,14 +100,15 @@ class Points:
 
     @property
     def promise(self) -> str:
-        return _promise(self.data, self.low, self.high, self.ends)
+        return self._intervals(self.low, self.high, "Lines") if self.explained else ""
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class Lines(Plot):
     """Lines with a point for each value, over steps that have names and equal distances."""
 
-    data: pl.DataFrame
+    _spans = "Lines"
+
     x: str
     y: str
     series: str
@@ -131,23 +138,21 @@ class Lines:
         layers = [base.mark_line(strokeWidth=1.5).encode(value), shaped]
         if self.low and self.high:
             ends = (alt.Y(f"{_name(self.low)}:Q", title=self.y_title, **scale), alt.Y2(f"{_name(self.high)}:Q"))
-            layers.insert(0, self._spans(base.transform_filter(_both_known(self.low, self.high))).encode(*ends))
+            known = base.transform_filter(_both_known(self.low, self.high))
+            spans = known.mark_area(opacity=0.2) if self._spans == "Bands" else known.mark_rule()
+            layers.insert(0, spans.encode(*ends))
         named = _told(self.data, (self.series, self.x), self.y, self.low, self.high)
         return alt.layer(*layers, data=named).properties(height=layout.height)
 
-    def _spans(self, known: Any) -> Any:
-        return known.mark_rule()
-
     @property
     def promise(self) -> str:
-        return _promise(self.data, self.low, self.high, _INTERVALS)
+        return self._intervals(self.low, self.high, self._spans)
 
 
 class Curves(Lines):
-    """Lines over a number, such as the step of a training run, with a band for the intervals.
+    """Lines over a number, such as the step of a training run, with a band for the intervals."""
 
-    The axis of steps is logarithmic where the last step is much larger than the first.
-    """
+    _spans = "Bands"
 
     def chart(self, layout: Layout = PAPER) -> "ChartType":
         import altair as alt
@@ -155,7 +160,7 @@ class Curves(Lines):
         found: Any = self.data.select(low=pl.col(self.x).min(), high=pl.col(self.x).max()).row(0)
         low, high = float(found[0] or 0), float(found[1] or 0)
         scale, ticks = alt.Scale(zero=False, nice=False), dict[str, Any](tickCount=4)
-        if high >= _WIDE * max(low, 1):  # marks stand at powers of ten
+        if high >= 50 * max(low, 1):  # a logarithmic axis, with marks at powers of ten
             powers = [float(10**power) for power in range(16) if max(low, 1) <= 10**power <= high]
             scale = alt.Scale(type="log" if low > 0 else "symlog", nice=False)
             ticks = {"values": powers if low > 0 else [0.0, *powers]}
@@ -164,19 +169,11 @@ class Curves(Lines):
         drawn = self._layers(steps, {"scale": alt.Scale(zero=False, nice=True)}, {}, _SYMBOL // 2, layout)
         return _panels(drawn, self.data, self.panel, layout, own_values=True)
 
-    def _spans(self, known: Any) -> Any:
-        return known.mark_area(opacity=0.2)
-
-    @property
-    def promise(self) -> str:
-        return _promise(self.data, self.low, self.high, _INTERVALS, "Bands")
-
 
 @dataclass(frozen=True, eq=False)
-class Bars:
+class Bars(Plot):
     """Bars in small charts, two in a row; each has categories of its own, and all have one axis of values."""
 
-    data: pl.DataFrame
     x: str
     y: str
     panel: str
@@ -200,14 +197,11 @@ class Bars:
             charts.append(alt.layer(bars, texts).properties(width=layout.small - 30, height=alt.Step(14)))
         return alt.concat(*charts, columns=layout.columns, spacing=24)
 
-    promise = ""
-
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class Matrix(Plot):
     """Cells with a text, and a colour for the value: blue above zero, vermillion below, stronger the larger it is."""
 
-    data: pl.DataFrame
     row: str
     column: str
     value: str  # column with the values that colours stand for; null for none
@@ -238,8 +232,6 @@ class Matrix:
         cells = base.mark_rect(aria=True).encode(color=colour, opacity=strength, description=f"{TOLD}:N")
         words = base.mark_text(color=INK).encode(text=f"{_name(self.text)}:N")
         return alt.layer(cells, words).properties(width=alt.Step(size), height=alt.Step(28))
-
-    promise = ""
 
 
 def _told_apart(series: str, names: Sequence[str], *, points: bool) -> dict[str, Any]:
@@ -293,17 +285,6 @@ def _told(
     return data.with_columns(pl.concat_str(named, pl.lit(": "), number(value), interval).alias(TOLD))
 
 
-def _promise(data: pl.DataFrame, low: str | None, high: str | None, ends: str, what: str = "Lines") -> str:
-    """What the drawn intervals are, and how many values lack one; empty where none is drawn."""
-    if not (low and high and ends):
-        return ""
-    drawn = data.filter(pl.col(low).is_not_null() & pl.col(high).is_not_null())
-    if drawn.is_empty():
-        return ""
-    few = f"; {len(drawn)} of {len(data)} values have one" if len(drawn) < len(data) else ""
-    return f"{what} are {ends}{few}."
-
-
 def _scale(domain: Sequence[float] | None, *, zero: bool) -> "alt.Scale":
     import altair as alt
 
@@ -328,6 +309,4 @@ def _both_known(low: str, high: str) -> str:
 
 def _name(column: str) -> str:
     """A column's name in Altair's shorthand, where a colon, a dot and brackets have a meaning."""
-    for sign in ("\\", ":", ".", "[", "]"):
-        column = column.replace(sign, f"\\{sign}")
-    return column
+    return re.sub(r"([\\:.\[\]])", r"\\\1", column)

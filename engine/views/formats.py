@@ -1,7 +1,6 @@
 """Output formats: each is a file `to_NAME.py` in this folder with a value `FORMAT`, and `--format` takes its name.
 
-Formats for people (table, markdown, latex) show one cell for each column of a table. Formats for machines (json, csv)
-give the frame: every figure in full and in a column of its own, not scaled and not rounded.
+Those for machines (json, csv) give every figure in full and in a column of its own, not scaled and not rounded.
 """
 
 import importlib
@@ -22,9 +21,8 @@ ROWS_AT_ONCE = 50_000
 class Format:
     """How tables are written."""
 
-    # tables and the width of the terminal → text that ends with a line break
-    render: Callable[[Sequence[Table], int], str]
-    # a title and rows, too many for memory → text in pieces; None for people, who are shown a sample
+    render: Callable[[Sequence[Table], int], str]  # tables and the terminal's width → text that ends with a line break
+    # A title and rows, too many for memory → text in pieces; None for people, who are shown a sample.
     stream: Callable[[str, pl.LazyFrame], Iterator[str]] | None = None
 
 

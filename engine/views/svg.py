@@ -1,8 +1,6 @@
-"""A figure as SVG: for a page, where its colours follow the page, and for a file.
+"""A figure as SVG, written by `vl-convert`: for a page, where its colours follow the page, and for a file.
 
-`vl-convert` runs Vega-Lite and writes the SVG; the same chart gives the same text. What a mark says of itself becomes
-its title, which browsers show on hover. Only elements that draw are kept: texts of a user never become elements, and
-nothing can load a file.
+Only elements that draw are kept: texts of a user never become elements, and nothing can load a file.
 """
 
 import re
@@ -21,14 +19,11 @@ from .palette import INK, on_page
 MILLIMETRES = {False: 77, True: 160}
 _MILLIMETRES_PER_PIXEL = MILLIMETRES[False] / 320
 _POINTS_PER_MILLIMETRE = 72 / 25.4
-_PIXELS_PER_INCH = 300
-_PAGE_SCALE = 1.5
 _FONT = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
 _SVG = "http://www.w3.org/2000/svg"
 _DRAWING = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "circle"}
 _NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
 _GUIDES = {"axis", "legend", "title"}
-_BLACK = {"#000": INK, "black": INK}
 _COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a PDF's dictionary, in a random order
@@ -64,10 +59,10 @@ def for_page(figure: Figure, identifier: str, layout: Layout = PAPER, codes: Cod
         if meaning := codes.meaning("".join(text.itertext())):
             _title(text, meaning)
     # As wide as the page, but texts are never much larger than those around them.
-    root.set("style", f"max-width:{float(root.get('width', '0')) * _PAGE_SCALE:.0f}px")
+    root.set("style", f"max-width:{float(root.get('width', '0')) * 1.5:.0f}px")
     root.set("role", "img")
     root.set("aria-labelledby", f"{identifier}-title {identifier}-desc")
-    return _text(root)
+    return ET.tostring(root, encoding="unicode")
 
 
 def as_files(figure: Figure) -> dict[str, bytes]:
@@ -88,14 +83,14 @@ def as_files(figure: Figure) -> dict[str, bytes]:
         "svg": svg.encode(),
         # The same lines in a fixed order, and so as many bytes: a PDF counts them.
         "pdf": _RESOURCES.sub(lambda lines: b"\n".join(sorted(lines[0].split(b"\n"))), pdf),
-        "png": vl_convert.svg_to_png(white, ppi=_PIXELS_PER_INCH),
+        "png": vl_convert.svg_to_png(white, ppi=300),
     }
 
 
 def _sized(root: ET.Element, pixels: tuple[float, float], scale: float, unit: str) -> str:
     for name, length in zip(("width", "height"), pixels, strict=True):
         root.set(name, f"{length * scale:.3f}{unit}")
-    return _text(root)
+    return ET.tostring(root, encoding="unicode")
 
 
 def _drawn(figure: Figure, identifier: str, colour: Callable[[str], str], layout: Layout) -> ET.Element:
@@ -147,12 +142,10 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
     for name in ("fill", "stroke"):
         if (value := element.get(name)) is not None:
             hexadecimal = value.lower() if value.startswith("#") else value
-            element.set(name, colour(_BLACK.get(value, hexadecimal)))
+            element.set(name, colour(INK if value in {"#000", "black"} else hexadecimal))
     for name in _COORDINATES:
-        if name in element.attrib:  # two decimals: more cannot be seen
-            element.set(
-                name, _LONG_NUMBER.sub(lambda own: f"{float(own[0]):.2f}".rstrip("0").rstrip("."), element.attrib[name])
-            )
+        if value := element.get(name):  # two decimals: more cannot be seen
+            element.set(name, _LONG_NUMBER.sub(lambda own: f"{float(own[0]):.2f}".rstrip("0").rstrip("."), value))
     for child in list(element):
         kind = child.tag.removeprefix(f"{{{_SVG}}}")
         if kind not in _DRAWING:
@@ -164,7 +157,3 @@ def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
             element.remove(child)
     if said:
         _title(element, said)
-
-
-def _text(root: ET.Element) -> str:
-    return ET.tostring(root, encoding="unicode")

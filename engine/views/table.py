@@ -1,8 +1,4 @@
-"""A table as a value: a frame, and how its columns are shown.
-
-Formats for machines (JSON, CSV) give every figure of the frame as it is. Formats for people (terminal, Markdown, LaTeX,
-HTML) give one cell for each `Column`, which may put several side by side: `83.2 (44.7)`, with the published one.
-"""
+"""A table as a value: a frame, which formats for machines give as it is, and how people read its columns."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -25,8 +21,7 @@ class Column:
     low: str | None = None
     high: str | None = None  # with a value the interval is shown as `[low, high]`, without as `low to high`
     p: str | None = None
-    # None: as it is, with thousands separators; the name of a column: digits row by row
-    decimals: int | str | None = None
+    decimals: int | str | None = None  # None: as it is, with thousands separators; a column's name: digits row by row
     significant: int | None = None
     scale: float = 1.0  # multiplies the figure before it is shown: 100 for a fraction shown in percent
     signed: bool = False
@@ -74,8 +69,7 @@ class Table:
 
     def __post_init__(self) -> None:
         named = [name for column in self.columns for name in column.names]
-        named += [self.section] if self.section else []
-        named += [*self.texts, *self.texts.values()]
+        named += [*filter(None, [self.section]), *self.texts, *self.texts.values()]
         if missing := [name for name in named if name not in self.frame.columns]:
             raise ValueError(f"{self.title}: the frame has no column {missing[0]!r}")
 

@@ -22,13 +22,8 @@ def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
     """No nested columns, for CSV: fields of a struct are columns `column.field`, a list is one text, a JSON array."""
-    while any(isinstance(kind, pl.Struct) for kind in frame.schema.values()):
-        parts: list[pl.Expr] = []
-        for name, kind in frame.schema.items():
-            inner = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else None
-            own = pl.col(name)
-            parts += [own] if inner is None else [own.struct.field(one).alias(f"{name}.{one}") for one in inner]
-        frame = frame.select(parts)
+    while nested := [name for name, kind in frame.schema.items() if isinstance(kind, pl.Struct)]:
+        frame = frame.with_columns(pl.col(name).name.prefix_fields(f"{name}.") for name in nested).unnest(nested)
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List | pl.Array)]
     return frame.with_columns(
         pl.Series(name, [json_text(value) for value in frame[name].to_list()], dtype=pl.String) for name in lists

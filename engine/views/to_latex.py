@@ -15,8 +15,7 @@ from .cells import cells, is_text, section_ends, with_unit
 from .formats import Format
 from .table import Table
 
-# The character 0 is set by `latex`.
-_ASCII = {
+_ASCII = {  # the character 0 is set by `latex`
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#",
     "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''", "\0": "{}",
@@ -31,8 +30,7 @@ _SYMBOLS = {
     "Æ": r"\AE{}", "œ": r"\oe{}", "Œ": r"\OE{}", "ø": r"\o{}", "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}",
     "ı": r"\i{}",
 }  # fmt: skip
-# Combining marks.
-_ACCENTS = {
+_ACCENTS = {  # combining marks
     "\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0304": r"\=", "\u0306": r"\u",
     "\u0307": r"\.", "\u0308": r'\"', "\u030a": r"\r", "\u030b": r"\H", "\u030c": r"\v", "\u0323": r"\d",
     "\u0327": r"\c",
@@ -98,7 +96,7 @@ def _character(character: str) -> str:
         return character
     if character in _SYMBOLS:
         return _SYMBOLS[character]
-    base, *marks = list(unicodedata.normalize("NFD", character))
+    base, *marks = unicodedata.normalize("NFD", character)
     if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in _ACCENTS:
         dotless = {"i": r"\i", "j": r"\j"} if marks[0] not in {"\u0323", "\u0327"} else {}
         return f"{_ACCENTS[marks[0]]}{{{dotless.get(base, base)}}}"

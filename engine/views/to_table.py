@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
@@ -56,16 +55,17 @@ def _drawn(table: Table, width: int) -> Group:
     words = [is_text(table.columns[i], table) for i in kept]
     lines = [[row[i] for i in kept] for row in rows]
     columns = [table.columns[i] for i in kept]
-    sizes = _sizes(columns, words, lines)
+    least, whole = _widths(columns, words, lines)
     is_stacked = False
-    if _total(size.least for size in sizes) > width:
+    if _total(least) > width:
         stacked = [["\n".join(row[i]) for i in kept] for row in parts]
         is_stacked = stacked != lines
-        lines, sizes = stacked, _sizes(columns, words, stacked)
+        lines, (least, whole) = stacked, _widths(columns, words, stacked)
     drawn: list[RichTable] = []
-    for piece in _pieces(sizes, words, width):
+    for piece in _pieces(least, words, width):
         one = RichTable(show_lines=is_stacked)
-        for i, own in zip(piece, _fitted([sizes[i] for i in piece], width), strict=True):
+        fitted = _fitted([least[i] for i in piece], [whole[i] for i in piece], width)
+        for i, own in zip(piece, fitted, strict=True):
             heading, fixed = Text(printable(columns[i].heading), no_wrap=False), not columns[i].wrap
             side: Literal["left", "right"] = "left" if words[i] else "right"
             one.add_column(heading, justify=side, no_wrap=fixed, overflow="fold", width=own)
@@ -76,24 +76,21 @@ def _drawn(table: Table, width: int) -> Group:
     return Group(*title, *drawn, *(Text(note, style="table.caption") for note in notes))
 
 
-@dataclass(frozen=True)
-class _Size:
-    """How wide the text of a column is: its longest word (figures have one line each), and all of it."""
-
-    least: int
-    whole: int
-
-
-def _sizes(columns: Sequence[Column], words: Sequence[bool], rows: Sequence[Sequence[str]]) -> list[_Size]:
-    found = []
+def _widths(
+    columns: Sequence[Column], words: Sequence[bool], rows: Sequence[Sequence[str]]
+) -> tuple[list[int], list[int]]:
+    """How wide each column is at least, by its longest word (figures have one line each), and with its whole text."""
+    least, whole = [], []
     for i, column in enumerate(columns):
         heading = printable(column.heading)
         lines = [line for row in rows for line in row[i].split("\n")]
         is_broken = column.wrap and words[i]
         longest = (min(cell_len(word), _FOLDED) for line in lines for word in line.split())
-        least = max([*map(cell_len, heading.split()), *(longest if is_broken else map(cell_len, lines))], default=0)
-        found.append(_Size(least, max(least, cell_len(heading), *map(cell_len, lines))))
-    return found
+        least.append(
+            max([*map(cell_len, heading.split()), *(longest if is_broken else map(cell_len, lines))], default=0)
+        )
+        whole.append(max(least[i], cell_len(heading), *map(cell_len, lines)))
+    return least, whole
 
 
 def _total(widths: Iterable[int]) -> int:
@@ -101,28 +98,25 @@ def _total(widths: Iterable[int]) -> int:
     return sum(own + 3 for own in widths) + 1
 
 
-def _pieces(sizes: Sequence[_Size], words: Sequence[bool], width: int) -> list[list[int]]:
+def _pieces(least: Sequence[int], words: Sequence[bool], width: int) -> list[list[int]]:
     """The columns of each piece; one piece if all fit beside each other."""
-    if _total(size.least for size in sizes) <= width:
-        return [list(range(len(sizes)))]
+    if _total(least) <= width:
+        return [list(range(len(least)))]
     named = max(1, list(words).index(False) if False in words else 1)
-    while named > 1 and _total(size.least for size in sizes[:named]) > width // 2:
+    while named > 1 and _total(least[:named]) > width // 2:
         named -= 1
     found = [list(range(named))]
-    for i in range(named, len(sizes)):
-        if len(found[-1]) > named and _total(sizes[own].least for own in (*found[-1], i)) > width:
+    for i in range(named, len(least)):
+        if len(found[-1]) > named and _total(least[own] for own in (*found[-1], i)) > width:
             found.append(list(range(named)))
         found[-1].append(i)
     return found
 
 
-def _fitted(sizes: Sequence[_Size], width: int) -> list[int]:
+def _fitted(least: Sequence[int], whole: Sequence[int], width: int) -> list[int]:
     """The width of each column: whole, or the widest ones narrower until the table fits, none below its least."""
-    widths = [min(size.whole, max(size.least, width)) for size in sizes]
-    while _total(widths) > width:
-        reducible = [i for i, size in enumerate(sizes) if widths[i] > size.least]
-        if not reducible:
-            break
+    widths = [min(most, max(own, width)) for own, most in zip(least, whole, strict=True)]
+    while _total(widths) > width and (reducible := [i for i, own in enumerate(least) if widths[i] > own]):
         widths[max(reducible, key=lambda i: widths[i])] -= 1
     return widths
 

@@ -264,7 +264,7 @@ def _logprob_figure(quantiles: pl.DataFrame) -> Figure:
     )
     return Figure(
         "log-probabilities",
-        charts.Points(quantiles, x="q50", y="pattern", low="q25", high="q75", title=title, zero=False, ends=""),
+        charts.Points(quantiles, x="q50", y="pattern", low="q25", high="q75", title=title, zero=False, explained=False),
         table,
         "A point for the median log-probability of the verb in each pattern, with a line for the middle half.",
         "Median of the verb's log-probability; the line holds the middle half of the triplets. "

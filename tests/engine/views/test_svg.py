@@ -1,5 +1,4 @@
-"""Figures as SVG: drawing elements only, texts as texts."""
-
+import re
 from dataclasses import replace
 from xml.etree.ElementTree import XML
 
@@ -8,7 +7,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views import Column, Figure, Table
-from negengine.engine.views.charts import PAGE, Bars, Curves, Lines, Matrix, Points
+from negengine.engine.views.charts import PAGE, Bars, Curves, Lines, Matrix, Plot, Points
 from negengine.engine.views.svg import as_files, for_page
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -20,10 +19,8 @@ TABLE = Table("<b>Title</b>", FRAME, [Column("word", "word: x.y"), Column("value
 STEPS = FRAME.with_columns(step=pl.Series([1_000, 2_000, 100_000, 200_000]))
 
 
-class Clipped:
+class Clipped(Plot):
     """A plot of another package, whose marks are cut at the edge."""
-
-    data, promise = FRAME, ""
 
     def chart(self, layout):
         words = alt.Chart(FRAME).transform_calculate(word="datum['word: x.y']")
@@ -31,7 +28,7 @@ class Clipped:
 
 
 PLOTS = {
-    "a plot of another package": Clipped(),
+    "a plot of another package": Clipped(FRAME),
     "curves": Curves(STEPS, "step", "value", "word: x.y", x_title="x", y_title="y", low="low", high="high"),
     "points": Points(FRAME, x="value", y="word: x.y", low="low", high="high", title="value"),
     "points with series": Points(FRAME, x="value", y="word: x.y", series="word: x.y", title="value"),
@@ -75,13 +72,9 @@ def test_a_figure_is_named_and_described_and_a_missing_value_is_not_drawn():
     assert (title.text, description.text) == ("<b>Title</b>", "What is shown.")
     assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
     assert len([own for own in root.iter(f"{SVG}path") if own.get("fill") == "var(--blue)"]) == 3
-
-
-@pytest.mark.parametrize("name", ["points", "lines"])
-def test_intervals_are_drawn(name):
-    with_them, without = (for_page(figure(plot), "f1") for plot in (PLOTS[name], replace(PLOTS[name], low=None)))
-    marks = [f"{SVG}path", f"{SVG}line"]
-    assert sum(own.tag in marks for own in XML(with_them).iter()) > sum(own.tag in marks for own in XML(without).iter())
+    for plot in (PLOTS["points"], PLOTS["lines"]):  # intervals are drawn
+        with_them, without = (for_page(figure(own), "f1") for own in (plot, replace(plot, low=None)))
+        assert len(re.findall("<path|<line", with_them)) > len(re.findall("<path|<line", without))
 
 
 def test_a_picture_that_could_load_a_file_is_refused(monkeypatch):
