@@ -96,7 +96,7 @@ def _character(character: str) -> str:
         return character
     if character in _SYMBOLS:
         return _SYMBOLS[character]
-    base, *marks = unicodedata.normalize("NFD", character)
+    base, *marks = list(unicodedata.normalize("NFD", character))
     if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in _ACCENTS:
         dotless = {"i": r"\i", "j": r"\j"} if marks[0] not in {"\u0323", "\u0327"} else {}
         return f"{_ACCENTS[marks[0]]}{{{dotless.get(base, base)}}}"
