@@ -1,7 +1,7 @@
 """The process of one system: it opens the system, and runs it as often as the parent asks.
 
-The parent sends a call, the name of a method of `Service` and its arguments, and gets an answer: `done` with a value,
-or `unavailable` or `failed` with a line that says why.
+The parent sends a call, the name of a method of `Service` and its arguments, and gets whether it worked, and the value
+or a line that says why not.
 """
 
 import os
@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from .machine import peak_megabytes, restart_peak, use_threads
-
-DONE, UNAVAILABLE, FAILED = "done", "unavailable", "failed"
 
 
 @dataclass(frozen=True)
@@ -43,14 +41,13 @@ def serve(connection: Connection, pickled: bytes, threads: int, log: str) -> Non
         except EOFError:
             return
         try:
-            answer = DONE, getattr(served, name)(*arguments)
+            answer = True, getattr(served, name)(*arguments)
         except Exception as error:  # noqa: BLE001 - whatever a library raises is a line in the parent
             from .system import Unavailable  # noqa: PLC0415 - after the number of threads is set
 
             traceback.print_exc()
             said = str(error).strip().partition("\n")[0]
-            is_known = isinstance(error, Unavailable)
-            answer = (UNAVAILABLE, said) if is_known else (FAILED, f"{type(error).__name__}: {said}")
+            answer = False, said if isinstance(error, Unavailable) else f"{type(error).__name__}: {said}"
         connection.send(answer)
 
 

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -39,7 +38,7 @@ from .gpu import Found, NotHere, Setting
 from .machine import describe
 from .main_job import calibrated, candidates, main_job
 from .parts import run_selection
-from .rounds import Start, compare
+from .rounds import compare
 from .run import CANDIDATES, least, own_systems
 from .shapes import Measured, prepare
 from .system import Place
@@ -74,8 +73,8 @@ def _of_each_model(measure: Callable[..., Found]) -> Callable[..., Found]:
     """What is found of each model, by its name."""
 
     @wraps(measure)
-    def step(setting: Setting, **options: Any) -> Found:
-        return {name: measure(prepare(name, setting.cache), setting, **options) for name in setting.models}
+    def step(setting: Setting) -> Found:
+        return {name: measure(prepare(name, setting.cache), setting) for name in setting.models}
 
     return step
 
@@ -277,7 +276,7 @@ def watched(device: Device) -> Iterator[Found]:
 
 
 @_of_each_model
-def baselines(model: Measured, setting: Setting, *, start: Start | None = None) -> Found:
+def baselines(model: Measured, setting: Setting) -> Found:
     """A row for each system, each in a process of its own, in alternation; and why others did not run."""
     if setting.device.kind == WebGpu.kind:
         raise NotHere("the baselines need CUDA")
@@ -285,7 +284,7 @@ def baselines(model: Measured, setting: Setting, *, start: Start | None = None) 
     others = [AuthorsSelection(), AtMask("fp16"), AtMask("fp16", compiled=True), Optimum()]
     systems = [*others, *own_systems(model, setting.device)]
     make = partial(candidates, main_job(model.exported))
-    found = compare(systems, place, make, setting.amount.baselines, lambda _: None, start)
+    found = compare(systems, place, make, setting.amount.baselines, lambda _: None)
     reference = found.outcomes[0]
     return {
         "sentences": reference.items,

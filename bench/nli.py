@@ -22,7 +22,7 @@ from ..engine.inference.exported import ExportedModel
 from .made import made_pairs
 from .ours import OwnRun
 from .shapes import Measured, prepare
-from .subject import OF_PAPERS, Measurement, Subject, mixed_up, times_of_paper
+from .subject import OF_PAPERS, TIMES_OF_PAPERS, Measurement, Subject, mixed_up
 from .system import LOOP, OURS, PAPER, Answers, Choice, Items, Place
 from .torch_models import TorchSystem
 
@@ -133,7 +133,7 @@ SUBJECT = Subject(
     "pairs",
     _measurements,
     replace(OF_PAPERS, seconds=32),  # so that the paper's 4,500 pairs are judged
-    times=times_of_paper(better_loop=SORTED),
+    times=TIMES_OF_PAPERS | {"times better loop": SORTED},
     data="negation-nli",
     prepare=partial(prepare, task=Task.TEXT_CLASSIFICATION),
 )

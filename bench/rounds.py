@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import psutil
@@ -36,16 +36,52 @@ _NOT_YET, _TOO_LONG = "interrupted before it was measured", "no time is left for
 _now = time.monotonic
 
 
-class Served(Protocol):
-    """Whatever serves a system."""
+class Child:
+    """The process of a system, seen from the parent."""
 
-    until: float  # of `_now`: a call that lasts longer fails
+    until = math.inf  # of `_now`: a call that lasts longer fails
+
+    def __init__(self, process: Any, connection: Any, log: Path) -> None:
+        self._process, self._connection, self._log = process, connection, log
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Call a method of `child.Service`. Raises Unavailable if the system cannot run here or fails."""
+        try:
+            self._connection.send((name, arguments))
+            if self.until < math.inf and not self._connection.poll(max(0.0, self.until - _now())):
+                self._process.kill()
+                raise Unavailable(_TOO_LONG)
+            worked, value = self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join(_ENDING)
+            code = self._process.exitcode
+            status = f"signal {-code}" if code is not None and code < 0 else f"status {code}"
+            lines = self._log.read_text("utf-8", "replace").strip().splitlines() if self._log.exists() else []
+            raise Unavailable(f"its process ended with {': '.join([status, *lines[-1:]])}") from None
+        if not worked:
+            raise Unavailable(value)
+        return value
 
 
-Start = Callable[[System[Any], Place, Path], AbstractContextManager[Served]]  # the file is for what it prints
+@contextmanager
+def in_a_process(system: System[Any], place: Place, log: Path) -> Iterator[Child]:
+    """A process that serves a system, until the end of the block."""
+    spawning = multiprocessing.get_context("spawn")
+    here, there = spawning.Pipe()
+    arguments = (there, pickle.dumps((system, place)), place.threads, str(log))
+    process = spawning.Process(target=child.serve, args=arguments, daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield Child(process, here, log)
+    finally:
+        here.close()
+        process.join(_ENDING)
+        process.kill()
+        process.join()
+
+
+Start = Callable[[System[Any], Place, Path], AbstractContextManager[Child]]  # the file is for what it prints
 
 
 @dataclass(frozen=True)
@@ -69,7 +105,7 @@ class Outcome:
     """A system that is open, and what was measured of it."""
 
     system: System[Any]
-    served: Served
+    served: Child
     opened: Took
     choice: Choice  # its fastest settings
     items: int  # how many there were
@@ -78,14 +114,12 @@ class Outcome:
     found: Mapping[str, Any] = field(default_factory=dict)  # see `System.found`
 
     @property
-    def answers(self) -> Answers:
-        """Those of the last round."""
+    def answers(self) -> Answers:  # of the last round
         answers: Answers = self.runs[-1].answers
         return answers
 
     @property
-    def rate(self) -> float:
-        """Items a second, in the median round."""
+    def rate(self) -> float:  # items a second, in the median round
         return self.items / float(np.median([run.seconds for run in self.runs]))
 
     def row(self) -> dict[str, Any]:
@@ -132,8 +166,8 @@ def compare(
     make: Callable[[int], W],
     effort: Effort,
     say: Say,
-    start: Start | None = None,
-    known: Callable[[Compared], None] | None = None,
+    start: Start = in_a_process,
+    known: Callable[[Compared], None] = lambda _: None,
 ) -> Compared:
     """Time systems in turn; `make` gives so many items, or fewer. `known` is told what is known, again and again.
 
@@ -164,8 +198,7 @@ def compare(
 
     def tell(one: Outcome, when: str) -> None:
         say(f"{one.system.name}: {one.items / one.runs[-1].seconds:,.1f} a second, {when}")
-        if known:
-            known(found())
+        known(found())
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="negengine.bench.")))
@@ -175,8 +208,7 @@ def compare(
                 ends = math.inf if _is_needed(system) else until
                 share = _now() + (ends - _now()) / (len(systems) - number)
                 with missing_if_it_fails(system):
-                    log = folder / f"{number}.log"
-                    starting = partial(start or in_a_process, system, place, log)
+                    starting = partial(start, system, place, folder / f"{number}.log")
                     ready.append(_prepared(system, place, few, stack, starting, share, ends))
                     tell(ready[-1], f"with {len(few):,} items")
             slowest = min(one.rate * one.system.fewer for one in ready if not one.system.ours)
@@ -211,7 +243,7 @@ def _prepared(
     place: Place,
     few: Any,
     stack: ExitStack,
-    start: Callable[[], AbstractContextManager[Served]],
+    start: Callable[[], AbstractContextManager[Child]],
     share: float,
     until: float,
 ) -> Outcome:
@@ -248,47 +280,3 @@ def _prepared(
 
 def _share(system: System[Any], work: Any) -> Any:
     return work if system.fewer == 1 else work.head(max(1, len(work) // system.fewer))
-
-
-class _Child:
-    """The process of a system, seen from the parent."""
-
-    until = math.inf
-
-    def __init__(self, process: Any, connection: Any, log: Path) -> None:
-        self._process, self._connection, self._log = process, connection, log
-
-    def ask(self, name: str, *arguments: Any) -> Any:
-        try:
-            self._connection.send((name, arguments))
-            if self.until < math.inf and not self._connection.poll(max(0.0, self.until - _now())):
-                self._process.kill()
-                raise Unavailable(_TOO_LONG)
-            kind, value = self._connection.recv()
-        except (EOFError, OSError):
-            self._process.join(_ENDING)
-            code = self._process.exitcode
-            status = f"signal {-code}" if code is not None and code < 0 else f"status {code}"
-            lines = self._log.read_text("utf-8", "replace").strip().splitlines() if self._log.exists() else []
-            raise Unavailable(f"its process ended with {': '.join([status, *lines[-1:]])}") from None
-        if kind == child.DONE:
-            return value
-        raise Unavailable(value)
-
-
-@contextmanager
-def in_a_process(system: System[Any], place: Place, log: Path) -> Iterator[_Child]:
-    """A process that serves a system, until the end of the block."""
-    spawning = multiprocessing.get_context("spawn")
-    here, there = spawning.Pipe()
-    arguments = (there, pickle.dumps((system, place)), place.threads, str(log))
-    process = spawning.Process(target=child.serve, args=arguments, daemon=True)
-    process.start()
-    there.close()
-    try:
-        yield _Child(process, here, log)
-    finally:
-        here.close()
-        process.join(_ENDING)
-        process.kill()
-        process.join()

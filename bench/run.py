@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 
 from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
@@ -19,6 +20,7 @@ from ..engine.inference.device import choose_device
 from ..engine.inference.exported import ExportedModel, graph_precision
 from ..engine.inference.precision import open_models
 from ..engine.inference.session import Device
+from ..engine.views import Column, Table
 from ..export.checkpoint import locate
 from .baselines import AuthorsScoring, AuthorsSelection, baselines
 from .ceiling import ROUNDS, least_flops, product_rates
@@ -37,13 +39,15 @@ from .main_job import (
     main_job,
 )
 from .parts import lazy_beside_exhaustive
-from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
+from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare, in_a_process
 from .shapes import MINI, SHAPES, Measured, cache_folder, prepare
 from .system import Place, System
 
 CANDIDATES = 10_900_000  # of the paper's Table 5, row 3
 AUTHORS, AUTHORS_SCORING = AuthorsSelection.name, AuthorsScoring.name
 _TRIED_ON_CUDA = 4096  # sentences for finding the best settings, where batches are larger
+_BAR = 30  # columns
+_EXPECTED = "mixed, expected"
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,9 @@ def bench(
     effort: OfMainJob | None = None,
     cache: Path | None = None,
     only: Sequence[str] = (),
-    start: Start | None = None,
+    start: Start = in_a_process,
     say: Say,
-    keep: Keep | None = None,
+    keep: Keep = lambda _: None,
 ) -> dict[str, Any]:
     """Measure models: a JSON document of the machine and each model; `keep` is given it whenever more is known.
 
@@ -96,8 +100,8 @@ def bench(
     for name in names:
         say(f"{name}: preparing")
         measured = prepare(name, folder)
-        told = (lambda own: keep(document(own))) if keep else None
-        results.append(_measure(measured, chosen, effort, others, folder, start, say, told))
+        given = (effort, others, folder, start, say, lambda own: keep(document(own)))
+        results.append(_measure(measured, chosen, *given))
         if results[-1][INTERRUPTED]:
             return document()
     _expect_mixed(results, chosen, folder, effort.calibrated, say)
@@ -110,9 +114,9 @@ def _measure(
     effort: OfMainJob,
     others: Sequence[System[Sentences]],
     cache: Path,
-    start: Start | None,
+    start: Start,
     say: Say,
-    keep: Keep | None,
+    keep: Keep,
 ) -> dict[str, Any]:
     """Measure one model; the keys of the result say what they hold and in which unit."""
     exported = measured.exported
@@ -139,13 +143,13 @@ def _measure(
             "product GFLOP/s": {kind: rate / 1e9 for kind, rate in (ceilings or {}).items()},
             "systems": _rows(compared, sentences, flops, ceilings or {}),
             "skipped": dict(compared.missing),
-            "mixed, expected": None,
+            _EXPECTED: None,
             "lazy": None,
             "close calls": mixed and mixed.found.get("close calls"),
             INTERRUPTED: compared.interrupted,
         }
 
-    known = (lambda found: keep(figures(found))) if keep else None
+    known = lambda found: keep(figures(found))  # noqa: E731
     compared = compare(systems, place, partial(candidates, job), effort, say, start, known)
     if compared.interrupted:
         return figures(compared)
@@ -222,7 +226,7 @@ def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path
         mixed = calibrated(models, candidates(main_job(exported), wanted))
         close = None if mixed is None else mixed.calibration.close
     for found in lacking:
-        found["mixed, expected"] = None if close is None else expected_mixed(found["systems"], close)
+        found[_EXPECTED] = None if close is None else expected_mixed(found["systems"], close)
 
 
 def expected_mixed(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
@@ -246,3 +250,77 @@ def _products(exported: ExportedModel, device: Device, rounds: int) -> dict[str,
         kinds["bf16"] = None
     sizes = exported.info["hidden_size"], exported.info["intermediate_size"]
     return {kind: product_rates(device, device.batch_tokens, *sizes, kind, rounds=rounds) for kind in kinds}
+
+
+def tables(result: Mapping[str, Any]) -> list[Table]:
+    """The chart and the tables of one model."""
+    expected = result[_EXPECTED]
+    rows = [*result["systems"], *([] if expected is None else [{**expected, "system": _EXPECTED}])]
+    lazy = [_lazy(result["lazy"])] if result["lazy"] else []
+    return [_speeds(result, rows), _systems(result, rows), *lazy]
+
+
+def _speeds(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
+    work, rates = result["work"], [row["sentences/s"] for row in rows]
+    most = max(rates[: len(result["systems"])])
+    frame = pl.DataFrame(
+        {
+            "system": [row["system"] for row in rows],
+            "share": [rate / most for rate in rates],
+            "bar": ["█" * min(_BAR, max(1, round(_BAR * rate / most))) for rate in rates],
+            "rate": rates,
+        }
+    )
+    done = f"{work['sentences']:,} sentences of {work['tokens']:.1f} tokens, medians of {work['rounds']} rounds"
+    columns = [
+        Column("system", "system", wrap=False),
+        Column("speed", "share", wrap=False, left=True),
+        Column("sentences/s", "rate", decimals=0, wrap=False),
+    ]
+    notes = [
+        f"each system: {result['threads']} threads, a process of its own, its fastest batch size",
+        *(f"{name} is not measured: {reason}" for name, reason in result["skipped"].items()),
+    ]
+    return Table(
+        f"{result['model']} on {result['device']}: {done}", frame, columns, notes=notes, texts={"share": "bar"}
+    )
+
+
+def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
+    columns = [
+        Column("sel.", "times authors, selection", decimals=2, wrap=False),
+        Column("sc.", "times authors, scoring", decimals=2, wrap=False),
+        Column("ceil.", "share of ceiling", decimals=0, scale=100, unit="%", wrap=False),
+        Column("hours", "hours for 10.9 M", decimals=2, wrap=False),
+        Column("MB", "MB", decimals=0, wrap=False),
+        Column("top-1", "same top-1", decimals=1, scale=100, unit="%", wrap=False),
+    ]
+    figures = {
+        str(own.value): pl.Series([row.get(str(own.value)) for row in rows], dtype=pl.Float64) for own in columns
+    }
+    rates = ", ".join(f"{rate:,.0f} GFLOP/s in {kind}" for kind, rate in result["product GFLOP/s"].items())
+    notes = [
+        "sel., sc.: times as fast as the authors' selection and scoring; hours: for 10.9 million sentences",
+        "top-1: the same as the first system's, in %; MB: peak memory of the process",
+    ]
+    if rates:
+        notes.append(f"ceil.: % of the ceiling, {result['work']['least GFLOP']:.3f} GFLOP a sentence at {rates}")
+    if result[_EXPECTED]:
+        close = 100 * result[_EXPECTED]["close calls"]
+        told = f"close calls of random weights mean nothing, so the {close:.1f} % of the bundled model count"
+        notes.append(f"{_EXPECTED}: {told}")
+    frame = pl.DataFrame({"system": [row["system"] for row in rows], **figures})
+    return Table("Systems compared", frame, [Column("system", "system", wrap=False), *columns], notes=notes)
+
+
+def _lazy(lazy: Mapping[str, Any]) -> Table:
+    names = {"exhaustive": "exhaustive, fp32", "lazy": "lazy, mixed precision where possible"}
+    tested, seconds = ([lazy[f"{name} {what}"] for name in names] for what in ("tested", "seconds"))
+    frame = pl.DataFrame({"selection": list(names.values()), "sentences": tested, "seconds": seconds})
+    columns = [*(Column(own, own) for own in ("selection", "sentences")), Column("seconds", "seconds", decimals=2)]
+    title = f"A selected test set of {lazy['pairs']} pairs, {lazy['repeating %']:.0f} % of the candidates repeat"
+    notes = [
+        f"lazy: {lazy['times authors, selection']:.1f} times as fast as the authors' program at its rate",
+        f"the same triplets as the exhaustive run: {'yes' if lazy['same triplets'] else 'no'}",
+    ]
+    return Table(title, frame, columns, notes=notes)

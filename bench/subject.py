@@ -17,14 +17,15 @@ from ..engine.experiments.data_sets.sources import find
 from ..engine.inference.cpu import CPU
 from ..engine.views import Column, Table
 from .machine import describe
-from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare
+from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare, in_a_process
 from .shapes import Measured, cache_folder, prepare
 from .system import LOOP, PAPER, ROW, Place, System
 
 _DIFFERENCE, _SAME = "difference", "same"
 MADE, LEXICON = "made items of the same lengths", "the bundled lexicon"
-
+# Of the command of a paper, whose own program is one of the systems.
 OF_PAPERS = Effort(rounds=3, seconds=20)
+TIMES_OF_PAPERS = {"times paper": PAPER, "times loop": LOOP, "times better loop": ROW}
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,6 @@ class Measurement:
     known: Callable[[Any], Mapping[str, Any]] = lambda _: {}
 
 
-def times_of_paper(better_loop: str = ROW) -> dict[str, str]:
-    """The ratios of a paper's command, whose own program is one of the systems."""
-    return {"times paper": PAPER, "times loop": LOOP, "times better loop": better_loop}
-
-
 @dataclass(frozen=True)
 class Subject:
     """One command that is measured beside other programs. The answers of `LOOP` are right."""
@@ -52,7 +48,7 @@ class Subject:
     measurements: Callable[[Measured, Path | None], Iterable[Measurement]]
     effort: Effort = OF_PAPERS
     # key of a ratio → the system that it is counted from; missing systems have no ratio
-    times: Mapping[str, str] = field(default_factory=times_of_paper)
+    times: Mapping[str, str] = field(default_factory=TIMES_OF_PAPERS.copy)
     # the figures of a measurement → what the title of its table says about the items
     described: Callable[[Mapping[str, Any]], str] = lambda found: f"({found['data']})"
     data: str = ""  # the data set that it reads; empty if its items are made of the bundled lexicon
@@ -61,46 +57,45 @@ class Subject:
 
     def measure(
         self, measured: Measured, measurement: Measurement, effort: Effort, cache: Path, say: Say,
-        start: Start | None, keep: Keep | None = None,
+        start: Start, keep: Keep,
     ) -> dict[str, Any]:  # fmt: skip
         """Time systems on the CPU; the figures are JSON values, and `keep` is given them whenever more is known."""
-        """Time systems on the CPU; the figures are JSON values, and `keep` is given them whenever more is known."""
+
+        def figures(compared: Compared) -> dict[str, Any]:
+            outcomes, rows = compared.by_name, []
+            reference = outcomes[LOOP]
+            for one in compared.outcomes:
+                known = {key: outcomes.get(of) for key, of in self.times.items()}
+                times = {key: other and one.rate / other.rate for key, other in known.items()}
+                opened = one.items / (one.opened.seconds + one.items / one.rate)
+                answers, right = one.answers[: reference.items], reference.answers[: one.items]
+                if right.dtype.kind == "f":  # scores; values that neither side has do not count
+                    both = np.isnan(answers) & np.isnan(right)
+                    judged = {_DIFFERENCE: float(np.where(both, 0.0, np.abs(answers - right)).max())}
+                else:
+                    judged = {_SAME: float(np.mean(answers == right))}
+                rows.append({**one.row(), **times, "with opening/s": opened, **judged})
+            return {
+                "model": measured.name,
+                "random weights": measured.is_random,
+                "threads": place.threads,
+                "sentences": max(one.items for one in compared.outcomes),
+                "rounds": max(1, reference.rounds),
+                INTERRUPTED: compared.interrupted,
+                "systems": rows,
+                "missing": [f"{name}: {why}" for name, why in compared.missing.items()],
+                **measurement.known(measurement.make(reference.items)),
+            }
+
+        def tell(found: Compared) -> None:
+            if LOOP in found.by_name:
+                keep(figures(found))
+
         place = Place(measured.checkpoint, measured.exported.folder, CPU, cpu_threads(), cache)
-
-        def known(found: Compared) -> None:
-            if keep and LOOP in found.by_name:
-                keep(self._figures(measured, measurement, found))
-
-        compared = compare(measurement.systems, place, measurement.make, effort, say, start, known)
+        compared = compare(measurement.systems, place, measurement.make, effort, say, start, tell)
         if LOOP not in compared.by_name:  # interrupted before there was anything to compare with
             raise KeyboardInterrupt
-        return self._figures(measured, measurement, compared)
-
-    def _figures(self, measured: Measured, measurement: Measurement, compared: Compared) -> dict[str, Any]:
-        outcomes = compared.by_name
-        reference = outcomes[LOOP]
-        rows = []
-        for one in compared.outcomes:
-            times = {key: one.rate / outcomes[of].rate if of in outcomes else None for key, of in self.times.items()}
-            opened = one.items / (one.opened.seconds + one.items / one.rate)
-            answers, right = one.answers[: reference.items], reference.answers[: one.items]
-            if right.dtype.kind == "f":  # scores; values that neither side has do not count
-                both = np.isnan(answers) & np.isnan(right)
-                judged = {_DIFFERENCE: float(np.where(both, 0.0, np.abs(answers - right)).max())}
-            else:
-                judged = {_SAME: float(np.mean(answers == right))}
-            rows.append({**one.row(), **times, "with opening/s": opened, **judged})
-        return {
-            "model": measured.name,
-            "random weights": measured.is_random,
-            "threads": cpu_threads(),
-            "sentences": max(one.items for one in compared.outcomes),
-            "rounds": max(1, reference.rounds),
-            INTERRUPTED: compared.interrupted,
-            "systems": rows,
-            "missing": [f"{name}: {why}" for name, why in compared.missing.items()],
-            **measurement.known(measurement.make(reference.items)),
-        }
+        return figures(compared)
 
     def table(self, found: Mapping[str, Any]) -> Table:
         """The figures of one measurement as a table."""
@@ -141,13 +136,12 @@ def bench_subject(
     data: Path | None = None,
     effort: Effort | None = None,
     cache: Path | None = None,
-    start: Start | None = None,
+    start: Start = in_a_process,
     say: Say,
-    keep: Keep | None = None,
+    keep: Keep = lambda _: None,
 ) -> dict[str, Any]:
     """Measure models: the machine, and the systems' figures. Raises InputError if a model or the data do not exist."""
-    folder, found = cache or cache_folder(), list[dict[str, Any]]()
-    path = None
+    folder, found, path = cache or cache_folder(), list[dict[str, Any]](), None
     if data is not None and not subject.data:
         raise InputError(f"--data {data}: `bench {subject.name}` reads no data; its items are made of {LEXICON}")
     try:
@@ -163,11 +157,11 @@ def bench_subject(
         known = {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject.name, "models": models}
         return known | {INTERRUPTED: any(own[INTERRUPTED] for own in models)}
 
-    told = (lambda own: keep(document(own))) if keep else None
     for name in names:
         measured = subject.prepare(name, folder)
         for measurement in subject.measurements(measured, path):
-            found.append(subject.measure(measured, measurement, effort or subject.effort, folder, say, start, told))
+            given = (effort or subject.effort, folder, say, start, lambda own: keep(document(own)))
+            found.append(subject.measure(measured, measurement, *given))
             if found[-1][INTERRUPTED]:
                 return document()
     return document()

@@ -116,8 +116,7 @@ def _subject(wanted: Wanted) -> str:
 
 
 def _speed(wanted: Wanted) -> Result:
-    from ...bench.report import tables
-    from ...bench.run import OfMainJob
+    from ...bench.run import OfMainJob, tables
     from ...bench.run import bench as measure
 
     models, effort = list(wanted.models) or ["mini"], wanted.effort(OfMainJob())

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from measured_systems import here
-from negengine.bench import report, run
+from negengine.bench import run
 from negengine.bench.shapes import prepare
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views.to_table import to_rich
@@ -31,7 +31,7 @@ def measured(model, cache, said, **options):
         assert row["same top-1"] == 1 or row["system"] in {"low precision alone", "mixed"}
     out, names = io.StringIO(), [*ALWAYS, "PyTorch at the mask", "compiled bf16 at the mask", "OpenVINO int8 static"]
     longest = [row | {"system": name} for row, name in zip(found["systems"] * 3, names, strict=False)]
-    for table in report.tables(found | {"systems": longest}):
+    for table in run.tables(found | {"systems": longest}):
         Console(file=out, width=80).print(*to_rich([table], 80))
     assert "…" not in out.getvalue()
     assert all(name in out.getvalue() for name in names)
