@@ -11,8 +11,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,46 +20,32 @@ from .errors import InputError
 from .reading import exists
 
 _SUFFIX = ".negengine-tmp"
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object], *, flushed: bool = True) -> None:
     """Write or replace a file in a folder that exists; neither a reader nor a crash ever sees a part of it.
 
-    An InputError for no space left, no permission, a failing disk: the older file is kept, and no temporary file is
-    left.
+    A power cut can damage a file that is not flushed. An InputError for no space left, no permission, a failing disk:
+    the older file is kept, and no temporary file is left.
     """
-    with _replacing(path) as temporary:
-        write(temporary)
-        _flush(temporary)
-    try:
-        _flush_folder(path.parent)
-    except OSError as error:
-        raise unwritable(path, error) from error
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write bytes atomically; errors as in `write_atomically`."""
-    write_atomically(path, lambda temporary: temporary.write_bytes(content))
-
-
-def write_unflushed(path: Path, content: bytes) -> None:
-    """As `write_bytes`, but a power cut can damage the file: for what only informs."""
-    with _replacing(path) as temporary:
-        temporary.write_bytes(content)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
     try:
-        yield temporary
+        write(temporary)
+        if flushed:
+            _flush(temporary)
         os.replace(temporary, path)  # noqa: PTH105 -- one name for the call that tests interrupt
+        if flushed:
+            _flush_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def write_bytes(path: Path, content: bytes, *, flushed: bool = True) -> None:
+    """Write bytes atomically; errors as in `write_atomically`."""
+    write_atomically(path, lambda temporary: temporary.write_bytes(content), flushed=flushed)
 
 
 def remove_file(path: Path) -> None:
@@ -136,7 +122,7 @@ def sha256(content: bytes) -> str:
 
 def unwritable(path: Path, error: OSError) -> InputError:
     """The error for a file that the operating system does not let us write."""
-    if error.errno not in _FULL:
+    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
         return InputError(f"{path}: cannot be written ({error.strerror or error})")
     free = 0
     with suppress(OSError):

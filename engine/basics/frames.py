@@ -34,7 +34,7 @@ def scan_frame(path: Path) -> pl.LazyFrame:
 def parquet_bytes(frame: pl.DataFrame) -> bytes:
     """A frame as a Parquet file."""
     buffer = io.BytesIO()
-    _write(frame.lazy(), buffer)
+    frame_sha256(frame.lazy(), buffer)
     return buffer.getvalue()
 
 
@@ -56,19 +56,15 @@ def frame_sha256(frame: pl.LazyFrame, file: BinaryIO | None = None) -> str:
     It is written row group by row group, so that the memory does not grow with the number of rows.
     """
     stream = _Digested(file)
+    sink: Any = stream  # of which only `write` is called
+    how: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "statistics": True}
     try:
-        _write(frame, stream)
+        frame.sink_parquet(sink, row_group_size=_ROW_GROUP, engine="streaming", **how)
     except PolarsError:
         if stream.error is not None:  # Polars loses which error the operating system gave
             raise stream.error from None
         raise
     return stream.digest.hexdigest()
-
-
-def _write(frame: pl.LazyFrame, stream: Any) -> None:
-    # of the stream only `write` is called
-    how: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "statistics": True}
-    frame.sink_parquet(stream, row_group_size=_ROW_GROUP, engine="streaming", **how)
 
 
 class _Digested(io.RawIOBase):

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -14,13 +14,7 @@ DECIDING = ("numpy", "polars", "onnxruntime", "onnxruntime-gpu", "tokenizers", "
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-@cache
-def deciding_versions() -> Mapping[str, str]:
-    """Package → version, of those of `DECIDING` that are installed."""
-    return versions(DECIDING)
-
-
-def versions(packages: Iterable[str]) -> dict[str, str]:
+def versions(packages: Iterable[str] = DECIDING) -> dict[str, str]:
     """Package → version, of those that are installed."""
     return {name: found for name in packages if (found := package_version(name)) is not None}
 

@@ -16,6 +16,7 @@ import msgspec
 from ..basics.atomic import make_folder, remove_file, remove_leftovers, write_bytes
 from ..basics.errors import InputError
 from ..basics.reading import refuse_few_open_files
+from ..basics.sealed import write_sealed
 from ..basics.versions import own_version
 from .lock import Held, locked, refuse_links
 from .part import EncodedPart, Marker, PartFiles
@@ -32,7 +33,6 @@ from .record import (
     read_entries,
     refuse_other_identity,
     replace_sessions,
-    write_done,
     write_session,
 )
 from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
@@ -100,7 +100,9 @@ class RunFolder:
             # A new stage is recorded with its first work, so that a refused run leaves no trace.
             is_recorded = stage in run.stages
             known = run.stages.setdefault(stage, new)
-            known.done = _whole_marker(folder, stage)
+            known.done = None
+            with suppress(InputError):  # a marker that is damaged says nothing, so the stage is finished again
+                known.done = read_done(folder, stage)
             held = cls(folder, stage, run, msgspec.structs.replace(session or Session()), clock, lock)
             held._is_recorded = is_recorded
             first = {key: known.metadata[key] for key in origin or {} if key in known.metadata}
@@ -166,7 +168,7 @@ class RunFolder:
         self._unmark()
         if (before := self._finished.get(number)) is not None:
             part = part.with_findings(before)
-        PartFiles.of(self.folder, self.stage, number).write(part)
+        PartFiles(self.folder, self.stage, number).write(part)
         self._finished[number] = part.marker
         self.session.parts += 1
         self.session.sentences += part.tally.sentences
@@ -200,7 +202,7 @@ class RunFolder:
         digests = {name: write_result(self.folder / name, content) for name, content in files.items()}
         done = Done(digests, summed_counts(marker for _, marker in sorted(self._finished.items())))
         self._held.refuse_taken()
-        write_done(self.folder, self.stage, done)
+        write_sealed(done_file(self.folder, self.stage), done)
         self.record.done = done
 
     def carry_stage(self, source: Path, stage: str) -> None:
@@ -212,7 +214,8 @@ class RunFolder:
         done = None
         if known is not None:
             refuse_other_identity(self.folder, stage, known, record)
-            done = _whole_marker(self.folder, stage)
+            with suppress(InputError):
+                done = read_done(self.folder, stage)
             if done is not None and done.files != record.files:
                 raise InputError(f"{self.folder}: its {stage} has other results than {source}; choose another --output")
         for name, digest in record.files.items():
@@ -223,7 +226,7 @@ class RunFolder:
             self._run.stages = {stage: record, **others}  # earlier stages stand first
             self._save()
             replace_sessions(self.folder, stage, record.sessions)
-            write_done(self.folder, stage, record.done)
+            write_sealed(done_file(self.folder, stage), record.done)
 
     def begin(self) -> None:
         """Record that this process works, unless another one has taken the folder; not if everything is finished."""
@@ -244,7 +247,7 @@ class RunFolder:
     def _scan(self) -> dict[int, Marker]:
         finished = {}
         for number in self.parts:
-            files = PartFiles.of(self.folder, self.stage, number)
+            files = PartFiles(self.folder, self.stage, number)
             if (part := files.read()) is not None:
                 finished[number] = part.marker
             else:
@@ -261,13 +264,6 @@ class RunFolder:
         self._run.negengine = own_version()
         self._run.write(self.folder)
         self._is_recorded = True
-
-
-def _whole_marker(folder: Path, stage: str) -> Done | None:
-    """The marker of a finished stage. One that is damaged says nothing, so the stage is finished again."""
-    with suppress(InputError):
-        return read_done(folder, stage)
-    return None
 
 
 def _refuse_unlike(folder: Path, stage: str, new: StageRecord) -> RunRecord | None:

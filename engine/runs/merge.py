@@ -5,8 +5,7 @@ faster on one kind only. Decisions are exact in each precision, and each row say
 shards are merged, and the merged run records all choices.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from ..basics.errors import InputError
 from ..basics.paths import without_home
 from ..basics.printable import counted
 from .folder import RunFolder
-from .part import EncodedPart, PartFiles, marked_parts
+from .part import PartFiles, marked_parts
 from .record import StageRecord, differences, read_run, replace_sessions
 from .results import resume_hint, shard_command
 from .session import Session
@@ -33,25 +32,14 @@ _SPEEDS = {"speed_ratio", "speedup", "reason", "taken_from", "answers_sha256"}
 
 def merge(
     shards: Sequence[Path], output: Path, publishers: Mapping[str, Publish], say: Callable[[str], None] = lambda _: None
-) -> str:
-    """Put shards together, finish their stage, and return its name; raises InputError as `gather`."""
-    with gather(shards, output, publishers, say) as run:
-        run.finish(publishers[run.stage])
-    return run.stage
-
-
-@contextmanager
-def gather(
-    shards: Sequence[Path], output: Path, stages: Mapping[str, Publish], say: Callable[[str], None] = lambda _: None
-) -> Iterator[RunFolder]:
-    """Hold a run folder with the parts of all shards, its stage not finished yet. The shards stay as they are.
+) -> None:
+    """Put shards together, and finish their stage. The shards stay as they are.
 
     Raises InputError if a folder is not a shard; a shard is missing, given twice, not finished, or of another run;
     parts must be decided again with a wider margin; or the output is another run, in use, or cannot be written.
     """
-    found = [_read_shard(folder, stages) for folder in shards]
-    _refuse_unlike(found)
-    _refuse_incomplete(found)
+    found = [_ShardFolder.read(folder, publishers) for folder in shards]
+    _refuse_other_than_whole_set(found)
     first = found[0]
     with RunFolder.create_or_resume(
         output,
@@ -75,12 +63,24 @@ def gather(
         batches = {str(s.shard): s.record.batch_tokens for s in found if s.record.calibration is not None}
         if run.choices is None and calibrations:
             run.set_choices(Choices(joined(calibrations), next(iter(batches.values()))))
-        for line in [*told_differences(calibrations), *told_batches(batches)]:
+        for line in told_differences(calibrations, batches):
             say(line)
         for number in run.missing_parts:
-            run.write_part(number, owners[number].read(number))
-        _refuse_narrower(run, owners)
-        yield run
+            own = owners[number]
+            files = PartFiles(own.folder, own.stage, number)
+            if (part := files.read()) is None:
+                hint = resume_hint(own.folder, own.record)
+                raise InputError(f"{files.rows}: missing or damaged; shard {own.shard}: {hint}")
+            run.write_part(number, part)
+        if narrower := run.narrower_parts(run.needed_bounds()):  # an audit in one shard asks for a wider margin
+            again = {str(owners[number].shard): owners[number] for number in narrower}
+            command = shard_command(next(iter(again.values())).record, run.folder, None)
+            command = command or f"run the command of a shard without --shard and with --output {run.folder}"
+            raise InputError(
+                f"{run.folder}: an audit in one shard found a wrong decision, so {counted(len(narrower), 'part')} of "
+                f"shard {', '.join(sorted(again))} must be decided again with a wider margin; to do it: {command}"
+            )
+        run.finish(publishers[run.stage])
 
 
 @dataclass(frozen=True)
@@ -95,26 +95,18 @@ class _ShardFolder:
     def parts(self) -> range:
         return self.shard.parts(self.record.parts)
 
-    def read(self, number: int) -> EncodedPart:
-        files = PartFiles.of(self.folder, self.stage, number)
-        if (part := files.read()) is None:
-            raise InputError(
-                f"{files.rows}: missing or damaged; shard {self.shard}: {resume_hint(self.folder, self.record)}"
-            )
-        return part
+    @classmethod
+    def read(cls, folder: Path, known: Mapping[str, Publish]) -> "_ShardFolder":
+        stages = read_run(folder).stages
+        sharded = [stage for stage, record in stages.items() if record.shard is not None and stage in known]
+        if not sharded:
+            raise InputError(f"{folder} is not a shard; merge takes folders that were made with --shard I/N")
+        stage = sharded[-1]
+        earlier = tuple(other for other in stages if other != stage)
+        return cls(folder, stage, Shard.parse(stages[stage].shard or ""), stages[stage], earlier)
 
 
-def _read_shard(folder: Path, known: Mapping[str, Publish]) -> _ShardFolder:
-    stages = read_run(folder).stages
-    sharded = [stage for stage, record in stages.items() if record.shard is not None and stage in known]
-    if not sharded:
-        raise InputError(f"{folder} is not a shard; merge takes folders that were made with --shard I/N")
-    stage = sharded[-1]
-    earlier = tuple(other for other in stages if other != stage)
-    return _ShardFolder(folder, stage, Shard.parse(stages[stage].shard or ""), stages[stage], earlier)
-
-
-def _refuse_unlike(found: Sequence[_ShardFolder]) -> None:
+def _refuse_other_than_whole_set(found: Sequence[_ShardFolder]) -> None:
     if not found:
         raise InputError("no shards given; merge needs all of them")
     identities = [
@@ -123,9 +115,6 @@ def _refuse_unlike(found: Sequence[_ShardFolder]) -> None:
     for shard, own in zip(found[1:], identities[1:], strict=True):
         if other := differences(identities[0], own, "there"):
             raise InputError(f"{found[0].folder} and {shard.folder} are of different runs: {other}")
-
-
-def _refuse_incomplete(found: Sequence[_ShardFolder]) -> None:
     seen: dict[int, Path] = {}
     count = found[0].shard.count
     for shard in found:
@@ -140,18 +129,6 @@ def _refuse_incomplete(found: Sequence[_ShardFolder]) -> None:
                 f"{shard.folder}: shard {shard.shard} is not finished ({undone} of {len(shard.parts)} parts are "
                 f"missing); {resume_hint(shard.folder, shard.record)}"
             )
-
-
-def _refuse_narrower(run: RunFolder, owners: Mapping[int, _ShardFolder]) -> None:
-    """An audit in one shard can ask for a wider margin than the other shards had."""
-    if narrower := run.narrower_parts(run.needed_bounds()):
-        shards = {str(owners[number].shard): owners[number] for number in narrower}
-        command = shard_command(next(iter(shards.values())).record, run.folder, None)
-        command = command or f"run the command of a shard without --shard and with --output {run.folder}"
-        raise InputError(
-            f"{run.folder}: an audit in one shard found a wrong decision, so {counted(len(narrower), 'part')} of shard "
-            f"{', '.join(sorted(shards))} must be decided again with a wider margin; to do it: {command}"
-        )
 
 
 def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
@@ -169,16 +146,11 @@ def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
     return whole
 
 
-def told_batches(shards: Mapping[str, int | None]) -> list[str]:
-    """One line if shards were given different sizes of batches; shard → its largest number of tokens in a batch."""
-    if len(set(shards.values())) < 2:
-        return []
-    ways = _told({shard: f"with {f'{own} tokens' if own else 'the usual ones'}" for shard, own in shards.items()})
-    return [f"the shards ran in different batches: {ways}. The last digits of log-probabilities can differ"]
+def told_differences(shards: Mapping[str, Calibration], batches: Mapping[str, int | None]) -> list[str]:
+    """One line for each pattern that shards decided in different ways, and one if they had different batches.
 
-
-def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
-    """One line for each pattern that shards decided in different ways."""
+    `batches` has the largest number of tokens in a batch that was given to a shard.
+    """
     lines = []
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
         own = {shard: choices[pattern] for shard, choices in shards.items() if pattern in choices}
@@ -197,6 +169,9 @@ def told_differences(shards: Mapping[str, Calibration]) -> list[str]:
                 f"{pattern}: the shards were calibrated {why}. The decisions are exact; the "
                 "low-precision model's log-probabilities can differ from those of an undivided run"
             )
+    if len(set(batches.values())) > 1:
+        told = _told({shard: f"with {f'{own} tokens' if own else 'the usual ones'}" for shard, own in batches.items()})
+        lines.append(f"the shards ran in different batches: {told}. The last digits of log-probabilities can differ")
     return lines
 
 

@@ -62,17 +62,12 @@ class EncodedPart:
         return replace(self, marker=msgspec.structs.replace(self.marker, counts=counts, needed=needed))
 
 
-@dataclass(frozen=True)
 class PartFiles:
     """Where a part of a stage lies."""
 
-    rows: Path
-    marker: Path
-
-    @classmethod
-    def of(cls, folder: Path, stage: str, number: int) -> "PartFiles":
-        rows = folder / PARTS_FOLDER / stage / f"part-{number:05d}.parquet"
-        return cls(rows, rows.with_suffix(".json"))
+    def __init__(self, folder: Path, stage: str, number: int) -> None:
+        self.rows = folder / PARTS_FOLDER / stage / f"part-{number:05d}.parquet"
+        self.marker = self.rows.with_suffix(".json")
 
     def read(self) -> EncodedPart | None:
         """The part, or None unless both files are whole; raises InputError if the disk fails."""
@@ -94,6 +89,15 @@ class PartFiles:
         write_bytes(self.rows, part.content)
         write_sealed(self.marker, part.marker)
 
+    def frame(self) -> pl.DataFrame:
+        """The rows of a part that must be there; InputError for one that is missing or damaged."""
+        if (part := self.read()) is None:
+            raise self.damaged()
+        return parquet_frame(part.content, self.rows)
+
+    def damaged(self) -> InputError:
+        return InputError(f"{self.rows}: missing or damaged; run the same command again to do this part again")
+
     def remove(self) -> None:
         try:
             self.marker.unlink(missing_ok=True)
@@ -108,11 +112,6 @@ def marked_parts(folder: Path, stage: str) -> set[int]:
     return {int(name[1]) for name in found if name is not None}
 
 
-def part_files(folder: Path, stage: str, parts: int) -> Iterator[PartFiles]:
-    """Where all parts of a stage lie, in the order of their numbers."""
-    return (PartFiles.of(folder, stage, number) for number in range(parts))
-
-
 def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     """The rows of all parts, in order; a part that is missing or damaged is an InputError where its rows are used."""
     if not parts:
@@ -121,8 +120,8 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     def read(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, _batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        for files in part_files(folder, stage, parts):
-            rows = _rows(files)
+        for number in range(parts):
+            rows = PartFiles(folder, stage, number).frame()
             rows = rows.select(*schema, *(name for name in rows.columns if name not in schema))
             if n_rows is not None:
                 rows = rows.head(n_rows)
@@ -133,16 +132,5 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
             if n_rows == 0:
                 return
 
-    schema = _rows(next(part_files(folder, stage, parts))).schema
+    schema = PartFiles(folder, stage, 0).frame().schema
     return register_io_source(read, schema=schema, validate_schema=True)
-
-
-def damaged_part(files: PartFiles) -> InputError:
-    """The error for a part whose files are not as they were written."""
-    return InputError(f"{files.rows}: missing or damaged; run the same command again to do this part again")
-
-
-def _rows(files: PartFiles) -> pl.DataFrame:
-    if (part := files.read()) is None:
-        raise damaged_part(files)
-    return parquet_frame(part.content, files.rows)

@@ -8,12 +8,13 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..basics.atomic import is_leftover, make_folder, remove_file, write_unflushed
+from ..basics.atomic import is_leftover, make_folder, remove_file, write_bytes
 from ..basics.errors import InputError
 from ..basics.paths import is_file_name, without_home
 from ..basics.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
@@ -122,7 +123,10 @@ def read_record(folder: Path, only: str | None = None) -> RunRecord | None:
         for stage, own in record.stages.items():
             if only not in (None, stage):
                 continue
-            own.done, own.sessions = read_done(folder, stage), read_sessions(folder, stage)
+            own.done, own.sessions = read_done(folder, stage), []
+            for path in paths_in(folder / SESSIONS_FOLDER / stage, "*.json"):  # in the order in which they began
+                with suppress(MissingFileError, LargerError, DamagedError):
+                    own.sessions.append(unseal(read_regular(path, MOST_JSON), Session))
     return record
 
 
@@ -163,11 +167,6 @@ def read_done(folder: Path, stage: str) -> Done | None:
         return None
 
 
-def write_done(folder: Path, stage: str, done: Done) -> None:
-    """Mark a stage as finished: the last thing that is written of it."""
-    write_sealed(done_file(folder, stage), done)
-
-
 def new_session_file(folder: Path, stage: str) -> Path:
     """A name for the session of a process that holds the folder: after those of all sessions before."""
     own = folder / SESSIONS_FOLDER / stage
@@ -177,18 +176,7 @@ def new_session_file(folder: Path, stage: str) -> Path:
 
 def write_session(path: Path, session: Session) -> None:
     """Write the file of a session; a power cut can lose the newest one."""
-    write_unflushed(path, seal(session))
-
-
-def read_sessions(folder: Path, stage: str) -> list[Session]:
-    """The sessions of a stage, in the order in which they began."""
-    found = []
-    for path in paths_in(folder / SESSIONS_FOLDER / stage, "*.json"):
-        try:
-            found.append(unseal(read_regular(path, MOST_JSON), Session))
-        except (MissingFileError, LargerError, DamagedError):
-            continue
-    return found
+    write_bytes(path, seal(session), flushed=False)
 
 
 def replace_sessions(folder: Path, stage: str, sessions: Sequence[Session]) -> None:

@@ -1,6 +1,7 @@
 """Finished stages: their records, and their final files. A file is read only as the stage wrote it."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..basics.errors import InputError
 from ..basics.frames import frame_sha256, parquet_frame, write_frame
 from ..basics.paths import shell_command, words_of
 from ..basics.reading import MissingFileError, file_sha256, read_regular
-from .part import Marker, damaged_part, part_files, part_rows
+from .part import Marker, PartFiles, part_rows
 from .record import StageRecord, read_run
 from .shard import Shard
 from .stage import FinishedParts, Result
@@ -89,14 +90,13 @@ def command_for(again: str, output: str | Path | None, shard: Shard | None) -> s
 
 def unlike(folder: Path, files: Mapping[str, str]) -> list[str]:
     """The names of files that are missing or differ from their digests."""
-    return [name for name, digest in files.items() if _digest(folder / name) != digest]
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return file_sha256(path)
-    except MissingFileError:
-        return None
+    found = []
+    for name, digest in files.items():
+        with suppress(MissingFileError):
+            if file_sha256(folder / name) == digest:
+                continue
+        found.append(name)
+    return found
 
 
 def read_result(folder: Path, record: StageRecord, name: str) -> bytes:
@@ -127,9 +127,10 @@ def read_document(folder: Path, record: StageRecord, name: str) -> dict[str, Any
 def put_together(folder: Path, stage: str, record: StageRecord) -> FinishedParts:
     """All parts of a stage as `Stage.publish` takes them; InputError, also where their rows are used, for a bad one."""
     markers = []
-    for files in part_files(folder, stage, record.parts):
+    for number in range(record.parts):
+        files = PartFiles(folder, stage, number)
         if (marker := files.read_marker()) is None:
-            raise damaged_part(files)
+            raise files.damaged()
         markers.append(marker)
     return FinishedParts(folder, part_rows(folder, stage, record.parts), summed_counts(markers), record.metadata)
 

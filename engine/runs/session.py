@@ -13,7 +13,7 @@ import msgspec
 
 from ..basics.errors import InputError, first_line, shortened
 from ..basics.paths import without_home_inside
-from ..basics.versions import deciding_versions, own_version, source_commit
+from ..basics.versions import own_version, source_commit, versions
 from ..inference.machine import PROCESSOR, EnergyMeter, machine
 from .stage import Choices
 
@@ -59,7 +59,7 @@ class Clock:
         session.negengine = own_version()
         session.source = source_commit()
         session.python = platform.python_version()
-        session.packages = dict(deciding_versions())
+        session.packages = versions()
         session.machine = machine()
         self.read(session)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from negengine.engine.runs.record import RunRecord, done_file, read_run, replace_sessions, write_done
+from negengine.engine.basics.sealed import write_sealed
+from negengine.engine.runs.record import RunRecord, done_file, read_run, replace_sessions
 from negengine.engine.runs.results import write_result
 
 
@@ -32,7 +33,7 @@ def rewrite(folder: Path, record: RunRecord) -> None:
         replace_sessions(folder, stage, own.sessions)
         done_file(folder, stage).unlink(missing_ok=True)
         if own.done is not None:
-            write_done(folder, stage, own.done)
+            write_sealed(done_file(folder, stage), own.done)
 
 
 def changed(frame: pl.DataFrame, row: int, /, **values: Any) -> pl.DataFrame:

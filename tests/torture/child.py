@@ -225,6 +225,6 @@ def make_parts_small() -> None:
     negation.Scoring.plan = small(negation.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
     Diagnostics.items_per_part = 8
     versions.version = functools.cache(versions.version)
-    versions.deciding_versions(), versions.own_version(), versions.source_commit(), machine.machine()
+    versions.versions(), versions.own_version(), versions.source_commit(), machine.machine()
     sample = composition._sample
     composition._sample = lambda whole, seed, n: sample(whole, seed, min(n, 20))

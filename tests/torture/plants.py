@@ -53,7 +53,7 @@ def _traceback(path: Path, error: OSError) -> NoReturn:
 
 
 def _not_atomic() -> None:
-    def write(path: Path, writer: Callable[[Path], None]) -> None:
+    def write(path: Path, writer: Callable[[Path], None], *, flushed: bool = True) -> None:
         try:
             writer(path)
         except OSError as error:

@@ -87,7 +87,7 @@ class StoredStage:
         return StoredParts(len(expected), len(there), tuple(damaged), tuple(foreign))
 
     def part(self, number: int) -> PartFiles:
-        return PartFiles.of(self.folder, self.name, number)
+        return PartFiles(self.folder, self.name, number)
 
     @property
     def resume(self) -> str:

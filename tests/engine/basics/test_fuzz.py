@@ -186,7 +186,7 @@ def gather(folder: Path, _: str) -> None:
 
 
 def read_part(folder: Path, _: str) -> None:
-    part = PartFiles.of(folder / "small", "select", 1).read()
+    part = PartFiles(folder / "small", "select", 1).read()
     if part is not None:
         parquet_frame(part.content, folder)
 

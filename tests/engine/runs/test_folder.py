@@ -301,10 +301,10 @@ def test_what_is_damaged_is_told_and_made_again(place, whole, damage, name, mess
 def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(place, whole, damage):
     work(place)
     (place / "triplets.parquet").unlink()
-    PartFiles.of(place, "select", 0).remove()
+    PartFiles(place, "select", 0).remove()
     with hold(place) as run:
         run.write_part(0, part(0))
-        damage(PartFiles.of(place, "select", 2))
+        damage(PartFiles(place, "select", 2))
         with pytest.raises(InputError, match=r"part-00002\.parquet: missing or damaged"):
             run.finish(publish)
     assert results(work(place)) == whole
@@ -350,7 +350,7 @@ def test_a_shard_does_its_own_parts_alone_and_is_finished_with_all_of_them_only(
     before = results(work(place, shard=first))
     with pytest.raises(InputError, match="only shard 1/2 of select"):
         finished_stage(place, "select")
-    change(flip)(PartFiles.of(place, "select", 2).rows)
+    change(flip)(PartFiles(place, "select", 2).rows)
     with hold(place, shard=first) as run:
         assert (run.is_finished, run.missing_parts) == (False, [2])
     assert results(work(place, shard=first)) == before

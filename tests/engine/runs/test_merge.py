@@ -11,7 +11,7 @@ import small_stages
 from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import merge as merging
 from negengine.engine.runs.folder import RunFolder
-from negengine.engine.runs.merge import joined, told_batches, told_differences
+from negengine.engine.runs.merge import joined, told_differences
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
@@ -36,8 +36,8 @@ def work(folder: Path, stage="select", *, parts=PARTS, **options) -> Path:
     return small_stages.work(folder, stage, parts=parts, publish=PUBLISHERS.get(stage, publish), **options)
 
 
-def merge(shards, output) -> str:
-    return merging.merge(shards, output, PUBLISHERS)
+def merge(shards, output) -> None:
+    merging.merge(shards, output, PUBLISHERS)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_merged_shards_are_the_whole_run_with_the_sessions_of_the_shards_which_s
     indices, output = range(1, count + 1), tmp_path / "merged"
     shards = [work(tmp_path / f"{i}", shard=Shard(i, count), metadata={"model folder": f"models/{i}"}) for i in indices]
     before = [everything(folder) for folder in shards]
-    assert merge(shards[::-1], output) == "select"
+    merge(shards[::-1], output)
     assert [everything(folder) for folder in shards] == before
     assert results(output) == results(work(tmp_path / "whole"))
     record, whole = finished_stage(output, "select"), finished_stage(tmp_path / "whole", "select")
@@ -93,7 +93,7 @@ def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selecte
     run, shards = scored
     merge(shards, tmp_path / "merged")
     assert finished_stage(tmp_path / "merged", "select") == finished_stage(run, "select")
-    assert merge(shards, run) == "score"
+    merge(shards, run)
     assert (list(read_run(run).stages), finished_stage(run, "score").shard) == (["select", "score"], None)
     work(tmp_path / "whole", "score", parts=4, selection=run)
     for name in ("triplets.parquet", "selection.json", "scores.parquet", "score.json"):
@@ -139,7 +139,7 @@ def test_a_shard_that_tells_of_a_thousand_million_parts_is_refused_at_once(tmp_p
 
 
 def test_a_damaged_part_is_named_and_the_merge_resumes_when_it_is_whole_again(tmp_path, halves):
-    part = PartFiles.of(halves[1], "select", 3).rows
+    part = PartFiles(halves[1], "select", 3).rows
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(InputError, match=r"part-00003\.parquet: missing or damaged; shard 2/2: run the same command"):
         merge(halves, tmp_path / "merged")
@@ -228,14 +228,14 @@ def test_what_shards_chose_is_joined_and_what_differs_is_recorded_and_told(choic
     taken = chosen or choices[0]
     differ = any(own != taken for own in given.values())
     assert joined(shards) == {"Cp": {**taken, **({"shards": given} if differ else {})}}
-    lines = told_differences(shards)
+    lines = told_differences(shards, {})
     assert len(lines) == bool(told)
     assert not told or lines[0].startswith(f"Cp: the shards were {told}")
 
 
 def test_different_batches_are_told_in_the_order_of_the_shards():
     for equal in ({}, {"1/2": None, "2/2": None}, {"1/2": 64, "2/2": 64}):
-        assert told_batches(equal) == []
-    (line,) = told_batches({"1/4": 256, "2/4": None, "3/4": 512, "4/4": 256})
+        assert told_differences({}, equal) == []
+    (line,) = told_differences({}, {"1/4": 256, "2/4": None, "3/4": 512, "4/4": 256})
     parts = "1/4, 4/4 with 256 tokens; 2/4 with the usual ones; 3/4 with 512 tokens"
     assert line == f"the shards ran in different batches: {parts}. The last digits of log-probabilities can differ"

@@ -14,7 +14,7 @@ from small_stages import part
 @pytest.fixture
 def files(tmp_path) -> PartFiles:
     """A part on disk, with everything that a marker can hold."""
-    files = PartFiles.of(tmp_path, "select", 12)
+    files = PartFiles(tmp_path, "select", 12)
     files.rows.parent.mkdir(parents=True)
     files.write(part(1, bounds={"CpTp": 0.1 + 0.2, "CnTp": 1}, needed={"CpTp": 0.0, "CnTp": 1e-9}))
     return files
@@ -57,7 +57,7 @@ def whole(tmp_path):
     for number, (start, size) in enumerate(zip(starts, SIZES, strict=True)):
         content = {"n": range(start, start + size), "verb": [f"v{i}" for i in range(size)]}
         frames.append(pl.DataFrame(content, schema))
-        PartFiles.of(tmp_path, "select", number).write(EncodedPart.of(PartResult(frames[-1])))
+        PartFiles(tmp_path, "select", number).write(EncodedPart.of(PartResult(frames[-1])))
     return pl.concat(frames)
 
 
@@ -84,13 +84,13 @@ def test_a_query_gives_what_it_gives_on_the_whole_frame(tmp_path, whole, query, 
 
 @pytest.mark.parametrize("change", [lambda rows: rows.drop("verb"), lambda rows: rows.with_columns(noun=pl.lit("x"))])
 def test_a_part_with_other_columns_is_an_error_and_no_wrong_row(tmp_path, whole, change):
-    files = PartFiles.of(tmp_path, "select", 2)
+    files = PartFiles(tmp_path, "select", 2)
     files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).select("verb", "n"))))
     assert rows(tmp_path).collect().equals(whole)  # columns in another order are the same columns
     files.write(EncodedPart.of(PartResult(change(pl.read_parquet(files.rows)))))
     with pytest.raises(pl.exceptions.PolarsError):
         rows(tmp_path).collect()
     assert part_rows(tmp_path, "select", 0).collect().is_empty()
-    PartFiles.of(tmp_path, "select", 0).remove()
+    PartFiles(tmp_path, "select", 0).remove()
     with pytest.raises(InputError, match=r"part-00000\.parquet: missing or damaged"):
         rows(tmp_path)

@@ -103,7 +103,7 @@ def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):
     shards = [run(acts, ORIGINAL, tmp_path / str(i), shard=f"{i}/2", acts_per_part=5) for i in (1, 2)]
     assert [[path.name for path in shard.glob("*.parquet")] for shard in shards] == [["acts.parquet"]] * 2
     publishers = {stage.name: stage.publish for stage in (Acts, Repetitions)}
-    assert merge(shards, tmp_path / "whole", publishers) == "gh22"
+    merge(shards, tmp_path / "whole", publishers)
     assert files(tmp_path / "whole") == files(in_parts.folder)
 
 
