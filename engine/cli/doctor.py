@@ -46,13 +46,11 @@ _EXPORTING = ("optimum-onnx", "torch", "transformers")
 _RUNTIMES = {"cpu", "gpu", "cuda", "webgpu"}  # extras that install a build of ONNX Runtime; devices have own rows
 
 
+_NAMES = "What must be ok, such as report or cuda; if it is not, the status is 1."
+
+
 def doctor(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME...", help="What must be ok, such as report or cuda; if it is not, the status is 1."
-        ),
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help=_NAMES)] = None,
     as_json: options.Json = False,
 ) -> None:
     """Check what works on this machine, and what is missing.

@@ -10,30 +10,27 @@ from .console import document, say, show
 from .program import Program
 from .run_command import table_command
 
+if TYPE_CHECKING:
+    from ..library.shown import Shown
+
+_MODEL = "Hub id, local folder, or mini (the bundled model)."
+_REVISION = "Branch, tag or commit on the hub (default: main)."
+_TASK = "The task of the model; by default what its architecture says."
+_BOS = "Begin every text with the BOS token; for a causal model that does not."
+_BASE = "Merge a LoRA adapter with this model (default: none)."
+_CHECK = "Only say whether the model can be exported, and why not (status 2)."
+
 
 def export(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Hub id, local folder, or mini (the bundled model).")
-    ] = "mini",
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL)] = "mini",
     output: options.Output = None,
-    revision: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Branch, tag or commit on the hub (default: main).")
-    ] = None,
+    revision: Annotated[str | None, typer.Option(metavar="NAME", help=_REVISION)] = None,
     allow_pickle: Annotated[bool, typer.Option(help="Also read pickled weights, which can run code.")] = False,
-    task: Annotated[
-        Task | None, typer.Option(help="The task of the model; by default what its architecture says.")
-    ] = None,
-    bos: Annotated[
-        bool, typer.Option("--bos", help="Begin every text with the BOS token; for a causal model that does not.")
-    ] = False,
-    base: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL[@REVISION]", help="Merge a LoRA adapter with this model (default: none)."),
-    ] = None,
+    task: Annotated[Task | None, typer.Option(help=_TASK)] = None,
+    bos: Annotated[bool, typer.Option("--bos", help=_BOS)] = False,
+    base: Annotated[str | None, typer.Option(metavar="MODEL[@REVISION]", help=_BASE)] = None,
     force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only say whether the model can be exported, and why not (status 2).")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help=_CHECK)] = False,
     as_json: options.Json = False,
 ) -> None:
     """Export a masked or a causal language model, or a classifier of sentence pairs, to ONNX.
@@ -59,21 +56,16 @@ def export(
         say(f"{folder}: {model} is exported; next, `negengine {using.get(Task(manifest.task), 'select')} {folder}`")
 
 
-if TYPE_CHECKING:
-    from ..library.shown import Shown
+_TEXTS = "Texts with one [MASK] each; a causal model also continues others."
+_WITH_BOS = typer.Option("--bos", help="Begin every text with the model's BOS token (causal models).")
 
 
 @table_command
 def predict(
     model: options.Model,
-    texts: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT...", help="Texts with one [MASK] each; a causal model also continues others."),
-    ],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help=_TEXTS)],
     top: Annotated[int, typer.Option("--top", "-k", min=1, metavar="N", help="How many tokens to show.")] = 5,
-    bos: Annotated[
-        bool, typer.Option("--bos", help="Begin every text with the model's BOS token (causal models).")
-    ] = False,
+    bos: Annotated[bool, _WITH_BOS] = False,
     device: options.Device = "auto",
 ) -> "Shown":
     """Show the most probable tokens at the mask of free text.
@@ -98,16 +90,14 @@ def patterns() -> None:
     """Check pattern sets and their words."""
 
 
+_TOKENIZER = "Show what this model's tokenizer makes of them (default: rules and sentences only)."
+
+
 @patterns_app.command()
 @table_command
 def check(
     patterns: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="Show what this model's tokenizer makes of them (default: rules and sentences only)."
-        ),
-    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help=_TOKENIZER)] = None,
     lexicon: options.Lexicon = None,
     sentences: Annotated[int, typer.Option(min=1, metavar="N", help="How many sentences are shown.")] = 10,
     seed: options.Seed = 0,
@@ -137,12 +127,11 @@ def list_data() -> "Shown":
     return DataSets.found()
 
 
+_NAMES = typer.Argument(metavar="NAME...", help="Names of data sets, as `data list` shows them.")
+
+
 @data_app.command("get")
-def get_data(
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Names of data sets, as `data list` shows them.")
-    ],
-) -> None:
+def get_data(names: Annotated[list[str], _NAMES]) -> None:
     """Fetch data sets into the cache, or check that they are there.
 
     The variable NEGENGINE_DATA names another folder. Example: negengine data get lm-diagnostics

@@ -37,59 +37,29 @@ def complete_models(incomplete: str) -> list[str]:
     return [name for name in exported_names() if name.startswith(incomplete)]
 
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL", help="An exported folder, or its name under models/.", autocompletion=complete_models
-    ),
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="DIR", help="The folder to write (default: models/NAME).")
-]
-MovedModel = Annotated[
-    str | None,
-    typer.Option(
-        "--model", metavar="DIR", help="The folder of the run's model, if it was moved (default: where it was)."
-    ),
-]
-RunFolder = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="DIR", help="The run folder (default: runs/MODEL or runs/MODEL-PROBE)."),
-]
-Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda, cuda:INDEX or webgpu.")]
+_MODEL = "An exported folder, or its name under models/."
+Model = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL, autocompletion=complete_models)]
+_OUTPUT = "The folder to write (default: models/NAME)."
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help=_OUTPUT)]
+_MOVED = "The folder of the run's model, if it was moved (default: where it was)."
+MovedModel = Annotated[str | None, typer.Option("--model", metavar="DIR", help=_MOVED)]
+_RUN = "The run folder (default: runs/MODEL or runs/MODEL-PROBE)."
+RunFolder = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help=_RUN)]
+DEVICES = "auto, cpu, cuda, cuda:INDEX or webgpu"
+Device = Annotated[str, typer.Option(metavar="DEVICE", help=f"{DEVICES}.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for all random choices.")]
-Lexicon = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|DIR", help="A bundled lexicon, or your own word lists (default: those of the patterns)."
-    ),
-]
-Shard = Annotated[
-    str | None,
-    typer.Option(
-        metavar="I/N|auto",
-        help="Run the I-th of N shards (default: the whole run); `merge` puts them together. auto, or "
-        "auto:FIRST-LAST: as the job array says.",
-    ),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Run on a Ray cluster: HOST:PORT, ray://HOST:PORT, auto, or local for this machine (default: no Ray).",
-    ),
-]
-Workers = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="With --ray: workers (default: by what the cluster has).")
-]
-CpusPerWorker = Annotated[
-    float | None,
-    typer.Option(metavar="N", help="With --ray: CPUs and CPU threads of a worker (default: an equal share)."),
-]
-GpusPerWorker = Annotated[
-    float | None,
-    typer.Option(metavar="N", help="With --ray: GPUs of a worker, such as 1, 0.5 or 0 (default: 1 if there are GPUs)."),
-]
+_LEXICON = "A bundled lexicon, or your own word lists (default: those of the patterns)."
+Lexicon = Annotated[str | None, typer.Option(metavar="NAME|DIR", help=_LEXICON)]
+_SHARD = "Run the I-th of N shards (default: the whole run); `merge` puts them together. auto, or auto:FIRST-LAST: "
+Shard = Annotated[str | None, typer.Option(metavar="I/N|auto", help=_SHARD + "as the job array says.")]
+_RAY = "Run on a Ray cluster: HOST:PORT, ray://HOST:PORT, auto, or local for this machine (default: no Ray)."
+Ray = Annotated[str | None, typer.Option(metavar="ADDRESS", help=_RAY)]
+_WORKERS = "With --ray: workers (default: by what the cluster has)."
+Workers = Annotated[int | None, typer.Option(min=1, metavar="N", help=_WORKERS)]
+_CPUS = "With --ray: CPUs and CPU threads of a worker (default: an equal share)."
+CpusPerWorker = Annotated[float | None, typer.Option(metavar="N", help=_CPUS)]
+_GPUS = "With --ray: GPUs of a worker, such as 1, 0.5 or 0 (default: 1 if there are GPUs)."
+GpusPerWorker = Annotated[float | None, typer.Option(metavar="N", help=_GPUS)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, all messages on stderr.")]
 if TYPE_CHECKING:
     _Format = str

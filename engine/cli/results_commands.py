@@ -20,32 +20,19 @@ from .run_command import Setup, command_line, run_command, table_command, with_o
 if TYPE_CHECKING:
     from ..library.shown import Shown
 
+_Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
+_Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")]
+_BY = "Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split "
+_SENTENCES = "Of two runs: sentences with both answers, by which model is right (default: differences)."
+_ITEMS = "Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not)."
+
 
 @table_command
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")],
-    by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split "
-            "(default: differences).",
-        ),
-    ] = None,
-    sentences: Annotated[
-        str | None,
-        typer.Option(
-            metavar="both|first|second|neither|all",
-            help="Of two runs: sentences with both answers, by which model is right (default: differences).",
-        ),
-    ] = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not).",
-        ),
-    ] = None,
+    runs: _Runs,
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help=_BY + "(default: differences).")] = None,
+    sentences: Annotated[str | None, typer.Option(metavar="both|first|second|neither|all", help=_SENTENCES)] = None,
+    items: Annotated[Path | None, typer.Option(metavar="FILE", help=_ITEMS)] = None,
 ) -> "Shown":
     """Compare any number of models, the patterns of one run, or runs that differ in --coreference.
 
@@ -71,11 +58,11 @@ def compare(
     return found
 
 
-_Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs of one kind.")]
+_RunsOfOneKind = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs of one kind.")]
 
 
 def report(
-    runs: _Runs,
+    runs: _RunsOfOneKind,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
     open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     as_json: options.Json = False,
@@ -99,7 +86,7 @@ def report(
 
 
 def figures(
-    runs: _Runs,
+    runs: _RunsOfOneKind,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("figures"),
     as_json: options.Json = False,
 ) -> None:
@@ -133,22 +120,16 @@ _FILTERS = [
         ("where", "COLUMN=VALUE", "with this value"),
     )
 ]
+_DRAW = "Draw N sentences (default: 20 in tables for people, else all)."
+_WRITE = "Write a .parquet, .csv, .tsv or .jsonl file (default: print)."
 
 
 def show_sentences(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    run: _Run,
     failed: Annotated[bool, typer.Option("--failed", help="Sentences only that the model fails.")] = False,
-    sample: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Draw N sentences (default: 20 in tables for people, else all)."),
-    ] = None,
+    sample: Annotated[int | None, typer.Option(min=1, metavar="N", help=_DRAW)] = None,
     seed: options.Seed = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write a .parquet, .csv, .tsv or .jsonl file (default: print)."
-        ),
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_WRITE)] = None,
     form: options.FormatOption = TABLE,
     as_json: options.Json = False,
     **filters: Values,
@@ -193,37 +174,20 @@ def show_sentences(
 
 
 with_options(show_sentences, show_sentences, _FILTERS, skip=0)
+_SAMPLE = "Decide N items of each kind again, one by one, in fp32 (default: 300; 0: none)."
+_SEED = "Seed for the choice of these items (default: a new one, which is printed)."
+_LEXICON = "The word lists of a selection, if they were moved (default: where they were)."
+_TORCH = "Decide the same items in PyTorch, too, from the model's checkpoint (default: not)."
 
 
 @table_command
 def verify(
     target: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run folder, an exported folder, or its name.")],
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Decide N items of each kind again, one by one, in fp32 (default: 300; 0: none)."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Seed for the choice of these items (default: a new one, which is printed)."
-        ),
-    ] = None,
+    sample: Annotated[int | None, typer.Option(min=0, metavar="N", help=_SAMPLE)] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help=_SEED)] = None,
     model: options.MovedModel = None,
-    lexicon: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="The word lists of a selection, if they were moved (default: where they were)."
-        ),
-    ] = None,
-    torch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CHECKPOINT",
-            help="Decide the same items in PyTorch, too, from the model's checkpoint (default: not).",
-        ),
-    ] = None,
+    lexicon: Annotated[Path | None, typer.Option(metavar="DIR", help=_LEXICON)] = None,
+    torch: Annotated[str | None, typer.Option(metavar="CHECKPOINT", help=_TORCH)] = None,
 ) -> "Shown":
     """Compare a run or an exported model with what it should hold; nothing is changed.
 
@@ -243,12 +207,10 @@ class CitationFormat(StrEnum):
     JSON = "json"
 
 
-def cite(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")],
-    form: Annotated[
-        CitationFormat, typer.Option("--format", help="text: methods, facts, BibTeX; bibtex alone; json.")
-    ] = CitationFormat.TEXT,
-) -> None:
+_FORMAT = typer.Option("--format", help="text: methods, facts, BibTeX; bibtex alone; json.")
+
+
+def cite(runs: _Runs, form: Annotated[CitationFormat, _FORMAT] = CitationFormat.TEXT) -> None:
     """Print a methods paragraph, BibTeX, and facts for the Responsible NLP checklist.
 
     Example: negengine cite runs/mini
@@ -268,12 +230,10 @@ def cite(
 
 @table_command
 def reproduce(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    run: _Run,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the new run.")],
     model: options.MovedModel = None,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu, cuda, cuda:INDEX or webgpu (default: as recorded).")
-    ] = None,
+    device: Annotated[str | None, typer.Option(help=f"{options.DEVICES} (default: as recorded).")] = None,
 ) -> "Shown":
     """Run the same again from what a run has recorded, and say what differs.
 
@@ -284,25 +244,16 @@ def reproduce(
     return run_reproduce(run, output, model=model, device=device, command=command_line())
 
 
+_SHARDS = "The folders of all shards; or the name of the whole run, a pattern, or a folder that holds them."
+_WHOLE = "The run folder (default: the shards' name without -I-of-N)."
+_STATUS = "Say which shards are finished, running, stopped or missing; merge nothing."
+
+
 @table_command
 def merge(
-    shards: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SHARD...",
-            help="The folders of all shards; or the name of the whole run, a pattern, or a folder that holds them.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="RUN", help="The run folder (default: the shards' name without -I-of-N)."
-        ),
-    ] = None,
-    status: Annotated[
-        bool,
-        typer.Option("--status", help="Say which shards are finished, running, stopped or missing; merge nothing."),
-    ] = False,
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help=_SHARDS)],
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="RUN", help=_WHOLE)] = None,
+    status: Annotated[bool, typer.Option("--status", help=_STATUS)] = False,
 ) -> "Shown":
     """Put the shards of a run together.
 

@@ -16,6 +16,13 @@ from .run_command import PRINTING, command_line, print_result, with_options
 
 _PAPER = "(default: as in the paper)"
 _PATIENCE = f"Stop if the score on the dev set does not rise for N epochs, and keep the best epoch {_PAPER}."
+_RATE = f"The highest learning rate {_PAPER}."
+_LENGTH = f"Largest number of tokens in an example {_PAPER}."
+_SEEDS = "Train N times: with --seed, with the seed after it, and so on (default: once)."
+_LIMIT = "Train on N examples drawn at random (default: all)."
+_STEPS = "Steps between two checkpoints (default: 500)."
+_REVISION = "Branch, tag or commit of MODEL on the hub (default: main)."
+_PRECISION = "mixed: bf16 or fp16, on a GPU; auto: mixed on a GPU, else fp32."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,39 +32,26 @@ class TrainingOptions:
     output: Annotated[Path, Option("The folder to write.", metavar="DIR", flags=("--output", "-o"))]
     epochs: Annotated[int | None, Option(f"Passes over the data {_PAPER}.", metavar="N", minimum=1)] = None
     batch_size: Annotated[int | None, Option(f"Examples in a batch {_PAPER}.", metavar="N", minimum=1)] = None
-    learning_rate: Annotated[
-        float | None, Option(f"The highest learning rate {_PAPER}.", metavar="RATE", flags=("--lr",))
-    ] = None
+    learning_rate: Annotated[float | None, Option(_RATE, metavar="RATE", flags=("--lr",))] = None
     weight_decay: Annotated[float | None, Option(f"Weight decay of AdamW {_PAPER}.", metavar="X", minimum=0)] = None
-    max_length: Annotated[
-        int | None, Option(f"Largest number of tokens in an example {_PAPER}.", metavar="N", minimum=8)
-    ] = None
+    max_length: Annotated[int | None, Option(_LENGTH, metavar="N", minimum=8)] = None
     patience: Annotated[int | None, Option(_PATIENCE, metavar="N", minimum=1)] = None
     seed: Annotated[int, Option("Seed for all random choices.", metavar="N", minimum=0)] = 42
-    seeds: Annotated[
-        int | None,
-        Option("Train N times: with --seed, with the seed after it, and so on (default: once).", "N", minimum=1),
-    ] = None
-    limit: Annotated[
-        int | None, Option("Train on N examples drawn at random (default: all).", metavar="N", minimum=1)
-    ] = None
-    save_steps: Annotated[
-        int | None, Option("Steps between two checkpoints (default: 500).", metavar="N", minimum=1)
-    ] = None
-    revision: Annotated[
-        str | None, Option("Branch, tag or commit of MODEL on the hub (default: main).", metavar="NAME")
-    ] = None
+    seeds: Annotated[int | None, Option(_SEEDS, "N", minimum=1)] = None
+    limit: Annotated[int | None, Option(_LIMIT, metavar="N", minimum=1)] = None
+    save_steps: Annotated[int | None, Option(_STEPS, metavar="N", minimum=1)] = None
+    revision: Annotated[str | None, Option(_REVISION, metavar="NAME")] = None
     allow_pickle: Annotated[bool, Option("Also read pickled weights, which can run code.")] = False
     device: Annotated[str, Option("auto, cpu or cuda.", metavar="DEVICE")] = "auto"
-    precision: Annotated[Precision, Option("mixed: bf16 or fp16, on a GPU; auto: mixed on a GPU, else fp32.")] = (
-        Precision.AUTO
-    )
+    precision: Annotated[Precision, Option(_PRECISION)] = Precision.AUTO
     threads: Annotated[int | None, Option("CPU threads (default: one for each core).", metavar="N", minimum=1)] = None
     verbose: Annotated[bool, Option("Print more messages on stderr.", flags=("--verbose", "-v"))] = False
     progress: bool = True
     command: str | None = None
 
 
+_FILES = "Marked sentences in the columns of CD-SCO (default: CD-SCO itself)."
+_ENCODER = "The checkpoint to start from: a hub id, a local folder, or mini."
 _DATA = "Folder of CD-SCO (default: where `data get` put it)."
 _DEV = "Marked sentences for the score after each epoch (default: 15 % of FILE)."
 _TEST = "With --evaluate: marked sentences for the test (default: the dev set)."
@@ -72,13 +66,8 @@ class CueOptions(TrainingOptions):
     Example: negengine cues train --evaluate -o detector
     """
 
-    files: Annotated[
-        Sequence[Path],
-        Option("Marked sentences in the columns of CD-SCO (default: CD-SCO itself).", "FILE...", kind=list[Path]),
-    ] = ()
-    encoder: Annotated[
-        str, Option("The checkpoint to start from: a hub id, a local folder, or mini.", metavar="MODEL")
-    ] = "distilbert-base-uncased"
+    files: Annotated[Sequence[Path], Option(_FILES, "FILE...", kind=list[Path])] = ()
+    encoder: Annotated[str, Option(_ENCODER, metavar="MODEL")] = "distilbert-base-uncased"
     dev: Annotated[Sequence[Path], Option(_DEV, metavar="FILE", kind=list[Path])] = ()
     test: Annotated[Sequence[Path], Option(_TEST, metavar="FILE", kind=list[Path])] = ()
     data: Annotated[Path | None, Option(_DATA, metavar="PATH")] = None
@@ -95,6 +84,7 @@ class NliTask(StrEnum):
 
 _GLUE = "Folder with train.tsv and dev.tsv of GLUE (default: fetched from the hub)."
 _NEGATION = "Also learn this part of the pairs with negation, such as 0.7; hold the others out (default: none)."
+_PAIRS = "Folder of the pairs with negation (default: where `data get` put them)."
 _EVALUATE = "Export and test each classifier; print the figures beside the paper's."
 
 
@@ -112,9 +102,7 @@ class NliOptions(TrainingOptions):
     task: Annotated[str, Option("The task to learn.", kind=NliTask, flags=("--task",))]
     data: Annotated[Path | None, Option(_GLUE, metavar="DIR")] = None
     negation: Annotated[float | None, Option(_NEGATION, metavar="FRACTION")] = None
-    negation_data: Annotated[
-        Path | None, Option("Folder of the pairs with negation (default: where `data get` put them).", metavar="DIR")
-    ] = None
+    negation_data: Annotated[Path | None, Option(_PAIRS, metavar="DIR")] = None
     new_pooler: Annotated[bool, Option("If MODEL has no pooler, begin with one of random weights.")] = False
     evaluate: Annotated[bool, Option(_EVALUATE)] = False
 
