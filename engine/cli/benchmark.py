@@ -57,9 +57,6 @@ class Wanted:
             write_bytes(self.output, json_bytes(document))
 
 
-Result = tuple["list[Table]", dict[str, Any]]
-
-
 def bench(*, form: str, as_json: bool, **given: Any) -> None:
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
@@ -73,12 +70,7 @@ def bench(*, form: str, as_json: bool, **given: Any) -> None:
     if subject:
         wanted = replace(wanted, models=wanted.models[1:])
     with needs_extra("export", "bench"):
-        if subject == GPU:
-            tables, found = _gpu(wanted)
-        elif subject:
-            tables, found = _compared(subject, wanted) if subject in ITEMS else _alone(subject, wanted)
-        else:
-            tables, found = _ray(wanted) if wanted.ray else _speed(wanted)
+        tables, found = _measured(subject, wanted)
     if subject != GPU:
         wanted.keep(found)
     if as_json:
@@ -115,47 +107,39 @@ def _subject(wanted: Wanted) -> str:
     return subject
 
 
-def _speed(wanted: Wanted) -> Result:
+def _measured(subject: str, wanted: Wanted) -> tuple[list["Table"], dict[str, Any]]:
+    """The tables, and what the JSON document says."""
+    models = list(wanted.models) or ["mini"]
+    if subject == GPU:
+        from ...bench import gpu
+
+        output = wanted.output or Path("gpu.json")
+        found = gpu.measure(list(wanted.models), output, say, device=wanted.device, rehearse=wanted.rehearse)
+        say(f"{output} is written; please send it to the authors of negengine")
+        return [gpu.table(found)], found
+    if subject in {EXPORT, CORES}:
+        module = import_module(f"negengine.bench.{subject}")
+        found = module.measure(models, say=say)
+        return [module.table(found)], found
+    if subject:
+        from ...bench.subject import bench_subject
+
+        if wanted.device not in {"auto", "cpu"}:
+            raise InputError(f"bench {subject}: the other systems are measured on the CPU; remove --device")
+        compared = import_module(f"negengine.bench.{subject}").SUBJECT
+        effort = wanted.effort(compared.effort)
+        found = bench_subject(compared, models, data=wanted.data, effort=effort, say=say, keep=wanted.keep)
+        return [compared.table(result) for result in found["models"]], found
+    if wanted.ray:
+        from ...bench.ray_speed import bench_ray, ray_table
+
+        if len(wanted.models) > 1 or wanted.baseline or wanted.device not in {"auto", "cpu"}:
+            raise InputError("bench --ray: give one model, and no --baseline; its workers run on the CPU")
+        found = bench_ray(models[0], quick=wanted.quick, rounds=wanted.rounds, say=say)
+        return [ray_table(found)], found
     from ...bench.run import OfMainJob, tables
     from ...bench.run import bench as measure
 
-    models, effort = list(wanted.models) or ["mini"], wanted.effort(OfMainJob())
+    effort = wanted.effort(OfMainJob())
     found = measure(models, device=wanted.device, effort=effort, only=list(wanted.baseline), say=say, keep=wanted.keep)
     return [table for result in found["models"] for table in tables(result)], found
-
-
-def _ray(wanted: Wanted) -> Result:
-    from ...bench.ray_speed import bench_ray, ray_table
-
-    if len(wanted.models) > 1 or wanted.baseline or wanted.device not in {"auto", "cpu"}:
-        raise InputError("bench --ray: give one model, and no --baseline; its workers run on the CPU")
-    model = wanted.models[0] if wanted.models else "mini"
-    found = bench_ray(model, quick=wanted.quick, rounds=wanted.rounds, say=say)
-    return [ray_table(found)], found
-
-
-def _alone(name: str, wanted: Wanted) -> Result:
-    module = import_module(f"negengine.bench.{name}")
-    found = module.measure(list(wanted.models) or ["mini"], say=say)
-    return [module.table(found)], found
-
-
-def _gpu(wanted: Wanted) -> Result:
-    from ...bench.gpu import measure, table
-
-    output = wanted.output or Path("gpu.json")
-    found = measure(list(wanted.models), output, say, device=wanted.device, rehearse=wanted.rehearse)
-    say(f"{output} is written; please send it to the authors of negengine")
-    return [table(found)], found
-
-
-def _compared(name: str, wanted: Wanted) -> Result:
-    from ...bench.subject import bench_subject
-
-    if wanted.device not in {"auto", "cpu"}:
-        raise InputError(f"bench {name}: the other systems are measured on the CPU; remove --device")
-    subject = import_module(f"negengine.bench.{name}").SUBJECT
-    effort = wanted.effort(subject.effort)
-    models = list(wanted.models) or ["mini"]
-    found = bench_subject(subject, models, data=wanted.data, effort=effort, say=say, keep=wanted.keep)
-    return [subject.table(result) for result in found["models"]], found

@@ -8,6 +8,7 @@ import typer
 
 from ..basics.option import options_of
 from ..experiments.experiment import Experiment
+from ..library.model import find_model
 from . import options
 from .run_command import Setup, run_command
 
@@ -26,7 +27,7 @@ def experiment_command(experiment: type[Experiment]) -> Any:
         if experiment.no_model and values["model"] == experiment.no_model:
             setup.refuse_all(f"this option needs a model; add --{experiment.model_option}")
             return experiment(**own).without_model()
-        opened = setup.model(values["model"], experiment.task)
+        opened = find_model(values["model"], setup.opening, task=experiment.task)  # refuses wrong devices first
         if only_planned:
             return experiment(**own).plan(opened, setup.run)
         return experiment.function()(opened, **own, **setup.run)

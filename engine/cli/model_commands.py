@@ -41,11 +41,11 @@ def export(
     from ..library.model import check_export
     from ..library.model import export as run_export
 
+    given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
     if check:
-        verdict = check_export(model, output, task=task, base=base, revision=revision, allow_pickle=allow_pickle)
+        verdict = check_export(model, output, **given)
         document(verdict.document()) if as_json else show("\n".join(verdict.lines()))
         raise typer.Exit(0 if verdict.possible else 2)
-    given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
     folder = run_export(model, output, bos=bos, force=force, **given)
     manifest, info = read_manifest(folder)
     if as_json:

@@ -20,7 +20,6 @@ from .console import document, say, show
 from .program import Command
 
 if TYPE_CHECKING:
-    from ..library.model import Model
     from ..library.options import RunOptions
     from ..library.shown import Shown
     from ..runs.executors import Executor
@@ -59,12 +58,6 @@ class Setup:
     """The options that all run commands share, by name: they open models, and say where and how a run is made."""
 
     values: Mapping[str, Any]
-
-    def model(self, reference: str, task: str | None = None) -> "Model":
-        """Wrong devices are refused first."""
-        from ..library.model import find_model
-
-        return find_model(reference, self.opening, task=task)
 
     @property
     def opening(self) -> Opening:

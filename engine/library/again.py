@@ -7,7 +7,7 @@
 Of what the low-precision model decided alone, only what must be exact is compared.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -127,11 +127,7 @@ class Question:
         verdict, why = self._decision(ranked)
         if verdict is Verdict.AGREES:
             logprobs = log_softmax(ranked if self.among_ranked else logits)
-            why = self._rank(ranked)
-            if not why and self.logprob is not None and all(len(tokens) == 1 for tokens in self.tokens):
-                now = sum(float(row[token]) for row, [token] in zip(logprobs, self.tokens, strict=True)) + end_logprob
-                why = self._unlike("log-probability", self.logprob, now)
-            why = why or self._answer(ranked, logprobs)
+            why = next(self._differences(ranked, logprobs, end_logprob), "")
             verdict = Verdict.WRONG if why else verdict
         return verdict, why
 
@@ -172,35 +168,34 @@ class Question:
         said = f"{was} was first, but now {now} was first (margin {abs(least):.2g} logits)"
         return Verdict.NEAR_TIE if abs(least) < NEAR_TIE else Verdict.WRONG, said
 
-    def _rank(self, ranked: Logits) -> str:
-        """Whether the recorded rank is possible if logits are rounded differently."""
-        if self.rank is None or not all(self.tokens):
-            return ""
-        own = np.array([[row[list(tokens)].max()] for row, tokens in zip(ranked, self.tokens, strict=True)])
-        lowest = 1 + int((ranked > own + ROUNDING).sum(axis=1).max())
-        highest = int((ranked > own - ROUNDING).sum(axis=1).max())
-        return "" if lowest <= self.rank <= max(lowest, highest) else f"rank {self.rank}, but now {lowest}"
-
-    def _answer(self, ranked: Logits, logprobs: NDArray[np.float64]) -> str:
-        """Whether the recorded first choice could be first if logits are rounded differently."""
+    def _differences(self, ranked: Logits, logprobs: NDArray[np.float64], end_logprob: float) -> Iterator[str]:
+        """What was recorded and is not possible, even if logits are rounded differently."""
+        if self.rank is not None and all(self.tokens):
+            own = np.array([[row[list(tokens)].max()] for row, tokens in zip(ranked, self.tokens, strict=True)])
+            lowest = 1 + int((ranked > own + ROUNDING).sum(axis=1).max())
+            highest = int((ranked > own - ROUNDING).sum(axis=1).max())
+            if not lowest <= self.rank <= max(lowest, highest):
+                yield f"rank {self.rank}, but now {lowest}"
         best = ranked.argmax(axis=1)
         possible = [np.flatnonzero(row >= row.max() - ROUNDING).tolist() for row in ranked]
         answers = product(*possible) if prod(map(len, possible)) <= _MOST_ANSWERS else ()
         if self.answer is not None and answers and self.answer not in map(self._said, answers):
-            return f"the first choice was {self.answer!r}, but now {self._said(best.tolist())!r}"
-        if self.answer_logprob is None:
-            return ""
-        now = float(logprobs[np.arange(len(best)), best].sum())
-        return self._unlike("log-probability of the first choice", self.answer_logprob, now)
+            yield f"the first choice was {self.answer!r}, but now {self._said(best.tolist())!r}"
+        numbers = []
+        if self.logprob is not None and all(len(tokens) == 1 for tokens in self.tokens):
+            now = sum(float(row[token]) for row, [token] in zip(logprobs, self.tokens, strict=True)) + end_logprob
+            numbers.append(("log-probability", self.logprob, now))
+        if self.answer_logprob is not None:
+            now = float(logprobs[np.arange(len(best)), best].sum())
+            numbers.append(("log-probability of the first choice", self.answer_logprob, now))
+        for what, recorded, now in numbers:
+            # Of a rare word the logarithm is large; a probability that was stored in fp32 has seven digits.
+            if not abs(recorded - now) <= len(self.tokens) * ROUNDING * max(1.0, abs(now)):
+                yield f"{what} {recorded:.4f}, but now {now:.4f}"
 
     def _said(self, choices: Sequence[int]) -> str:
         other = (place for place, choice in enumerate(choices) if choice not in self.tokens[place])
         return self.tokenizer.word_text(choices[: next(other, len(choices)) + 1] if self.cut else choices)
-
-    def _unlike(self, what: str, recorded: float, now: float) -> str:
-        # Of a rare word the logarithm is large; a probability that was stored in fp32 has seven digits.
-        is_close = abs(recorded - now) <= len(self.tokens) * ROUNDING * max(1.0, abs(now))
-        return "" if is_close else f"{what} {recorded:.4f}, but now {now:.4f}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,12 @@
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
-from .model import Model
 
 IN_MEMORY = "in memory"  # the key of an argument that no file holds, such as a frame; its value is its type
 ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "threads"})  # in `model`, or the folder
@@ -26,7 +24,7 @@ ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "t
 def recorded(
     function: Callable[..., Any], *, files: Collection[str] = (), words: Collection[str] = ()
 ) -> Callable[..., Any]:
-    """A run function that records how it was called.
+    """A run function that records how it was called; its `recorded_arguments` says what it records of a call.
 
     `files` are its arguments that name files or folders: a path, several, or a dictionary of paths. `words` are what
     such an argument can be instead, such as the name of a bundled file, alone or before a colon.
@@ -47,35 +45,6 @@ def recorded(
 
     call.recorded_arguments = arguments_of  # type: ignore[attr-defined]
     return call
-
-
-def recorded_arguments(function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run records if its function is called with these arguments."""
-    return cast("dict[str, Any]", function.recorded_arguments(**settings))
-
-
-def of_model(model: Model) -> dict[str, Any]:
-    """The `model` of a call: where it lies, and how it was opened."""
-    return {
-        "folder": without_home(model.exported.folder.resolve()),
-        "task": model.exported.task,
-        **asdict(model.opening),
-        "device": ",".join(map(str, model.devices)),
-    }
-
-
-def of_export(model: Model) -> dict[str, Any]:
-    """What a stage records about its export: hub id, revision, digests of all files, and what made it."""
-    exported = model.exported
-    return {
-        "name": exported.name,
-        "revision": exported.revision,
-        "family": exported.family,
-        "files": dict(exported.info["files"]),
-        "parameters": exported.info.get("parameters"),
-        "licence": exported.info.get("licence"),
-        "made from": {key: value for key, value in exported.info["made_from"].items() if key != "revision"},
-    }
 
 
 def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:

@@ -17,7 +17,7 @@ from ..runs.divided import DividedRun, State, default_output, divided_run, find_
 from ..runs.progress import Reporter
 from ..runs.results import begun_stages, resume_hint
 from ..views import Column, Table
-from .registry import publishers, run_class, stages
+from .registry import run_class, stages
 from .run import Run
 from .shown import Shown
 
@@ -35,11 +35,10 @@ def open_run(folder: str | Path) -> Run:
         InputError: The folder is not a run, its last stage is not finished, or no probe here reads it.
     """
     path = Path(folder)
-    stages = begun_stages(path)
-    name, record = next(reversed(stages.items()))
+    name, record = next(reversed(begun_stages(path).items()))
     found = run_class(name)
     if found is None:
-        if name in publishers():
+        if name in stages():
             state = "finished, but the run is not" if record.finished else "not finished"
             raise InputError(f"{path}: {name} is {state}; {resume_hint(path, record)}")
         raise InputError(f"{path}: no probe here reads the results of {name}; is the package that made them installed?")
@@ -64,7 +63,7 @@ def merge(shards: str | Path | Sequence[str | Path], output: str | Path | None =
     given = [shards] if isinstance(shards, str | Path) else shards
     folders = find_shards([Path(shard) for shard in given])
     whole = Path(output) if output is not None else default_output(folders)
-    merging.merge(folders, whole, publishers(), Reporter().say)
+    merging.merge(folders, whole, {name: stage.publish for name, stage in stages().items()}, Reporter().say)
     return open_run(whole)
 
 

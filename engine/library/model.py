@@ -178,28 +178,15 @@ def export(
         say("loading PyTorch and transformers, which takes some seconds")
     with needs_extra("export", f"{reference} is not exported, and export"):
         from ...export.build import build
-    folder = None if output is None else Path(output)
     given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
-    return build(reference, folder, bos=bos, force=force, say=say, **given)
+    return build(reference, None if output is None else Path(output), bos=bos, force=force, say=say, **given)
 
 
-def check_export(
-    reference: str,
-    output: str | Path | None = None,
-    *,
-    task: str | None = None,
-    base: str | None = None,
-    revision: str | None = None,
-    allow_pickle: bool = False,
-) -> "Verdict":
-    """Say whether a checkpoint can be exported, and why not, without building.
-
-    Raises InputError if packages that an export needs are missing, or there is no such checkpoint.
-    """
+def check_export(reference: str, output: Path | None, **given: Any) -> "Verdict":
+    """Say whether a checkpoint can be exported, and why not, without building; arguments and errors as for `export`."""
     with needs_extra("export", f"{reference} is not exported, and export"):
         from ...export.check import check
-    folder = None if output is None else Path(output)
-    return check(reference, folder, task=task, base=base, revision=revision, allow_pickle=allow_pickle)
+    return check(reference, output, **given)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from ..basics.option import Opening, OpeningOptions, options_of
-from ..basics.paths import shell_command
+from ..basics.paths import shell_command, without_home
 from ..inference.device import refuse_fp32
 from ..runs.divided import refuse_other_division
 from ..runs.executors import Executor, ThisProcess
@@ -16,7 +17,6 @@ from ..runs.progress import Reporter
 from ..runs.results import command_for
 from ..runs.session import PYTHON, Session
 from ..runs.shard import AUTO, Shard, find_shard, is_automatic
-from .call import of_export, of_model
 from .model import Model, opening_of
 
 RUNS = Path("runs")
@@ -68,24 +68,39 @@ def execution(model: Model, options: RunOptions) -> Execution:
     executor = options.get("executor")
     if executor is None:
         executor = ThisProcess(model.devices[0]) if len(model.devices) == 1 else Processes(model.devices)
-    made_with = of_model(model)
+    exported, devices = model.exported, ",".join(map(str, model.devices))
     if device := getattr(executor, "device", None):  # a cluster decides where the model runs, not this machine
         if model.opening.is_exact:
             refuse_fp32(str(device))
-        made_with["device"] = str(device)
+        devices = str(device)
     again = options.get("again")
     line = PYTHON  # in a notebook, or at the prompt
     if again:
         line = explicit(again, options.get("shard"), options.get("output"))
     elif sys.argv and sys.argv[0] not in {"", "-c", "-m"} and "ipykernel" not in sys.argv[0]:
         line = shell_command([PYTHON, *sys.argv])
+    made_with = {
+        "folder": without_home(exported.folder.resolve()),
+        "task": exported.task,
+        **asdict(model.opening),
+        "device": devices,
+    }
+    export = {
+        "name": exported.name,
+        "revision": exported.revision,
+        "family": exported.family,
+        "files": dict(exported.info["files"]),
+        "parameters": exported.info.get("parameters"),
+        "licence": exported.info.get("licence"),
+        "made from": {key: value for key, value in exported.info["made_from"].items() if key != "revision"},
+    }
     return Execution(
         executor=executor,
         options=model.opening,
         shard=shard_of(options),
         reporter=Reporter(verbose=options.get("verbose", False), silent=not options.get("progress", True)),
         session=Session(command=options.get("command") or line, again=again, run=options.get("went_on_from")),
-        origin={"call": {**options.get("call", {}), "model": made_with}, "export": of_export(model)},
+        origin={"call": {**options.get("call", {}), "model": made_with}, "export": export},
         started=options.get("started") or time.monotonic(),
     )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..basics.errors import InputError
 
 if TYPE_CHECKING:
-    from ..runs.stage import Publish, Stage
+    from ..runs.stage import Stage
     from .run import Run
 
 GROUP = "negengine.probes"
@@ -85,11 +85,6 @@ def stages() -> "dict[str, type[Stage[Any, Any]]]":
     """The stages of all experiments by name."""
     all_of_them = (experiment(name) for name in experiments())
     return {stage.name: stage for own in all_of_them for stage in own.stages or (own,)}
-
-
-def publishers() -> "dict[str, Publish]":
-    """Stage → how its parts become results, for all experiments."""
-    return {name: stage.publish for name, stage in stages().items()}
 
 
 def run_class(stage: str) -> "type[Run] | None":

@@ -12,7 +12,6 @@ import polars as pl
 from ...basics.errors import InputError
 from ...experiments.items import ALL
 from ...inference.exported import load_exported
-from ...library.call import recorded_arguments
 from ...library.finished import open_run
 from ...library.registry import library_function
 from ...library.run import Run
@@ -96,7 +95,7 @@ def finished_run(member: Member) -> Run | None:
     for function in chain(member.probe.function):
         if function not in calls and run.dead_end:
             break
-        own = recorded_arguments(library_function(function), settings_of(function, member.probe.settings))
+        own = library_function(function).recorded_arguments(**settings_of(function, member.probe.settings))
         if calls.get(function) != own:
             return None
     task = str(((run.record.metadata.get("call") or {}).get("model") or {}).get("task", "fill-mask"))
