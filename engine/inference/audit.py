@@ -1,9 +1,6 @@
 """The audit of mixed precision: how many decisions of the low-precision model the reference model checks.
 
-If none of n checked decisions is wrong, at most 3 / n of all are, with a confidence of 95 % (Clopper and Pearson 1934).
-A run checks so many that this is 0.02 %: about 15,000, or 5 % of the decisions where that is fewer, because an audit
-costs what the reference model needs for its sentences. A smaller run checks as many as the smallest calibration
-measures.
+About 15,000, which bound the wrong ones at 0.02 % if none is found; 5 % where that is fewer, as an audit costs time.
 """
 
 import math
@@ -35,8 +32,7 @@ COUNTS = frozenset(own.name for own in fields(Audit))
 def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:
     """The share of the low-precision model's decisions that a run audits: at least `fewest` decisions.
 
-    `decided` has, for each pattern with mixed precision, the least number of its sentences, and the share of close
-    calls.
+    `decided` has the least number of sentences of each pattern with mixed precision, and the share of close calls.
     """
     sentences = sum(n for n, _ in decided)
     alone = sum(n * (1 - close) for n, close in decided)

@@ -1,8 +1,7 @@
 """Batches of sentences of one length, the threads that run them on a device, and tasks that wait for them.
 
-All models of a device give their batches to one queue, in which the batches of one model follow those of another. A
-task waits for its batches. `gathered` runs several tasks, so that there are batches of others while one waits, as close
-calls wait for the low-precision model. In which order batches run changes none of their numbers.
+All models of a device give their batches to one queue. `gathered` runs several tasks, so that there are batches of
+others while one waits, as close calls wait for the low-precision model.
 """
 
 from abc import ABC, abstractmethod
@@ -24,15 +23,11 @@ WIDTHS = {"decision_ids": 2, "decision_logits": 4}  # columns of the outputs
 Array = NDArray[np.generic]
 Feeds = dict[str, Array]
 Advance = Callable[[int], None]
-RunOne = Callable[[Sequence[str], Feeds], list[Array]]
-"""Runs one batch: from names of outputs, and inputs, to these outputs."""
-
+RunOne = Callable[[Sequence[str], Feeds], list[Array]]  # names of outputs, and inputs of one batch → these outputs
 Result = TypeVar("Result")
+# Gives batches to the queue, yields their futures, goes on once these are done, and returns its result.
 Steps = Generator[Sequence[Future[Any]], None, Result]
-"""Gives batches to the queue, yields their futures, goes on once these are done, and returns its result."""
-
-_AT_ONCE = 16
-"""Tasks at the same time: the batches of so many lie in the queue, so it is never empty before the end."""
+_AT_ONCE = 16  # tasks: the batches of so many lie in the queue, so it is never empty before the end
 
 
 def finished(task: Steps[Result]) -> Result:
@@ -47,7 +42,8 @@ def finished(task: Steps[Result]) -> Result:
         result: Result = end.value
         return result
     finally:
-        _cancel(batches)
+        for batch in batches:
+            batch.cancel()
         task.close()
 
 
@@ -75,12 +71,8 @@ def gathered(tasks: Iterable[Steps[Result]]) -> Steps[list[Result]]:
             resume(number, task)
     finally:
         for _, _, batches in waiting:
-            _cancel(batches)
-
-
-def _cancel(batches: Sequence[Future[Any]]) -> None:
-    for batch in batches:
-        batch.cancel()
+            for batch in batches:
+                batch.cancel()
 
 
 def ignored(sentences: int) -> None:
@@ -97,26 +89,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.inputs[0])
 
-    @property
-    def length(self) -> int:
-        return int(self.inputs[0].shape[1])
-
 
 def sentences_in(batch_tokens: int, length: int) -> int:
     """Number of sentences of a length in a full batch."""
     return max(1, batch_tokens // length)
 
 
+# The queues of this process, by the device's name and the number of threads; open models keep them alive.
 QUEUES: WeakValueDictionary[tuple[str, int], Executor] = WeakValueDictionary()
-"""The queues of this process, by the device's name and the number of threads; open models keep them alive."""
-
-
-def queue_of(name: str, count: int) -> Executor:
-    """The queue that all open models of a device share."""
-    queue = QUEUES.get((name, count))
-    if queue is None:
-        queue = QUEUES[name, count] = ThreadPoolExecutor(count, name)
-    return queue
 
 
 class Runner(ABC):
@@ -125,7 +105,8 @@ class Runner(ABC):
     def __init__(self, session: ort.InferenceSession, count: int, name: str) -> None:
         self._session, self._options = session, ort.RunOptions()
         self._options.only_execute_path_to_fetches = True  # `logits` is an output too, and its copy would cost time
-        self._queue = queue_of(name, count)
+        queue = QUEUES.get((name, count)) or ThreadPoolExecutor(count, name)
+        self._queue = QUEUES[name, count] = queue  # shared by all open models of a device
         self.outputs = {output.name for output in session.get_outputs()}
 
     @abstractmethod

@@ -1,16 +1,11 @@
-"""An exported causal language model: it predicts the next token from those before it.
+"""An exported causal language model, which answers the calls of a masked one from what stands before the mask.
 
-It answers the same calls as a masked model. A sentence is its token ids up to and including a mask, which has an id
-outside the vocabulary (`CausalTokenizer`). Only what stands before the mask is read.
-
-All verbs of one [NAME, PROF] pair follow each other in a run, and their sentences share the first half of their tokens.
-The keys and values of these tokens are computed once for a group (`common_prefixes`): with gpt2's shape, 85 sentences
-of 15 tokens that share 9 take 0.39 of the time (one thread).
+The keys and values of tokens that neighbouring sentences share are computed once (`common_prefixes`): with gpt2's
+shape, 85 sentences of 15 tokens that share 9 take 0.39 of the time (one thread).
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -23,7 +18,7 @@ from ..basics.errors import InputError
 from . import tally
 from .batches import OUTPUTS, Advance, Array, Feeds, Runner, RunOne, Steps, finished, sentences_in
 from .cpu import CPU
-from .exported import HIDDEN, REFERENCE, VOCABULARY, ExportedModel, graph_precision
+from .exported import HIDDEN, REFERENCE, SHARING_PREFIXES, TREES, VOCABULARY, ExportedModel, graph_precision
 from .model import FEWEST_TOKENS, Asked, Decisions, Ids, LanguageModel, MaskedLM
 from .session import Device
 from .trees import LONGEST_TREE, Numbers, Questions, Run, by_length, trees
@@ -33,16 +28,11 @@ _WORTH_IT = 0.8  # share of the tokens that may be left to compute
 _FEWEST_TOKENS = 64  # of the rest of a group's sentences, on average: less would make products inefficient
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Neighbouring sentences that begin alike."""
+def common_prefixes(ids: NDArray[np.int32]) -> tuple[int, list[int]] | None:
+    """The groups of int32 [n, L] with the fewest tokens to compute; None where that is not worth it.
 
-    length: int  # how many first tokens the sentences of a group share
-    bounds: NDArray[np.int64]  # [groups + 1], the first sentence of each group, and the number of sentences
-
-
-def common_prefixes(ids: NDArray[np.int32]) -> Groups | None:
-    """The groups of int32 [n, L] with the fewest tokens to compute; None where that is not worth it."""
+    How many first tokens the sentences of a group share, and the first sentence of each group, then n.
+    """
     n, length = ids.shape
     if n < 2 or length < 2:
         return None
@@ -55,16 +45,14 @@ def common_prefixes(ids: NDArray[np.int32]) -> Groups | None:
     if tokens[best] > _WORTH_IT * n * length or n * (length - shared[best]) < _FEWEST_TOKENS * groups[best]:
         return None
     starts = np.flatnonzero(first < shared[best]) + 1
-    return Groups(int(shared[best]), np.concatenate([[0], starts, [n]]))
+    return int(shared[best]), [0, *starts.tolist(), n]
 
 
 class CausalLM(LanguageModel):
     """A causal language model: it reads only what stands before the mask."""
 
     task = Task.TEXT_GENERATION
-
-    def _prepare(self) -> None:
-        """Nothing: each graph holds all weights, and likelihoods, verbs and single sentences take one each."""
+    opens_at_once = False  # each graph holds all weights; likelihoods, verbs and single sentences take one each
 
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
         """The natural logarithm of the probability of all tokens but the first, each given those before it.
@@ -86,13 +74,8 @@ class CausalLM(LanguageModel):
         """What the model says about tokens that follow some tokens of texts, in fp32; what texts share is read once.
 
         Several threads call `put` with numbers of questions, which of the answers is that of each, and the answers: an
-        array for each of the `outputs` of the vocabulary's graph. So a few answers are in memory at a time, whatever
-        the number of tokens and the size of the vocabulary.
-
-        Raises:
-            InputError: An id is outside the vocabulary, nothing stands before a token, or an old export has no such
-                output.
-            ValueError: This is a low-precision model.
+        array for each of the `outputs` of the vocabulary's graph. So a few answers are in memory at a time. InputError
+        for an id outside the vocabulary, nothing before a token, or an old export; ValueError in low precision.
         """
         owner, place, expected = asked
         if graph_precision(self.graph) != REFERENCE:
@@ -122,25 +105,23 @@ class CausalLM(LanguageModel):
                 put(own[here], at[here] - start, *vocabulary.run_one(outputs, feeds))
             tally.count(len(run.texts), tokens=run.ids.size)
 
-        runner, runs = self._reading([np.frombuffer(key, ">u4").astype(np.int32) for key in number])
+        different_texts = [np.frombuffer(key, ">u4").astype(np.int32) for key in number]
+        lengths = [len(text) for text in different_texts]
+        if self._trees is not None and max(lengths) <= LONGEST_TREE:
+            most = min(self.batch_tokens, FEWEST_TOKENS, self.exported.max_length)  # a line has a place in each table
+            runner, runs = self._trees, trees(different_texts, most)
+        else:
+            share = max(FEWEST_TOKENS, sum(lengths) // self.device.together)
+            runner, runs = self._runner, by_length(different_texts, min(self.batch_tokens, share))
         yield from runner.working([partial(answer, run) for run in sorted(runs, key=lambda run: -run.ids.size)])
 
     def answers(self, outputs: Sequence[str]) -> bool:
         """Whether `following` gives these outputs: exports of earlier versions and low-precision models may not."""
         return graph_precision(self.graph) == REFERENCE and self._vocabulary.outputs.issuperset(outputs)
 
-    def _reading(self, texts: Sequence[Ids]) -> tuple[Runner, list[Run]]:
-        """The graph that reads texts, and what it reads in each run."""
-        lengths = [len(text) for text in texts]
-        if self._trees is not None and max(lengths) <= LONGEST_TREE:
-            most = min(self.batch_tokens, FEWEST_TOKENS, self.exported.max_length)  # a line has a place in each table
-            return self._trees, list(trees(texts, most))
-        share = sum(lengths) // self.device.together
-        return self._runner, list(by_length(texts, min(self.batch_tokens, max(FEWEST_TOKENS, share))))
-
     @cached_property
     def _trees(self) -> Runner | None:
-        graph = self.exported.trees(self.graph) if self.device.uses_cores else None
+        graph = self.exported.held(TREES.get(self.graph.name, "")) if self.device.uses_cores else None
         return None if graph is None else self._open(graph)
 
     @cached_property
@@ -151,14 +132,18 @@ class CausalLM(LanguageModel):
         ids, mask_position, expected = asked
         sharing = self._sharing
         groups = common_prefixes(ids) if sharing else None
-        if sharing is None or groups is None or int(mask_position.min()) < groups.length:
+        if sharing is None or groups is None or int(mask_position.min()) < groups[0]:
             yield from super()._running(asked, decisions, advance)
             return
-        parts = [part for bounds in pairwise(groups.bounds.tolist()) for part in self._parts(*bounds, ids, groups)]
+        shared, bounds = groups
+        parts, most = [], sentences_in(self.batch_tokens, ids.shape[1] - shared)
+        for start, stop in pairwise(bounds):  # a group in batches of about the same size
+            size = math.ceil((stop - start) / math.ceil((stop - start) / most))
+            parts += [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
         feeds: list[Feeds] = [
             {
-                "prefix_ids": ids[part.start : part.start + 1, : groups.length],
-                "suffix_ids": ids[part, groups.length :],
+                "prefix_ids": ids[part.start : part.start + 1, :shared],
+                "suffix_ids": ids[part, shared:],
                 "mask_position": mask_position[part],
                 "expected_id": expected[part],
             }
@@ -168,15 +153,9 @@ class CausalLM(LanguageModel):
             decisions.ids[part], decisions.logits[part] = top, logits
         advance(len(ids))
 
-    def _parts(self, start: int, stop: int, ids: Ids, groups: Groups) -> list[slice]:
-        """A group in batches of about the same size."""
-        most = sentences_in(self.batch_tokens, ids.shape[1] - groups.length)
-        size = math.ceil((stop - start) / math.ceil((stop - start) / most))
-        return [slice(first, min(first + size, stop)) for first in range(start, stop, size)]
-
     @cached_property
     def _sharing(self) -> Runner | None:
-        graph = self.exported.sharing_prefixes(self.graph) if self.device.uses_cores else None
+        graph = self.exported.held(SHARING_PREFIXES.get(self.graph.name, "")) if self.device.uses_cores else None
         return None if graph is None else self._open(graph)
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:

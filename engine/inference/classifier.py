@@ -1,7 +1,4 @@
-"""Exported classifiers on a device: of pairs of texts, one logit for each label; of tokens, one label for each token.
-
-As in `model.py` nothing is padded. The graph of a token classifier decides the labels itself.
-"""
+"""Exported classifiers on a device: of pairs of texts, a logit for each label; of tokens, one label for each token."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -62,8 +59,7 @@ class Labels:
     precision: NDArray[np.int8]  # [n], which graph gave the logits of a row: a position in `PRECISIONS`
 
     @property
-    def label(self) -> NDArray[np.int64]:
-        """The position of the label with the highest logit, int64 [n]; the first where two are equal."""
+    def label(self) -> NDArray[np.int64]:  # [n], the position of the highest logit; the first where two are equal
         return np.asarray(self.logits.argmax(axis=1))
 
     def put(self, rows: NDArray[np.int64], other: "Labels") -> None:
@@ -94,9 +90,8 @@ def encode_pairs(
 ) -> EncodedPairs:
     """Encode pairs of texts as the model was trained on them, and group them by their number of tokens.
 
-    `locations` are the file and line of each pair, for messages. A pair of more than `max_length` tokens, special ones
-    too, loses tokens of the text that is longer then, as in transformers' `longest_first`. InputError if `max_length`
-    does not suit the model, or a text holds the padding token.
+    `locations` are file and line of each pair. A pair of more than `max_length` tokens loses some as by transformers'
+    `longest_first`. InputError if `max_length` does not suit the model, or a text holds the padding token.
     """
     longest = exported.max_length if max_length is None else max_length
     tokenizer = load_tokenizer(exported.folder)
@@ -148,7 +143,7 @@ _ROUNDS = 4  # batches for each core between two reports of progress: enough tha
 
 
 class TokenClassifier(OpenedModel):
-    """A token classifier on one device."""
+    """A token classifier on one device; its graph decides the labels."""
 
     task = Task.TOKEN_CLASSIFICATION
 

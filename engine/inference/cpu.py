@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import onnxruntime as ort
 
 from .batches import INPUTS, OUTPUTS, Advance, Batch, Runner
-from .exported import ExportedModel
+from .exported import CONVOLVED, ExportedModel
 from .machine import int8_speed, machine, prefers_convolutions
 from .session import Device, give_back_freed_memory, open_session
 
@@ -54,7 +54,7 @@ class Cpu(Device):
         return Cores(self.session(graph), at_a_time)
 
     def graph(self, exported: ExportedModel) -> Path:
-        return (exported.convolved if prefers_convolutions() else None) or exported.graph
+        return (exported.held(CONVOLVED) if prefers_convolutions() else None) or exported.graph
 
     def low_precision_speed(self) -> float:
         return int8_speed()

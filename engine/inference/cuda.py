@@ -1,8 +1,7 @@
 """CUDA devices: what NVIDIA's driver tells of them, their sessions, several runs at the same time on each.
 
-A batch of 10,000 tokens or more computes for longer than the launches of its 130 kernels take, and ONNX Runtime gives
-each run its own stream. The devices are asked of the C library of the driver, not of NVML: that ignores
-CUDA_VISIBLE_DEVICES, counts a GPU that is divided into MIG instances as one, and is missing in many containers.
+The C library of the driver is asked, not NVML: that ignores CUDA_VISIBLE_DEVICES, counts a GPU that is divided into MIG
+instances as one, and is missing in many containers.
 """
 
 import ctypes
@@ -39,12 +38,13 @@ class Cuda(Device):
 
     @classmethod
     def count(cls) -> int:
-        return cuda_devices()
+        driver, count = _driver(), ctypes.c_int(0)
+        return 0 if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 else count.value
 
     def hardware(self) -> dict[str, Any]:
         memory = cuda_memory(self.index)
         found = {
-            "hardware": cuda_name(self.index),
+            "hardware": cuda_text("cuDeviceGetName", self.index),
             "memory GiB": round(memory / 2**30, 1) if memory else None,
             "driver": nvml(lambda nvml: nvml.nvmlSystemGetDriverVersion()),
             "CUDA": cuda_version(),
@@ -88,8 +88,8 @@ class Cuda(Device):
         return cast("State | None", self._asked(ask))
 
     def _asked(self, ask: Callable[[Any, Any], Any]) -> Any:
-        # CUDA and NVML number devices differently: what they share is the address on the bus.
-        if (address := cuda_bus_address(self.index)) is None:
+        # CUDA and NVML number devices differently: what they share is the address on the PCI bus.
+        if (address := cuda_text("cuDeviceGetPCIBusId", self.index)) is None:
             return None
         return nvml(lambda nvml: ask(nvml, nvml.nvmlDeviceGetHandleByPciBusId(address)))
 
@@ -109,26 +109,17 @@ _LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 _LONGEST_TEXT = 256  # bytes of a name or an address
 
 
-def cuda_devices() -> int:
-    """Number of CUDA devices that this process may use; 0 without a driver."""
-    driver, count = _driver(), ctypes.c_int(0)
-    return 0 if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 else count.value
-
-
 def cuda_memory(index: int) -> int | None:
     """Bytes of a CUDA device's memory; None if the driver does not report it."""
     total = ctypes.c_size_t(0)
     return (total.value or None) if _told("cuDeviceTotalMem_v2", index, ctypes.byref(total)) else None
 
 
-def cuda_bus_address(index: int) -> str | None:
-    """Address of a CUDA device on the PCI bus, by which NVML finds it; None if the driver does not report it."""
-    return _text("cuDeviceGetPCIBusId", index)
-
-
-def cuda_name(index: int) -> str | None:
-    """Name of a CUDA device, such as `NVIDIA H200`; None if the driver does not report it."""
-    return _text("cuDeviceGetName", index)
+def cuda_text(function: str, index: int) -> str | None:
+    """What a function of the driver tells of a CUDA device as text, such as its name; None if it does not report it."""
+    text = ctypes.create_string_buffer(_LONGEST_TEXT)
+    told = _told(function, index, text, _LONGEST_TEXT)
+    return (text.value.decode(errors="replace") or None) if told else None
 
 
 def cuda_version() -> str | None:
@@ -153,9 +144,3 @@ def _told(function: str, index: int, *result: Any) -> bool:
     if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
         return False
     return bool(getattr(driver, function)(*result, device) == 0)
-
-
-def _text(function: str, index: int) -> str | None:
-    text = ctypes.create_string_buffer(_LONGEST_TEXT)
-    told = _told(function, index, text, _LONGEST_TEXT)
-    return (text.value.decode(errors="replace") or None) if told else None

@@ -1,8 +1,7 @@
-"""An exported model on disk: a folder with model.onnx, tokenizer.json and export.json.
+"""An exported model on disk: a folder with model.onnx, tokenizer.json, and export.json with the digests of all files.
 
-Finding a model reads only export.json, which has the digests of all files. The files are compared when a session is
-opened: the folder keeps each digest beside the file's size, time and inode, and while these are the same, only some
-megabytes, drawn at random, are read again: a disk can lose bits without a change of the time.
+Files are compared with it when a session is opened: of those with the same size, time and inode as before, only some
+megabytes, drawn at random, are read again, as a disk can lose bits without a change of the time.
 """
 
 import difflib
@@ -12,12 +11,11 @@ import random
 import re
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import msgspec
 
@@ -29,7 +27,6 @@ from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer, begin_with, load_tokenizer
 
 MODELS = Path("models")  # the default folder of exports
-_BUNDLED = "mini"  # a name that can be exported without a download
 FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
 MANIFEST, GRAPH, TOKENIZER = "export.json", "model.onnx", "tokenizer.json"
 LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
@@ -135,11 +132,6 @@ class ExportedModel:
         return self.folder / GRAPH
 
     @property
-    def convolved(self) -> Path | None:
-        """The fp32 graph for CPUs whose convolutions are faster than their products, if the export holds it."""
-        return self._held(CONVOLVED)
-
-    @property
     def is_causal(self) -> bool:
         return self.task == Task.TEXT_GENERATION
 
@@ -147,19 +139,12 @@ class ExportedModel:
     def begins_with_added_bos(self) -> bool:
         return ADDED_BOS in self.info["made_from"]
 
-    def sharing_prefixes(self, graph: Path) -> Path | None:
-        """The graph that computes a common beginning of sentences once, if the export holds it."""
-        return self._held(SHARING_PREFIXES.get(graph.name, ""))
-
-    def trees(self, graph: Path) -> Path | None:
-        """The graph that reads texts as one tree, if the export holds it."""
-        return self._held(TREES.get(graph.name, ""))
-
     def low_precision(self, kind: str) -> Path | None:
         """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
-        return self._held(LOW_PRECISION[kind])
+        return self.held(LOW_PRECISION[kind])
 
-    def _held(self, name: str) -> Path | None:
+    def held(self, name: str) -> Path | None:
+        """A file, such as another graph, if the export holds it."""
         return self.folder / name if name in self.info["files"] else None
 
     @cached_property
@@ -291,8 +276,8 @@ def _find(reference: Path, command: str) -> Path:
             )
         if is_folder(folder):
             raise InputError(f"{folder} is not an exported model, it has no {MANIFEST}: run `{command}` first")
-    known = dict.fromkeys([*exported_names(), _BUNDLED])
-    known.pop(reference.as_posix(), None)
+    known = dict.fromkeys([*exported_names(), "mini"])
+    known.pop(reference.as_posix(), None)  # `mini` can be exported without a download
     similar = difflib.get_close_matches(reference.as_posix(), known, n=3, cutoff=0.6)
     did_you_mean = f" (did you mean {' or '.join(similar)}?)" if similar else ""
     raise NotExportedError(f"no exported model {reference}{did_you_mean}: run `{command}` first")
@@ -334,17 +319,23 @@ class VerifiedFiles:
         path = self._folder / name
         before = _stamp(path)
         known = self._files.get(name)
-        with _reading(path) as stream:
-            if known is not None and known.stamp == before:  # some ranges, drawn at random, have the sums that they had
-                drawn = random.SystemRandom().sample(range(len(known.crc32)), min(_SAMPLED, len(known.crc32)))
-                if all(_crc32_at(stream, i) == known.crc32[i] for i in drawn):
-                    return known.sha256
-                stream.seek(0)
-            whole, sums = hashlib.sha256(), []
-            while some := stream.read(_RANGE):
-                whole.update(some)
-                sums.append(zlib.crc32(some))
-            digest = whole.hexdigest()
+        try:
+            with open_regular(path) as stream:
+                if known is not None and known.stamp == before:
+                    for i in random.SystemRandom().sample(range(len(known.crc32)), min(_SAMPLED, len(known.crc32))):
+                        stream.seek(i * _RANGE)
+                        if zlib.crc32(stream.read(_RANGE)) != known.crc32[i]:
+                            break
+                    else:
+                        return known.sha256
+                    stream.seek(0)
+                whole, sums = hashlib.sha256(), []
+                while some := stream.read(_RANGE):
+                    whole.update(some)
+                    sums.append(zlib.crc32(some))
+                digest = whole.hexdigest()
+        except OSError as error:
+            raise unreadable(path, error) from error
         if before == _stamp(path) and time.time_ns() - before[1] > _COARSEST_CLOCK:
             self._files[name] = _Verified(before, digest, sums)
             self._changed = True
@@ -354,20 +345,6 @@ class VerifiedFiles:
         if self._changed:
             with suppress(InputError):
                 write_sealed(self._folder / _RECORD, {"files": self._files})
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[BinaryIO]:
-    with open_regular(path) as stream:
-        try:
-            yield stream
-        except OSError as error:
-            raise unreadable(path, error) from error
-
-
-def _crc32_at(stream: BinaryIO, number: int) -> int:
-    stream.seek(number * _RANGE)
-    return zlib.crc32(stream.read(_RANGE))
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

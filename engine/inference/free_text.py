@@ -50,9 +50,9 @@ def reduce_logits(
     sentences: Sequence[Bucket],
     reduce: Callable[[NDArray[np.int64], NDArray[np.float32]], Result],
 ) -> list[Result]:
-    """Compute something from the logits of each batch, on the core that computed them.
+    """Compute something from the logits of each batch; several threads call `reduce`, on the core that computed them.
 
-    Several threads call `reduce`, with the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V].
+    It gets the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V].
     """
     divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
     most = max(1, MOST_LOGITS // model.exported.vocab_size)

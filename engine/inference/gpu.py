@@ -1,7 +1,6 @@
-"""Batches on a GPU, of any kind: few sizes, and as many tokens as its memory takes.
+"""Batches on a GPU, of any kind: filled up to a few sizes, and halved when they do not fit its memory.
 
-The shaders of WebGPU are compiled for each new size, and ONNX Runtime keeps memory for each shape that it has seen. So
-batches are filled up to a few sizes. Token ids go up once a batch; what comes back are the outputs that are asked for.
+The shaders of WebGPU are compiled for each new size, and ONNX Runtime keeps memory for each shape that it has seen.
 """
 
 import threading

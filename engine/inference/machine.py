@@ -1,14 +1,13 @@
 """The machine that this process runs on, what its kind of processor decides, and the energy that it uses.
 
-Nothing here names a host or a user. Which fp32 graph runs, and what `auto` expects of int8, is a rule by instruction
-set, so every machine of a kind chooses alike; BENCHMARKS.md has the measurements. Energy comes from the counters of the
-processor (RAPL) and of CUDA devices (NVML): what other programs use is in it, too.
+Nothing here names a host or a user. Energy comes from the counters of the processor (RAPL) and of CUDA devices (NVML):
+what other programs use is in it, too.
 """
 
 import platform
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -124,8 +123,12 @@ class EnergyMeter:
         now = self._counters()
         for device, before in self._last.items():
             ranges = _processor(self._folder, "max_energy_range_uj") if device == PROCESSOR else {}
-            more, used = _difference(before, now.get(device, {}), ranges), self._used[device]
-            self._used[device] = None if more is None or used is None else used + more
+            after, used = now.get(device, {}), self._used[device]
+            more = [after.get(name, 0.0) - own for name, own in before.items()]
+            # where a counter has reached the end of its range, if that is known
+            more = [own + ranges.get(name, 0.0) if own < 0 else own for name, own in zip(before, more, strict=True)]
+            is_known = before.keys() == after.keys() and min(more, default=0.0) >= 0
+            self._used[device] = used + sum(more) if used is not None and is_known else None
         self._last = {device: now.get(device, {}) for device in self._last}
         return {device: used for device, used in self._used.items() if used is not None}
 
@@ -146,16 +149,6 @@ def energy_used(devices: Sequence[object] = (PROCESSOR,), folder: Path = _POWERC
     joules = meter.joules()
     if all(str(device) in joules for device in devices):
         used[0] = sum(joules[str(device)] for device in devices)
-
-
-def _difference(before: Mapping[str, float], after: Mapping[str, float], ranges: Mapping[str, float]) -> float | None:
-    """Joules between two readings; None if there are none, or a counter without a known range started anew."""
-    if not before or before.keys() != after.keys():
-        return None
-    more = {name: after[name] - before[name] for name in before}
-    # where a counter has reached the end of its range
-    more = {name: own + ranges.get(name, 0.0) if own < 0 else own for name, own in more.items()}
-    return sum(more.values()) if min(more.values()) >= 0 else None
 
 
 def _processor(folder: Path, value: str = "energy_uj") -> dict[str, float]:

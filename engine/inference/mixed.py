@@ -1,14 +1,9 @@
 """Exact decisions at low precision: a low-precision model decides where it is certain, the reference model elsewhere.
 
-Certain is a number whose sign or order is the decision, corrected by its mean error, beyond a bound: bound = max(4.5
-standard deviations, 1.1 × the largest) of (error - bias), with error = low-precision - reference number and bias = mean
-error, measured on sentences of the run itself. For a normal error 4.5 deviations leave less than one wrong decision in
-a million. The reference model makes a random sample of these decisions as well: the audit (`audit`); a disagreement is
-corrected, and asks for a wider bound.
-
-Errors are nearly normal except for a few verbs, so the sample contains every verb: one with an error beyond 4.5 robust
-deviations (1.4826 × the median |error - median|, Hampel 1974) is always left to the reference model.
-`docs/exactness.md` says what is exact.
+Certain is a number that, less the mean error (bias), is beyond the bound: max(4.5 standard deviations, 1.1 × the
+largest) of (error - bias), measured on sentences of the run itself. For a normal error 4.5 deviations leave less than
+one wrong decision in a million. A verb with an error beyond 4.5 robust deviations (1.4826 × the median
+|error - median|, Hampel 1974) is always left to the reference model. `docs/exactness.md` says what is exact.
 """
 
 from collections import Counter
@@ -23,7 +18,6 @@ from numpy.typing import NDArray
 
 from ..basics.errors import InputError
 from ..text.keys import combine, string_keys
-from ..text.token_ids import EncodedSentences
 from .audit import Audit
 from .batches import Advance, Steps, finished, gathered, ignored
 from .causal import open_language_model
@@ -66,18 +60,14 @@ class Calibration:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Calibration":
-        """Read a calibration; other keys are ignored. A field that is missing or wrong is an `InputError`."""
-        try:
+        try:  # other keys are ignored
             return msgspec.convert(content, cls)
         except msgspec.ValidationError as error:
             raise InputError(f"run.json holds a wrong calibration ({error}); choose another --output") from error
 
 
 def of_margins(error: Errors, verbs: NDArray[np.int32] | None = None, *, lowest_bias: float = -np.inf) -> Calibration:
-    """The calibration of errors in logits, float64 [n]; its `close` is not known yet.
-
-    `verbs`, int32 [n], are the expected tokens; without them none is left to the reference model.
-    """
+    """The calibration of errors in logits, float64 [n], and expected tokens, int32 [n]; `close` is not known yet."""
     _refuse_not_finite(error)
     never, usual = np.empty(0, np.int32), error
     if verbs is not None:
@@ -133,21 +123,17 @@ class Method:
 
     opening: Callable[..., Any]  # opens a graph of an export; takes the arguments of `OpenedModel`
     asked: Callable[[Any], Any]  # sample of the run → what is asked about it
-    # model, what is asked → its answers: with `logits`, float32 [n, k], and `put`
-    answers: Callable[[Any, Any, Advance], Steps[Any]]
-    some: Callable[[Any, Rows], Any]  # what is asked, ascending rows → what is asked about these
-    # what is asked → rows and their token ids, int32 [m, L], by length
-    ids: Callable[[Any], Iterator[tuple[Rows | slice, Ids]]]
-    # the reference model, what is asked, the low-precision model's answers → a calibration
-    measured: Callable[[Any, Any, Any], Calibration]
-    # the low-precision model's answers, what is asked → [n], in logits
-    certainty: Callable[[Any, Any, Calibration], NDArray[np.float32]]
-    decided: Callable[[Any, Any], NDArray[Any]]  # answers, what is asked → the decisions, [n], which must be exact
+    answers: Callable[[Any, Any, Advance], Steps[Any]]  # model, asked → with `logits`, float32 [n, k], and `put`
+    some: Callable[[Any, Rows], Any]  # asked, ascending rows → what is asked about these
+    ids: Callable[[Any], Iterator[tuple[Rows | slice, Ids]]]  # asked → rows and token ids, int32 [m, L], by length
+    measured: Callable[[Any, Any, Any], Calibration]  # the reference model, asked, the low-precision model's answers
+    certainty: Callable[[Any, Any, Calibration], NDArray[np.float32]]  # its answers, asked → [n], in logits
+    decided: Callable[[Any, Any], NDArray[Any]]  # answers, asked → the decisions, [n], which must be exact
     sizes: tuple[int, int] = CALIBRATION_SENTENCES
 
 
 class Auditor:
-    """Whose certain decisions are audited."""
+    """A model whose certain decisions are audited."""
 
     def __init__(self, calibration: Calibration) -> None:
         self.calibration = calibration
@@ -170,27 +156,23 @@ class Auditor:
 
 
 class Mixed(Auditor, Decider, Classifier):
-    """Decides with a low-precision model; close calls and an audit with the reference model.
-
-    It stands for either model: of `deciding`, `deciding_each` and `classifying`, it has the one of its method.
-    """
+    """Decides by its method with a low-precision model; close calls and an audit with the reference model."""
 
     def __init__(self, method: Method, low_precision: Any, reference: Any, calibration: Calibration) -> None:
         super().__init__(calibration)
         self._method, self._low_precision, self._reference = method, low_precision, reference
 
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
-        return self.mixing([(ids, mask_position, expected)], advance)
+        return self._mixing([(ids, mask_position, expected)], advance)
 
     def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
-        found: Decisions = yield from self.mixing(groups, advance)
+        found: Decisions = yield from self._mixing(groups, advance)
         return [found.take(span) for span in _spans(groups)]
 
     def classifying(self, pairs: EncodedPairs, advance: Advance = ignored) -> Steps[Labels]:
-        return self.mixing(pairs, advance)
+        return self._mixing(pairs, advance)
 
-    def mixing(self, asked: Any, advance: Advance = ignored) -> Steps[Any]:
-        """The answers about all that is asked; `advance` is called after each batch of the low-precision model."""
+    def _mixing(self, asked: Any, advance: Advance) -> Steps[Any]:
         method, bound = self._method, self.calibration.bound
         found = yield from method.answers(self._low_precision, asked, advance)
         certainty = method.certainty(found, asked, self.calibration)
@@ -226,10 +208,6 @@ def calibrate(
     measured = method.measured(reference, asked, found)
     close = ~(method.certainty(found, asked, measured) > measured.bound)
     return replace(measured, close=float(close.mean()), audit_share=audit_share, seed=seed)
-
-
-def _groups(sample: EncodedSentences) -> list[Asked]:
-    return [(bucket.ids, bucket.mask_position, sample.expected[bucket.rows]) for bucket in sample.buckets]
 
 
 def _spans(groups: Sequence[Asked]) -> list[slice]:
@@ -273,7 +251,7 @@ def _margin_certainty(found: Decisions, groups: Sequence[Asked], known: Calibrat
 
 SENTENCES = Method(
     opening=open_language_model,
-    asked=_groups,
+    asked=lambda sample: [(own.ids, own.mask_position, sample.expected[own.rows]) for own in sample.buckets],
     answers=_decide,
     some=_some_sentences,
     ids=lambda groups: zip(_spans(groups), (ids for ids, _, _ in groups), strict=True),
@@ -307,9 +285,8 @@ FIRST_CHOICES = replace(
 )
 """Sentences of several lengths whose top-1 token is the result, whichever is expected. Has `deciding_each`.
 
-The certainty is the gap between the two best tokens minus the bias. The error is the gap minus the reference model's
-margin of that choice over its best other token, so a gap beyond bias + bound leaves a positive margin. A negative bias
-is not used: with it, a gap of 0 could be beyond.
+The certainty is the gap between the two best tokens minus the bias; the error is the gap minus the reference model's
+margin of that choice. A negative bias is not used: with it, a gap of 0 could be beyond.
 """
 
 

@@ -1,7 +1,6 @@
-"""An exported model that is opened on a device; of a language model: token ids in, decisions out.
+"""An exported model that is opened on a device; of a language model: token ids in, decisions out, nothing padded.
 
-All sentences of a call have the same length, so nothing is padded. For each sentence six numbers come back, which the
-graph computes itself; the logits over the vocabulary stay on the device.
+Six numbers of each sentence come back, which the graph computes; logits over the vocabulary stay on the device.
 """
 
 import math
@@ -63,6 +62,7 @@ class OpenedModel:
     """
 
     task: ClassVar[str]  # what the model must be exported for
+    opens_at_once: ClassVar[bool] = True  # what every call needs, so that a graph that does not load is refused
 
     def __init__(
         self,
@@ -82,7 +82,8 @@ class OpenedModel:
         self.precision = device.precision(self.graph)
         exported.verify_files(self.graph)
         self.at_a_time = (threads or cpu_threads()) if device.uses_cores else 1  # batches that run at the same time
-        self._prepare()
+        if self.opens_at_once:
+            _ = self._runner
 
     def batch_size(self, length: int) -> int:
         """Number of sentences of this length that a caller gives at once: one batch on a GPU, 8 batches on the CPU."""
@@ -100,10 +101,6 @@ class OpenedModel:
             [slice(start, start + size) for start in range(0, n, size)]
             for (n, _), size in zip(shapes, sizes, strict=True)
         ]
-
-    def _prepare(self) -> None:
-        """Open what every call needs, so that a graph that does not load is refused at once."""
-        _ = self._runner
 
     @cached_property
     def _runner(self) -> Runner:
@@ -125,13 +122,11 @@ class Decisions:
         return len(self.ids)
 
     @property
-    def top1(self) -> NDArray[np.int32]:
-        """The token with the highest logit; the smaller id where two are equal."""
+    def top1(self) -> NDArray[np.int32]:  # the smaller id where two logits are equal
         return self.ids[:, 0]
 
     @property
-    def expected_rank(self) -> NDArray[np.int32]:
-        """1 + the number of tokens with a larger logit than the expected one."""
+    def expected_rank(self) -> NDArray[np.int32]:  # 1 + the number of tokens with a larger logit
         return self.ids[:, 1]
 
     @property
@@ -164,8 +159,7 @@ class Decisions:
         return margin
 
     @property
-    def exact(self) -> NDArray[np.bool_]:
-        """Whether the numbers of a row are the reference model's, bool [n]."""
+    def exact(self) -> NDArray[np.bool_]:  # [n], whether the numbers of a row are the reference model's
         return np.asarray(self.precision == PRECISIONS.index(REFERENCE))
 
     def take(self, rows: NDArray[np.int64] | slice) -> "Decisions":
@@ -207,11 +201,10 @@ class Decider(ABC):
 
     @abstractmethod
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
-        """Decide about n sentences of L tokens.
+        """Decide about n sentences of L tokens: `ids` int32 [n, L] with special tokens, `mask_position` int32 [n].
 
-        `ids` are int32 [n, L], C-contiguous, special tokens included. `mask_position` is int32 [n]; `expected` is int32
-        [n], or [n, k] as `main_token` takes it. Several threads call `advance`, with the number of sentences of each
-        batch.
+        `expected` is int32 [n], or [n, k] as `main_token` takes it. Several threads call `advance`, with the number of
+        sentences of each batch.
         """
 
     def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
@@ -335,7 +328,7 @@ class MaskedLM(LanguageModel):
         divided = self.divide_together([(len(ids), ids.shape[1]) for ids, _, _ in taken])
         each = zip(taken, found, divided, strict=True)
         batches = [batch for asked, own, parts in each for batch in _batches(asked, own, parts)]
-        batches.sort(key=lambda batch: -len(batch) * batch.length)  # the last ones are short: cores end together
+        batches.sort(key=lambda batch: -batch.inputs[0].size)  # the last ones are short: cores end together
         yield from self._runner.running(batches, advance)
         for ids, _, _ in taken:
             tally.count(*ids.shape)

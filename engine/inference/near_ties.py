@@ -1,9 +1,7 @@
 """Ranks and first choices from a device whose fp32 is not the reference's: near-ties are decided again.
 
-The rank of a token is certain where no other logit of its sentence lies within a bound of its own. So a sentence is
-certain if this holds for all tokens that it is asked about: expected ones, and first choices. The reference model
-computes the other sentences again, and an audit of the certain ones, as in mixed precision (`mixed`). The bound is
-measured on the distance between each such token and the token next to it, which is what an error would turn around.
+A sentence is certain where no other logit lies within a bound of that of a token that it is asked about. The reference
+model computes the others again, and an audit, as in `mixed`; the bound is measured on distances to the next token.
 """
 
 from collections.abc import Sequence
@@ -29,10 +27,7 @@ class NearTies(Auditor):
         self._certainties: list[Logits] = []
 
     def __call__(self, sentences: Sequence[tuple[Ids, Ids]], logits: Sequence[Logits], asked: Sequence[Ids]) -> None:
-        """Put the reference model's logits in the place of those with near-ties.
-
-        `sentences` are ids and positions of masks, as for `reduce_logits`; `asked` are tokens of each, int32 [n, k].
-        """
+        """Put the reference model's logits in the place of those with near-ties: a `Correct` of `model.py`."""
         for (ids, mask_position), found, tokens in zip(sentences, logits, asked, strict=True):
             nearest = _nearest(found, tokens)
             distance = _distance(found, tokens, nearest)

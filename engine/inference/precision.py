@@ -1,7 +1,6 @@
 """How each pattern of a run is decided: with mixed precision (`mixed`), or by the reference model alone.
 
-The choice depends on the run's inputs alone: its number of sentences, the calibration on a sample that all shards draw
-alike, and the kind of device. So all shards and later processes make the same one.
+The choice depends on the run's inputs and the kind of device alone, so all shards make the same one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,10 +56,7 @@ Models = ModelPair[LanguageModel]
 def open_pair(
     opening: Callable[..., Opened], exported: ExportedModel, device: Device, precision: Precision, **session: Any
 ) -> ModelPair[Opened]:
-    """Open the reference model by `opening`; the low-precision model is opened when a pattern needs it.
-
-    `session` are `batch_tokens` and `threads`. A reference model that runs elsewhere has the usual batches there.
-    """
+    """Open the reference model by `opening`, and the other one later; `session` are `batch_tokens` and `threads`."""
     graph = None if precision is Precision.FP32 else device.low_precision(exported)
     if precision is Precision.MIXED and graph is None:
         raise InputError(
@@ -84,8 +80,7 @@ class Workload:
     pattern: str
     sample: Callable[[int], Any]  # so many sentences of the pattern, from the whole run
     total: int  # sentences that the whole run is expected to have
-    # Largest credible share of repetitions → sentences that the whole run is expected to have at least; by default
-    # `total`. A lazy run does not know the number before.
+    # Largest credible share of repetitions → fewest sentences of a lazy run, which does not know their number before
     at_least: Callable[[float], int] | None = None
 
 
@@ -123,9 +118,8 @@ def choose_precisions(
 ) -> dict[str, dict[str, Any]]:
     """Choose how each pattern of a run is decided: pattern → a JSON value for the run's record.
 
-    `auto` takes mixed precision where it is at least 1.1 times as fast (`speed_ratio` is that of the low-precision
-    model over fp32), in runs of at least ten times the fewest sentences of a calibration. `precision` is `fp32`, with
-    the `reason`, or `mixed`, with the fields of `Calibration`; `speedup` is that expected of mixed precision.
+    It holds the `reason` for fp32, or the fields of `Calibration`, and the `speedup` that is expected of mixed
+    precision. `speed_ratio` is that of the low-precision model over fp32.
     """
     if models.open_low_precision is None:
         return {own.pattern: _fp32("the reference model alone is open") for own in workloads}

@@ -1,14 +1,15 @@
 """A device as the engine sees it, and ONNX Runtime sessions that run wholly on it.
 
-ONNX Runtime falls back to the CPU without an error: as a whole, or operator by operator. This module does not allow
-that: a session for a GPU runs there, except for arithmetic with shapes, or it is not opened, and the error says why.
+ONNX Runtime falls back to the CPU without an error. Here a session runs on its device, but for arithmetic with shapes,
+or it is not opened.
 """
 
 import ctypes
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Set
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -109,7 +110,7 @@ def open_session(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.
     return session
 
 
-def refuse_cpu_nodes(session: ort.InferenceSession, graph: Path, name: str, may: frozenset[str] = frozenset()) -> None:
+def refuse_cpu_nodes(session: ort.InferenceSession, graph: Path, name: str, may: Set[str] = frozenset()) -> None:
     """Refuse a session on a GPU that leaves more to the CPU than arithmetic with shapes and the operators `may`."""
     if refused := set(placed(session).get("CPUExecutionProvider", {})) - _SHAPE_ARITHMETIC - may:
         raise InputError(f"{graph}: {name} cannot run {', '.join(sorted(refused))} of this model: use --device cpu")
@@ -128,13 +129,5 @@ def give_back_freed_memory() -> None:
 
     ONNX Runtime packs the weights while it opens a graph; of a model of 65 MB, their first copies keep 68 of 138 MB.
     """
-    if (trim := _malloc_trim()) is not None:
-        trim(0)
-
-
-@cache
-def _malloc_trim() -> Any:
-    try:
-        return getattr(ctypes.CDLL(None), "malloc_trim", None)
-    except (OSError, TypeError):  # Windows has no library of the process itself
-        return None
+    with suppress(OSError, TypeError, AttributeError):  # Windows has no library of the process itself
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,8 +1,7 @@
 """What a causal model reads: texts that begin alike are one tree, so that their beginnings are computed once.
 
-What it computes for a token depends on that token and those before it. So texts together need one row for each of their
-different beginnings: the good and the bad sentence of a pair share all rows before the word in which they differ. The
-rows of a tree lie in one line, in which a token sees those that it continues (`export/passes/share_prefix.py`).
+The rows of a tree, one for each different beginning of its texts, lie in one line, in which a token sees those that it
+continues (`export/passes/share_prefix.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,9 +15,8 @@ from .batches import INPUTS, Feeds, sentences_in
 
 Ids = NDArray[np.int32]
 Numbers = NDArray[np.int64]
+# Of each question: the number of a text, the place in it before the token that is asked for, and that token.
 Questions = tuple[Numbers, Numbers, Ids]
-"""Of each question: the number of a text, the place in it before the token that is asked for, and that token."""
-
 POSITIONS, BIAS = "position_ids", "attention_bias"  # inputs of the graph, beside the token ids
 LONGEST_TREE = 1024  # tokens of a text; the bias of longer ones would need much memory
 _HIDES = np.float32(-1e30)

@@ -1,11 +1,8 @@
-"""WebGPU devices: the GPU of most laptops, through Metal, D3D12 or Vulkan.
+"""WebGPU devices: the GPU of most laptops, through Metal, D3D12 or Vulkan, by a plugin of ONNX Runtime.
 
-ONNX Runtime reaches them by a plugin, which chooses the GPU itself: the fastest one, before version 0.5. It can list a
-GPU that has no driver, and it opens a graph in fp16 where there is no fp16. So a graph of one addition is run first.
-With ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 it also uses a Vulkan driver without a GPU; that is for tests.
-
-Shaders round otherwise than the CPU, because their mathematics is fast rather than exact. So the reference model runs
-on the CPU, and the graph on the device is a low-precision model, whether it computes in fp16 or in fp32.
+The plugin can list a GPU that has no driver, and opens a graph in fp16 where there is no fp16: so a graph of one
+addition is run first. Shaders round otherwise than the CPU, so the reference model runs there. With
+ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 it also uses a Vulkan driver without a GPU; that is for tests.
 """
 
 import os
@@ -29,7 +26,7 @@ from .exported import ON_WEBGPU, REFERENCE, ExportedModel, graph_precision
 from .gpu import Filled
 from .session import Device, open_session, refuse_cpu_nodes
 
-_CHOOSES_FROM = (0, 5)  # the first version of the plugin that takes the number of a GPU
+_CHOOSES_FROM = (0, 5)  # the first version of the plugin that takes the number of a GPU: before, it chose one
 # y = x + x with one number each, as ONNX; the types of x and y are at the two places of %c
 _ADDITION = (
     b'\x08\x08:5\n\x0e\n\x01x\n\x01x\x12\x01y"\x03Add\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08%c\x12\x04\n\x02\x08\x01'
@@ -37,12 +34,8 @@ _ADDITION = (
 )
 # The plugin has kernels of these for floating-point numbers. What it leaves to the CPU has 64-bit integers or truth
 # values, in which relative positions and masks are counted.
-_OF_INTEGERS = frozenset(
-    [
-        *("Abs", "Clip", "Expand", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Neg", "ReduceSum"),
-        *("Sign", "Transpose", "And", "Or"),
-    ]
-)
+_OF_INTEGERS = {"Abs", "Clip", "Expand", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Neg"}
+_OF_INTEGERS |= {"ReduceSum", "Sign", "Transpose", "And", "Or"}
 _TYPES = {np.float32: 1, np.float16: 10}  # NumPy's → ONNX's
 
 
@@ -60,7 +53,8 @@ class WebGpu(Device):
 
     @classmethod
     def count(cls) -> int:
-        return len(_devices()) if _version() >= _CHOOSES_FROM else 1
+        numbers = re.findall(r"[0-9]+", _devices()[0].ep_metadata.get("version", "0.0"))
+        return len(_devices()) if tuple(map(int, numbers[:2])) >= _CHOOSES_FROM else 1
 
     @property
     def is_software(self) -> bool:
@@ -176,11 +170,6 @@ def _devices() -> list[Any]:
 
     ort.register_execution_provider_library("webgpu", plugin.get_library_path())
     return [own for own in ort.get_ep_devices() if own.ep_name == plugin.get_ep_name()]
-
-
-def _version() -> tuple[int, ...]:
-    """The first two numbers of the plugin's version."""
-    return tuple(int(own) for own in re.findall(r"[0-9]+", _devices()[0].ep_metadata.get("version", "0.0"))[:2])
 
 
 @contextmanager

@@ -21,12 +21,9 @@ from .exported import PRECISIONS, REFERENCE
 from .model import Decider, Decisions, Ids, LanguageModel, Logits
 from .trees import Numbers
 
-WORDS_AT_ONCE = 4096
-"""Words whose queries are one task; `batches` says how many tasks there are at the same time."""
-LOGITS_AT_ONCE = 2**25
-"""Logits of a task: 128 MB if all of them were in memory together, of which each core has one batch."""
-SUMMED_AT_ONCE = 2**20
-"""Logits that a core sums together: 8 MB in double precision, and some times that meanwhile."""
+WORDS_AT_ONCE = 4096  # words whose queries are one task; `batches` says how many tasks there are at the same time
+LOGITS_AT_ONCE = 2**25  # of a task: 128 MB if all of them were in memory together, of which each core has one batch
+SUMMED_AT_ONCE = 2**20  # logits that a core sums together: 8 MB in double precision, and some times that meanwhile
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +62,7 @@ class WordScores:
     @property
     def logprob(self) -> NDArray[np.float64]:
         """The log-probability of each word, float64 [n]: the sum over its tokens, and of its end where that counts."""
-        total: NDArray[np.float64] = self._sum(self.token_logprobs) + self.end_logprob
-        return total
+        return np.asarray(self._sum(self.token_logprobs) + self.end_logprob)
 
     @property
     def choice_logprob(self) -> NDArray[np.float64]:
@@ -75,10 +71,8 @@ class WordScores:
 
     def _sum(self, logprobs: NDArray[np.float32]) -> NDArray[np.float64]:
         # A NaN within the word stays one: only what lies beyond the word counts as 0.
-        total: NDArray[np.float64] = np.where(self.words.tokens == NOTHING, 0.0, logprobs.astype(np.float64)).sum(
-            axis=1
-        )
-        return total
+        inside = np.where(self.words.tokens == NOTHING, 0.0, logprobs.astype(np.float64))
+        return np.asarray(inside.sum(axis=1))
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -88,18 +82,12 @@ class WordScores:
         return right if accepted is None else (self.choices == accepted).any(axis=1, keepdims=True)
 
     @property
-    def top1(self) -> NDArray[np.bool_]:
-        """Whether every token of the word is the first choice, bool [n].
-
-        With left-to-right: whether filling the masks one by one with the first choice gives the word.
-        """
+    def top1(self) -> NDArray[np.bool_]:  # [n], whether every token of the word is the first choice
         return np.asarray(self.right.all(axis=1))
 
     @property
-    def worst_rank(self) -> NDArray[np.int32]:
-        """The largest rank of a word's tokens, int32 [n]. The rank of a word among all words is not known."""
-        worst: NDArray[np.int32] = self.ranks.max(axis=1, initial=0)
-        return worst
+    def worst_rank(self) -> NDArray[np.int32]:  # [n], of a word's tokens; its rank among all words is not known
+        return np.asarray(self.ranks.max(axis=1, initial=0))
 
     @property
     def queries(self) -> int:
@@ -126,9 +114,8 @@ class Expanded:
     def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> tuple[Bucket, Ids]:
         """The queries about one token of some words, int64 [c], with or without the tokens before it filled in.
 
-        Tokens count from 0; the number of a word's tokens asks for what follows the word. The rows of the bucket are
-        the words' positions in all words. The expected tokens are int32 [c], 0 where the end of the word is asked for;
-        [c, a] where several forms are accepted.
+        The number of a word's tokens asks for what follows the word. Beside the bucket, whose rows are positions in all
+        words, the expected tokens: int32 [c], 0 for the end of a word; [c, a] where several forms are accepted.
         """
         first = self.first[chosen]
         stop = int(first[0]) + token + 1 if self.causal else self.ids.shape[1]
@@ -143,11 +130,7 @@ class Expanded:
 def expand(
     buckets: Sequence[Bucket], words: TokenSequences, *, causal: bool = False, at_most: int = WORDS_AT_ONCE
 ) -> Iterator[Expanded]:
-    """Make room for every token of the words, and group them by the number of tokens of their queries.
-
-    The sentences have one mask each, and `words` has the word at the mask of each row. For a causal model, what follows
-    the mask is dropped.
-    """
+    """Make room for every token of the words at the masks, and group them by the number of tokens of their queries."""
     by_length: dict[int, list[tuple[Bucket, NDArray[np.int64]]]] = {}
     for bucket in buckets:
         counts = words.counts[bucket.rows]
@@ -194,18 +177,11 @@ def score_words(
     advance: Advance = ignored,
     at_once: int = WORDS_AT_ONCE,
 ) -> Steps[WordScores]:
-    """Score words by `left-to-right` or `all-masks`: from decisions alone, without logits over the vocabulary.
+    """Score words by `left-to-right` or `all-masks` (Kauf and Ivanova 2023): from decisions, without all logits.
 
-    Both are from Kauf and Ivanova (2023). The sentences have one mask each; `words` are those at the mask of each row,
-    from `MaskTokenizer.word_sequences`. At most `at_once` words have their queries in a task, and `advance` is called
-    with numbers of queries.
-
-    Raises:
-        InputError: The method is not defined for the model.
-        ValueError: The method is `whole-word`.
+    The sentences have one mask each; `words` are those at the mask of each row, from `MaskTokenizer.word_sequences`.
+    `advance` is called with numbers of queries. InputError where the method is not defined for the model.
     """
-    if method is TargetMethod.WHOLE_WORD:
-        raise ValueError("whole-word needs all logits: see score_whole_words")
     refuse_undefined(method, causal=causal)
     scores, filled = WordScores.empty(words), method is TargetMethod.LEFT_TO_RIGHT
     if words.widest > 1 and isinstance(model, CausalLM) and model.answers(OUTPUTS):
@@ -236,8 +212,7 @@ def repeated_words(
 ) -> Steps[WordScores]:
     """Score words by `left-to-right` as far as the model repeats them: nothing is asked after the first wrong token.
 
-    So `top1` says which words are repeated, and only of these are all numbers known. `advance` is called with numbers
-    of words whose first query is done, and of queries.
+    `advance` is called with numbers of words whose first query is done, and of queries.
     """
     scores = WordScores.empty(words)
 
@@ -327,8 +302,7 @@ def score_whole_words(
     """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`.
 
     A token competes only with those that can stand there (Pimentel and Meister 2024, theorem 2, with punctuation as
-    words of its own). A causal model is not given the number of tokens, so the end of the word counts: where the
-    beginnings of words are marked, the next token alone shows it (Oh and Schuler 2024).
+    words of its own). Of a causal model the end of the word counts, too (Oh and Schuler 2024).
     """
     scores, vocabulary = WordScores.empty(words), len(marks.classes)
     ends = causal and marks.mark is not Mark.END
@@ -341,7 +315,8 @@ def score_whole_words(
                 own, rows = logits[at[some]], row[some]
                 over = words.counts[rows] == number
                 if over.any():
-                    scores.end_logprob[rows[over]] = _log_share(own[over], marks.breaks)
+                    ended = own[over].astype(np.float64)
+                    scores.end_logprob[rows[over]] = _log_sum_exp(ended[:, marks.breaks]) - _log_sum_exp(ended)
                 if not over.all():
                     expected = words.take(rows[~over]).expected(number)
                     _put(scores, rows[~over], number, own[~over], expected, marks, causal)
@@ -420,13 +395,6 @@ def _allowed(marks: WordMarks, word_class: int, token: int, causal: bool) -> NDA
     if token or marks.mark is Mark.END:  # the end of the word competes with the tokens that continue it
         return np.ones(len(marks.classes), np.bool_)
     return marks.unmarked if word_class == WordClass.CONTINUES else marks.breaks
-
-
-def _log_share(logits: NDArray[np.float32], tokens: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The log-probability of a set of tokens, float64 [n]."""
-    all_of_them = logits.astype(np.float64)
-    share: NDArray[np.float64] = _log_sum_exp(all_of_them[:, tokens]) - _log_sum_exp(all_of_them)
-    return share
 
 
 def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -119,7 +119,7 @@ def test_a_masked_model_decides_as_pytorch_and_the_page_says_what_was_exported(f
     assert model.info["flops"]["hoisted"] < 0.85 * model.info["flops"]["optimum"]
     head = MODEL_FOR_MASKED_LM_MAPPING[hf.CONFIG_MAPPING[row.family]].__name__
     assert is_listed(family, row.positions, head, checkpoint(family), model)
-    cpu = operators(Graph.open(model.convolved))
+    cpu = operators(Graph.open(model.folder / "model.cpu.onnx"))
     assert (cpu["Attention"], cpu["MultiHeadAttention"]) == (row.attentions, 0)
     verdict = check(str(checkpoint(family)))
     assert [finding.said for finding in verdict.findings if not finding.possible] == []

@@ -25,7 +25,7 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     absent = {"onnxruntime", "torch", "onnx"}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(versions, "version", version)
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(cuda.Cuda, "count", lambda: 0)
     monkeypatch.setattr(webgpu, "find_spec", lambda _: None)
     webgpu._adapter.cache_clear()
     found = diagnose()
@@ -49,10 +49,10 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkey
     assert (done.status, found["onnxruntime"]["state"], found["cuda"]["state"]) == (1, "missing", "missing")
     absent.clear()
     installed |= {"onnxruntime": "1.31.1", "polars": "1.0"}  # both builds of ONNX Runtime; a version that is too old
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(cuda.Cuda, "count", lambda: 2)
     monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(cuda, "cuda_memory", {0: 140 << 30, 1: None}.get)
-    monkeypatch.setattr(cuda, "cuda_name", {0: "NVIDIA H200", 1: None}.get)
+    monkeypatch.setattr(cuda, "cuda_text", lambda _, index: None if index else "NVIDIA H200")
     monkeypatch.setattr(cuda, "nvml", lambda _: None)
     found = diagnose()
     assert "uninstall both" in found["onnxruntime"].repair

@@ -12,7 +12,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import cuda
 from negengine.engine.inference import device as devices
 from negengine.engine.inference.cpu import CPU
-from negengine.engine.inference.cuda import Cuda, cuda_bus_address, cuda_devices, cuda_memory, cuda_name, cuda_version
+from negengine.engine.inference.cuda import Cuda, cuda_memory, cuda_text, cuda_version
 from negengine.engine.inference.device import choose_devices, threads_each
 from negengine.engine.inference.gpu import rounded_up
 
@@ -20,11 +20,11 @@ from negengine.engine.inference.gpu import rounded_up
 @pytest.fixture
 def two_gpus(monkeypatch):
     monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: 2)
+    monkeypatch.setattr(Cuda, "count", lambda: 2)
 
 
 def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(Cuda, "count", lambda: 0)
     assert choose_devices("auto") == (CPU,)
     with pytest.raises(InputError, match=r"--device cuda:1: .*CUDA"):
         choose_devices("cuda:1")
@@ -81,16 +81,15 @@ def driver_with(known):
 def test_devices_are_those_of_the_driver(monkeypatch):
     known = [(140 << 30, "0000:C1:00.0"), (80 << 30, "0000:01:00.0")]
     monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver_with(known))
-    assert (cuda_devices(), cuda_version()) == (2, "13.1")
-    assert [(cuda_memory(index), cuda_bus_address(index)) for index in (0, 1)] == known
-    assert cuda_name(1) == "NVIDIA H200"
-    assert (cuda_memory(2), cuda_bus_address(2), cuda_name(2)) == (None, None, None)
+    assert (Cuda.count(), cuda_version()) == (2, "13.1")
+    assert [(cuda_memory(index), cuda_text("cuDeviceGetPCIBusId", index)) for index in (0, 1)] == known
+    assert cuda_text("cuDeviceGetName", 1) == "NVIDIA H200"
+    assert (cuda_memory(2), cuda_text("cuDeviceGetName", 2)) == (None, None)
 
     # With an empty CUDA_VISIBLE_DEVICES the driver does not start; or there is none.
     for load in (lambda _: driver_with([]), Mock(side_effect=OSError("libcuda.so.1: cannot open shared object file"))):
         monkeypatch.setattr(cuda.ctypes, "CDLL", load)
-        assert [cuda_devices(), cuda_version()] == [0, None]
-        assert [ask(0) for ask in (cuda_memory, cuda_bus_address, cuda_name)] == [None] * 3
+        assert [Cuda.count(), cuda_version(), cuda_memory(0), cuda_text("cuDeviceGetName", 0)] == [0, None, None, None]
 
 
 def test_batches_on_cuda_have_15_sizes_up_to_1024_and_waste_at_most_a_third():

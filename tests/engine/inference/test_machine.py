@@ -26,7 +26,7 @@ def test_what_linux_tells_and_where_it_tells_nothing(tmp_path):
 
 
 def test_the_hardware_of_a_gpu_is_what_its_libraries_tell(monkeypatch):
-    monkeypatch.setattr(cuda, "cuda_name", lambda index: f"NVIDIA {index}")
+    monkeypatch.setattr(cuda, "cuda_text", lambda _, index: f"NVIDIA {index}")
     monkeypatch.setattr(cuda, "cuda_memory", lambda index: 140 << 30 if index else None)
     monkeypatch.setattr(cuda, "cuda_version", lambda: "13.0")
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
@@ -66,7 +66,7 @@ def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(monkeypatch, 
 @pytest.fixture
 def zone(tmp_path, monkeypatch):
     """Sets a counter of the processor, in microjoules, on a machine without a GPU."""
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(Cuda, "count", lambda: 0)
 
     def write(name, what, microjoules, largest=262_143_328_850):
         (tmp_path / name).mkdir(exist_ok=True)
@@ -102,8 +102,8 @@ def test_a_counter_that_starts_anew_is_followed_if_its_range_is_known(zone, tmp_
 def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_path):
     """CUDA calls it 0, and NVML knows it by its address; of a second one the driver knows no address."""
     counter = iter([1_000, 4_000, 5_000, 6_000])
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: 2)
-    monkeypatch.setattr(cuda, "cuda_bus_address", lambda index: None if index else "0000:C1:00.0")
+    monkeypatch.setattr(Cuda, "count", lambda: 2)
+    monkeypatch.setattr(cuda, "cuda_text", lambda _, index: None if index else "0000:C1:00.0")
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByPciBusId", {"0000:C1:00.0": "handle"}.__getitem__)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: next(counter))

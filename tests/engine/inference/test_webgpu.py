@@ -19,8 +19,9 @@ from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
 from negengine.engine.basics.option import Opening
 from negengine.engine.cli import doctor, main
-from negengine.engine.inference import cuda, tally, webgpu
+from negengine.engine.inference import tally, webgpu
 from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.cuda import Cuda
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.precision import ModelPair, Workload, choose_precisions
@@ -326,7 +327,7 @@ REFUSED = [
 @pytest.mark.parametrize(("adapter", "words", "said"), REFUSED)
 def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, said, mini, monkeypatch, capsys):
     monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
-    monkeypatch.setattr(webgpu, "_version", lambda: (0, 4))
+    monkeypatch.setattr(WebGpu, "count", lambda: 1)
     monkeypatch.setattr(executors.ThisProcess, "start", Mock(side_effect=StoppedError("--device webgpu:0 was lost")))
     monkeypatch.chdir(mini.folder.parent)
     command = f"negengine select {mini.folder} --device webgpu{words} --output run".split()
@@ -357,7 +358,7 @@ def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, mo
 
 
 def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(monkeypatch):
-    monkeypatch.setattr(cuda, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(Cuda, "count", lambda: 0)
     for is_software, device in ((False, WebGpu()), (True, CPU)):
         monkeypatch.setattr(webgpu, "_adapter", lambda _, own=is_software: webgpu._Adapter("x", own, has_fp16=False))
         assert choose_device("auto") == device

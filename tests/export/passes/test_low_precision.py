@@ -20,7 +20,7 @@ from ..conftest import context, operators, traced, values_of
 def test_products_over_all_positions_are_int8_or_convolutions_and_of_the_masks_row_that_with_the_vocabulary(exported):
     """Three layers: Q, K, V, output and two of the feed-forward each; the last layer has K and V alone for all rows."""
     found = load_exported(exported("bert"))
-    assert operators(Graph.open(found.convolved))["Conv"] == 2 * 6 + 2
+    assert operators(Graph.open(found.folder / "model.cpu.onnx"))["Conv"] == 2 * 6 + 2
     int8 = Graph.open(found.folder / "model.int8.onnx")
     rows = mask_row_values(int8)
     products = [node for node in int8.nodes if node.op_type == "MatMulInteger"]
