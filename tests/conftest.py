@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,18 +32,11 @@ settings.register_profile("long", deadline=None, max_examples=2_500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-def _folder_in_memory() -> Path | None:
-    """A file system in memory with room for a test run: every finished part of a run is flushed to the disk."""
-    memory = Path("/dev/shm")  # noqa: S108
-    with suppress(OSError, AttributeError):
-        found = os.statvfs(memory)
-        if found.f_bavail * found.f_frsize > 3 << 30 and not found.f_flag & os.ST_NOEXEC and os.access(memory, os.W_OK):
-            return memory
-    return None
-
-
-if folder := _folder_in_memory():
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+with suppress(OSError, AttributeError):  # every finished part of a run is flushed to the disk: better in memory
+    memory = "/dev/shm"  # noqa: S108
+    found = os.statvfs(memory)
+    if found.f_bavail * found.f_frsize > 3 << 30 and not found.f_flag & os.ST_NOEXEC and os.access(memory, os.W_OK):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", memory)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -73,14 +67,14 @@ def pytest_collection_modifyitems(items):
 
 
 SHARED = Path(__file__).parents[2] / "shared"
-REAL = SHARED / "data" / "tokenizers"
-MINI = Path(__file__).parents[1] / "export" / "mini"
+ROOT = Path(__file__).parents[1]
+MINI = ROOT / "export" / "mini"
 SENTENCE = "a an anna maria john dancer architect who likes like to doesn t smoke dance she he is isn very happy"
 WORDS = SENTENCE.split()
 
 
-def bert_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Tokenizer:
-    """WordPiece as BERT has it, from a list of entries whose ids are their positions."""
+def bert_tokenizer(vocabulary: Iterable[str], *, lowercase: bool) -> MaskTokenizer:
+    """WordPiece as BERT has it, from entries whose ids are their positions."""
     ids = {entry: number for number, entry in enumerate(vocabulary)}
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
@@ -90,7 +84,7 @@ def bert_tokenizer(vocabulary: list[str], *, lowercase: bool) -> Tokenizer:
     )
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
-    return tokenizer
+    return MaskTokenizer(tokenizer, "[MASK]")
 
 
 def wordpiece(*, lowercase: bool) -> MaskTokenizer:
@@ -98,7 +92,7 @@ def wordpiece(*, lowercase: bool) -> MaskTokenizer:
     names = [] if lowercase else ["Anna", "Maria", "She", "He", "A", "An"]
     pieces = [*letters, *digits, *".,'-", *(f"##{letter}" for letter in letters + digits), "##er", "##ing", *names]
     vocabulary = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces, *WORDS])
-    return MaskTokenizer(bert_tokenizer(list(vocabulary), lowercase=lowercase), "[MASK]")
+    return bert_tokenizer(vocabulary, lowercase=lowercase)
 
 
 def byte_level_bpe() -> MaskTokenizer:
@@ -106,12 +100,10 @@ def byte_level_bpe() -> MaskTokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
     text = SENTENCE + " Anna likes to smoke. She is happy to dance. He doesn't like to. smoke Maria isn't."
-    trainer = trainers.BpeTrainer(
-        vocab_size=400, initial_alphabet=alphabet, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], show_progress=False
-    )
-    tokenizer.train_from_iterator([text] * 9, trainer)
+    how = {"vocab_size": 400, "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    tokenizer.train_from_iterator([text] * 9, trainers.BpeTrainer(special_tokens=special, **how))
     tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
     tokenizer.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0), add_prefix_space=False)
     return MaskTokenizer(tokenizer, "<mask>")
@@ -132,16 +124,6 @@ def unigram() -> MaskTokenizer:
     tokenizer.decoder = decoders.Metaspace()
     tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True)])
     return MaskTokenizer(tokenizer, "<mask>")
-
-
-def published(name: str) -> MaskTokenizer:
-    folder = REAL / name
-    if not folder.is_dir():
-        pytest.skip(f"no copy of the tokenizer of {name} beside the repository")
-    if name.startswith("bert"):
-        vocabulary = (folder / "vocab.txt").read_text("utf-8").removesuffix("\n").split("\n")
-        return MaskTokenizer(bert_tokenizer(vocabulary, lowercase=name.endswith("uncased")), "[MASK]")
-    return MaskTokenizer.load(folder, "<mask>")
 
 
 SMALL = {
@@ -165,7 +147,18 @@ def small_tokenizer(request, small_tokenizers):
 
 @pytest.fixture(scope="session")
 def published_tokenizer():
-    return published
+    """Of a model, by its name, from the folder beside the project."""
+
+    def load(name: str) -> MaskTokenizer:
+        folder = SHARED / "data" / "tokenizers" / name
+        if not folder.is_dir():
+            pytest.skip(f"no copy of the tokenizer of {name} beside the repository")
+        if name.startswith("bert"):
+            vocabulary = (folder / "vocab.txt").read_text("utf-8").removesuffix("\n").split("\n")
+            return bert_tokenizer(vocabulary, lowercase=name.endswith("uncased"))
+        return MaskTokenizer.load(folder, "<mask>")
+
+    return load
 
 
 @pytest.fixture(scope="session")
@@ -181,17 +174,14 @@ def shared() -> Path:
     return SHARED
 
 
-Make = Callable[[Path], object]
-
-
 @pytest.fixture(scope="session")
-def once(tmp_path_factory) -> Callable[[str, Make], Path]:
+def once(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
     """A folder by name, made by the first test that asks for it and shared by all processes of the test session."""
     own = tmp_path_factory.getbasetemp()
     root = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
     root.mkdir(exist_ok=True)
 
-    def folder(name: str, make: Make) -> Path:
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
         with FileLock(root / f"{name}.lock"):
             if not (root / f"{name}.made").exists():
                 make(root / name)
@@ -254,7 +244,7 @@ def selected_run(once, mini, small_lexicon) -> Path:
 
 @pytest.fixture(scope="session")
 def scored_run(once, mini, small_lexicon) -> Path:
-    """A finished selection with its scores; tests do not change it."""
+    """The same with its scores."""
     return once("scored", lambda folder: ng.score(select(mini, small_lexicon, folder), progress=False))
 
 
@@ -263,12 +253,11 @@ def select(mini: ExportedModel, lexicon: Path, folder: Path, **options):
     return ng.select(model, lexicon=lexicon, output=folder, progress=False, **options)
 
 
-def write_lexicon(folder: Path, **lists: list[str]) -> Path:
+def write_lexicon(folder: Path, **lists: list[str]) -> None:
     """The small lexicon, with other words in the lists that are named."""
     folder.mkdir()
     for name, words in (WORD_LISTS | lists).items():
         (folder / f"{name}.txt").write_text("".join(f"{word}\n" for word in words), "utf-8")
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -276,14 +265,13 @@ def whole_words_run(once, mini) -> Path:
     """A finished run with verbs of several tokens, with its scores; tests do not change it."""
 
     def score(folder: Path) -> None:
-        verbs = ["smoke", "dance", "beware", "rustle", "abdicate"]
-        lexicon = write_lexicon(folder.with_name("lexicon-of-whole-words"), verbs=verbs)
-        ng.score(select(mini, lexicon, folder, verbs="whole-words"), progress=False)
+        own = folder.with_name("lexicon-of-whole-words")
+        write_lexicon(own, verbs=["smoke", "dance", "beware", "rustle", "abdicate"])
+        ng.score(select(mini, own, folder, verbs="whole-words"), progress=False)
 
     return once("whole-words", score)
 
 
-ROOT = Path(__file__).parents[1]
 SOURCES = ("engine", "export", "bench", "pyproject.toml", "setup.py", "README.md", "LICENSE", "CITATION.cff")
 
 
@@ -329,11 +317,10 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
         assert done.returncode == 0, done.stderr[-2000:]
         *said, found = done.stdout.strip().splitlines()
         document = json.loads(found)
-        operators: dict[str, dict[str, int]] = {}
+        operators: dict[str, dict[str, int]] = defaultdict(dict)
         for provider, operator, n in document["placed"]:
-            operators.setdefault(provider, {})[operator] = n
-        kernels = re.findall(r"SdpaKernel=(\w+)", "\n".join(said))
-        return Placed(operators, kernels, document["options"])
+            operators[provider][operator] = n
+        return Placed(operators, re.findall(r"SdpaKernel=(\w+)", "\n".join(said)), document["options"])
 
     return run
 
@@ -344,23 +331,20 @@ def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
     from negengine.engine.inference.model import MaskedLM
 
     seen: set[tuple[int, ...]] = set()
-    # method → the arrays of token ids in its first argument
-    found = {
-        "deciding": lambda ids: [ids],
-        "logits": lambda ids: [ids],
-        "deciding_each": lambda groups: [ids for ids, *_ in groups],
-        "reduce_logits": lambda batches: [ids for batch in batches for ids, *_ in batch],
-    }
 
-    def watched(judge, arrays):
+    def watch(name, arrays):
+        whole = getattr(MaskedLM, name)
+
         def judged(self, given, *args, **options):
             seen.update(tuple(row) for ids in arrays(given) for row in ids.tolist())
-            return judge(self, given, *args, **options)
+            return whole(self, given, *args, **options)
 
-        return judged
+        monkeypatch.setattr(MaskedLM, name, judged)
 
-    for name, arrays in found.items():
-        monkeypatch.setattr(MaskedLM, name, watched(getattr(MaskedLM, name), arrays))
+    for name in ("deciding", "logits"):
+        watch(name, lambda ids: [ids])
+    watch("deciding_each", lambda groups: [ids for ids, *_ in groups])
+    watch("reduce_logits", lambda batches: [ids for batch in batches for ids, *_ in batch])
     return seen
 
 

@@ -2,9 +2,9 @@
 
 import ast
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 # The rooms of the engine: its folders. A room imports from itself and from those above it.
@@ -32,8 +32,7 @@ NAMED = re.compile(r"(negengine\.[\w.]+):\w+")
 EXPORT_LIBRARIES = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "accelerate", "safetensors"}
 
 
-@dataclass(frozen=True)
-class Import:
+class Import(NamedTuple):
     """What a module imports in a line: on loading, or later in a function, or by a string that names it."""
 
     importer: str
@@ -59,15 +58,9 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imports() -> list[Import]:
-    """All imports of all modules."""
-    return [found for name, path in modules().items() for found in read_imports(name, path)]
-
-
-def read_imports(name: str, path: Path) -> list[Import]:
-    package = (name if path.name == "__init__.py" else name.rpartition(".")[0]).split(".")
     found = []
 
-    def visit(node: ast.AST, lazy: bool) -> None:
+    def visit(node: ast.AST, name: str, package: list[str], lazy: bool) -> None:
         if isinstance(node, ast.Import):
             found.extend(Import(name, alias.name, node.lineno, lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -79,9 +72,11 @@ def read_imports(name: str, path: Path) -> list[Import]:
         elif isinstance(node, ast.Constant) and (named := NAMED.fullmatch(str(node.value))) and named[1] in modules():
             found.append(Import(name, named[1], node.lineno, lazy=True, named=True))
         for child in ast.iter_child_nodes(node):
-            visit(child, lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+            visit(child, name, package, lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
-    visit(ast.parse(path.read_text("utf-8")), lazy=False)
+    for name, path in modules().items():
+        package = (name if path.name == "__init__.py" else name.rpartition(".")[0]).split(".")
+        visit(ast.parse(path.read_text("utf-8")), name, package, lazy=False)
     return found
 
 
@@ -90,36 +85,23 @@ def room(name: str) -> str | None:
     return name.removeprefix(ENGINE).partition(".")[0] if name.startswith(ENGINE) else None
 
 
-@cache
-def arrows() -> dict[tuple[str, str], Import]:
-    """Which room imports from which other one, with an import that does."""
-    pairs = {(room(found.importer), room(found.imported)): found for found in imports() if not found.named}
-    return {(one, other): found for (one, other), found in pairs.items() if one and other and one != other}
-
-
-def runs_back(one: str, other: str) -> bool:
-    return ORDER.index(other) > ORDER.index(one)
-
-
 def is_beside(name: str) -> bool:
     return name.startswith(tuple(BESIDE))
 
 
-def test_every_room_has_a_place_in_the_order_and_no_import_runs_against_it():
+def test_the_rooms_are_few_and_no_import_runs_against_their_order():
     assert {room(name) for name in modules()} - {None} == set(ORDER)
-    assert not [str(found) for pair, found in arrows().items() if runs_back(*pair)]
-    named = [found for found in imports() if found.named and room(found.importer) and room(found.imported)]
-    back = [found for found in named if runs_back(room(found.importer), room(found.imported))]
+    between = [(room(found.importer), room(found.imported), found) for found in imports()]
+    between = [(one, other, found) for one, other, found in between if one and other and one != other]
+    back = [found for one, other, found in between if ORDER.index(other) > ORDER.index(one)]
+    assert not [str(found) for found in back if not found.named]
     assert {found.importer.removeprefix(ENGINE) for found in back} == set(MAY_NAME_LATER)
-
-
-def test_the_rooms_are_few_and_so_are_the_floors_and_the_arrows_between_them():
-    floor: dict[str, int] = {}
+    arrows, floor = {(one, other) for one, other, found in between if not found.named}, {}
     for one in ORDER:  # no arrow runs back, so those below have their floor already
-        floor[one] = 1 + max((floor[other] for other in floor if (one, other) in arrows()), default=0)
+        floor[one] = 1 + max((floor[other] for other in floor if (one, other) in arrows), default=0)
     assert len(ORDER) <= MOST_ROOMS
     assert max(floor.values()) <= MOST_FLOORS
-    assert len(arrows()) <= MOST_ARROWS
+    assert len(arrows) <= MOST_ARROWS
 
 
 def test_the_precision_passes_at_most_5_files_from_its_option_to_the_sessions():
@@ -130,17 +112,13 @@ def test_the_precision_passes_at_most_5_files_from_its_option_to_the_sessions():
     assert len(own - {"negengine.engine.cli.train_commands"}) <= 5, sorted(own)
 
 
-def test_the_engine_asks_for_the_exporter_and_the_benchmark_only_when_they_are_used():
+def test_the_engine_and_the_packages_beside_it_import_each_other_only_as_they_may():
+    """The engine asks for the exporter and the benchmark only when they are used."""
     outside = [found for found in imports() if not is_beside(found.importer)]
     asked = [found for found in outside if is_beside(found.imported)]
     assert not [str(found) for found in asked if not found.lazy or found.importer not in MAY_ASK_BESIDE]
     libraries = [found for found in outside if found.imported.partition(".")[0] in EXPORT_LIBRARIES]
     assert not [str(found) for found in libraries]
-
-
-def test_the_packages_beside_the_engine_do_not_import_those_after_them():
-    beside = [found for found in imports() if is_beside(found.importer)]
-    own = [next(package for package in BESIDE if found.importer.startswith(package)) for found in beside]
-    assert set(own) == set(BESIDE)
-    later = zip(beside, (BESIDE[package] for package in own), strict=True)
-    assert not [str(found) for found, after in later if found.imported.startswith(after)]
+    own = [(next((name for name in BESIDE if found.importer.startswith(name)), None), found) for found in imports()]
+    assert {package for package, _ in own} == {*BESIDE, None}
+    assert not [str(found) for package, found in own if package and found.imported.startswith(BESIDE[package])]

@@ -51,17 +51,13 @@ class Sources:
         assert text.count(before) == 1, f"{path}: {before!r} is there {text.count(before)} times"
         (self.folder / path).write_text(text.replace(before, after), "utf-8")
 
-    def run(self, *words: object) -> str:
-        done = self.call(*words)
-        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    def call(self, *words: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: object, status: int = 0) -> str:
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "run"), "CUDA_VISIBLE_DEVICES": ""}
         command = [sys.executable, "-m", "negengine.engine.cli", *map(str, words)]
-        return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=600
-        )
+        how = {"capture_output": True, "text": True, "timeout": 600}
+        done = subprocess.run(command, cwd=self.folder, env=environment, check=False, **how)
+        assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
     @property
     def touched(self) -> set[str]:
@@ -100,6 +96,7 @@ EXECUTOR = '''
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from ..inference.device import choose_device
 from .executors import ThisProcess
@@ -115,12 +112,8 @@ class Backwards:
         with ThisProcess(choose_device(options.device)).start(stage, options, say) as workers:
             open(self.mark, "w").close()
             whole = workers.run
-            workers = type("Reversed", (), {
-                "descriptions": workers.descriptions,
-                "choose": workers.choose,
-                "run": lambda _, numbers, *rest: whole(list(numbers)[::-1], *rest),
-            })()
-            yield workers
+            run = lambda numbers, *rest: whole(list(numbers)[::-1], *rest)
+            yield SimpleNamespace(descriptions=workers.descriptions, choose=workers.choose, run=run)
 '''
 OPTION = """EXECUTORS = {
     "backwards": ExecutorOption(
@@ -159,28 +152,14 @@ def test_a_language_is_no_code(sources):
     assert re.search(r"es (una (abogada|escritora|médica)|un (abogado|escritor|médico)) a quien", checked)
 
 
-NEW_NODES = '''
-"""Count the nodes of the graph."""
-
-
-def count_nodes(graph, _):
-    return {"nodes_counted": len(list(graph.nodes))}
-'''
-
-
 @pytest.mark.everything
 def test_a_graph_pass_is_one_file_and_its_place_in_a_list(sources, tmp_path):
-    sources.write("export/passes/count_nodes.py", NEW_NODES)
-    sources.replace(
-        "export/passes/__init__.py",
-        "from .context import",
-        "from .count_nodes import count_nodes\nfrom .context import",
-    )
-    sources.replace(
-        "export/passes/__init__.py",
-        "_FUSED: tuple[Pass, ...] = (\n",
-        "_FUSED: tuple[Pass, ...] = (\n    count_nodes,\n",
-    )
+    code = 'def count_nodes(graph, _):\n    return {"nodes_counted": len(list(graph.nodes))}\n'
+    sources.write("export/passes/count_nodes.py", code)
+    place, before = "export/passes/__init__.py", "from .context import"
+    sources.replace(place, before, f"from .count_nodes import count_nodes\n{before}")
+    before = "_FUSED: tuple[Pass, ...] = (\n"
+    sources.replace(place, before, f"{before}    count_nodes,\n")
     assert sources.touched == {"export/passes/count_nodes.py", "export/passes/__init__.py"}
     sources.run("export", "mini", "-o", tmp_path / "mini")
     assert '"nodes_counted"' in (tmp_path / "mini" / "export.json").read_text("utf-8")
@@ -193,8 +172,7 @@ def test_a_model_family_is_an_entry_and_the_row_of_its_test(sources, tmp_path):
         (entries[path],) = re.findall(r'^    "mpnet": .*\n', (ROOT / path).read_text("utf-8"), re.MULTILINE)
         sources.replace(path, entries[path], "")
     save_tiny(ROWS["mpnet"], tmp_path / "mpnet")
-    done = sources.call("export", tmp_path / "mpnet", "-o", tmp_path / "without")
-    assert done.returncode == 2, done.stderr
+    sources.run("export", tmp_path / "mpnet", "-o", tmp_path / "without", status=2)
     assert sources.touched == set(entries)
     for path, entry in entries.items():
         text = (sources.folder / path).read_text("utf-8")

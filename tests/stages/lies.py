@@ -5,9 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from negengine.engine.basics.sealed import write_sealed
+from negengine.engine.basics.sealed import unseal, write_sealed
 from negengine.engine.runs.record import RunRecord, done_file, read_run, replace_sessions
 from negengine.engine.runs.results import write_result
+
+
+def reseal(path: Path, change) -> None:
+    """Change a sealed document, and give it the digest of what it has become."""
+    document = unseal(path.read_bytes(), dict[str, Any])
+    change(document)
+    write_sealed(path, document)
 
 
 def remove_parts(folder: Path) -> None:
@@ -15,14 +22,12 @@ def remove_parts(folder: Path) -> None:
 
 
 def lie(folder: Path, stage: str, name: str, content: Any, **counts: float) -> None:
-    """Write other results, with digests, counts and run.json as the writer itself would make them."""
     record = read_run(folder)
     own = record.stages[stage]
     own.done.files[name] = write_result(folder / name, content)
     own.done.counts.update(counts)
     if name == "triplets.parquet" and "score" in record.stages:
-        scoring = record.stages["score"]
-        scoring.identity["triplets sha256"] = own.files[name]
+        record.stages["score"].identity["triplets sha256"] = own.files[name]
     rewrite(folder, record)
 
 

@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from negengine.bench.child import Service
@@ -67,21 +68,18 @@ class Making(Adding):
         return {**super().found(), "maker": self.maker}
 
 
-class Here:
-    def __init__(self, pickled):
-        self._service = Service(pickled)
-
-    def ask(self, name, *arguments):
-        try:
-            return getattr(self._service, name)(*arguments)
-        except (ImportError, ValueError, RuntimeError) as error:
-            raise Unavailable(str(error)) from error
-
-
 @contextmanager
 def here(system, place, log):
     """Serves a system in this process: no import of PyTorch for each."""
-    yield Here(pickle.dumps((system, place)))
+    service = Service(pickle.dumps((system, place)))
+
+    def ask(name, *arguments):
+        try:
+            return getattr(service, name)(*arguments)
+        except (ImportError, ValueError, RuntimeError) as error:
+            raise Unavailable(str(error)) from error
+
+    yield SimpleNamespace(ask=ask)
 
 
 def well(setting):

@@ -36,16 +36,10 @@ class Element:
         return "".join(part if isinstance(part, str) else part.words for part in self.content)
 
 
-class Reader(HTMLParser):
-    """Reads a page; every element must be closed."""
-
-    def __init__(self, page: str) -> None:
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
         super().__init__()
-        self.root = Element("", {}, ())
-        self.open = [self.root]
-        self.feed(page)
-        self.close()
-        assert self.open == [self.root], f"not closed: {self.open[-1].name}"
+        self.open = [Element("", {}, ())]
 
     def handle_starttag(self, tag, attrs):
         element = Element(tag, {key: value or "" for key, value in attrs}, tuple(own.name for own in self.open[1:]))
@@ -53,20 +47,21 @@ class Reader(HTMLParser):
         if tag not in VOID:
             self.open.append(element)
 
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
     def handle_endtag(self, tag):
-        assert self.open.pop().name == tag
+        assert tag in VOID or self.open.pop().name == tag
 
     def handle_data(self, data):
         self.open[-1].content.append(data)
 
 
 def read(page: str) -> Element:
-    return Reader(page).root
+    """Read a page, in which every element must be closed."""
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
+    root, *others = reader.open
+    assert not others, f"not closed: {others[-1].name}"
+    return root
 
 
 def drawn_figures(run) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import polars as pl
@@ -97,9 +98,8 @@ class Squares(Stage[dict[str, Any], int]):
     seed: int = 0  # something that decides the rows
     fault: str = ""  # what happens in the part `at`, in the calibration, or in `open` or `check`
     at: int = 1
-    fifo: str = (
-        ""  # for `hang`: a pipe that is opened in the part `at`; a fault `… once` notes beside it that it was met
-    )
+    # for `hang`: a pipe that is opened in the part `at`; a fault `… once` notes beside it that it was met
+    fifo: str = ""
     note: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -124,7 +124,7 @@ class Squares(Stage[dict[str, Any], int]):
             raise InputError(f"{options.device} has no memory")
         if self.fault == "kill one worker":
             _kill_one_worker(Path(self.fifo))
-        return {"device": str(options.device), "threads": options.threads}
+        return {"device": str(options.device), "threads": options.threads, "batch tokens": options.batch_tokens}
 
     def describe(self, model: dict[str, Any]) -> Mapping[str, Any]:
         return {"device": model["device"], "threads": model["threads"]}
@@ -155,11 +155,7 @@ class Unreadable(Squares):
     """A stage that another process cannot read."""
 
     def __reduce__(self) -> Any:
-        return _refuse_to_be_read, ()
-
-
-def _refuse_to_be_read() -> None:
-    raise ValueError("this stage cannot be unpickled")
+        return int, ("this stage cannot be unpickled",)
 
 
 def _kill_one_worker(chosen: Path) -> None:
@@ -244,31 +240,23 @@ class InterruptedAfter(ThisProcess):
     @contextmanager
     def start(self, stage: Any, options: Opening, say: Any) -> Any:
         with super().start(stage, options, say) as workers:
-            yield _Interrupted(workers, self.left)  # type: ignore[attr-defined]
 
+            def run(numbers: Any, choices: Any, finish: Any, advance: Any) -> None:
+                def finish_and_count(number: int, part: EncodedPart) -> None:
+                    if not self.left[0]:
+                        raise KeyboardInterrupt
+                    self.left[0] -= 1
+                    finish(number, part)
 
-class _Interrupted:
-    def __init__(self, workers: Any, left: list[int]) -> None:
-        self.workers, self.left = workers, left
-        self.descriptions, self.choose = workers.descriptions, workers.choose
+                workers.run(numbers, choices, finish_and_count, advance)
 
-    def run(self, numbers: Any, choices: Any, finish: Any, advance: Any) -> None:
-        def finish_and_count(number: int, part: EncodedPart) -> None:
-            if not self.left[0]:
-                raise KeyboardInterrupt
-            self.left[0] -= 1
-            finish(number, part)
-
-        self.workers.run(numbers, choices, finish_and_count, advance)
+            yield SimpleNamespace(descriptions=workers.descriptions, choose=workers.choose, run=run)
 
 
 class Batched(Squares):
     """Squares whose rows tell the size of the batches that computed them."""
 
     name: ClassVar[str] = "batched"
-
-    def open(self, options: Opening) -> dict[str, Any]:
-        return {**super().open(options), "batch tokens": options.batch_tokens}
 
     def decide(self, model: Any, number: int, prepared: int | None, advance: Any) -> PartResult:
         rows = super().decide(model, number, prepared, advance).rows

@@ -165,11 +165,10 @@ AGAIN = {  # what is decided again by the reference model, and how many there ar
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_every_item_is_decided_again_by_the_reference_model(name, made):
-    run = made(name)
-    found = ng.verify(run, sample=10_000)
+    found = ng.verify(made(name), sample=10_000)
     assert not found.damage
     again = {check.what.partition(" decided")[0]: check.n for check in found.checks if "again by" in check.what}
-    assert again == {kind: counted(run) for kind, counted in AGAIN[name].items()}
+    assert again == {kind: counted(made(name)) for kind, counted in AGAIN[name].items()}
 
 
 LIES = [  # a column and its false value, in the first row where the right one allows it; the check that finds it

@@ -3,11 +3,16 @@
 import os
 import pickle
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from asked_stages import lama_stage
+from few import few
+from negengine.engine.basics.choices import TargetMethod
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_texts import TextFile
@@ -18,12 +23,15 @@ from negengine.engine.experiments.likelihood.likelihood import Likelihood
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.experiments.probe.probe_stage import OwnStimuli
 from negengine.engine.experiments.vocabulary import Ranked
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference import near_ties
+from negengine.engine.inference.cpu import CPU, Cores, Cpu
+from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.user_table import open_table
@@ -82,14 +90,13 @@ def make(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stage(make):
-    found = make()
-    assert len(found.sizes) >= 3
-    return found
+    return make()
 
 
-def run(stage, folder, executor=None, shard="1/1"):
+def run(stage, folder, executor=None, shard="1/1", opening=None):
     quiet = Reporter(silent=True)
-    run_stage(stage, folder, Execution(executor or ThisProcess(CPU), shard=Shard.parse(shard), reporter=quiet))
+    execution = Execution(executor or ThisProcess(CPU), opening or Opening(), Shard.parse(shard), quiet)
+    run_stage(stage, folder, execution)
     return folder
 
 
@@ -103,6 +110,7 @@ def whole(stage, tmp_path_factory):
 
 
 def test_a_finished_run_opens_no_model_and_is_not_that_of_other_data(make, stage, whole):
+    assert len(stage.sizes) >= 3
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.parquet")}
     run(stage, whole, executor=object())
     with pytest.raises(InputError, match=r"was made with .*sha256 "):
@@ -140,3 +148,62 @@ def test_progress_counts_what_the_parts_are(make):
         told.clear()
         stage.decide(model, number, None, lambda done, _sentences: told.append(done))
         assert sum(told) == size
+
+
+class Rough(Cpu):
+    """Its logits are wrong by 0.03 or so."""
+
+    kind = "webgpu"
+    reference = CPU
+
+    def precision(self, graph):
+        return self.kind
+
+    def runner(self, graph, batch_tokens, at_a_time):
+        return RoughCores(self.session(graph), 1)
+
+
+class RoughCores(Cores):
+    def run_one(self, outputs, feeds):
+        (logits,) = super().run_one(outputs, feeds)
+        return [logits + np.random.default_rng(feeds["input_ids"]).normal(0, 0.03, logits.shape).astype(np.float32)]
+
+
+STAGES = {
+    "lama": lama,
+    "several targets": own_stimuli,
+    "one target": lambda exported: changed(
+        stage := own_stimuli(exported), columns=changed(stage.columns, targets=("target",))
+    ),
+    "whole words": lambda exported: changed(own_stimuli(exported), method=TargetMethod.WHOLE_WORD),
+}
+
+
+@pytest.mark.parametrize("name", few(STAGES, "lama"))
+def test_near_ties_are_decided_by_the_reference_and_an_audit_corrects_the_others(name, mini, tmp_path, monkeypatch):
+    """A device that rounds otherwise gives the ranks of the reference model; an audit finds what a bound misses."""
+    for module in (masked_stages, executors):
+        monkeypatch.setattr(module, "choose_device", {"cpu": CPU, "webgpu": Rough()}.get)
+
+    def ranked(name, device=None, precision="mixed"):
+        """What the items are besides numbers, and the record of the run."""
+        run(stage, tmp_path / name, ThisProcess(device or Rough()), opening=Opening(precision=precision))
+        items = pl.read_parquet(tmp_path / name / ITEMS_FILE)
+        return items.drop(pl.selectors.float()), read_run(tmp_path / name).stages[stage.name]
+
+    stage, known = STAGES[name](mini), near_ties.NearTies.measured
+    exact, _ = ranked("exact", CPU)
+    for case, share, bound in (("bound", 0.0, None), ("audit", 1.0, 1e-6), ("neither", 0.0, 0.0)):
+
+        def measured(self, *args, share=share, bound=bound):
+            found = replace(known(self, *args), audit_share=share)
+            return found if bound is None else replace(found, bound=bound)
+
+        monkeypatch.setattr(near_ties.NearTies, "measured", measured)
+        found, record = ranked(case)
+        assert found.equals(exact) == (case != "neither")
+        assert (record.calibration[stage.name]["bound"] > 0.05) == (case == "bound")
+        assert (record.counts["close"] > 0, record.counts["disagreements"] > 0) == (case != "neither", case == "audit")
+    found, record = ranked("short", precision="auto")
+    assert found.equals(exact)
+    assert ([own.workers[0]["device"] for own in record.sessions], record.calibration) == (["cpu"], {})

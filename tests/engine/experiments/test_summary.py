@@ -37,7 +37,7 @@ def plain(outcomes, condition=ORIGINAL, clusters=None):
     return [(condition, str(i), f"{ALL}|H", own[i], right) for i, right in enumerate(outcomes)]
 
 
-def test_a_fraction_has_wilsons_interval_and_a_mean_students():
+def test_a_fraction_has_wilsons_interval_and_a_mean_students_and_clusters_widen_it():
     """3 of 4: centre (3 + z²/2) / (4 + z²), after Wilson 1927. What does not apply does not count.
 
     0, 1, 2: mean 1, standard error 1 / √3, 2 degrees of freedom.
@@ -51,10 +51,7 @@ def test_a_fraction_has_wilsons_interval_and_a_mean_students():
     (whole, _) = means(items(plain([0.0, 1.0, 2.0])), ["right"])
     width = stats.t.ppf(0.975, 2) / 3**0.5
     assert whole[4:8] == (1, pytest.approx(1 - width), pytest.approx(1 + width), 3)
-
-
-def test_clusters_widen_the_interval():
-    """Ten clusters of four equal outcomes say what ten outcomes say: a design effect of 4 · 10/9 · 39/40."""
+    # Ten clusters of four equal outcomes say what ten outcomes say: a design effect of 4 · 10/9 · 39/40.
     outcomes = [i < 20 for i in range(40)]
     own, _ = means(items(plain(outcomes, clusters=[str(i // 4) for i in range(40)])), ["right"])
     lone, _ = means(items(plain(outcomes)), ["right"])
@@ -104,10 +101,7 @@ def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_
     assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
     assert difference.low < 1 == difference.high
     assert p.value == pytest.approx(2 / 2**4)
-
-
-def test_floats_are_paired_by_clusters():
-    """All five differences are positive: p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴."""
+    # Of five positive differences of numbers p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴.
     first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
     alone, clustered = (paired(first, second, pl.Series(list(clusters))) for clusters in ("abcde", "abcdd"))
     assert (alone.value, alone.p, clustered.p) == pytest.approx((0.3, 2 / 2**5, 2 / 2**4))

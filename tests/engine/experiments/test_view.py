@@ -5,6 +5,7 @@ after a change that is meant, set WRITE_VIEWS=1, run this file, and read the dif
 """
 
 import os
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -14,10 +15,13 @@ from negengine.engine.experiments.diagnostics.diagnostics import ACCURACY, PREFE
 from negengine.engine.experiments.gh22.gh22 import Gh22
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.lama.lama import Lama
-from negengine.engine.experiments.nli.nli import Nli, paper_of
-from negengine.engine.experiments.published import CELL
+from negengine.engine.experiments.negation.negation_tables import published as published_test
+from negengine.engine.experiments.nli.nli import Nli
+from negengine.engine.experiments.nli.nli import paper_of as nli_paper
+from negengine.engine.experiments.published import CELL, paper_of
 from negengine.engine.experiments.summary import frame
 from negengine.engine.experiments.view import PERCENT, Values, View
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views import Column
 from negengine.engine.views.charts import Points
 from negengine.engine.views.formats import render
@@ -100,15 +104,8 @@ CASES = {
     "lama": (Lama, lama, "bert-base-cased", {}),
     "diagnostics": (Diagnostics, diagnostics, "google-bert/bert-large-uncased", {}),
     "gh22": (Gh22, gh22, "roberta-large", {"patterns": {Variant.ORIGINAL: load_variant(Variant.ORIGINAL)}}),
-    "nli": (Nli, nli, "some/bert", {"paper": paper_of("bert")}),
+    "nli": (Nli, nli, "some/bert", {"paper": nli_paper("bert")}),
 }
-
-
-def run_of(name, model=""):
-    experiment, made, known, attributes = CASES[name]
-    summary, items = made()
-    own = attributes | ({"paper": paper_of("distilbert")} if model and "paper" in attributes else {})
-    return experiment, asked_run(experiment.results, frame(summary), items, model or known, **own)
 
 
 def written(experiment, run):
@@ -127,20 +124,19 @@ def written(experiment, run):
 
 @pytest.mark.parametrize("name", CASES)
 def test_tables_and_figures_are_those_that_were_read_and_found_right_and_fit_in_80_columns(name):
-    experiment, run = run_of(name)
-    text = written(experiment, run)
-    file = VIEWS / f"{name}.txt"
+    """A model of no paper has no figures of it."""
+    experiment, made, model, attributes = CASES[name]
+    summary, items = made()
+    run = asked_run(experiment.results, frame(summary), items, model, **attributes)
+    text, file = written(experiment, run), VIEWS / f"{name}.txt"
     if os.environ.get("WRITE_VIEWS"):
         file.write_text(text, "utf-8")
     assert text == file.read_text("utf-8")
     narrow = render(run.tables(), "table", width=80)
     assert "…" not in narrow
     assert max(map(len, narrow.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_model_of_no_paper_has_no_figures_of_it(name):
-    experiment, run = run_of(name, "mini")
+    other = attributes | ({"paper": nli_paper("distilbert")} if "paper" in attributes else {})
+    run = asked_run(experiment.results, frame(summary), items, "mini", **other)
     figures = [figure.plot.data for section in experiment.sections(run) for figure in section.figures]
     tables = run.tables()
     if name == "nli":  # the labels of its pairs do not depend on the model
@@ -154,4 +150,70 @@ def test_a_metric_that_is_there_twice_in_a_row_of_a_view_is_an_error():
     run = asked_run(Lama.results, frame(values(("d", "c", "all", "accuracy"), ("d", "c", "one", "accuracy"))))
     with pytest.raises(pl.exceptions.ComputeError, match="1:1"):
         view.table(run)
-    assert set(CELL) < set(run.summary.columns)
+
+
+CORPORA = {"Google-RE": "GoogleRE", "T-REx": "TREx", "ConceptNet": "ConceptNet", "SQuAD": "SQuAD"}
+SPLITS = {
+    "Total": "all",
+    **{f"{what}-{of}": f"{of}_of_{what}" for what in ("birth", "death") for of in ("place", "date")},
+}
+PATTERNS = load_patterns()
+COLUMNS = {"same-name": "coref", "same-gender": "noncoref_same_gender", "other-gender": "noncoref_other_gender"}
+
+
+@pytest.fixture
+def transcript(shared):
+    def read(name):
+        return tomllib.loads((shared / f"data/published/{name}.toml").read_text("utf-8"))
+
+    return read
+
+
+def figures(experiment, model):
+    """Cell of the summary → percent, as `paper_of` has it."""
+    found = paper_of(experiment, model).figures
+    return {row[:4]: pytest.approx(100 * row[4]) for row in found.select(*CELL, "published").iter_rows()}
+
+
+def test_our_copies_of_the_tables_of_negated_lama_and_of_the_replication_are_the_transcripts(transcript):
+    rows = transcript("negated-lama")["table_1"]["rows"]
+    names = {"spearman": "spearman_x100", "overlap@1": "overlap_percent"}
+    cells = [(CORPORA[row["corpus"]], SPLITS.get(row["relation_group"], row["relation_group"]), row) for row in rows]
+    for model in ("bert_base", "bert_large"):
+        assert figures("lama", f"{model.replace('_', '-')}-cased") == {
+            (corpus, "original", split, metric): row[name][model]
+            for corpus, split, row in cells
+            for metric, name in names.items()
+        }
+    assert figures("gh22", "roberta") == figures("gh22", "someone/roberta-large") == {}
+    rows = transcript("self-contained-negation-test")["table_2"]["rows"]
+    for model in ("roberta-large", "bert-large-cased"):
+        rates = {f"{row['pattern']}{row['polarity']}@1": row["repetition_percent"][model] for row in rows}
+        cells = {("GH22", "original", split, "repetition_rate"): rate for split, rate in rates.items()}
+        assert figures("gh22", model) == cells
+
+
+def test_our_copy_of_tables_5_to_9_of_the_negation_test_is_the_transcript(transcript):
+    found, millions = transcript("self-contained-negation-test"), 1_000_000
+    table = found["table_5"]
+    for model in ("bert-base-cased", "bert-large-cased", "roberta-base", "roberta-large"):
+        own = published_test(model, PATTERNS)
+        assert own.selection == {
+            "verbs": table["row_1_available_verbs_count"][model],
+            "pairs": table["row_2_available_name_prof_pairs_count"][model],
+            "tested": table["row_3_tested_triplets_millions"][model] * millions,
+            "repeating": table["row_4_triplets_with_act_repetition_millions"][model] * millions,
+            "ratio": table["row_5_repetition_ratio_percent"][model],
+            "selected": table["row_6_selected_triplets_count"][model],
+        }
+        pronoun = own.coreference["pronoun"]
+        assert pronoun.drops == {pattern.name: found["table_6"][pattern.name][model] for pattern in PATTERNS.scored}
+        assert pronoun.triplets == own.selection["selected"]
+    for theirs in (found[f"table_{name}"] for name in ("8a", "8b", "9a", "9b")):
+        thousands = theirs["triplets_thousands"]
+        for coreference, column in COLUMNS.items():
+            own = published_test(theirs["model"], PATTERNS).coreference[coreference]
+            assert own.drops == {pattern: drops[column] for pattern, drops in theirs["drop_points"].items()}
+            assert own.triplets == (round(thousands[column] * 1000) if column in thousands else None)
+    assert published_test("FacebookAI/roberta-base", PATTERNS).model == "roberta-base"
+    assert published_test("bert-base-uncased", PATTERNS) is published_test("roberta", PATTERNS) is None

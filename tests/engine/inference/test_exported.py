@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 from fake_exports import write_fake_export
+from lies import reseal
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import exported
 from negengine.engine.inference.exported import FORMAT, exported_names, load_exported, refuse_too_long
-from sealed_documents import reseal
 
 FILES = {"model.onnx": b"graph", "model.int8.onnx": b"low precision", "tokenizer.json": b"{}"}
 DIGESTS = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}

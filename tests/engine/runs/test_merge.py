@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import small_stages
+from lies import reseal
 from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import merge as merging
 from negengine.engine.runs.folder import RunFolder
@@ -18,7 +19,6 @@ from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, FinishedParts, PartResult
-from sealed_documents import reseal
 from small_stages import IDENTITY, everything, hold, publish, results, rows
 
 PARTS = 5

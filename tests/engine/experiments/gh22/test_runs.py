@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from asked_stages import cell
+from fake_models import files
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.acts import Acts
@@ -19,7 +20,6 @@ from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.runs.merge import merge
 from negengine.engine.text.pattern import Pattern, PatternSet
-from select_and_score import files
 
 from .conftest import LEXICON, ORIGINAL, VARIANTS, run
 

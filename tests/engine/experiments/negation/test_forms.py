@@ -1,10 +1,12 @@
-"""Verbs with another form at the mask, and with several accepted ones, from the words to the verification."""
+"""Verbs with another form at the mask, or with several accepted ones; and a causal model: up to the verification."""
 
 import shutil
+from functools import partial
 
 import negengine as ng
 import polars as pl
 import pytest
+from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.triplet_checks import recount_scores
 
 # The bundled model copies verbs, so a second form that is the verb of the context is what it repeats.
@@ -12,21 +14,28 @@ VERBS = {"cook": "dance, cook", "sing": "sing, dance", "swim": "swim", "walk": "
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, small_lexicon):
-    folder = shutil.copytree(small_lexicon, tmp_path_factory.mktemp("words") / "words")
-    lines = [f"{verb} = {forms}" for verb, forms in VERBS.items()]
-    (folder / "verbs.txt").write_text("\n".join([*lines, "smoke", "laugh", "agree"]))
-    return folder
+def select(small_lexicon, tmp_path_factory):
+    """Selects with a model and the small lexicon, with other lines of verbs."""
 
+    def run(exported, lines, precision="fp32", **options):
+        folder = tmp_path_factory.mktemp("run")
+        lexicon = shutil.copytree(small_lexicon, folder / "words")
+        (lexicon / "verbs.txt").write_text("\n".join(lines))
+        model = ng.load(exported.folder, device="cpu", precision=precision)
+        return ng.select(model, lexicon=lexicon, output=folder / "run", progress=False, **options)
 
-def select(mini, folder, output, precision="fp32", **options):
-    model = ng.load(mini.folder, device="cpu", precision=precision)
-    return ng.select(model, lexicon=folder, output=output, progress=False, **options)
+    return run
 
 
 @pytest.fixture(scope="module")
-def scores(mini, folder, tmp_path_factory):
-    return ng.score(select(mini, folder, tmp_path_factory.mktemp("run") / "forms"), progress=False)
+def select_forms(select, mini):
+    lines = [f"{verb} = {forms}" for verb, forms in VERBS.items()]
+    return partial(select, mini, [*lines, "smoke", "laugh", "agree"])
+
+
+@pytest.fixture(scope="module")
+def scores(select_forms):
+    return ng.score(select_forms(), progress=False)
 
 
 def test_any_accepted_form_as_the_first_choice_is_a_repetition_but_not_the_form_in_the_context(scores):
@@ -51,11 +60,39 @@ def test_a_run_with_several_forms_is_verified_and_a_wrong_repetition_found(score
     wrong = scores.items.with_columns(top1=pl.when(pl.col("repeated")).then(pl.lit("argue")).otherwise("top1"))
     patterns = [pattern.name for pattern in scores.selection.patterns.all]
     recounts = recount_scores(wrong, scores.selection.triplets, scores.rates, patterns)
-    assert [found.what for found in recounts if found.wrong] == [
-        "the first choice is the verb where the verb is repeated"
-    ]
+    [what] = [found.what for found in recounts if found.wrong]
+    assert what == "the first choice is the verb where the verb is repeated"
 
 
 @pytest.mark.parametrize("other", [{"precision": "mixed"}, {"lazy": True}])
-def test_another_way_selects_the_same_triplets(mini, folder, scores, tmp_path, other):
-    assert select(mini, folder, tmp_path / "run", **other).triplets.equals(scores.selection.triplets)
+def test_another_way_selects_the_same_triplets(select_forms, scores, other):
+    assert select_forms(**other).triplets.equals(scores.selection.triplets)
+
+
+def test_a_causal_model_selects_words_of_both_kinds_apart_and_continues_a_text(select, causal, tmp_path):
+    """It continues every text with `smoked`, which is two of its tokens."""
+    exported = causal("gpt2", "smoked")
+    run = partial(select, exported, ["smoke", "smoked", "danced", "dance", "unsung"], verbs="whole-words")
+    scored = ng.score(run(), progress=False)
+    single, several = scored.selection.triplets, scored.several
+    assert (set(single["verb"]), set(several["verb"]), set(several["tokens"])) == ({"smoke"}, {"smoked"}, {2})
+    assert min(len(single), len(several)) > 5
+    assert scored.rates["pattern"].to_list() == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
+    assert scored.rates["repetition_rate"][0] == 100
+    assert scored.record.metadata["call"]["model"]["task"] == "text-generation"
+    sentences = scored.sentences().filter(tokens=2)
+    assert set(sentences["expected"]) == {"smoked"}
+    assert sentences["sentence"].str.contains(" [MASK][MASK].", literal=True).all()
+    shards = [run(lazy=True, shard=f"{i}/2").folder for i in (1, 2)]
+    mixed = run(precision="mixed")
+    assert mixed.record.counts["decided"] > 0, mixed.record.counts
+    for other in (ng.merge(shards, tmp_path / "merged"), mixed):
+        assert other.triplets.equals(single)
+        assert other.several.equals(several)
+    model = ng.load(exported.folder, device="cpu", precision="fp32")
+    found = ng.predict(model, ["Jessica is a dancer. She is happy to", "She is happy to [MASK]."], top=2)
+    texts = ["Jessica is a dancer. She is happy to [MASK]", "She is happy to [MASK]."]
+    assert found["text"].unique(maintain_order=True).to_list() == texts
+    assert found.filter(rank=1)["token"][0] == "smoke"
+    with pytest.raises(InputError, match=r"words follow the mask in 'She is \[MASK\] today\.'"):
+        ng.predict(model, ["She is [MASK] today."])

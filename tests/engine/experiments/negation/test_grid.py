@@ -1,4 +1,4 @@
-"""The grid of candidates, samples of it, what depends on the words and the seed alone, and the plan of a selection."""
+"""The grid of candidates, samples of it, what depends on the words and the seed alone, lazy tests, and the plan."""
 
 import itertools
 
@@ -12,22 +12,19 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation import select
 from negengine.engine.experiments.negation import selection_plan as planning
 from negengine.engine.experiments.negation.grid import Grid, pair_fillers, sample_pairs, subjects, verb_order
+from negengine.engine.experiments.negation.lazy import fewest_tests, first_repeating, share_interval
 from negengine.engine.experiments.negation.negation import Select
 from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.library.model import open_model
+from negengine.engine.statistics.intervals import exact_proportion_interval
 from negengine.engine.statistics.power import clusters_needed
+from negengine.engine.text.bundled import lexicon_path
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
+from negengine.engine.text.pattern import VERB
 from negengine.engine.text.pattern_files import load_language, load_patterns
 
 LEXICON = load_lexicon()
-
-
-@st.composite
-def grids(draw):
-    names, professions, verbs = (draw(st.integers(1, 7)) for _ in range(3))
-    pairs = draw(st.sets(st.integers(0, names * professions - 1), min_size=1))
-    return Grid(names, professions, verbs, np.array(sorted(pairs)))
 
 
 def lexicon(female="Anna Maria Joyce", male="John Paul", professions="dancer architect", verbs="smoke dance"):
@@ -36,8 +33,12 @@ def lexicon(female="Anna Maria Joyce", male="John Paul", professions="dancer arc
     return Lexicon((*names[0], *names[1]), tuple(genders), tuple(professions.split()), tuple(verbs.split()))
 
 
-@given(grids(), st.integers(1, 9))
-def test_every_candidate_is_located_once_and_the_parts_make_up_the_grid(grid, pairs_per_part):
+@given(st.data(), *[st.integers(1, 7)] * 3, st.integers(1, 9))
+def test_every_candidate_is_located_once_and_the_parts_make_up_the_grid(
+    data, names, professions, verbs, pairs_per_part
+):
+    pairs = data.draw(st.sets(st.integers(0, names * professions - 1), min_size=1))
+    grid = Grid(names, professions, verbs, np.array(sorted(pairs)))
     name, profession, verb = whole = grid.locate(np.arange(grid.size))
     expected = [(*divmod(int(pair), grid.professions), verb) for pair in grid.pairs for verb in range(grid.verbs)]
     assert list(zip(name.tolist(), profession.tolist(), verb.tolist(), strict=True)) == expected
@@ -86,25 +87,19 @@ def test_the_order_of_verbs_the_sample_and_other_names_are_functions_of_the_word
     assert all(one != other for one, other in zip(chosen(lexicon(), 6), here, strict=True))
 
 
-def test_the_pronoun_follows_the_gender_and_the_same_name_is_the_name_itself():
+def test_the_target_has_the_pronoun_the_name_or_another_one_and_each_other_word_about_equally_often():
     wanted = {Coreference.PRONOUN: ["she"] * 3 + ["he"] * 2, Coreference.SAME_NAME: list(lexicon().names)}
     for coreference, of_name in wanted.items():
         fillers, index = subjects(lexicon(), coreference, seed=0)
         assert [[fillers[i] for i in row] for row in index] == [[word] * 2 for word in of_name]
-
-
-@pytest.mark.parametrize(("coreference", "genders"), [("same-gender", "fm"), ("other-gender", "mf")])
-def test_another_name_has_the_gender_asked_for_and_each_does_about_equally_often(coreference, genders):
-    fillers, index = subjects(LEXICON, Coreference(coreference), seed=0)
-    assert fillers == LEXICON.names
-    found = np.array(LEXICON.genders)[index]
-    assert [set(own.ravel()) for own in (found[:100], found[100:])] == [{gender} for gender in genders]
-    assert not np.any(index == np.arange(200)[:, None])
-    # 9,100 choices among 99 or 100 others: 91 to 91.9 each expected, six standard deviations are 58.
-    assert np.all(np.abs(np.bincount(index.ravel()) - 91.9) < 58)
-
-
-def test_every_word_of_a_plain_list_is_taken_for_some_pairs_and_the_same_for_the_same_seed():
+    for coreference, genders in ((Coreference.SAME_GENDER, "fm"), (Coreference.OTHER_GENDER, "mf")):
+        fillers, index = subjects(LEXICON, coreference, seed=0)
+        assert fillers == LEXICON.names
+        found = np.array(LEXICON.genders)[index]
+        assert [set(own.ravel()) for own in (found[:100], found[100:])] == [{gender} for gender in genders]
+        assert not np.any(index == np.arange(200)[:, None])
+        # 9,100 choices among 99 or 100 others: 91 to 91.9 each expected, six standard deviations are 58.
+        assert np.all(np.abs(np.bincount(index.ravel()) - 91.9) < 58)
     language = load_language("self-contained-negation-coordinated")
     fillers, again = (pair_fillers(language.lexicon, Coreference.PRONOUN, seed=0) for _ in range(2))
     assert language.lexicon.lists
@@ -155,3 +150,101 @@ def test_a_lazy_part_has_fewer_pairs_where_there_are_very_many_verbs(mini, monke
     assert parts() == [12]
     monkeypatch.setattr(select, "LAZY_CANDIDATES_PER_PART", 5 * len(FEW.verbs))
     assert parts() == [5, 5, 2]
+
+
+WRITTEN = {
+    "Bianca psicologa": "Bianca è una psicologa a cui non piace andare. Lei è contenta di [MASK].",
+    "Achille psicologo": "Achille è uno psicologo a cui non piace andare. Lui è contento di [MASK].",
+    "Adèle actrice": "Adèle est une actrice qui n'aime pas aller. Elle est heureuse de pouvoir [MASK].",
+    "Adrien acteur": "Adrien est un acteur qui n'aime pas aller. Il est heureux de pouvoir [MASK].",
+}
+
+
+def test_a_language_has_the_papers_numbers_of_words_and_patterns_for_its_roles_in_minimal_pairs():
+    for language, verbs in itertools.product(("french", "italian"), ("verbs.txt", "verbs_gerund.txt")):
+        own = load_lexicon(lexicon_path(language), verbs)
+        assert (own.genders.count("f"), own.genders.count("m"), len(own.professions)) == (100, 100, 91)
+        assert len({own.accepted(verb) for verb in own.verbs}) == len(own.verbs) > 300
+    for name in ("italian", "italian-null-subject", "italian-gerund", "french", "french-gerund"):
+        patterns = {pattern.name: pattern for pattern in load_language(name).patterns.all}
+        roles = {"CpTp": "selecting", "CpTn": "forbidden", "CnTp": "forbidden", "CnTn": "control", "CpTv": "control"}
+        assert {name: str(pattern.role) for name, pattern in patterns.items()} == roles
+        assert all(pattern.sentence.endswith("{MASK}.") for pattern in patterns.values())
+        for begin, context in {"Cp": "CpTp", "Cn": "CnTp"}.items():
+            assert {own.context for key, own in patterns.items() if key[:2] == begin} == {patterns[context].context}
+        for end, target in {"Tp": "CpTp", "Tn": "CpTn"}.items():
+            assert {own.target for key, own in patterns.items() if key[2:] == end} == {patterns[target].target}
+
+
+@pytest.mark.parametrize("words", WRITTEN)
+def test_sentences_agree_with_the_person(words):
+    name, profession = words.split()
+    language, verb = ("italian", "andare") if profession.startswith("psi") else ("french", "aller")
+    lexicon, patterns = (own := load_language(language)).lexicon, own.patterns
+    who = lexicon.names.index(name)
+    what = [form.endswith(profession) for form in lexicon.forms["PROF"][lexicon.genders[who]]].index(True)
+    fillers = pair_fillers(lexicon, Coreference.PRONOUN, seed=0)
+    slots = {VERB: verb, **{slot: filler.word(who, what) for slot, filler in fillers.items()}}
+    assert {pattern.name: pattern.text(slots, "[MASK]") for pattern in patterns.all}["CnTp"] == WRITTEN[words]
+
+
+def run(repeats, order=None, enough=1):
+    """What is found, which candidates were asked in which rounds, and the progress that was told."""
+    order = np.tile(np.arange(repeats.shape[1]), (len(repeats), 1)) if order is None else order
+    rounds, told = [], []
+
+    def decide(pair, verb):
+        rounds.append(list(zip(pair.tolist(), verb.tolist(), strict=True)))
+        return repeats[pair, verb]
+
+    return first_repeating(order, enough, decide, told.append), rounds, told
+
+
+RATES = st.sampled_from([0.0, 0.05, 0.3, 0.7, 1.0])
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 60), RATES, st.integers(1, 25))
+def test_the_first_repeating_verbs_are_found_and_none_is_tested_twice(seed, pairs, verbs, rate, enough):
+    random = np.random.default_rng(seed)
+    repeats = random.random((pairs, verbs)) < rate
+    order = random.permuted(np.tile(np.arange(verbs), (pairs, 1)), axis=1)
+    found, rounds, told = run(repeats, order, enough)
+    wanted, kept = (
+        [[verb for verb in row if which[pair, verb]][:enough] for pair, row in enumerate(order)]
+        for which in (repeats, found.repeated)
+    )
+    assert kept == wanted
+    candidates = [candidate for asked in rounds for candidate in asked]
+    assert len(candidates) == len(set(candidates)) == found.tested.sum()
+    assert sum(told) == pairs * enough  # a pair without so many counts as complete
+    assert min(told) >= 0
+
+
+@pytest.mark.parametrize("enough", [1, 2, 3, 4])
+@pytest.mark.parametrize("verbs", [1, 2, 5, 8])
+def test_the_estimate_and_its_variance_are_unbiased(verbs, enough):
+    """Over all orders in which any number of repeating verbs can come, each as likely: exactly, not by a sample."""
+    for repeating in range(verbs + 1):
+        orders = itertools.combinations(range(verbs), repeating)
+        found, _, _ = run(np.array([[verb in own for verb in range(verbs)] for own in orders]), enough=enough)
+        assert found.repeating.mean() == pytest.approx(repeating)
+        assert found.variance.mean() == pytest.approx(found.repeating.var())
+        assert found.stopped.all() == (repeating >= enough)
+
+
+def test_the_interval_of_the_share_is_that_of_as_many_independent_candidates_as_have_its_variance():
+    """With one verb a pair, of the pairs; exact where no pair's count is an estimate."""
+    for (variance, stopped, enough), n in {(0.3 * 0.7 / 50, 5, 3): 50, (0.01, 5, 1): 10}.items():
+        wanted = exact_proportion_interval(0.3, n)
+        assert share_interval(0.3, variance, 10, stopped, enough) == pytest.approx(wanted)
+    assert share_interval(0.3, 0.01, 10, 0, 3) == (0.3, 0.3)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(1, 25))
+def test_no_division_of_the_repetitions_needs_fewer_tests_than_the_bound(repeating, enough):
+    """The mean over all orders is exact: k (V + 1) / (R + 1) tests, or V. Equal pairs that repeat often need."""
+    verbs = 60
+    mean = np.mean([enough * (verbs + 1) / (r + 1) if r >= enough else verbs for r in repeating])
+    assert fewest_tests(verbs, enough, float(np.mean(repeating)) / verbs) <= mean + 1e-9
+    cases = {(763, 20, 1.0): 20, (763, 20, 500 / 763): 20 * 764 / 501, (763, 20, 0.0): 763, (12, 20, 0.5): 12}
+    assert {case: fewest_tests(*case) for case in cases} == pytest.approx(cases)

@@ -13,38 +13,54 @@ from pathlib import Path
 import polars as pl
 import pytest
 import torch
-from fake_models import LEXICON, NeverSelection
+from fake_models import (
+    LEXICON,
+    PUBLISHERS,
+    FakeScoring,
+    NeverSelection,
+    files,
+    plan_scores,
+    score,
+    select,
+    summary,
+    triplets,
+)
+from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.choices import Coreference, Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
+from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.experiments.negation.selection_plan import plan_of
+from negengine.engine.runs.masked_stages import DecidingStage
 from negengine.engine.runs.merge import merge
+from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
+from negengine.engine.runs.stage import changed
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern_files import load_patterns
-from select_and_score import PUBLISHERS, SINGLE, files, plan_scores, score, select, summary, triplets
 from small_stages import InterruptedAfter
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 pytestmark = pytest.mark.long
 
-MINI = Path(__file__).parents[4] / "export" / "mini"
+TESTS = Path(__file__).parents[3]
+MINI = TESTS.parent / "export" / "mini"
 SEVERAL_TRIPLETS = "triplets_several_tokens.parquet"
 KINDS = ("triplets.parquet", SEVERAL_TRIPLETS)
-PATTERNS = ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
+ONE_TOKEN = {"lexicon": LEXICON, "verbs": "in-context"}
 
 
-@pytest.fixture
-def pytorch(one_thread):
-    """The tokenizer, and what fills a mask for each token of a verb with it, or with the first choice (greedy)."""
+def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, one_thread, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(MINI)
     model = AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
     forms = {pattern.name: f"{pattern.context} {pattern.target}" for pattern in load_patterns().all}
 
     @torch.inference_mode()
     def filled(pattern, slots, tokens, *, greedy):
+        """Fill a mask for each token of a verb with it, or with the first choice."""
         text = forms[pattern].format(**slots, MASK=" ".join(["[MASK]"] * len(tokens)))
         ids, found, total = tokenizer(text, return_tensors="pt")["input_ids"], [], 0.0
         masks = (ids[0] == tokenizer.mask_token_id).nonzero().flatten().tolist()
@@ -55,11 +71,6 @@ def pytorch(one_thread):
             total += float(torch.log_softmax(logits.double(), 0)[found[-1]])
         return found, total
 
-    return tokenizer, filled
-
-
-def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, pytorch, tmp_path):
-    tokenizer, filled = pytorch
     verbs = ("smoke", "dance", "walk", "argue", "beware", "rustle", "abdicate")
     lexicon = Lexicon(("Jessica", "John"), ("f", "m"), ("a dancer",), verbs)
     folder = select(mini, tmp_path, kind=Selection, lexicon=lexicon, max_verbs=100)
@@ -71,7 +82,7 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, pytorch, tmp_path
             tokens = tokenizer(verb, add_special_tokens=False)["input_ids"]
             if filled("CpTp", slots, tokens, greedy=True)[0] == tokens:
                 wanted[name, verb] = slots, tokens
-    repetitions = dict.fromkeys(PATTERNS, 0)
+    repetitions = dict.fromkeys(("CpTp", "CpTn", "CnTp", "CnTn", "CpTv"), 0)
     for kind, is_several in (("", False), ("_several_tokens", True)):
         own = triplets(folder, f"triplets{kind}.parquet")
         found = {key for key, (_, tokens) in wanted.items() if (len(tokens) > 1) == is_several}
@@ -172,7 +183,7 @@ def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
         with pytest.raises(InputError, match=message):
             Settings(**setting)
     with pytest.raises(InputError, match="no verb is of several tokens; use --verbs in-context"):
-        select(mini, tmp_path / "single", lexicon=Lexicon(("Maria",), ("f",), ("a dancer",), SINGLE))
+        select(mini, tmp_path / "single", lexicon=Lexicon(("Maria",), ("f",), ("a dancer",), LEXICON.verbs[:5]))
     with pytest.raises(KeyboardInterrupt):
         select(mini, tmp_path / "run", how={"executor": InterruptedAfter(2)})
     with pytest.raises(InputError, match="select is not finished"):
@@ -207,16 +218,90 @@ def test_verbs_that_drop_out_are_named(mini):
     assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == ()
 
 
-STAGES = Path(__file__).parents[3] / "stages"
+class Taking(FakeScoring):
+    """Fake models, and the real choice of what is taken."""
+
+    calibrate = DecidingStage.calibrate
+
+
+def keeping(stage, *changes):
+    """The scoring with other answers of the selection; with none at all where there is no change."""
+    (own,) = stage.triplets
+    return changed(stage, triplets=(replace(own, kept=own.kept.with_columns(*changes) if changes else None),))
+
+
+@pytest.fixture(scope="module")
+def one_token(mini, tmp_path_factory):
+    return select(mini, tmp_path_factory.mktemp("answers") / "run", **ONE_TOKEN)
+
+
+def choice(folder):
+    return read_run(folder).stages["score"].calibration["CpTp"]
+
+
+def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_the_same(mini, tmp_path):
+    stage = plan_scores(mini, select(mini, tmp_path / "run", kind=Selection, max_verbs=4, **ONE_TOKEN), Scoring)
+    folders = score(stage, tmp_path / "taken"), score(keeping(stage), tmp_path / "computed")
+    own, other = (pl.read_parquet(folder / "scores.parquet") for folder in folders)
+    logarithms = ["expected_logprob", "top1_logprob"]
+    assert own.drop(logarithms).equals(other.drop(logarithms))
+    # Batches of a few sentences: the last digits may differ.
+    assert (own.select(logarithms) - other.select(logarithms)).to_numpy() == pytest.approx(0, abs=1e-5)
+    taken, computed = ((folder / "rates.parquet").read_bytes() for folder in folders)
+    assert taken == computed
+    n = len(stage.selected.triplets)
+    asked = [read_run(folder).stages["score"].sessions[0].sentences for folder in folders]
+    assert asked == [4 * n + min(n, SAMPLE), 5 * n]
+    own, other = map(choice, folders)
+    assert "taken_from" not in other
+    assert own == {
+        "precision": "fp32",
+        "reason": "the selection's answers are taken",
+        "taken_from": "select",
+        "answers_sha256": sha256((stage.selected.folder / ANSWERS_FILE).read_bytes()),
+    }
+
+
+@pytest.mark.parametrize(("column", "change"), [("expected_logprob", 1e-6), ("expected_rank", 1)])
+def test_answers_of_another_machine_are_not_taken(mini, one_token, tmp_path, column, change):
+    stage = plan_scores(mini, one_token, Taking)
+    kind = stage.triplets[0].kept.schema[column]
+    found = score(keeping(stage, (pl.col(column) + change).cast(kind)), tmp_path / "run")
+    assert "taken_from" not in choice(found)
+    assert files(found) == files(score(plan_scores(mini, one_token), tmp_path / "computed"))
+
+
+def test_numbers_of_a_low_precision_model_that_errs_or_that_the_run_would_not_use_are_not_taken(mini, tmp_path):
+    """The fake one errs, and the audit of so few sentences does not see it."""
+    how, said = {"precision": Precision.MIXED}, []
+    stage = plan_scores(mini, select(mini, tmp_path / "run", how=how, **ONE_TOKEN), Taking)
+    assert "int8" in set(stage.triplets[0].kept["precision"])
+    assert stage.known(stage.open(Opening(**how)), said.append) == {}
+    assert said[0].startswith("CpTp: this machine decides otherwise about a verb than the selection has kept, so all")
+    for precision in (Precision.FP32, Precision.AUTO):  # a short run is in fp32
+        assert stage.known(stage.open(Opening(precision=precision)), pytest.fail) == {}
+
+
+def test_a_resumed_scoring_goes_on_with_the_answers_that_it_began_with(mini, one_token, tmp_path):
+    stage, how = plan_scores(mini, one_token, Taking), {"shard": Shard.parse("1/2")}
+    begun = score(stage, tmp_path / "shard", **how)
+    record = read_run(begun)
+    record.stages["score"].calibration["CpTp"]["answers_sha256"] = "0" * 64
+    record.write(begun)
+    for path in (begun / "parts" / "score").glob("part-00000*"):
+        path.unlink()
+    with pytest.raises(InputError, match=r"answers.parquet is not the file that this scoring was started with"):
+        score(stage, begun, **how)
+
+
 PROGRAM = """
 import json, resource, sys
 sys.path[:0] = sys.argv[1:2]
 from pathlib import Path
-from fake_models import FakeSelection
+from fake_models import FakeSelection, execute
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
-from select_and_score import execute
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
@@ -230,7 +315,7 @@ print(json.dumps({"megabytes": peak() - before, "size": plan.verbs[0].grid.size}
 
 @pytest.mark.everything
 def test_all_candidates_are_tested_within_500_megabytes(mini, tmp_path):
-    command = [sys.executable, "-c", PROGRAM, str(STAGES), str(mini.folder), str(tmp_path / "run")]
+    command = [sys.executable, "-c", PROGRAM, str(TESTS / "stages"), str(mini.folder), str(tmp_path / "run")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     memory = json.loads(done.stdout.splitlines()[-1])
     found = json.loads((tmp_path / "run" / "selection.json").read_text())

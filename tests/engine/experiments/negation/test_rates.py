@@ -1,17 +1,17 @@
-"""Rates, drops and their intervals, from hand-made scores; Tables 5 and 6 as a reader sees them."""
+"""Rates, drops and intervals of hand-made scores; Tables 5 and 6 as they are printed; what a run means in one line."""
 
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.negation_tables import published, rates_table, selection_table
 from negengine.engine.experiments.negation.rates import rates
+from negengine.engine.experiments.negation.reading import reading
 from negengine.engine.statistics.clusters import clustered_mean, crossed_mean, proportion_interval
 from negengine.engine.statistics.differences import paired_difference
+from negengine.engine.text.pattern import Pattern, PatternSet, Role
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views.formats import render
 
@@ -25,17 +25,16 @@ TRIPLETS = pl.LazyFrame(
 )
 PATTERNS = load_patterns()
 PAPER = published("roberta-base", PATTERNS)
-NAMES = ["drop", "drop_low", "drop_high", "design_effect", "drop_low_two_way", "drop_high_two_way"]
-DROPS = {  # and its rates
-    "CpTp": (0.0, *[None] * 7),
-    "CpTn": (83.2, 80.9, 85.4, 1.0, 79.2, 86.8, 2.9, 6.1),
-    "CnTp": (97.8, 96.7, 98.6, 1.1, 95.4, 99.1, 3.1, 6.1),
-    "CnTn": (24.9, 22.5, 27.5, 1.0, 20.7, 29.5, 3.0, 6.9),
-    "CpTv": (20.4, 18.2, 22.8, 0.9, 16.5, 24.7, 2.9, 6.9),
-}
+DROPS = ["drop", "drop_low", "drop_high", "design_effect", "drop_low_two_way", "drop_high_two_way"]
 RATES = pl.DataFrame(
-    [(name, *row) for name, row in DROPS.items()],
-    schema=["pattern", *NAMES, "design_effect_two_way", "detectable"],
+    [
+        ("CpTp", 0.0, *[None] * 7),
+        ("CpTn", 83.2, 80.9, 85.4, 1.0, 79.2, 86.8, 2.9, 6.1),
+        ("CnTp", 97.8, 96.7, 98.6, 1.1, 95.4, 99.1, 3.1, 6.1),
+        ("CnTn", 24.9, 22.5, 27.5, 1.0, 20.7, 29.5, 3.0, 6.9),
+        ("CpTv", 20.4, 18.2, 22.8, 0.9, 16.5, 24.7, 2.9, 6.9),
+    ],
+    schema=["pattern", *DROPS, "design_effect_two_way", "detectable"],
     orient="row",
 ).with_columns(n=1200, pairs=60, verbs=482, repetition_rate=100 - pl.col("drop"))
 
@@ -77,13 +76,6 @@ def test_rates_and_drops_in_percent_come_in_the_order_asked_for():
         rates(scores(a=[1] * 7), TRIPLETS, ["a"])
 
 
-@given(st.lists(st.booleans(), min_size=6, max_size=6))
-def test_the_drop_lies_in_its_intervals(repeated):
-    table = row(rates(scores(a=repeated), TRIPLETS, ["a"]), "a")
-    for kind in ("", "_two_way"):
-        assert 0 <= table[f"drop_low{kind}"] <= table["drop"] <= table[f"drop_high{kind}"] <= 100
-
-
 def test_pairs_and_verbs_are_clusters_that_cross():
     # Everything depends on the verb: smoke is never repeated, sing and dance always.
     table = row(rates(scores(a=[0, 1, 0, 1, 1, 1]), TRIPLETS, ["a"]), "a")
@@ -111,17 +103,8 @@ def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_s
 
 
 ROOT = Path(__file__).parents[4]
-DEMO = {  # the selection of `make demo`, as the documents show it
-    "model": "mini",
-    "pattern": "CpTp",
-    "coreference": "pronoun",
-    "verbs": 763,
-    "pairs": 60,
-    "tested": 45780,
-    "repeating": 29927,
-    "ratio": 65.37,
-    "selected": 1200,
-}
+DEMO = {"model": "mini", "pattern": "CpTp", "coreference": "pronoun", "verbs": 763, "pairs": 60}
+DEMO |= {"tested": 45780, "repeating": 29927, "ratio": 65.37, "selected": 1200}  # of `make demo`, as the documents show
 LARGE = {**DEMO, "model": "roberta-base", "verbs": 612, "pairs": 18200, "tested": 11138400, "repeating": 2445678}
 
 
@@ -193,3 +176,102 @@ def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their
     verbs = {key: set(own["verb"]) for (key,), own in run.outcomes().group_by("condition")}
     assert verbs.pop("pronoun, verbs of several tokens") == set(run.several["verb"])
     assert verbs.get("pronoun", set()) == set(run.selection.triplets["verb"])
+
+
+NONE, DECIDE = (None, None), "The 95 % intervals with pairs and verbs as clusters decide."
+
+
+def drops_of(**drops):
+    """A rates table with the drops given, or drop, low and high; intervals are narrow unless given."""
+    given = (own if isinstance(own, tuple) else (own, own - 0.01, own + 0.01) for own in drops.values())
+    rows = [(name, *figures) for name, figures in zip(drops, given, strict=True)]
+    figures = dict.fromkeys(("drop", "drop_low_two_way", "drop_high_two_way"), pl.Float64)
+    return pl.DataFrame(rows, schema={"pattern": pl.String, **figures}, orient="row")
+
+
+def paper_rates(model):
+    return drops_of(CpTp=(0.0, *NONE), **published(model, PATTERNS).coreference["pronoun"].drops)
+
+
+def read(drops, patterns=PATTERNS, coreference="pronoun"):
+    """With a short form for where the paper says it."""
+    return reading(drops, patterns, coreference).replace("(Kletz et al. 2023, section 3.5)", "(§3.5)")
+
+
+SAID = {  # as section 3.5: "fails the test completely", "still too high", "only …", "the most robust understanding"
+    "bert-base-cased": "Does not pass the test (§3.5): the drop of CpTn (3.6) is not above 50 and below CpTv (25.5); "
+    f"the drop of CnTp (1.2) is not above 50 and below CnTn (1.5) and CpTv (25.5). {DECIDE}",
+    "bert-large-cased": "Does not pass the test (§3.5): the drop of CpTn (44.7) is not above 50; "
+    f"the drop of CnTp (16.5) is not above 50 and below CpTv (42.9). {DECIDE}",
+    "roberta-base": "Passes the test in part (§3.5): the drop of CnTp (66.9) is above 50 and above both controls, "
+    f"CnTn (12.1) and CpTv (23.3); the drop of CpTn (27.7) is not above 50. {DECIDE}",
+    "roberta-large": "Passes the test (§3.5): the drops of CpTn (64.7) and CnTp (82.8) are above 50 and above both "
+    f"controls, CnTn (43.5) and CpTv (26.0). {DECIDE}",
+}
+
+
+def test_the_papers_models_get_the_papers_verdicts():
+    for model, said in SAID.items():
+        rates = paper_rates(model)
+        assert read(rates) == read(rates.reverse()) == said
+        assert read(rates, coreference="same-name").startswith(said.partition(":")[0])
+
+
+JUDGED = [  # CpTn, CnTp, CnTn, CpTv; the verdict; how it ends
+    (  # far above the controls, and nearly nothing
+        [(3.0, 2.5, 3.5), (3.2, 2.7, 3.7), (0.5, 0.0, 1.0), (0.6, 0.1, 1.1)],
+        "Does not pass",
+        f"the drop of CpTn (3.0) is not above 50; the drop of CnTp (3.2) is not above 50. {DECIDE}",
+    ),
+    (
+        [(60.0, 55, 65), (70.0, 69, 71), (10.0, 9, 11), (58.0, 53, 63)],
+        "Not decided",
+        f"with the interval of CpTv (58.0). {DECIDE} By the drops alone the model passes.",
+    ),
+    (
+        [(0.0, 0, 80), (51.0, 0, 80), (0.0, 0, 80), (0.0, 0, 80)],
+        "Not decided",
+        f"with the intervals of CnTn (0.0) and CpTv (0.0). {DECIDE} By the drops alone the model does not pass.",
+    ),
+    (  # one clear failure outweighs what is not decided
+        [(5.0, 4, 6), (50.0, 20, 80), (10.0, 9, 11), (10.0, 9, 11)],
+        "Does not pass",
+        f"and below CnTn (10.0) and CpTv (10.0); the interval of CnTp (50.0) reaches below 50. {DECIDE}",
+    ),
+    (  # a pattern without triplets does not take part
+        [(None, *NONE), 60.0, 1.0, 2.0],
+        "Passes",
+        f"the drop of CnTp (60.0) is above 50 and above both controls, CnTn (1.0) and CpTv (2.0). {DECIDE}",
+    ),
+    ([(60.0, *NONE), (70.0, *NONE), (1.0, *NONE), (2.0, *NONE)], "Not decided", ""),  # without intervals
+]
+
+
+@pytest.mark.parametrize(("drops", "verdict", "why"), JUDGED)
+def test_the_verdict_names_what_supports_it(drops, verdict, why):
+    said = read(drops_of(**dict(zip(("CpTn", "CnTp", "CnTn", "CpTv"), drops, strict=True))))
+    assert said.startswith(verdict)
+    assert said.endswith(why)
+
+
+def test_where_another_person_is_meant_or_patterns_are_not_the_papers_there_is_no_verdict():
+    for coreference in ("same-gender", "other-gender"):
+        said = read(paper_rates("roberta-large"), coreference=coreference)
+        assert said.startswith(f"No verdict: the target sentence is about another person ({coreference})")
+        assert "The forbidden pattern with the largest drop is CnTp (82.8, from 82.8 to 82.8)" in said
+        assert "passes" not in said.lower()
+        empty = drops_of(CpTn=(None, None, None))
+        assert read(empty, coreference=coreference).endswith("a drop is not a sign of understanding.")
+    defined = f"is defined for the paper's patterns. {{}} {DECIDE}"
+    for roles, drops, why in (
+        ("ff", {"a": 1.0, "b": 2.0}, "compares forbidden patterns with controls; this run does not have both."),
+        ("cc", {"a": 1.0, "b": 2.0}, "compares forbidden patterns with controls; this run does not have both."),
+        ("fc", {"f": 1.0, "a": 2.0}, defined.format("The drop of f (1.0) is below a (2.0).")),
+        ("fc", {"f": (3.0, 1, 5), "a": 2.0}, "The interval of f (3.0) overlaps with the interval of a (2.0)."),
+        ("fccc", {"f": 9, "a": 1, "b": 2, "c": 3}, "(9.0) is above all controls, a (1.0), b (2.0) and c (3.0)."),
+    ):
+        kinds = {"f": Role.FORBIDDEN, "c": Role.CONTROL}
+        own = [Pattern(name, "{MASK}", role=kinds[role]) for role, name in zip(roles, drops, strict=True)]
+        said = read(drops_of(**drops), PatternSet("mine", Pattern("s", "{MASK}", role=Role.SELECTING), tuple(own)))
+        assert said.startswith("No verdict: the test (§3.5) ")
+        assert why in said

@@ -12,7 +12,6 @@ from negengine.engine.text.pattern_files import load_patterns
 from pages import drawn_figures
 
 ENDS = ("drop_low_two_way", "drop_high_two_way")
-COLUMNS = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +26,6 @@ def frames(run):
         return {name: figure.table.frame for name, figure in drawn_figures(run).items()}
 
 
-def test_differences_of_two_patterns_have_the_other_sign_the_other_way_round(run):
-    one, other = differences(run.items.lazy(), run.selection.triplets.lazy(), ["CpTn", "CnTp"]).rows(named=True)
-    (compared,) = ng.compare(run).frame.filter(first="CpTn", second="CnTp").rows(named=True)
-    same = {name: compared[name] for name in ("difference", "low", "high", "p")}
-    assert {name: one[name] for name in same} == pytest.approx(same)
-    assert (other["difference"], other["low"], other["high"]) == (-one["difference"], -one["high"], -one["low"])
-    assert sum(one[name] for name in ("both", "only_first", "only_second", "neither")) == one["n"]
-    assert (one["only_first"], one["only_second"]) == (other["only_second"], other["only_first"])
-
-
 def test_a_figure_has_one_interval_wherever_it_stands(run, frames):
     """In the table of rates, the report's figures, and `compare`; the selecting pattern has no error."""
     rates = run.rates.filter(pl.col("pattern") != "CpTp").select("pattern", *ENDS)
@@ -47,6 +36,13 @@ def test_a_figure_has_one_interval_wherever_it_stands(run, frames):
         assert sorted(row[0] for row in found.rows()) == sorted(row[0] for row in rates.rows())
         wanted = {row[0]: pytest.approx(row[1:]) for row in rates.rows()}
         assert {row[0]: row[1:] for row in found.rows()} == wanted
+    one, other = differences(run.items.lazy(), run.selection.triplets.lazy(), ["CpTn", "CnTp"]).rows(named=True)
+    (same,) = ng.compare(run).frame.filter(first="CpTn", second="CnTp").rows(named=True)
+    for name in ("difference", "low", "high", "p"):
+        assert one[name] == pytest.approx(same[name])
+    assert (other["difference"], other["low"], other["high"]) == (-one["difference"], -one["high"], -one["low"])
+    assert sum(one[name] for name in ("both", "only_first", "only_second", "neither")) == one["n"]
+    assert (one["only_first"], one["only_second"]) == (other["only_second"], other["only_first"])
     [interval] = [column for column in run.tables()[1].columns if column.low]
     assert (interval.low, interval.high) == ENDS
     for word in ("gender", "verb", "profession", "name"):
@@ -81,22 +77,18 @@ def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):
     )
 
 
-@pytest.fixture(scope="module")
-def sentences(scored_run):
-    return ng.open(scored_run).sentences()
-
-
 def test_all_sentences_are_those_that_the_model_judged(selected_run, mini, mini_tokenizer, seen_ids, tmp_path):
     model = ng.load(mini.folder, device="cpu", precision="fp32")
     run = ng.score(selected_run, model=model, output=tmp_path / "run", progress=False)
     assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(run.sentences()["sentence"].to_list())} == seen_ids
 
 
-def test_every_score_is_one_sentence_with_its_answer_and_no_model_is_needed(sentences, scored_run):
+def test_every_score_is_one_sentence_with_its_answer_that_fails_where_the_negation_forbids_it(scored_run, selected_run):
     run = ScoresRun.open(scored_run)
-    run.selection.record.metadata["model folder"] = "/gone"
-    assert run.sentences().equals(sentences)
-    assert sentences.columns[: len(COLUMNS)] == COLUMNS
+    run.selection.record.metadata["model folder"] = "/gone"  # no model is needed
+    sentences = run.sentences()
+    columns = ["item", "condition", "sentence", "expected", "answer", "repeated", "failed", "rank", "logprob"]
+    assert sentences.columns[: len(columns)] == columns
     kept = {"item": "triplet", "condition": "pattern", "answer": "top1", "rank": "expected_rank"}
     kept |= {"repeated": "repeated", "logprob": "expected_logprob", "answer_logprob": "top1_logprob"}
     found = sentences.select(**{there: here for here, there in kept.items()}).sort("triplet", "pattern")
@@ -105,19 +97,12 @@ def test_every_score_is_one_sentence_with_its_answer_and_no_model_is_needed(sent
     who, pronoun = f"{first['name']} is {first['profession']}", first["pronoun"].capitalize()
     assert first["sentence"] == f"{who} who doesn't like to {first['verb']}. {pronoun} is happy to [MASK]."
     assert first["expected"] == first["verb"]
-
-
-def test_a_repetition_fails_where_the_negation_forbids_it_only(sentences, scored_run):
-    forbidden, run = pl.col("role") == "forbidden", ng.open(scored_run)
+    forbidden, triplets = pl.col("role") == "forbidden", run.selection.triplets.lazy()
     assert sentences.select((pl.col("failed") == (pl.col("repeated") == forbidden)).all()).item()
-    triplets = run.selection.triplets.lazy()  # as if the target was about another person: nothing is forbidden
+    # As if the target was about another person: nothing is forbidden.
     rows = scored_sentences(run.items.lazy(), triplets, load_patterns(), "other-gender", "[MASK]").collect()
     assert rows.select((pl.col("failed").is_null() == forbidden).all()).item()
-
-
-def test_a_selection_has_the_sentences_of_its_triplets(selected_run, sentences):
-    rows = ng.open(selected_run).sentences()
-    unknown = ("logprob", "answer_logprob", "precision")
+    rows, unknown = ng.open(selected_run).sentences(), ("logprob", "answer_logprob", "precision")
     assert rows.columns == sentences.columns
     assert rows.select(unknown).null_count().row(0) == (len(rows),) * 3
     assert rows.drop(unknown).equals(sentences.filter(condition="CpTp").drop(unknown))

@@ -7,11 +7,11 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
+from lies import reseal
 from negengine.engine.experiments.negation.negation_runs import ScoresRun
 from negengine.engine.library.run import Run
 from negengine.engine.statistics.p_values import sign_flips
 from scipy import stats
-from sealed_documents import reseal
 
 TARGETS = ("pronoun", "other-gender", "same-name")
 
