@@ -153,10 +153,8 @@ def test_a_metric_that_is_there_twice_in_a_row_of_a_view_is_an_error():
 
 
 CORPORA = {"Google-RE": "GoogleRE", "T-REx": "TREx", "ConceptNet": "ConceptNet", "SQuAD": "SQuAD"}
-SPLITS = {
-    "Total": "all",
-    **{f"{what}-{of}": f"{of}_of_{what}" for what in ("birth", "death") for of in ("place", "date")},
-}
+SPLITS = {f"{what}-{of}": f"{of}_of_{what}" for what in ("birth", "death") for of in ("place", "date")}
+SPLITS |= {"Total": "all"}
 PATTERNS = load_patterns()
 COLUMNS = {"same-name": "coref", "same-gender": "noncoref_same_gender", "other-gender": "noncoref_other_gender"}
 
