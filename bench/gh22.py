@@ -131,7 +131,7 @@ def _acts(exported: ExportedModel, pairs: Sequence[int]) -> Acts:
 
 
 def _repetitions(acts: Acts, chosen: pl.DataFrame) -> Repetitions:
-    return Repetitions.plan(acts, chosen, {_VARIANT: load_variant(_VARIANT)})
+    return Repetitions(acts.exported, acts, chosen, {_VARIANT: load_variant(_VARIANT)})
 
 
 def _stage(exported: ExportedModel, pairs: Sequence[int]) -> Repetitions:

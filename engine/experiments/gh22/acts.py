@@ -109,24 +109,16 @@ class Acts(ReferenceStage[list[Bucket]]):
         return list(self.composer.compose(self._indices(self.parts[number])))
 
     def decide(self, model: LanguageModel, number: int, prepared: list[Bucket] | None, advance: Advance) -> PartResult:
-        """One row for each pair and rank. Columns: see `_rows`; act_logprob is a natural logarithm."""
+        """One row for each pair and rank; act_logprob is a natural logarithm."""
         part, depth = self.parts[number], self.ranks[-1] + COORDINATED
         ids, logprobs = np.empty((len(part), depth), np.int64), np.empty((len(part), depth), np.float64)
 
-        def rank(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
+        def put(rows: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
             ids[rows] = best = top_tokens(logits, depth, self.unranked)
             logprobs[rows] = logprobs_of(logits, best)
             advance(len(rows), len(rows))
 
-        reduce_logits(model, prepared or self.prepare(number), rank)
-        return PartResult(self._rows(part, ids, logprobs))
-
-    @staticmethod
-    def publish(parts: FinishedParts) -> Files:
-        return {ACTS_FILE: parts.rows}
-
-    def _rows(self, part: range, ids: NDArray[np.int64], logprobs: NDArray[np.float64]) -> pl.DataFrame:
-        """The rows of a part from its tokens and their log-probabilities, both [pairs, depth], the first rank first."""
+        reduce_logits(model, prepared or self.prepare(number), put)
         name, profession = self._pairs(part)
         fillers = {column(slot): self.fillers[slot] for slot in (NAME, PRONOUN, PROFESSION)}
         words = {key: [own.words[i] for i in own.index[name, profession]] for key, own in fillers.items()}
@@ -149,7 +141,11 @@ class Acts(ReferenceStage[list[Bucket]]):
                 "act_is_verb": [text in verbs for text in texts["act"]],
             }
             frames.append(pl.DataFrame(columns))
-        return pl.concat(frames).sort("pair", "rank")
+        return PartResult(pl.concat(frames).sort("pair", "rank"))
+
+    @staticmethod
+    def publish(parts: FinishedParts) -> Files:
+        return {ACTS_FILE: parts.rows}
 
     def _pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return np.divmod(self.pairs[part.start : part.stop], len(self.lexicon.professions))

@@ -1,4 +1,4 @@
-"""`ng.gh22`: the test of Gubelmann & Handschuh (2022) as a library function, and its results."""
+"""The test of Gubelmann and Handschuh (2022), `negengine gh22`: Table 2 of the paper with our rates, drops, curves."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,28 +13,49 @@ from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
-from ...library.again import Draw, Sample
+from ...library.again import Draw, Question, Sample
 from ...library.model import Model
 from ...library.options import RunOptions, execution, run_folder, shard_of
-from ...library.recount import Recount
+from ...library.recount import Recount, holds, same_figures
 from ...library.run import Run, ShardRun, open_results
+from ...library.sentences import REPEATED
 from ...runs.loop import Execution, run_stage
 from ...runs.record import mask_token
 from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
 from ...text.bundled import lexicon_path
 from ...text.lexicon import load_lexicon
-from ...text.pattern import PatternSet
-from ...views import Table
+from ...text.pattern import (
+    NAME,
+    PROFESSION,
+    PRONOUN,
+    VERB,
+    Pattern,
+    PatternSet,
+    Role,
+    column,
+    expected_verbs,
+    sentence_texts,
+)
+from ...views import Column, Figure, Section, Table
+from ...views.charts import Lines
 from ..experiment import LEXICON, PAIRS, SEED, Experiment, Option
-from ..finished_run import SummaryRun
+from ..finished_run import SummaryRun, item_once, ranks_of_repetitions
+from ..published import published
+from ..summary import HOLM
+from ..view import POINTS, Chart, Values, View
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
-from .gh22_items import DATASET, chosen_acts, recounts, repetitions, sentence_rows
 from .gh22_patterns import Variant, load_variant
-from .gh22_views import acts_sentence
-from .gh22_views import sections as report_sections
-from .gh22_views import tables as report_tables
-from .repetitions import ACTS_PER_PART, Repetitions, patterns_key
+from .repetitions import ACTS_PER_PART, DATASET, SPLIT, Repetitions, patterns_key
+
+_ITEM = ("condition", "pattern", "pair", "rank")
+_CELL = ("condition", "split", "metric")
+_ACT = ("pair", "rank")
+_OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
+_FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
+_PARTS = pl.col("split").str.split("@").list  # PATTERN@RANK, or NUMBER@RANK
+_BY_RANK = {"pattern": _PARTS.first(), "rank": _PARTS.last()}
+_COLUMNS = {**_BY_RANK, "metric": pl.format("{}@{}", "metric", _PARTS.last())}  # a column for each metric and rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +89,20 @@ class Gh22Run(SummaryRun):
         )
 
     def tables(self) -> list[Table]:
-        return report_tables(self)
+        """Rates and drops of each variant."""
+        ranks = sorted(self.summary.select(_PARTS.last().unique()).to_series(), key=int)
+        both = ((rates(name, patterns, ranks), drops(name, ranks)) for name, patterns in self.patterns.items())
+        return [view.table(self) for views in both for view in views]
+
+    @property
+    def acts_told(self) -> list[str]:
+        """How many of the ACTs are not verbs; nothing without the original patterns."""
+        found = self.summary.filter(metric="act_not_a_verb").with_columns(**_BY_RANK)
+        shares = [f"{100 * row['value']:.1f} % at rank {row['rank']}" for row in found.iter_rows(named=True)]
+        return [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
 
     def remarks(self) -> list[str]:
-        said = acts_sentence(self.summary)
-        return [*([said] if said else []), *audit_sentences(audit_summary(self.record.counts))]
+        return [*self.acts_told, *audit_sentences(audit_summary(self.record.counts))]
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -85,7 +115,7 @@ class Gh22Run(SummaryRun):
         return self.items.select(
             dataset=pl.lit(DATASET),
             condition="condition",
-            split=pl.format("{}@{}", "pattern", "rank"),
+            split=SPLIT,
             metric=pl.lit("repetition_rate"),
             item=pl.concat_str("name", "profession", separator="|"),
             value=pl.col("repeated").cast(pl.Float64),
@@ -100,14 +130,160 @@ class Gh22Run(SummaryRun):
         return "item", ("condition", "pattern")
 
     def sentence_rows(self) -> pl.LazyFrame:
-        return sentence_rows(self.items.lazy(), self.patterns, mask_token(self.record.metadata, self.folder))
+        """The sentences, pattern by pattern. `rank` is the ACT's rank here, `act_rank` that in the first sentence.
+
+        One fails if the model repeats the ACT after a negative context, or does not after an affirmative one.
+        """
+        words = self.items.lazy().with_columns(pl.col("act").alias(column(VERB)))
+        mask, repeated = mask_token(self.record.metadata, self.folder), pl.col(REPEATED)
+
+        def of_pattern(variant: Variant, pattern: Pattern) -> pl.LazyFrame:
+            return words.filter(condition=str(variant), pattern=pattern.name).select(
+                item="pair",
+                condition="condition",
+                sentence=sentence_texts(pattern, mask),
+                expected=expected_verbs(pattern),
+                answer="top1",
+                repeated=repeated,
+                failed=repeated if pattern.role is Role.FORBIDDEN else ~repeated,
+                rank="expected_rank",
+                logprob="expected_logprob",
+                answer_logprob="top1_logprob",
+                pattern="pattern",
+                act_rank="rank",
+                **{name: name for name in (*_OWN, *_FURTHER)},
+            )
+
+        return pl.concat([of_pattern(variant, own) for variant, set_ in self.patterns.items() for own in set_.scored])
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        yield Sample("items", list(repetitions(draw, self.sentence_rows(), self.acts)))
-        yield chosen_acts(draw, self.acts, self.record.identity["sentence"])
+        """An ACT may be a piece of a word, so its token is that of acts.parquet. Another sentence has no ACTs of ours."""
+        tokens = {(pair, rank): act for pair, rank, act in self.acts.select(*_ACT, "act_id").iter_rows()}
+        yield Sample(
+            "items",
+            [
+                replace(
+                    draw.question(row, ()),
+                    name=f"pair {row['item']}, ACT {row['act_rank']} in {row['condition']} {row['pattern']}",
+                    tokens=((tokens[row["item"], row["act_rank"]],),),
+                )
+                for row in draw.rows(self.sentence_rows())
+            ],
+        )
+        pattern = load_variant(Variant.ORIGINAL).selecting
+        unranked = draw.tokenizer.unranked_ids(draw.exported.vocab_size)
+        is_ours, mask = self.record.identity["sentence"] == pattern.sentence, draw.exported.mask_token
+        chosen = [
+            Question(
+                name=f"pair {row['pair']}, ACT {row['rank']}",
+                text=pattern.text({slot: row[column(slot)] for slot in (NAME, PROFESSION, PRONOUN)}, mask),
+                tokenizer=draw.tokenizer,
+                tokens=((row["act_id"],),),
+                rank=row["rank"],
+                logprob=row["act_logprob"],
+                unranked=(unranked,),
+            )
+            for row in (draw.some(self.acts) if is_ours else ())
+        ]
+        yield Sample("ACTs", chosen)
 
     def recounts(self) -> Iterator[Recount]:
-        return recounts(self.items, self.summary, self.acts)
+        items, acts = self.items, self.acts
+        yield item_once(items, _ITEM)
+        words = [name for name in acts.columns if name in items.columns and name not in _ACT]
+        yield holds(
+            "ACTs are those of acts.parquet",
+            items.join(acts, on=_ACT, how="left", suffix="_chosen"),
+            pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_chosen")) for name in words),
+            _ITEM,
+        )
+        is_act = (pl.col("expected_rank") == 1) & (pl.col("top1") == pl.col("act")) & pl.col("repeated_any")
+        yield from ranks_of_repetitions(items, "ACT", is_act, _ITEM)
+        verbs = items.group_by("top1").agg(pl.col("top1_is_verb").n_unique().alias("answers"))
+        yield holds("a first choice is a verb everywhere or nowhere", verbs, pl.col("answers") == 1, ["top1"])
+        several = pl.col("condition") == str(Variant.COORDINATED)
+        metrics = {"repetition_rate": pl.col("repeated"), "ungrammatical": ~pl.col("top1_is_verb")}
+        metrics["repetition_rate:any"] = pl.when(several).then("repeated_any")
+        shares = items.select("condition", split=SPLIT, **{k: own.cast(pl.Float64) for k, own in metrics.items()})
+        each = shares.unpivot(index=_CELL[:2], variable_name="metric").drop_nulls("value")
+        counted = each.group_by(_CELL).agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
+        sign = pl.when(pl.col("split").str.contains("P@")).then(1).otherwise(-1)
+        sides = counted.filter(metric="repetition_rate").with_columns(
+            pl.col("value") * sign, split=pl.col("split").str.replace("[PN]@", "@"), metric=pl.lit("drop")
+        )
+        wanted = pl.concat([counted, sides.group_by(_CELL).agg(pl.col("value").sum(), pl.col("n").first())])
+        found = self.summary.filter(pl.col("metric").is_in([*metrics, "drop"]))
+        yield same_figures("rates and drops of summary.parquet are those of the items", found, wanted, _CELL)
+
+
+def rates(variant: Variant, patterns: PatternSet, ranks: list[str]) -> View:
+    """Repetition rates of one variant in the layout of Table 2; aux and adv: whether the target has that word."""
+    words = published("gh22")["columns"]
+    rows = [
+        {"pattern": pattern.name, "number": pattern.name[:-1], "polarity": pattern.name[-1],
+         **{key: word in pattern.target.split() for key, word in words.items()}}
+        for pattern in patterns.scored
+    ]  # fmt: skip
+    each = (
+        Values(f"rank {rank}", f"repetition_rate@{rank}", beside=f"ungrammatical@{rank}", paper=f"paper, rank {rank}")
+        for rank in ranks
+    )
+    return View(
+        f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
+        ("pattern",),
+        [Column("n°", "number"), Column("pol.", "polarity"), *(Column(word, word) for word in words), *each],
+        where=pl.col("condition") == str(variant),
+        also=_COLUMNS,
+        rows=pl.DataFrame(rows),
+        section="number",
+    )
+
+
+def drops(variant: Variant, ranks: list[str]) -> View:
+    """The drops P − N of one variant with their 95 % intervals, and p adjusted with Holm's method."""
+    each = (
+        Values(f"rank {rank}", f"drop@{rank}", interval=True, p=f"{HOLM}:repetition_rate@{rank}", style=POINTS)
+        for rank in ranks
+    )
+    return View(
+        f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
+        ("pattern",),
+        [Column("n°", "pattern"), *each],
+        where=pl.col("condition") == str(variant),
+        also=_COLUMNS,
+        test="McNemar's exact test; [NAME, PROF] pairs are independent",
+    )
+
+
+def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
+    chart = Chart(
+        f"drops-{variant}",
+        "drop",
+        "drop (percentage points)",
+        f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
+        where=pl.col("condition") == str(variant),
+        also=_BY_RANK,
+        label=pl.format("{}P − {}N, rank {}", "pattern", "pattern", "rank"),
+        panel=None,
+    )
+    return chart.figure(run, table)
+
+
+def _rates_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
+    own = run.summary.filter(condition=str(variant), metric="repetition_rate").with_columns(**_BY_RANK)
+    number, polarity = pl.format("patterns {}", pl.col("pattern").str.head(-1)), pl.col("pattern").str.tail(1)
+    named = polarity.replace({"P": "affirmative (P)", "N": "negated (N)"})
+    data = own.select("rank", pl.col("value", "low", "high") * 100, number=number, polarity=named)
+    printed = run.paper.figures.filter(condition=str(variant)).with_columns(**_BY_RANK).select(
+        "rank", value=100 * pl.col("published"), number=number, polarity=pl.format("paper, {}", polarity)
+    )  # fmt: skip
+    lines = Lines(
+        pl.concat([data, printed], how="diagonal"), x="rank", y="value", low="low", high="high", series="polarity",
+        panel="number", x_title="rank of the ACT", y_title="repetition (%)", domain=(0, 100),
+    )  # fmt: skip
+    alt = f"{variant}: lines of the repetition rate by the rank of the ACT, for affirmative and negated sentences."
+    caption = f"Patterns “{variant}”: repetition rate by the rank of the ACT."
+    return Figure(f"rates-{variant}", lines, table, alt, caption, wide=True)
 
 
 def _numbers(text: str) -> list[int]:
@@ -154,8 +330,8 @@ class Gh22(Experiment):
         check_ranks(self.ranks)
 
     @cached_property
-    def variants(self) -> tuple[Variant, ...]:
-        return tuple(Variant(word) for word in self.variant or Variant)
+    def variants(self) -> dict[Variant, PatternSet]:
+        return {Variant(word): load_variant(Variant(word)) for word in self.variant or Variant}
 
     def stage(self, exported: ExportedModel) -> Acts:
         words, sentence = load_lexicon(lexicon_path(self.lexicon)), load_variant(Variant.ORIGINAL).selecting
@@ -163,11 +339,25 @@ class Gh22(Experiment):
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
         folder, shard = run_folder(model, options, Repetitions.name), shard_of(options)
-        variants = {kind: load_variant(kind) for kind in self.variants}
-        run_both(self.stage(model.exported), variants, folder, execution(model, options))
+        run_both(self.stage(model.exported), self.variants, folder, execution(model, options))
         return open_results(Gh22Run, folder, model, shard)
 
-    sections = staticmethod(report_sections)
+    @staticmethod
+    def sections(run: Gh22Run) -> list[Section]:
+        """The drops, then the rates; one figure for each pattern set."""
+        adjusted = run.summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))["value"]
+        n, clear = run.items.select("name", "profession").n_unique(), (adjusted < 0.05).sum()
+        asked = f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession."
+        said = f"The affirmative and the negated sentence differ in {clear} of {len(adjusted)} comparisons"
+        shown = run.tables()
+        lowered = [_drops_figure(run, *own) for own in zip(run.patterns, shown[1::2], strict=True)]
+        repeated = [_rates_figure(run, *own) for own in zip(run.patterns, shown[::2], strict=True)]
+        note = "Rank is that of the ACT among the model's own predictions for the first sentence."
+        first = [f"{said} (p < 0.05, adjusted with Holm's method).", asked]
+        return [
+            Section("Does a negation lower the repetition?", first, lowered),
+            Section("How often is the ACT repeated?", run.acts_told, repeated, notes=[note]),
+        ]
 
 
 gh22 = Gh22.function()
@@ -186,5 +376,5 @@ def run_both(
     exactly = replace(work.options, precision=Precision.FP32)
     run_stage(acts, folder, replace(work, options=exactly, shard=Shard()))
     chosen = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)
-    second = replace(work, started=time.monotonic())
-    run_stage(Repetitions.plan(acts, chosen, variants, acts_per_part=acts_per_part), folder, second)
+    second = Repetitions(acts.exported, acts, chosen, variants, acts_per_part)
+    run_stage(second, folder, replace(work, started=time.monotonic()))

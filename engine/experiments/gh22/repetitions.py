@@ -1,8 +1,4 @@
-"""The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?
-
-A part is a range of ACTs; its rows come pattern after pattern. The identity has what the ACTs depend on, not the ACTs:
-so shards from other machines can be merged, although a token can have another rank there. Every row names its ACT.
-"""
+"""The second stage: is the ACT of the context repeated at the mask of the target, in both polarities?"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,13 +24,47 @@ from ...text.composition import Composer, composer
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences
 from ..items import ITEMS_FILE, SUMMARY_FILE
+from ..summary import DIFFERENCE, Contrast, contrasts, frame, means, with_holm
 from .acts import Acts
-from .gh22_items import USED, summarise
 from .gh22_patterns import ACT_SLOTS, Variant
 
 ACTS_PER_PART = 1024
+DATASET = "GH22"
+SPLIT = pl.format("{}@{}", "pattern", "rank")
+USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
+"""The columns of the items that `summarise` uses."""
 _TOKENS = {slot: f"{slot.lower()}_id" for slot in ACT_SLOTS}
 _COLUMNS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)} | {slot: slot.lower() for slot in ACT_SLOTS}
+
+
+def summarise(items: pl.DataFrame) -> pl.DataFrame:
+    """The summary of a run's items, by condition and rank; values are fractions.
+
+    The drop is the rate of 1P − that of 1N (section 2.4), with McNemar's exact test; pairs are the sampling units.
+    `ungrammatical`: a low rate can also come from ungrammatical predictions (section 2.1).
+    """
+    common: Mapping[str, Any] = {"dataset": pl.lit(DATASET), "item": "pair", "cluster": pl.lit(None, pl.String)}
+    metrics: Mapping[str, Any] = {
+        "repetition_rate": "repeated",
+        "repetition_rate:any": pl.when(condition=str(Variant.COORDINATED)).then("repeated_any"),
+        "ungrammatical": ~pl.col("top1_is_verb"),
+    }
+    sentences = items.select("condition", "rank", "pattern", splits=SPLIT, **common, **metrics)
+    acts = items.filter(condition=str(Variant.ORIGINAL), pattern=items["pattern"][0]).select(
+        "condition", **common, splits=pl.format("ACT@{}", "rank"), act_not_a_verb=~pl.col("act_is_verb")
+    )
+    pairs = sentences.filter(pl.col("pattern").str.ends_with("P")).unique(("condition", "splits"), maintain_order=True)
+    drops = [
+        Contrast(DATASET, "repetition_rate", (condition, f"{name}@{rank}"), (condition, f"{name[:-1]}N@{rank}"))
+        for condition, name, rank in pairs.select("condition", "pattern", "rank").iter_rows()
+    ]
+    found = frame([*means(sentences, [*metrics]), *contrasts(sentences, drops), *means(acts, ["act_not_a_verb"])])
+    # `1P@50 vs 1N@50` is called `1@50`, and its difference the drop.
+    drop = {f"{DIFFERENCE}:repetition_rate": "drop"}
+    named = found.with_columns(pl.col("split").str.replace("P@.*(@.*)", "$1"), pl.col("metric").replace(drop))
+    conditions = items["condition"].unique(maintain_order=True)
+    order = pl.col("condition").cast(pl.Enum(conditions)), pl.col("split").str.extract("@(.*)").cast(pl.Int64)
+    return with_holm(named.sort(order, maintain_order=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +82,7 @@ class ComposedPattern:
 
 @dataclass(frozen=True, eq=False)
 class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
-    """The contexts and targets of a run."""
+    """The contexts and targets of a run. A part is a range of ACTs; its rows come pattern after pattern."""
 
     name: ClassVar[str] = "gh22"
     rows_file: ClassVar[str | None] = ITEMS_FILE
@@ -63,24 +93,14 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
     chosen: Acts  # the first stage
     acts: pl.DataFrame  # what it wrote
     variants: Mapping[Variant, PatternSet]
-    acts_per_part: int
-
-    @classmethod
-    def plan(
-        cls,
-        chosen: Acts,
-        acts: pl.DataFrame,
-        variants: Mapping[Variant, PatternSet],
-        *,
-        acts_per_part: int = ACTS_PER_PART,
-    ) -> "Repetitions":
-        return cls(chosen.exported, chosen, acts, variants, acts_per_part)
+    acts_per_part: int = ACTS_PER_PART
 
     def with_files(self, places: Mapping[str, Path]) -> Self:
         return changed(super().with_files(places), chosen=self.chosen.with_files(places))
 
     @property
     def identity(self) -> dict[str, Any]:
+        """What the ACTs depend on, not the ACTs: so shards of machines that rank a token otherwise can be merged."""
         return {
             **self.chosen.identity,
             **{patterns_key(variant): patterns.sha256 for variant, patterns in self.variants.items()},
@@ -110,22 +130,16 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
     @cached_property
     def patterns(self) -> tuple[ComposedPattern, ...]:
         words = {slot: self.acts[name].unique(maintain_order=True) for slot, name in _COLUMNS.items()}
-        rows = {
-            slot: self.acts[name]
-            .replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64)
-            .to_numpy()
-            for slot, name in _COLUMNS.items()
-        }
-
-        def composed(variant: Variant, pattern: Pattern) -> ComposedPattern:
-            lists = {slot: words[slot].to_list() for slot in pattern.slots}
-            own = {slot: rows[slot] for slot in (VERB, *pattern.slots)}
-            made = composer(self.exported.tokenizer, pattern, lists, self.chosen.seed, sentences=own)
-            return ComposedPattern(variant, pattern, made, own)
-
-        return tuple(
-            composed(variant, pattern) for variant, patterns in self.variants.items() for pattern in patterns.scored
-        )
+        rows = {slot: self.acts[name].replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64)
+                for slot, name in _COLUMNS.items()}  # fmt: skip
+        found = []
+        for variant, patterns in self.variants.items():
+            for pattern in patterns.scored:
+                lists = {slot: words[slot].to_list() for slot in pattern.slots}
+                own = {slot: rows[slot].to_numpy() for slot in (VERB, *pattern.slots)}
+                made = composer(self.exported.tokenizer, pattern, lists, self.chosen.seed, sentences=own)
+                found.append(ComposedPattern(variant, pattern, made, own))
+        return tuple(found)
 
     def check(self, say: Callable[[str], None]) -> None:
         say(f"{len(self.acts):,} ACTs, {counted(len(self.patterns), 'pattern')}, {counted(len(self.parts), 'part')}")

@@ -10,23 +10,63 @@ from asked_stages import cell
 from fake_models import files
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.gh22.acts import Acts
-from negengine.engine.experiments.gh22.gh22 import Gh22Run
-from negengine.engine.experiments.gh22.gh22_items import summarise
-from negengine.engine.experiments.gh22.gh22_patterns import Variant
-from negengine.engine.experiments.gh22.repetitions import Repetitions
+from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
+from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
+from negengine.engine.experiments.gh22.repetitions import Repetitions, summarise
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.mixed import FIRST_CHOICES
 from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare
+from negengine.engine.runs.executors import ThisProcess
+from negengine.engine.runs.loop import Execution
 from negengine.engine.runs.merge import merge
+from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.session import Session
+from negengine.engine.runs.shard import Shard
+from negengine.engine.text.lexicon import Lexicon, load_lexicon
 from negengine.engine.text.pattern import Pattern, PatternSet
-
-from .conftest import LEXICON, ORIGINAL, VARIANTS, run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
+VARIANTS = {variant: load_variant(variant) for variant in Variant}
+ORIGINAL = {Variant.ORIGINAL: VARIANTS[Variant.ORIGINAL]}
 SENTENCE = VARIANTS[Variant.ORIGINAL].selecting
 TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
+LEXICON = Lexicon(
+    names=("Jessica", "Maria", "John"),
+    genders=("f", "f", "m"),
+    professions=("a dancer", "an architect"),
+    verbs=load_lexicon().verbs,
+    pronouns={"f": "she", "m": "they"},
+)
+
+
+def run(acts, variants, folder, *, shard="1/1", precision=Precision.FP32, **sizes):
+    """One thread: other numbers of threads make other batches, which change the last digits of logits."""
+    options, session = Opening(precision=precision, threads=1), Session(again="negengine gh22 mini")
+    work = Execution(ThisProcess(CPU), options, Shard.parse(shard), Reporter(silent=True), session)
+    run_both(acts, variants, folder, work, **sizes)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def acts(mini):
+    """The first stage over six pairs, in parts of four."""
+    return Acts.plan(mini, LEXICON, SENTENCE, ranks=(1, 50, 100), pairs_per_part=4)
+
+
+@pytest.fixture(scope="module")
+def finished(acts, tmp_path_factory):
+    """All variants."""
+    return Gh22Run.open(run(acts, VARIANTS, tmp_path_factory.mktemp("run") / "gh22"))
+
+
+@pytest.fixture(scope="module")
+def in_parts(acts, tmp_path_factory):
+    """The original patterns alone, 18 ACTs in four parts."""
+    return Gh22Run.open(run(acts, ORIGINAL, tmp_path_factory.mktemp("run") / "gh22", acts_per_part=5))
 
 
 @pytest.mark.parametrize(
@@ -57,16 +97,12 @@ def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_
         compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
-@pytest.fixture(scope="module")
-def mixed(acts, tmp_path_factory):
+def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_model_have_its_numbers(
+    finished, acts, tmp_path, monkeypatch
+):
     """With a calibration and an audit of 60 sentences; those of longer runs would be all sentences of this one."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Repetitions, "method", replace(FIRST_CHOICES, sizes=(60, 60)))
-        folder = run(acts, VARIANTS, tmp_path_factory.mktemp("mixed") / "gh22", precision=Precision.MIXED)
-    return Gh22Run.open(folder)
-
-
-def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_model_have_its_numbers(finished, mixed):
+    monkeypatch.setattr(Repetitions, "method", replace(FIRST_CHOICES, sizes=(60, 60)))
+    mixed = Gh22Run.open(run(acts, VARIANTS, tmp_path / "gh22", precision=Precision.MIXED))
     assert mixed.items.drop(NUMBERS).equals(finished.items.drop(NUMBERS))
     assert mixed.summary.equals(finished.summary)
     assert mixed.acts.equals(finished.acts)
@@ -81,22 +117,19 @@ def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_mod
     assert "Mixed precision: " in str(mixed)
 
 
-@pytest.mark.parametrize(
-    ("variant", "acts", "connectives"),
-    [
-        ("original", "{ACT}", {"P": "", "N": ""}),
-        ("connective", "{ACT}", {"P": "So, ", "N": "However, "}),
-        ("coordinated", "{ACT}, {ACT1} or {ACT2}", {"P": "", "N": ""}),
-    ],
-)
-def test_the_eight_patterns_of_each_variant_are_those_of_the_papers(variant, acts, connectives):
-    contexts = {"P": f"who tries to {acts} as often as possible.", "N": f"who doesn't like to {acts}."}
-    assert {pattern.name: pattern.sentence for pattern in VARIANTS[variant].scored} == {
-        f"{number}{end}": f"{{NAME}} is {{PROF}} {context} {connectives[end]}{{PRON}} {target} {{MASK}}."
-        for number, target in enumerate(TARGETS, 1)
-        for end, context in contexts.items()
-    }
-    assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
+def test_the_eight_patterns_of_each_variant_are_those_of_the_papers():
+    for variant, acts, *connectives in (
+        ("original", "{ACT}", "", ""),
+        ("connective", "{ACT}", "So, ", "However, "),
+        ("coordinated", "{ACT}, {ACT1} or {ACT2}", "", ""),
+    ):
+        contexts = f"who tries to {acts} as often as possible.", f"who doesn't like to {acts}."
+        assert {pattern.name: pattern.sentence for pattern in VARIANTS[variant].scored} == {
+            f"{number}{end}": f"{{NAME}} is {{PROF}} {context} {connective}{{PRON}} {target} {{MASK}}."
+            for number, target in enumerate(TARGETS, 1)
+            for end, context, connective in zip("PN", contexts, connectives, strict=True)
+        }
+        assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
 
 
 def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):
@@ -116,7 +149,7 @@ def test_ranks_and_sentences_that_cannot_be_asked_are_refused_before_a_model_is_
     pattern = Pattern("1P", "{NAME} is {PROF} who likes to {ACT}.", f"{{PRON}} is{long} happy to {{MASK}}.")
     patterns = {Variant.ORIGINAL: PatternSet("long", SENTENCE, (pattern,))}
     with pytest.raises(InputError, match=r"original 1P: 6\d\d tokens"):
-        Repetitions.plan(acts, in_parts.acts, patterns).check(print)
+        Repetitions(mini, acts, in_parts.acts, patterns).check(print)
 
 
 def summary(outcomes, condition="original"):
@@ -130,7 +163,7 @@ def summary(outcomes, condition="original"):
     return summarise(pl.DataFrame(rows, schema=names, orient="row"))
 
 
-def test_the_drop_of_the_same_pairs_has_mcnemars_test():
+def test_the_drop_of_the_same_pairs_has_mcnemars_test_and_an_interval():
     """P repeats in 8 of 10, N in 3. Six pairs repeat in P alone, one in N alone: p = 2 · (C(7,0) + C(7,1)) / 2⁷."""
     found = summary([(True, False)] * 6 + [(True, True)] * 2 + [(False, True)] + [(False, False)])
     for metric in ("p:repetition_rate", "p_holm:repetition_rate"):
@@ -139,11 +172,8 @@ def test_the_drop_of_the_same_pairs_has_mcnemars_test():
     # Any of the three verbs counts in the coordinated variant alone.
     found = summary([(False, False)] * 4, "coordinated")
     assert cell(found, "GH22", "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
-
-
-@pytest.mark.parametrize("outcome", [(True, True), (True, False)])
-def test_a_drop_that_is_the_same_for_all_pairs_still_has_an_interval(outcome):
-    """Eight pairs that agree do not tell the drop exactly; and no drop can be above 100 percentage points."""
-    row = cell(summary([outcome] * 8), "GH22", "original", "1@50", "drop")
-    assert -1 <= row["low"] <= row["value"] <= row["high"] <= 1
-    assert row["low"] < row["high"]
+    # Eight pairs that agree do not tell the drop exactly; and no drop can be above 100 percentage points.
+    for outcome in ((True, True), (True, False)):
+        row = cell(summary([outcome] * 8), "GH22", "original", "1@50", "drop")
+        assert -1 <= row["low"] <= row["value"] <= row["high"] <= 1
+        assert row["low"] < row["high"]
