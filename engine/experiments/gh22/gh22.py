@@ -157,7 +157,7 @@ class Gh22Run(SummaryRun):
         return pl.concat([of_pattern(variant, own) for variant, set_ in self.patterns.items() for own in set_.scored])
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """An ACT may be a piece of a word, so its token is that of acts.parquet. Another sentence has no ACTs of ours."""
+        """An ACT may be a piece of a word: its token is that of acts.parquet. Another sentence has no ACTs of ours."""
         tokens = {(pair, rank): act for pair, rank, act in self.acts.select(*_ACT, "act_id").iter_rows()}
         yield Sample(
             "items",
