@@ -1,6 +1,6 @@
 """Which sentences of texts hold a negation cue? Hossain et al. (2020), section 4, `negengine cues`.
 
-A part is a range of lines of one text, read where it lies. The detector and the list of words judge every sentence.
+The detector and the list of words judge every sentence, so a share has no interval. Split: a kind of cue (Table 1).
 """
 
 import threading
@@ -18,36 +18,37 @@ from ...basics.errors import InputError
 from ...basics.option import Opening
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.recount import Recount
+from ...library.recount import ITEM, Recount, holds, same_figures
 from ...library.run import Run
 from ...library.sentences import CORRECT
+from ...library.shown import Shown
 from ...runs.masked_stages import ExportedStage, description, fp32_session
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
-from ...views import Table
+from ...text.text_lines import stream_lines
+from ...views import Column, Figure, Section, Table
+from ...views.charts import Points
 from ..experiment import Experiment, Option
-from ..finished_run import SummaryRun
+from ..finished_run import SummaryRun, item_once
 from ..items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
+from ..published import CELL, published
+from ..summary import Row, frame
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
 from .cue_texts import TextFile, split_sentences, split_words
-from .cue_views import (
-    ITEMS,
-    MODEL,
-    SHARE,
-    WORDS,
-    CueShares,
-    cue_share,
-    cue_table,
-    paper_shares,
-    recounts,
-    sentences_of,
-    share_table,
-    summarise,
-)
-from .cue_views import sections as report_sections
-from .cue_words import find_cues
+from .cue_words import Kind, find_cues
 
 TEXTS = "texts"  # key of the metadata
+WORDS, MODEL = DETECTORS = ("words", "model")
+SHARE = "share"
+ITEMS = {
+    **dict.fromkeys(("dataset", "condition", "item"), pl.String),
+    "line": pl.Int64,
+    **dict.fromkeys(("sentence", "cues", "kinds"), pl.String),
+}
+_KINDS = tuple(map(str, Kind))
+_SHARES = [Column(f"{name}, %", name, decimals=2, scale=100, unit="%") for name in (SHARE, *_KINDS)]
+_TITLE = "Sentences with a negation cue"
+_SHOWN = 20  # cues of a detector in the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,24 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
-        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows, parts.metadata[TEXTS], parts.counts)}
+        kinds = pl.col("kinds").str.split(SEPARATOR)
+        has = {kind: kinds.list.contains(kind) for kind in _KINDS}
+        found = parts.rows.select("dataset", "condition", negated=pl.lit(1), **has).group_by("dataset", "condition")
+        by_cell = found.agg(pl.col("negated", *_KINDS).sum()).collect(engine="streaming")
+        known = {(row["dataset"], row["condition"]): row for row in by_cell.to_dicts()}
+        rows = []
+        for number, text in enumerate(parts.metadata[TEXTS]):
+            n = int(parts.counts[sentences_of(number)])
+            for detector in DETECTORS:
+                own = known.get((text, detector), {})
+                for split, column in ((ALL, "negated"), *zip(_KINDS, _KINDS, strict=True)):
+                    rows.append(Row(text, detector, split, SHARE, own.get(column, 0) / n, None, None, n))
+        return {ITEMS_FILE: parts.rows, SUMMARY_FILE: frame(rows)}
+
+
+def sentences_of(text: int) -> str:
+    """The name of the count of all sentences of a text, by its number."""
+    return f"sentences of text {text + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,36 +185,34 @@ class CuesRun(SummaryRun):
     clusters: ClassVar[str] = "texts"
 
     def tables(self) -> list[Table]:
-        return [share_table(self.summary, self.model_name), cue_table(self.counts(), self.model_name)]
+        """Of each text the shares of its sentences, by either detector; the most frequent cues of all texts."""
+        detector = pl.col("condition").replace({WORDS: "list of words", MODEL: self.model_name})
+        index = ["dataset", "condition", "n"]
+        shares = self.summary.pivot(on="split", index=index, values="value", aggregate_function="first").select(
+            text="dataset", detector=detector, sentences="n", share=ALL, **{kind: kind for kind in _KINDS}
+        )
+        each = self.items.lazy().select("condition", cue=pl.col("cues").str.split(SEPARATOR)).explode("cue")
+        counts = each.group_by("condition", "cue").agg(count=pl.len().cast(pl.Int64)).collect()
+        counts = counts.sort(pl.col("condition").cast(pl.Enum(DETECTORS)), -pl.col("count"), "cue")
+        first = counts.group_by("condition", maintain_order=True).head(_SHOWN)
+        names = [Column(name, name) for name in ("text", "detector", "sentences", "cue", "count")]
+        return [
+            Table(_TITLE, shares, [*names[:3], *_SHARES]),
+            Table("The most frequent cues", first.select(detector=detector, cue="cue", count="count"), [names[1], *names[3:]]),
+        ]
 
     def main_tables(self) -> list[Table]:
         return self.tables()[:1]
 
     def remarks(self) -> list[str]:
-        return [paper_shares()]
-
-    def counts(self) -> dict[str, Counter[str]]:
-        """Detector → how often it found each cue."""
-        found = (
-            self.items.lazy()
-            .select("condition", pl.col("cues").str.split(SEPARATOR))
-            .explode("cues")
-            .group_by("condition", "cues")
-            .len()
-            .collect()
-        )
-        counted: dict[str, Counter[str]] = {WORDS: Counter(), MODEL: Counter()}
-        for detector, cue, n in found.iter_rows():
-            counted[detector][cue] = n
-        return counted
+        shares = ", ".join(f"{name} {value:.2f} %" for name, value in published("cues")["shares"].items())
+        return [f"sentences with a cue in the paper's Table 1: {shares}"]
 
     def methods(self, test: str) -> str:
         shares = {
             detector: ", ".join(
                 f"{row['dataset']} {100 * row['value']:.2f} %"
-                for row in self.summary.filter(
-                    (pl.col("condition") == detector) & (pl.col("split") == ALL) & (pl.col("metric") == SHARE)
-                ).to_dicts()
+                for row in self.summary.filter(condition=detector, split=ALL, metric=SHARE).to_dicts()
             )
             for detector in (MODEL, WORDS)
         }
@@ -231,7 +247,60 @@ class CuesRun(SummaryRun):
         raise InputError(f"the cues that {draw.exported.name} finds are not decided again")
 
     def recounts(self) -> Iterator[Recount]:
-        return recounts(self.items, self.summary)
+        items, counts = self.items, [pl.col(name).str.count_matches("|", literal=True) for name in ("cues", "kinds")]
+        yield item_once(items)
+        yield holds("each cue has a kind", items, counts[0] == counts[1])
+        listed = items.with_columns(pl.col("kinds").str.split("|")).explode("kinds")
+        yield holds("kinds are those of the list", listed, pl.col("kinds").is_in(_KINDS))
+        once = listed.unique([*ITEM, "kinds"]).select("dataset", "condition", split="kinds")
+        whole = items.select("dataset", "condition", split=pl.lit("all"))
+        counted = pl.concat([once, whole]).group_by("dataset", "condition", "split").len("count")
+        cells = self.summary.select(*CELL, "n").join(counted, on=["dataset", "condition", "split"], how="left")
+        wanted = cells.select(*CELL, value=pl.col("count").fill_null(0) / pl.col("n"))
+        yield same_figures("shares of summary.parquet are those of the items", self.summary, wanted, CELL)
+
+
+@dataclass(frozen=True, eq=False)
+class CueShares(Shown):
+    """How common negation is in several text files, by the list of words; `shares` are those of `cue_share`."""
+
+    shares: Sequence[dict[str, Any]]
+
+    def tables(self) -> list[Table]:
+        names = ("file", "sentences", "negated", "share")
+        rows = [(*map(own.get, names), *(k / own["sentences"] for k in own["by_kind"].values())) for own in self.shares]
+        schema = {"text": pl.String, "sentences": pl.Int64, "negated": pl.Int64}
+        schema |= dict.fromkeys((SHARE, *_KINDS), pl.Float64)
+        heads = {"text": "text", "sentences": "sentences", "with a cue": "negated"}
+        columns = [*(Column(heading, name) for heading, name in heads.items()), *_SHARES]
+        return [Table(_TITLE, pl.DataFrame(rows, schema=schema, orient="row"), columns)]
+
+    def document(self) -> Sequence[dict[str, Any]]:
+        return self.shares
+
+
+def cue_share(path: Path) -> dict[str, Any]:
+    """How common negation is in a UTF-8 text file (also `.gz`); a line break ends a sentence. Shares are fractions."""
+    sentences = negated = 0
+    kinds: Counter[Kind] = Counter()
+    words: Counter[str] = Counter()
+    for line, _ in stream_lines(path, "give a text file"):
+        for sentence in split_sentences(line):
+            cues = find_cues(sentence)
+            sentences += 1
+            negated += bool(cues)
+            kinds.update({cue.kind for cue in cues})
+            words.update(cue.word for cue in cues)
+    if not sentences:
+        raise InputError(f"{path}:1: no sentence in this file; give a text with one sentence or paragraph per line")
+    return {
+        "file": str(path),
+        "share": negated / sentences,
+        "sentences": sentences,
+        "negated": negated,
+        "by_kind": {str(kind): kinds[kind] for kind in Kind},
+        "cues": dict(sorted(words.items(), key=lambda item: (-item[1], item[0]))),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +344,22 @@ class Cues(Experiment):
     def without_model(self) -> CueShares:
         return CueShares([cue_share(path) for path in self.paths])
 
-    sections = staticmethod(report_sections)
+    @staticmethod
+    def sections(run: CuesRun) -> list[Section]:
+        shares, cues = run.tables()
+        data = shares.frame.select("text", "detector", value=pl.col("share") * 100)
+        figure = Figure(
+            "shares",
+            Points(data, x="value", y="text", series="detector", title="sentences with a negation cue (%)"),
+            shares,
+            "Points for the share of sentences with a negation cue, for each text and each detector.",
+            "Sentences with a negation cue, of all sentences of a text.",
+        )
+        said = ["The list of words and the trained detector read the same sentences."]
+        return [
+            Section("How many sentences have a negation cue?", said, [figure], notes=run.remarks()),
+            Section("Which cues are frequent?", tables=[cues]),
+        ]
 
 
 cues = Cues.function()

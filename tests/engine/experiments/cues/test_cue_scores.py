@@ -23,49 +23,42 @@ tale01\t2\t0\tNot\tnot\tRB\t*\tNot\t_\t_
 WORDS = ["No", "one", "was", "by", "no", "means", "unhappy", "or", "uneasy", "."]
 
 
-@pytest.fixture
-def read(tmp_path):
-    def reader(text):
-        (tmp_path / "tale.txt").write_text(text, "utf-8")
-        return read_columns(tmp_path / "tale.txt")
-
-    return reader
+def read(folder, text):
+    (folder / "tale.txt").write_text(text, "utf-8")
+    return read_columns(folder / "tale.txt")
 
 
-def test_words_and_cues_of_all_kinds_and_their_names(read, tmp_path):
-    first, second, third = sentences = read(TEXT)
+def test_words_and_cues_of_all_kinds_and_their_names(tmp_path):
+    first, second, third = sentences = read(tmp_path, TEXT)
     assert (first.words, first.cues) == (("It", "rained"), ())
     assert [[(cue.words, cue.parts, cue.kind, cue.name(own.words)) for cue in own.cues] for own in (second, third)] == [
         [((0, 2), ("Neither", "nor"), Kind.PHRASE, "neither nor"), ((5,), ("less",), Kind.AFFIX, "-less")],
         [((0,), ("Not",), Kind.PARTICLE, "not")],
     ]
     assert second.location == f"{tmp_path / 'tale.txt'}:4"
-    windows = read("\n\n" + TEXT.replace("\n", "\r\n") + "\n\n")  # its line ends, and further blank lines
+    windows = read(tmp_path, "\n\n" + TEXT.replace("\n", "\r\n") + "\n\n")  # its line ends, and further blank lines
     assert [(own.words, own.cues) for own in windows] == [(own.words, own.cues) for own in sentences]
-    (sentence,) = read("t\t0\t0\tIt\tit\tPRP\t*\t_\tIt\t_\n")
+    (sentence,) = read(tmp_path, "t\t0\t0\tIt\tit\tPRP\t*\t_\tIt\t_\n")
     assert sentence.cues == ()  # the shared task's program counts the cues that the corpus has
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", ":1: no sentence in this file"),
-        ("A man sleeps.\tA man is awake.\tcontradiction\n", ":1: 3 columns; a word has 7 columns, and then"),
-        ("t\t0\t0\tIt\tit\tPRP\t*\t_\t_\n", ":1: 9 columns"),
-        ("t\t0\tx\tIt\tit\tPRP\t*\t***\n", ":1: the word's number is 'x'"),
-        ("t\t0\t0\t\tit\tPRP\t*\t***\n", ":1: the word is empty"),
-        ("t\t0\t0\tIt is\tit\tPRP\t*\t***\n", ":1: the word 'It is' has a space in it"),
-        (
-            "t\t0\t0\tIt\tit\tPRP\t*\t***\nt\t0\t1\tis\tbe\tVBZ\t*\t_\t_\t_\n",
-            ":2: 10 columns, but the sentence's first",
-        ),
-        ("t\t0\t0\tunhappy\tx\tJJ\t*\tim\thappy\t_\n", ":1: the cue 'im' is not a part of the word 'unhappy'"),
-        ("t\t0\t0\tA\tx\tJJ\t*\t***\n\n\nt\t0\t0\tunhappy\tx\tJJ\t*\t***\t_\t_\n", r":4: the cue '\*\*\*' is not"),
-    ],
-)
-def test_a_bad_line_is_refused_with_its_number(text, message, read):
-    with pytest.raises(InputError, match=r"tale\.txt" + message):
-        read(text)
+BAD = {
+    ":1: no sentence in this file": "",
+    ":1: 3 columns; a word has 7 columns, and then": "A man sleeps.\tA man is awake.\tcontradiction\n",
+    ":1: 9 columns": "t\t0\t0\tIt\tit\tPRP\t*\t_\t_\n",
+    ":1: the word's number is 'x'": "t\t0\tx\tIt\tit\tPRP\t*\t***\n",
+    ":1: the word is empty": "t\t0\t0\t\tit\tPRP\t*\t***\n",
+    ":1: the word 'It is' has a space in it": "t\t0\t0\tIt is\tit\tPRP\t*\t***\n",
+    ":2: 10 columns, but the sentence's": "t\t0\t0\tIt\tit\tPRP\t*\t***\nt\t0\t1\tis\tbe\tVBZ\t*\t_\t_\t_\n",
+    ":1: the cue 'im' is not a part of the word 'unhappy'": "t\t0\t0\tunhappy\tx\tJJ\t*\tim\thappy\t_\n",
+    r":4: the cue '\*\*\*' is not": "t\t0\t0\tA\tx\tJJ\t*\t***\n\n\nt\t0\t0\tunhappy\tx\tJJ\t*\t***\t_\t_\n",
+}
+
+
+def test_a_bad_line_is_refused_with_its_number(tmp_path):
+    for message, text in BAD.items():
+        with pytest.raises(InputError, match=rf"tale\.txt{message}"):
+            read(tmp_path, text)
 
 
 def cue(*places, part=None):
@@ -96,12 +89,6 @@ CASES = {  # gold, system → gold, system, TP, FP, FN
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_one_sentence(case):
-    gold, system, counts = CASES[case]
-    assert score([gold], [system])[0] == CueCounts(*counts)
-
-
 def test_measures_are_those_of_the_paper_and_nothing_divides_by_nothing():
     """243 of the test split's 264 cues, and 19 that are none, give the paper's 92.75, 92.05 and 92.40."""
     counts = CueCounts(gold=264, system=262, true_positives=243, false_positives=19, false_negatives=21)
@@ -113,7 +100,9 @@ def test_measures_are_those_of_the_paper_and_nothing_divides_by_nothing():
     assert (empty.precision, empty.precision_b, empty.recall, empty.f1, empty.f1_b) == (0, 0, 0, 0, 0)
 
 
-def test_counts_by_kind_and_by_sentence():
+def test_counts_of_a_sentence_of_several_and_by_kind():
+    for case, (gold, system, counts) in CASES.items():
+        assert score([gold], [system])[0] == CueCounts(*counts), case
     assert score([[cue(0)], []], [[], [cue(0)]])[0] == CueCounts(1, 1, 0, 1, 1)
     gold = [[cue(0), cue(3, 4, 5), cue(6, part="un")]]
     system = [[cue(0), cue(4), cue(8, part="un")]]
