@@ -26,8 +26,8 @@ from negengine.engine.basics.reading import file_sha256
 from negengine.engine.basics.sealed import seal, unseal
 from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_texts import TextFile
-from negengine.engine.experiments.cues.cues import cue_share
 from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
+from negengine.engine.experiments.cues.cues import cue_share
 from negengine.engine.experiments.data_sets.sources import Source
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
