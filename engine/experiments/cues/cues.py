@@ -194,11 +194,11 @@ class CuesRun(SummaryRun):
         each = self.items.lazy().select("condition", cue=pl.col("cues").str.split(SEPARATOR)).explode("cue")
         counts = each.group_by("condition", "cue").agg(count=pl.len().cast(pl.Int64)).collect()
         counts = counts.sort(pl.col("condition").cast(pl.Enum(DETECTORS)), -pl.col("count"), "cue")
-        first = counts.group_by("condition", maintain_order=True).head(_SHOWN)
+        first = counts.group_by("condition", maintain_order=True).head(_SHOWN).with_columns(detector=detector)
         names = [Column(name, name) for name in ("text", "detector", "sentences", "cue", "count")]
         return [
             Table(_TITLE, shares, [*names[:3], *_SHARES]),
-            Table("The most frequent cues", first.select(detector=detector, cue="cue", count="count"), [names[1], *names[3:]]),
+            Table("The most frequent cues", first.select("detector", "cue", "count"), [names[1], *names[3:]]),
         ]
 
     def main_tables(self) -> list[Table]:
