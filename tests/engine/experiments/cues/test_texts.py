@@ -39,9 +39,7 @@ def test_a_text_without_a_sentence_or_that_changes_after_it_was_scanned_is_refus
     assert len(scanned.read(0)) == 3
     for content in ("One.\n", "One.\nTwo!\nThree.\n", "One.\nTwo.\nThree", "Not text: \x00"):
         path.write_text(content)
-        with pytest.raises(
-            InputError, match=r"lines from 1 on have changed since the run|text\.txt:1: .*U\+0000"
-        ):
+        with pytest.raises(InputError, match=r"lines from 1 on have changed since the run|text\.txt:1: .*U\+0000"):
             scanned.read(0)
     path.write_text("\n \n")
     for read in (TextFile.scan, cue_share):
