@@ -21,12 +21,12 @@ from ..engine.basics.option import Opening
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.cpu import CPU
 from ..engine.inference.exported import ExportedModel
-from ..engine.runs.executors import Advance, Executor, Finish, ThisProcess, Workers
+from ..engine.runs.executors import Executor, Finish, ThisProcess, Workers
 from ..engine.runs.loop import Execution, run_stage
 from ..engine.runs.part import EncodedPart
 from ..engine.runs.progress import Reporter
 from ..engine.runs.ray import Ray
-from ..engine.runs.stage import Choices, PartResult, Stage
+from ..engine.runs.stage import Advance, Choices, PartResult, Stage
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern_files import load_patterns
 from ..engine.views import Column, Table

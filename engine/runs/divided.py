@@ -53,7 +53,24 @@ def divisions(whole: Path) -> list[Division]:
 
 def find_shards(given: Sequence[Path]) -> list[Path]:
     """The folders of the shards that are meant; raises InputError for none, or those of several runs."""
-    return [folder for path in given for folder in _meant(path)]
+    meant: list[Path] = []
+    for path in given:
+        if has_magic(str(path)) and not exists(path):
+            folders = sorted(Path(name) for name in glob(str(path), recursive=True) if is_folder(Path(name)))  # noqa: PTH207
+            if not folders:
+                raise InputError(f"{path}: no folder matches this pattern; give the folders of the shards")
+            meant += folders
+        elif named_shard(path) is not None and exists(path):
+            meant.append(path)
+        else:
+            found = divisions(path)
+            if not found and is_folder(path) and not exists(path / RUN_FILE):
+                found = _divided(paths_in(path))
+            if len(found) > 1:
+                patterns = [f"{own.whole}-*-of-{own.count}" for own in found]
+                raise InputError(f"{path}: there are shards of several runs: give one of {some(patterns)}")
+            meant += found[0].folders.values() if found else [path]
+    return meant
 
 
 def default_output(shards: Sequence[Path]) -> Path:
@@ -89,29 +106,6 @@ def _divided(folders: Sequence[Path], whole: Path | None = None) -> list[Divisio
         if named is not None and (whole is None or named[0] == whole) and is_folder(folder):
             found.setdefault((named[0], named[1].count), {})[named[1].index] = folder
     return [Division(base, count, dict(sorted(own.items()))) for (base, count), own in sorted(found.items())]
-
-
-def _meant(path: Path) -> list[Path]:
-    if has_magic(str(path)) and not exists(path):
-        folders = sorted(Path(name) for name in glob(str(path), recursive=True) if is_folder(Path(name)))  # noqa: PTH207
-        if not folders:
-            raise InputError(f"{path}: no folder matches this pattern; give the folders of the shards")
-        return folders
-    if named_shard(path) is not None and exists(path):
-        return [path]
-    beside = divisions(path)
-    if beside:
-        return _only(path, beside)
-    if is_folder(path) and not exists(path / RUN_FILE) and (inside := _divided(paths_in(path))):
-        return _only(path, inside)
-    return [path]
-
-
-def _only(path: Path, found: Sequence[Division]) -> list[Path]:
-    if len(found) == 1:
-        return list(found[0].folders.values())
-    patterns = [f"{own.whole}-*-of-{own.count}" for own in found]
-    raise InputError(f"{path}: there are shards of several runs: give one of {some(patterns)}")
 
 
 class State(StrEnum):
@@ -218,7 +212,7 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
     if one.record is not None and leading is not None:
         if other := differences(leading.run, one.run, "here"):
             return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=other)
-        return _known(one.folder, shard, one.stage, one.record)
+        return _begun(one.folder, shard, one.stage, one.record)
     # Its record does not say a shard: it is about to begin, it is in an earlier stage, or it is missing.
     by = holder(one.folder)
     if by is None and not exists(one.folder / RUN_FILE):
@@ -229,7 +223,7 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
     return replace(_missing(shard, leading, one.folder), state=State.STOPPED, last=last)
 
 
-def _known(folder: Path, shard: Shard, stage: str, record: StageRecord) -> ShardStatus:
+def _begun(folder: Path, shard: Shard, stage: str, record: StageRecord) -> ShardStatus:
     parts = shard.parts(record.parts)
     done = sum(number in parts for number in marked_parts(folder, stage))
     known = ShardStatus(shard, State.FINISHED, folder, len(parts), done, holder(folder), _changed(folder, stage))

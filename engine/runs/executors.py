@@ -17,10 +17,9 @@ from ..inference.device import choose_device
 from ..inference.session import Device
 from ..inference.tally import Tally
 from .part import EncodedPart
-from .stage import Choices, PartResult, Stage
+from .stage import Advance, Choices, PartResult, Stage
 
 Finish = Callable[[int, EncodedPart], None]
-Advance = Callable[[int, int], None]
 Say = Callable[[str], None]
 
 

@@ -66,9 +66,7 @@ def locked(folder: Path) -> Iterator[Held]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_OTHER_FILE, 0o666)
     except OSError as error:
-        if error.errno in _IS_OTHER:
-            raise _other_file(path) from error
-        raise unwritable(path, error) from error
+        raise (_other_file(path) if error.errno in _IS_OTHER else unwritable(path, error)) from error
     try:
         if not _is_own_file(descriptor):  # before anything is written
             raise _other_file(path)

@@ -25,7 +25,7 @@ from .part import EncodedPart
 from .progress import Reporter
 from .session import Session, used_models
 from .shard import Shard
-from .stage import Choices, Stage
+from .stage import Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,9 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
     """Decide the missing parts. Until the first sentence runs, the meter shows what is being prepared."""
     reporter, sizes = execution.reporter, stage.sizes
     tally.listen(reporter.say)
-    own, todo = (sum(sizes[number] for number in which) for which in (run.parts, run.missing_parts))
+    whole, todo = (sum(sizes[number] for number in which) for which in (run.parts, run.missing_parts))
     with ExitStack() as stack:
-        meter = stack.enter_context(reporter.meter(stage.name, own, own - todo, unit=stage.unit))
+        meter = stack.enter_context(reporter.meter(stage.name, whole, whole - todo, unit=stage.unit))
         for note in stage.notes:
             reporter.say(note)
         with meter.doing("checking the sentences"):
@@ -81,7 +81,16 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
         import_ahead(stage.libraries)
         recorded, options = run.choices, execution.options
         if recorded is not None:
-            options = replace(options, batch_tokens=_batch_tokens(recorded, options.batch_tokens))
+            given, own = options.batch_tokens, recorded.batch_tokens
+            # a calibration belongs to its batches; fp32 alone does not
+            is_mixed = any(choice.get("precision") == Precision.MIXED for choice in recorded.calibration.values())
+            if given not in {None, own} and is_mixed:
+                own_words = "none" if own is None else own
+                raise InputError(
+                    f"--batch-tokens {given}: this run was started in mixed precision with --batch-tokens {own_words}, "
+                    f"which cannot change: give {own_words}, or choose another --output"
+                )
+            options = replace(options, batch_tokens=own if given is None else given)
         with meter.doing("opening the model"):
             workers = stack.enter_context(execution.executor.start(stage, options, reporter.detail))
         with meter.doing("choosing the precision") if recorded is None and stage.calibrates else nullcontext():
@@ -105,18 +114,6 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
                 pattern: widened(choice, needed.get(pattern, 0.0)) for pattern, choice in choices.calibration.items()
             }
             workers.run(narrower, replace(choices, calibration=wider), finish, meter.advance)
-
-
-def _batch_tokens(recorded: Choices, given: int | None) -> int | None:
-    """The size of the batches of a run that goes on: a calibration belongs to its batches; fp32 alone does not."""
-    is_mixed = any(choice.get("precision") == Precision.MIXED for choice in recorded.calibration.values())
-    if given is not None and is_mixed and given != recorded.batch_tokens:
-        own = "none" if recorded.batch_tokens is None else recorded.batch_tokens
-        raise InputError(
-            f"--batch-tokens {given}: this run was started in mixed precision with --batch-tokens {own}, which cannot "
-            f"change: give {own}, or choose another --output"
-        )
-    return recorded.batch_tokens if given is None else given
 
 
 def import_ahead(names: Sequence[str]) -> threading.Thread:

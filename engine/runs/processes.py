@@ -27,9 +27,9 @@ from ..inference import tally
 from ..inference.device import threads_each
 from ..inference.session import Device
 from ..inference.tally import Tally
-from .executors import Advance, Finish, Say, Workers, opened, overlap, worker
+from .executors import Finish, Say, Workers, opened, overlap, worker
 from .part import EncodedPart
-from .stage import Choices, PartResult, Stage
+from .stage import Advance, Choices, PartResult, Stage
 from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
@@ -61,7 +61,7 @@ class Processes:
         children: list[_Child] = []
         try:
             for index, device in enumerate(self.devices):  # all are started before the first is sent anything
-                children.append(_Child.start(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
+                children.append(_Child(index, f"{device} ({index + 1} of {len(self.devices)})", inbox))
             for child, order in zip(children, orders, strict=True):  # a pipe holds less; a stopped process reads none
                 threading.Thread(target=child.write, args=("open", order), daemon=True).start()
             descriptions: dict[int, Mapping[str, Any]] = {}
@@ -125,16 +125,10 @@ class _Pool:
             finish(number, part)
 
 
-@dataclass(frozen=True, eq=False)
 class _Child:
-    name: str
-    process: "subprocess.Popen[bytes]"
-    stdin: IO[bytes]
-    listener: threading.Thread
-
-    @classmethod
-    def start(cls, index: int, name: str, inbox: _Inbox) -> "_Child":
-        process = subprocess.Popen(
+    def __init__(self, index: int, name: str, inbox: _Inbox) -> None:
+        self.name = name
+        self.process = subprocess.Popen(
             [sys.executable, "-c", _START, json.dumps([path for path in sys.path if isinstance(path, str)])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -142,7 +136,7 @@ class _Child:
             stderr=subprocess.DEVNULL if sys.__stderr__ is None else None,
             start_new_session=True,
         )
-        stdin, stdout = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stdout))
+        self.stdin, stdout = cast("tuple[IO[bytes], IO[bytes]]", (self.process.stdin, self.process.stdout))
 
         def listen() -> None:
             with stdout, suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):  # it has ended
@@ -150,9 +144,8 @@ class _Child:
                     inbox.put((index, pickle.load(stdout)))  # noqa: S301 - of a process that this one has started
             inbox.put((index, None))
 
-        listener = threading.Thread(target=listen, daemon=True)
-        listener.start()
-        return cls(name, process, stdin, listener)
+        self.listener = threading.Thread(target=listen, daemon=True)
+        self.listener.start()
 
     @property
     def is_stopped(self) -> bool:
@@ -244,25 +237,21 @@ def worker_main() -> None:
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        _work(commands, answer)
+        stage, options = pickle.loads(commands.get()[1])  # noqa: S301
+        tally.listen(lambda line: answer("note", line))
+        model = stage.open(options)
+        answer("opened", dict(stage.describe(model)))
+        while True:
+            kind, *content = commands.get()
+            if kind == "choose":
+                answer("chosen", Choices(stage.calibrate(model, lambda line: answer("say", line))))
+            elif kind == "run":
+                _run(stage, stage.use(model, content[0].calibration), commands, answer)
     except InputError as error:
         answer("refused", error)
     except BaseException:  # noqa: BLE001 - whatever it is, the starting process must hear of it
         answer("failed", traceback.format_exc())
     threading.Event().wait()  # until stdin closes: ending earlier could cut off the answer
-
-
-def _work(commands: "queue.SimpleQueue[tuple[Any, ...]]", answer: Callable[..., None]) -> None:
-    stage, options = pickle.loads(commands.get()[1])  # noqa: S301
-    tally.listen(lambda line: answer("note", line))
-    model = stage.open(options)
-    answer("opened", dict(stage.describe(model)))
-    while True:
-        kind, *content = commands.get()
-        if kind == "choose":
-            answer("chosen", Choices(stage.calibrate(model, lambda line: answer("say", line))))
-        elif kind == "run":
-            _run(stage, stage.use(model, content[0].calibration), commands, answer)
 
 
 def _run(

@@ -36,14 +36,12 @@ from ..inference import tally
 from ..inference.device import KINDS
 from ..inference.exported import VerifiedFiles
 from ..inference.machine import machine
-from .executors import Advance, Finish, Say, Workers, opened, worker
+from .executors import Finish, Say, Workers, opened, worker
 from .part import EncodedPart
 from .record import differences
-from .stage import Choices, Stage
+from .stage import Advance, Choices, Stage
 
 _ADDRESS = re.compile(r"local|auto|(?:ray://)?(?P<host>[^\s/:]+|\[[0-9a-fA-F:]+\]):(?P<port>[1-9][0-9]{0,4})")
-# Reports to Ray's makers, and messages that Ray would print
-_OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_SCHEDULER_EVENTS", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
 _OPENING = -1  # stands for a part
 _IN_FLIGHT = 2  # parts of a worker: one is decided while the next one is prepared
 _TRIES = 4  # of Ray, for a call whose worker dies
@@ -89,7 +87,9 @@ class Ray:
                 pool.begin(replace(options, device=kind), *plan)
                 yield pool
             finally:
-                pool.end()
+                for actor in pool.actors:
+                    with suppress(Exception):  # the cluster itself may have gone
+                        ray.kill(actor)
 
     def planned(self, nodes: Sequence[tuple[float, float]], threads: int | None = None) -> tuple[int, float, float]:
         """How many workers, and the CPUs and GPUs of each, from those of each machine; InputError for too few."""
@@ -116,7 +116,8 @@ class Ray:
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Ray, connected to a cluster until the context ends; raises InputError if it is not installed or not there."""
-    for name in _OFF:  # Ray and its processes read them when they start
+    # Reports to Ray's makers, and messages that Ray would print: it and its processes read this when they start.
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_SCHEDULER_EVENTS", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
         os.environ.setdefault(name, "0")
     with needs_extra("ray", f"--ray {address}"):
         import ray  # noqa: PLC0415 - an extra
@@ -247,7 +248,7 @@ class _Pool:
         self._ray, self._stage, self._say, self._sizes = ray, stage, say, stage.sizes
         self._files = {name: (place.absolute(), digests(place)) for name, place in stage.files().items()}
         self._sent: Sent = None  # once a machine does not see the files
-        self._actors: list[Any] = []
+        self.actors: list[Any] = []
         self._idle: deque[Any] = deque()  # the actors that can take a part, or two
         # A call of an actor → the actor, the part, and the parts that were still to do
         self._calls: dict[Any, tuple[Any, int, set[int]]] = {}
@@ -266,17 +267,12 @@ class _Pool:
         self._order = ray.put((_installed(), [path for path in sys.path if path], content))
         settings = {"max_restarts": -1, "max_task_retries": _TRIES - 1, "max_concurrency": _IN_FLIGHT + 1}
         actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
-        self._actors = [actors.remote([self._order]) for _ in range(workers)]
-        self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self._actors}
+        self.actors = [actors.remote([self._order]) for _ in range(workers)]
+        self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self.actors}
         if not ray.wait(calls := [*self._calls], timeout=_TO_BEGIN)[0]:
             raise InputError(f"Ray: no worker has begun for {_TO_BEGIN / 60:.0f} minutes; is it busy (`ray status`)?")
         for call in ray.wait(calls, num_returns=len(calls), timeout=_FOR_OTHERS)[0]:
             self._join(self._calls.pop(call)[0], call)
-
-    def end(self) -> None:
-        for actor in self._actors:
-            with suppress(Exception):  # the cluster itself may have gone
-                self._ray.kill(actor)
 
     def choose(self, say: Say) -> Choices:
         _, (choices, said) = next(self._answers([0], lambda actor, _: actor.choose.remote(self._sent)))
@@ -299,7 +295,7 @@ class _Pool:
                 self._calls[call(actor, number)] = actor, number, left
             if not (answered := self._ray.wait([*self._calls], timeout=_FOR_OTHERS)[0]):
                 waiting = waiting or deque(sorted(left))
-                signs = [actor.__ray_ready__.remote() for actor in self._actors]  # all may be stopped, or cut off
+                signs = [actor.__ray_ready__.remote() for actor in self.actors]  # all may be stopped, or cut off
                 if not self._ray.wait([*self._calls, *signs], timeout=_TO_BEGIN)[0]:
                     raise StoppedError(f"Ray: no worker has given a sign for {_TO_BEGIN / 60:.0f} minutes")
             for one in answered:
@@ -319,8 +315,8 @@ class _Pool:
         try:
             answer = self._answer(actor, call)
         except InputError as error:
-            self._actors.remove(actor)
-            if not self._actors:
+            self.actors.remove(actor)
+            if not self.actors:
                 raise
             self._say(f"{error}; the run goes on without this worker")
             return

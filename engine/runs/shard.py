@@ -91,11 +91,6 @@ class _System:
     step: str = ""
     count: str = ""
 
-    def task(self, variables: Environment) -> int | None:
-        """The index of this process; None if it is not a task of an array."""
-        index = _number(variables, self.index)
-        return None if index is None or (isinstance(self.first, int) and index < self.first) else index
-
     def array(self, variables: Environment, index: int) -> Indices:
         """The indices of all tasks; raises InputError if the system does not tell them, or not those of all."""
         told = {str(name): _number(variables, str(name)) for name in (self.count, self.first, self.last) if name}
@@ -156,7 +151,8 @@ def find_shard(text: str, environment: Environment | None = None) -> Shard:
     variables = os.environ if environment is None else environment
     step, found, systems = _srun(variables), dict[str, Shard](), []
     for system in _SYSTEMS:
-        if (index := system.task(variables)) is not None:
+        index, least = _number(variables, system.index), system.first if isinstance(system.first, int) else 0
+        if index is not None and index >= least:  # else it is not a task of an array
             array = system.array(variables, index) if given is None else given
             found[f"{system.name} ({system.index}={index})"] = array.shard(index, system.index, text)
             systems.append(system.name)
