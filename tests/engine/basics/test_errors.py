@@ -1,9 +1,11 @@
-"""A message is one that a person reads, whatever it quotes."""
+"""A message is one that a person reads, whatever it quotes; what controls a terminal is shown."""
 
+import json
 import pickle
 
 import pytest
 from negengine.engine.basics.errors import InputError, check_number, first_line, shortened
+from negengine.engine.basics.printable import counted, json_safe, printable, printable_lines
 
 
 def test_a_message_of_any_length_keeps_what_and_what_to_do_also_in_another_process():
@@ -15,13 +17,26 @@ def test_a_message_of_any_length_keeps_what_and_what_to_do_also_in_another_proce
     said = shortened("the file: " + "word " * 10_000 + "; give another one")
     assert (said[:14], said[-18:], len(said)) == ("the file: word", "; give another one", 600)
     assert shortened(said) == said
+    assert (first_line(ValueError("\n  what\nmore")), first_line(ValueError())) == ("what", "ValueError")
 
 
-def test_a_number_beyond_its_bounds_is_told_with_them():
+def test_a_number_beyond_its_bounds_is_told_with_them_and_one_thing_is_not_several():
     for value in (1, 10, None):
         check_number("--draws", value, 1, 10)
     for value, said in {0: "0", 11: "11", 10**5_000: "of more than 20 digits"}.items():
         with pytest.raises(InputError, match=f"^--draws {said}: give a number from 1 to 10$"):
             check_number("--draws", value, 1, 10)
+    assert [counted(n, "row") for n in (0, 1, 2_000)] == ["0 rows", "1 row", "2,000 rows"]
+    assert [counted(n, "is", "are") for n in (0, 1)] == ["0 are", "1 is"]
 
-    assert (first_line(ValueError("\n  what\nmore")), first_line(ValueError())) == ("what", "ValueError")
+
+def test_what_a_terminal_obeys_is_shown_other_texts_stay_and_a_reader_of_json_gets_the_same():
+    unsafe = ["\x1b", "\x07", "\x7f", "\x9b", "\r", "\u202e", "\u2066", "\udc80"]
+    shown = [r"\x1b", r"\x07", r"\x7f", r"\x9b", r"\r", r"\u202e", r"\u2066", r"\udc80"]
+    assert [printable(one) for one in unsafe] == [printable_lines(one) for one in unsafe] == shown
+    for text in ["naïve ≈ − × °", "中文 עברית", "😀", "[/b] [red]", "Ġsmoke", r"a\nb"]:
+        assert printable(text) == text
+    assert (printable("a\n\tb"), printable_lines("a\n\tb")) == (r"a\n\tb", "a\n\tb")
+    document = json_safe(json.dumps(value := {"token": "".join(unsafe) + "é"}, ensure_ascii=False, indent=2))
+    assert json.loads(document) == value
+    assert not any(character in document for character in unsafe)

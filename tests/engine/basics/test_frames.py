@@ -14,48 +14,43 @@ from negengine.engine.basics.frames import frame_sha256, parquet_bytes, parquet_
 from polars.exceptions import PanicException, PolarsError
 from polars.io.plugins import register_io_source
 
-
-@pytest.fixture(scope="module")
-def frame() -> pl.DataFrame:
-    """Rows of three row groups."""
-    return pl.DataFrame({"verb": [f"verb {i % 997}" for i in range(300_000)], "x": [i / 3 for i in range(300_000)]})
+NUMBERS = range(300_000)
+FRAME = pl.DataFrame({"verb": [f"verb {i % 997}" for i in NUMBERS], "x": [i / 3 for i in NUMBERS]})  # three row groups
 
 
-def stream(frame, size):
-    """The frame in pieces, as the parts of a stage come."""
+def stream(size, error=None):
+    """The frame in pieces, as the parts of a stage come, with an error after the first piece."""
 
     def read(with_columns, predicate, n_rows, batch_size):
-        for start in range(0, len(frame), size):
-            yield frame[start : start + size]
+        for start in range(0, len(FRAME), size):
+            yield FRAME[start : start + size]
+            if error is not None:
+                raise error
 
-    return register_io_source(read, schema=frame.schema)
+    return register_io_source(read, schema=FRAME.schema)
 
 
 @pytest.mark.parametrize("size", [7_001, 131_072, 299_999])
-def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, frame, size):
-    digest = write_frame(tmp_path / "x.parquet", stream(frame, size))
-    content = parquet_bytes(frame)
+def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, size):
+    digest = write_frame(tmp_path / "x.parquet", stream(size))
+    content = parquet_bytes(FRAME)
     assert (tmp_path / "x.parquet").read_bytes() == content
-    assert digest == frame_sha256(stream(frame, size)) == hashlib.sha256(content).hexdigest()
-    assert parquet_frame(content, tmp_path / "x.parquet").equals(frame)
-    assert scan_frame(tmp_path / "x.parquet").collect().equals(frame)
+    assert digest == frame_sha256(stream(size)) == hashlib.sha256(content).hexdigest()
+    assert parquet_frame(content, tmp_path / "x.parquet").equals(FRAME)
+    assert scan_frame(tmp_path / "x.parquet").collect().equals(FRAME)
 
 
-def test_an_error_while_the_rows_come_keeps_the_old_file(tmp_path, frame):
-    def read(with_columns, predicate, n_rows, batch_size):
-        yield frame[:200_000]
-        raise InputError("part 2 is damaged")
-
+def test_an_error_while_the_rows_come_keeps_the_old_file(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"old")
     with pytest.raises(InputError, match="part 2 is damaged"):
-        write_frame(tmp_path / "x.parquet", register_io_source(read, schema=frame.schema))
+        write_frame(tmp_path / "x.parquet", stream(200_000, InputError("part 2 is damaged")))
     for write in (frame_sha256, lambda frame: write_frame(tmp_path / "x.parquet", frame)):
         with pytest.raises(PolarsError):
             write(pl.LazyFrame({"x": [1]}).select("y"))
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
-def test_a_disk_that_is_full_in_the_middle_of_the_rows_is_one_line(tmp_path, monkeypatch, frame):
+def test_a_disk_that_is_full_in_the_middle_of_the_rows_is_one_line(tmp_path, monkeypatch):
     class Full(io.BytesIO):
         def write(self, content):
             if self.tell() > 100_000:
@@ -64,7 +59,7 @@ def test_a_disk_that_is_full_in_the_middle_of_the_rows_is_one_line(tmp_path, mon
 
     monkeypatch.setattr(Path, "open", lambda *_: Full())
     with pytest.raises(InputError, match=rf"{tmp_path}: no space left to write x\.parquet"):
-        write_frame(tmp_path / "x.parquet", stream(frame, 50_000))
+        write_frame(tmp_path / "x.parquet", stream(50_000))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,8 +6,6 @@ from functools import partial
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import MissingFileError
 from negengine.engine.basics.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
@@ -21,27 +19,15 @@ class Document(msgspec.Struct):
 
 DOCUMENT = Document(3, "CpTp “Ünïcode”", {"tested": 11, "share": 0.1 + 0.2})
 
-numbers = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-values = st.recursive(
-    st.none() | st.booleans() | numbers | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(st.dictionaries(st.text(), values, min_size=1))
-def test_any_document_is_read_as_it_was_written(document):
-    assert unseal(seal(document), dict) == document
-
 
 def test_every_flipped_bit_of_every_byte_is_noticed():
     content = seal(DOCUMENT)
+    assert unseal(content, Document) == DOCUMENT
     for position in range(len(content)):
         for mask in [*(1 << bit for bit in range(8)), 0xFF]:
-            damaged = bytearray(content)
-            damaged[position] ^= mask
+            damaged = content[:position] + bytes([content[position] ^ mask]) + content[position + 1 :]
             with pytest.raises(DamagedError):
-                unseal(bytes(damaged), Document)
+                unseal(damaged, Document)
 
 
 def test_a_file_that_is_not_ours_is_one_line_with_its_repair(tmp_path):

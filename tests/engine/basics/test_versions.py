@@ -19,6 +19,14 @@ def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(tmp
     git("add", "code.py")
     git(*AUTHOR, "commit", "-qm", "first")
     commit, known = git("rev-parse", "HEAD"), source_commit.__wrapped__
+    git("remote", "add", "origin", "none")
+    for origin, address in {  # the address that is cited is on the web and names no user
+        "https://me:secret@example.org/lab/negengine.git": "https://example.org/lab/negengine",
+        "git@example.org:lab/negengine.git": None,
+        "/home/me/negengine": None,
+    }.items():
+        git("remote", "set-url", "origin", origin)
+        assert source_address.__wrapped__(tmp_path) == address
     (tmp_path / "notes.txt").write_text("new")  # new files do not count
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert known(tmp_path) == commit
@@ -30,30 +38,14 @@ def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(tmp
     assert known(tmp_path) is None
 
 
-ADDRESSES = [
-    ("https://me:secret@example.org/lab/negengine.git", "https://example.org/lab/negengine"),
-    ("git@example.org:lab/negengine.git", None),
-    ("/home/me/negengine", None),
-]
-
-
-@pytest.mark.parametrize(("origin", "address"), ADDRESSES)
-def test_the_address_that_is_cited_is_on_the_web_and_names_no_user(tmp_path, origin, address):
-    subprocess.run(["git", "-C", tmp_path, "init", "-q"], check=True)
-    subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", origin], check=True)
-    assert source_address.__wrapped__(tmp_path) == address
-
-
 FOUND = json.dumps({"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": "ab12"}})
 WRONG = json.dumps({"url": "https://x", "vcs_info": {"commit_id": 3}})
 
 
-@pytest.mark.parametrize(
-    ("text", "source"), [(FOUND, ("https://x", "ab12")), *((no, (None, None)) for no in (None, "{", WRONG))]
-)
+NO = (None, None)
+
+
+@pytest.mark.parametrize(("text", "source"), [(FOUND, ("https://x", "ab12")), (None, NO), ("{", NO), (WRONG, NO)])
 def test_an_installation_from_a_repository_has_what_pip_recorded(text, source):
     assert recorded_source(SimpleNamespace(read_text={"direct_url.json": text}.__getitem__)) == source
-
-
-def test_versions_are_of_installed_packages_only():
     assert list(versions(["numpy", "no-such-package"])) == ["numpy"]

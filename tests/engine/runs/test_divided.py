@@ -8,14 +8,8 @@ import socket
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.runs.divided import (
-    State,
-    default_output,
-    divided_run,
-    find_shards,
-    named_shard,
-    refuse_other_division,
-)
+from negengine.engine.runs import divided
+from negengine.engine.runs.divided import State, divided_run, find_shards, refuse_other_division
 from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from small_stages import Squares, everything, hold, part, run, work
@@ -68,89 +62,72 @@ def test_a_running_shard_with_its_process_and_a_stopped_one(tmp_path):
         begun = found(first, folder).shards[1]
         assert (begun.state, begun.holder is None, begun.command) == (State.RUNNING, False, "")
     stopped = found(first, folder).shards[1]
-    assert (stopped.state, stopped.command) == (State.STOPPED, f"{AGAIN} --shard 2/3 --output {folder}")
-    assert stopped.last is not None
+    command = f"{AGAIN} --shard 2/3 --output {folder}"
+    assert (stopped.state, stopped.command, stopped.last is None) == (State.STOPPED, command, False)
     with hold(folder, parts=9, shard=Shard(2, 3)) as held:
         held.write_part(1, part(1))
         before = everything(tmp_path)
         running = found(first, folder).shards[1]
         assert everything(tmp_path) == before
     assert (running.state, running.holder) == (State.RUNNING, f"process {os.getpid()} on {socket.gethostname()}")
-    assert (running.done, running.parts, running.command) == (1, 3, "")
-    assert running.seconds_left is not None
+    assert (running.done, running.parts, running.command, running.seconds_left is None) == (1, 3, "", False)
 
 
-@pytest.mark.parametrize(
-    ("fault", "state", "reason"),
-    [("refuse", State.FAILED, "--batch-tokens 16: too few"), ("interrupt", State.STOPPED, "")],
-)
-def test_a_shard_that_failed_says_why_and_an_interrupted_one_has_not_failed(tmp_path, fault, state, reason):
-    folder = tmp_path / "mini-2-of-2"
-    with pytest.raises((InputError, KeyboardInterrupt)):
-        run(Squares(fault=fault, at=3), folder, shard=Shard(2, 2))
-    failed = divided_run([folder], {"squares"}).shards[1]
-    assert (failed.state, failed.reason, failed.done, failed.parts) == (state, reason, 1, 2)
-
-
-def test_shards_that_have_only_begun_are_known_by_their_names_and_other_folders_are_refused(tmp_path):
+def test_a_failed_shard_says_why_an_interrupted_one_has_not_failed_and_one_that_begins_has_its_name(tmp_path):
+    for fault, state, reason in (("refuse", "failed", "--batch-tokens 16: too few"), ("interrupt", "stopped", "")):
+        folder = tmp_path / fault / "mini-2-of-2"
+        with pytest.raises((InputError, KeyboardInterrupt)):
+            run(Squares(fault=fault, at=3), folder, shard=Shard(2, 2))
+        one = divided_run([folder], {"squares"}).shards[1]
+        assert (str(one.state), one.reason, one.done, one.parts) == (state, reason, 1, 2)
     (tmp_path / "mini-1-of-2").mkdir()
-    run = found(tmp_path / "mini-1-of-2")
-    assert (run.stage, [one.state for one in run.shards]) == (None, [State.MISSING] * 2)
+    begins = found(tmp_path / "mini-1-of-2")
+    assert (begins.stage, [one.state for one in begins.shards]) == (None, [State.MISSING] * 2)
     with pytest.raises(InputError, match="is not a shard: give folders that were made with --shard I/N"):
         found(work(tmp_path / "whole"))
 
 
-@pytest.fixture
-def shards(tmp_path):
-    def make(*names):
-        for name in names:
-            (tmp_path / name).mkdir(parents=True)
-        return tmp_path
-
-    return make
+def made(folder, *names):
+    for name in names:
+        (folder / name).mkdir(parents=True)
+    return folder
 
 
-def test_a_folder_is_named_as_the_shard_says_and_other_names_are_not_shards(tmp_path):
-    assert named_shard(tmp_path / f"a-b{Shard(2, 3).suffix}") == (tmp_path / "a-b", Shard(2, 3))
+def test_a_folder_is_named_as_the_shard_says_and_the_name_of_the_whole_run_follows(tmp_path):
+    assert divided.named_shard(tmp_path / f"a-b{Shard(2, 3).suffix}") == (tmp_path / "a-b", Shard(2, 3))
     for name in ("mini", "mini-of-3", "mini-0-of-3", "mini-4-of-3", "-1-of-2", "mini-1-of-1", "m-x-of-2"):
-        assert named_shard(tmp_path / name) is None
+        assert divided.named_shard(tmp_path / name) is None
+    assert divided.default_output([tmp_path / "a-1-of-2", tmp_path / "a-2-of-2"]) == tmp_path / "a"
+    for folders in (["a-1-of-2", "b-2-of-2"], ["a-1-of-2", "own"], []):
+        with pytest.raises(InputError, match="give --output RUN"):
+            divided.default_output([tmp_path / name for name in folders])
+
+
+TEN, HALVES = [f"mini-{n}-of-10" for n in range(1, 11)], ["mini-1-of-2", "mini-2-of-2"]
 
 
 @pytest.mark.parametrize(
     ("there", "given", "meant"),
-    [
-        (  # by the name of the run, in the order of their numbers
-            [*(f"mini-{n}-of-10" for n in range(10, 0, -1)), "mini-x", "mini-lama-1-of-2", "other-1-of-2", "mini"],
-            ["mini"],
-            [f"mini-{n}-of-10" for n in range(1, 11)],
-        ),
-        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs/mini-*-of-2"], ["mini-1-of-2", "mini-2-of-2"]),
-        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs"], ["mini-1-of-2", "mini-2-of-2"]),
-        (["mini-1-of-2", "mini-2-of-2", "own"], ["mini-2-of-2", "own"], ["mini-2-of-2", "own"]),
+    [  # by the name of the run, in the order of their numbers
+        ([*reversed(TEN), "mini-x", "mini-lama-1-of-2", "other-1-of-2", "mini"], ["mini"], TEN),
+        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs/mini-*-of-2"], HALVES),
+        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs"], HALVES),
+        ([*HALVES, "own"], ["mini-2-of-2", "own"], ["mini-2-of-2", "own"]),
     ],
 )
-def test_shards_are_found_by_the_name_of_the_run_a_pattern_their_folder_and_as_they_are_given(
-    shards, there, given, meant
-):
-    folder = shards(*there)
-    assert [found.name for found in find_shards([folder / name for name in given])] == meant
+def test_shards_are_found_by_the_name_of_the_run_a_pattern_or_their_folder(tmp_path, there, given, meant):
+    made(tmp_path, *there)
+    assert [path.name for path in find_shards([tmp_path / name for name in given])] == meant
 
 
-def test_shards_of_several_runs_and_a_pattern_without_a_folder_are_refused(shards):
-    folder = shards("runs/a-1-of-2", "runs/b-1-of-2", "runs/b-1-of-3")
+def test_shards_of_several_runs_and_a_pattern_without_a_folder_are_refused(tmp_path):
+    folder = made(tmp_path, "runs/a-1-of-2", "runs/b-1-of-2", "runs/b-1-of-3")
     with pytest.raises(InputError, match=r"shards of several runs: give one of .*a-\*-of-2, .*b-\*-of-2, .*b-\*-of-3"):
         find_shards([folder / "runs"])
     with pytest.raises(InputError, match=r"give one of .*b-\*-of-2, .*b-\*-of-3$"):
         find_shards([folder / "runs/b"])
     with pytest.raises(InputError, match=r"mini-\*: no folder matches this pattern"):
         find_shards([folder / "mini-*"])
-
-
-def test_the_name_of_the_whole_run_follows_from_its_shards(tmp_path):
-    assert default_output([tmp_path / "a-1-of-2", tmp_path / "a-2-of-2"]) == tmp_path / "a"
-    for folders in (["a-1-of-2", "b-2-of-2"], ["a-1-of-2", "own"], []):
-        with pytest.raises(InputError, match="give --output RUN"):
-            default_output([tmp_path / name for name in folders])
 
 
 def test_some_tasks_of_an_array_that_are_submitted_again_are_not_a_smaller_array(tmp_path):

@@ -1,7 +1,7 @@
 """A run folder keeps what is finished, whatever kills the process, fails on the disk or damages a file."""
 
 import contextlib
-import errno
+import functools
 import json
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def place(tmp_path) -> Path:
 
 
 @pytest.fixture
-def whole(tmp_path) -> dict[str, bytes]:
+def whole(tmp_path):
     """The results of a run that nothing disturbed."""
     return results(work(tmp_path / "undisturbed"))
 
@@ -56,8 +56,6 @@ def test_rows_come_in_the_order_of_the_parts_and_counts_are_summed(place, whole)
 
 
 def test_a_part_done_otherwise_makes_the_stage_unfinished_before_it_is_written(place, monkeypatch):
-    """A process that is killed between the two leaves final files that do not match the parts."""
-
     work(place)
     with monkeypatch.context() as patch:
         patch.setattr(PartFiles, "write", None)  # fails at once
@@ -84,12 +82,8 @@ def test_run_json_tells_what_made_it_and_the_newest_metadata_are_kept(place):
 
 
 @pytest.mark.parametrize("parts", range(PARTS + 1))
-def test_of_two_machines_without_common_locks_the_later_one_goes_on_and_nothing_is_lost(
-    place, whole, monkeypatch, parts
-):
-    """The first one had calibrated, or not, and finished some parts; it writes nothing more."""
+def test_of_two_machines_without_common_locks_the_later_goes_on_and_nothing_is_lost(place, whole, monkeypatch, parts):
     monkeypatch.setattr(lock, "lock_descriptor", lambda descriptor, blocking: True)
-    told = rf"process {os.getpid()} on .* has begun to work here"
     with contextlib.ExitStack() as machines:
         first = machines.enter_context(hold(place))
         for number in range(parts):
@@ -100,7 +94,7 @@ def test_of_two_machines_without_common_locks_the_later_one_goes_on_and_nothing_
         before = everything(place)
         refused = [lambda: first.set_choices(Choices({"Cp": {"bound": 2.0}})), lambda: first.write_part(0, part(2))]
         for write in [*refused, *([] if first.missing_parts else [lambda: first.finish(publish)])]:
-            with pytest.raises(InputError, match=told):
+            with pytest.raises(InputError, match=rf"process {os.getpid()} on .* has begun to work here"):
                 write()
             assert everything(place) == before
         for number in second.missing_parts:
@@ -112,7 +106,6 @@ def test_of_two_machines_without_common_locks_the_later_one_goes_on_and_nothing_
 
 @pytest.mark.parametrize("name", ["parts", "parts/select", "sessions", "sessions/select", "sessions/other"])
 def test_nothing_is_written_or_removed_behind_a_link_in_the_place_of_a_folder(place, name):
-    """As in a run from elsewhere."""
     own, outside = unfinished(place) / name, place.with_name("outside")
     if own.exists():
         own.rename(outside)
@@ -157,7 +150,12 @@ def test_each_process_writes_its_own_session_alone_and_one_that_only_finishes_ha
         assert [session.parts for session in stage_of(place).sessions] == [1, 0]
 
 
-def test_a_second_stage_keeps_the_first_and_one_that_did_nothing_claims_nothing(place):
+def test_a_second_stage_keeps_the_first_and_one_that_did_nothing_or_could_not_begin_claims_nothing(place, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(pytest.importorskip("resource"), "getrlimit", lambda kind: (20, 20))
+        with pytest.raises(InputError, match="this process may have 20 files open"), hold(place):
+            pass
+    assert not place.exists()
     with hold(place):
         pass
     assert read_run(place).stages == {}
@@ -182,14 +180,6 @@ def test_choices_are_on_disk_at_once_and_survive_the_process_bit_by_bit(place):
         assert run.choices == Choices(read, 128)
 
 
-def test_where_too_few_files_may_be_open_nothing_is_begun(place, monkeypatch):
-    resource = pytest.importorskip("resource")
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (20, 20))
-    with pytest.raises(InputError, match="this process may have 20 files open"), hold(place):
-        pass
-    assert not place.exists()
-
-
 class Killed(BaseException):
     """Ends the process at this very instruction: nothing that would clean up afterwards takes effect."""
 
@@ -198,21 +188,16 @@ def die_at(monkeypatch, step: int) -> list[str]:
     """Die before call number `step` that changes the disk; what was done before it stays."""
     seen: list[str] = []
 
-    def deadly(module, name):
-        real = getattr(module, name)
+    def call(real, *arguments, **options):
+        if len(seen) >= step:
+            raise Killed
+        seen.append(real.__name__)
+        return real(*arguments, **options)
 
-        def call(*arguments, **options):
-            if len(seen) >= step:
-                raise Killed
-            seen.append(name)
-            return real(*arguments, **options)
-
-        monkeypatch.setattr(module, name, call)
-
-    for name in ("fsync", "replace", "mkdir"):
-        deadly(os, name)
-    for name in ("write_bytes", "unlink"):
-        deadly(Path, name)
+    for real in (os.fsync, os.replace, os.mkdir):
+        monkeypatch.setattr(os, real.__name__, functools.partial(call, real))
+    for real in (Path.write_bytes, Path.unlink):
+        monkeypatch.setattr(Path, real.__name__, functools.partialmethod(functools.partial(call, real)))
     return seen
 
 
@@ -241,39 +226,16 @@ def test_killed_at_any_step_or_twice_a_run_or_its_repair_is_resumed_to_the_same_
         assert results(work(place, parts=2)) == whole, f"step {step}"
 
 
-@pytest.mark.parametrize(("module", "call"), [(os, "fsync"), (os, "replace"), (Path, "write_bytes")])
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
-def test_what_fails_in_the_middle_of_a_part_leaves_nothing_of_it(place, monkeypatch, module, call, error):
-    real = Path.write_bytes
-
-    def fail(path, *content):
-        if call == "write_bytes":
-            real(path, content[0][:5])
-        raise error
-
-    with hold(place) as run:
-        run.write_part(1, part(1))
-        before = everything(place)
-        with monkeypatch.context() as patch:
-            patch.setattr(module, call, fail)
-            with pytest.raises((InputError, KeyboardInterrupt)):
-                run.write_part(0, part(0))
-        assert (everything(place), run.missing_parts) == (before, [0, 2])
+def flip(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: (middle := len(content) // 2)] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
 
 
-def flip(content):
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+WAYS = [lambda own: own[:-9], lambda own: own + b"x", lambda own: own.ljust(MOST_JSON + 1), lambda _: b""]
+CHANGES = [lambda path, how=how: path.write_bytes(how(path.read_bytes())) for how in WAYS]
 
 
-def change(how):
-    return lambda path: path.write_bytes(how(path.read_bytes()))
-
-
-WAYS = [lambda own: own[:-9], flip, lambda own: own + b"x", lambda own: own.ljust(MOST_JSON + 1), lambda _: b""]
-
-
-@pytest.mark.parametrize("damage", [*map(change, WAYS), Path.unlink])
+@pytest.mark.parametrize("damage", [*CHANGES, flip, Path.unlink])
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -297,7 +259,7 @@ def test_what_is_damaged_is_told_and_made_again(place, whole, damage, name, mess
     assert results(work(place)) == whole
 
 
-@pytest.mark.parametrize("damage", [lambda part: change(flip)(part.rows), lambda part: part.marker.unlink()])
+@pytest.mark.parametrize("damage", [lambda part: flip(part.rows), lambda part: part.marker.unlink()])
 def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(place, whole, damage):
     work(place)
     (place / "triplets.parquet").unlink()
@@ -310,22 +272,19 @@ def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(place, whole, da
     assert results(work(place)) == whole
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "message"),
-    [
+def test_a_run_of_something_else_is_refused_and_does_not_even_get_a_lock_file(place):
+    for first, then, message in (
         ({}, {"identity": {**IDENTITY, "pairs": 60}}, "pairs none, now 60"),
-        ({"shard": Shard(1, 2)}, {}, "shard 1/2, now none"),
         ({}, {"parts": 4}, "parts 3, now 4"),
-    ],
-)
-def test_a_run_of_something_else_is_refused_and_does_not_even_get_a_lock_file(place, first, then, message):
-    work(place, **first)
-    (place / ".lock").unlink()
-    before = everything(place)
-    with pytest.raises(InputError) as caught:
-        work(place, **then)
-    assert str(caught.value) == f"{place}: select was made with {message}: choose another --output"
-    assert everything(place) == before
+        ({"shard": Shard(1, 2), "stage": "score"}, {"stage": "score"}, "shard 1/2, now none"),
+    ):
+        work(place, **first)
+        (place / ".lock").unlink()
+        before = everything(place)
+        with pytest.raises(InputError) as caught:
+            work(place, **then)
+        told = f"{place}: {first.get('stage', 'select')} was made with {message}: choose another --output"
+        assert (str(caught.value), everything(place)) == (told, before)
 
 
 def test_what_is_not_a_run_is_refused_and_not_changed_and_an_empty_folder_becomes_one(tmp_path, place):
@@ -343,15 +302,14 @@ def test_what_is_not_a_run_is_refused_and_not_changed_and_an_empty_folder_become
 
 
 def test_a_shard_does_its_own_parts_alone_and_is_finished_with_all_of_them_only(tmp_path, place):
-    """A shard has no final files: without its parts it is not finished, whatever run.json says."""
     first = Shard(1, 2)
     with hold(place, shard=first) as run:
         assert run.missing_parts == [0, 2]
     before = results(work(place, shard=first))
     with pytest.raises(InputError, match="only shard 1/2 of select"):
         finished_stage(place, "select")
-    change(flip)(PartFiles(place, "select", 2).rows)
-    with hold(place, shard=first) as run:
+    flip(PartFiles(place, "select", 2).rows)
+    with hold(place, shard=first) as run:  # whatever run.json says: it has no final files
         assert (run.is_finished, run.missing_parts) == (False, [2])
     assert results(work(place, shard=first)) == before
     work(tmp_path / "empty", shard=Shard(5, 5))

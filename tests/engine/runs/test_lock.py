@@ -17,10 +17,9 @@ from negengine.engine.runs.lock import LOCK_FILE, locked, refuse_held
 fcntl = pytest.importorskip("fcntl", reason="locks of another kind on this system")
 
 HOLDER = """
-import sys
-from pathlib import Path
+import pathlib, sys
 from negengine.engine.runs.lock import locked
-with locked(Path(sys.argv[1])):
+with locked(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -29,26 +28,15 @@ with locked(Path(sys.argv[1])):
 @pytest.fixture
 def holder(tmp_path):
     """Another process that holds the folder until its stdin is closed."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    command, pipe = [sys.executable, "-c", HOLDER, tmp_path], subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
     assert process.stdout.readline() == "held\n"
     yield process
     process.kill()
     process.communicate()
 
 
-def test_the_lock_is_given_back_by_a_killed_process_and_after_an_error_and_its_file_stays(holder, tmp_path):
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    with pytest.raises(KeyError), locked(tmp_path):
-        raise KeyError
-    with locked(tmp_path):
-        assert (tmp_path / LOCK_FILE).is_file()
-
-
 def test_a_new_holder_overwrites_a_longer_name_and_leaves_the_lock_to_other_users_of_a_shared_folder(tmp_path):
-    """As far as the user's own mask allows."""
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / LOCK_FILE).write_text("x" * 100)
     before = os.umask(0o002)
@@ -66,7 +54,6 @@ def test_a_new_holder_overwrites_a_longer_name_and_leaves_the_lock_to_other_user
     "make", [Path.symlink_to, Path.hardlink_to, lambda path, _: path.symlink_to("new"), lambda path, _: os.mkfifo(path)]
 )
 def test_what_is_no_lock_file_of_ours_is_refused_at_once_and_nothing_behind_it_changes(tmp_path, make):
-    """As in a run folder from elsewhere."""
     run, thesis = tmp_path / "run", tmp_path / "thesis"
     run.mkdir()
     thesis.write_text("my only copy")
@@ -82,30 +69,7 @@ def test_what_is_no_lock_file_of_ours_is_refused_at_once_and_nothing_behind_it_c
         pass
 
 
-def test_a_holder_is_found_where_only_a_writer_may_lock(holder, tmp_path, monkeypatch):
-    """As on NFS."""
-    real = lock.lock_descriptor
-
-    def as_on_nfs(descriptor, blocking):
-        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDWR:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return real(descriptor, blocking=blocking)
-
-    monkeypatch.setattr(lock, "lock_descriptor", as_on_nfs)
-    assert lock.holder(tmp_path) == f"process {holder.pid} on {socket.gethostname()}"
-
-
-def test_a_file_system_that_cannot_lock_is_one_line(tmp_path, monkeypatch):
-    def refuse(descriptor, blocking):
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(lock, "lock_descriptor", refuse)
-    with pytest.raises(InputError, match=r"\.lock: cannot be written \(No locks available\)"), locked(tmp_path):
-        pass
-    refuse_held(tmp_path)  # it only reads: it does not fail where it cannot know
-
-
-def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing(holder, tmp_path):
+def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing_until_the_holder_is_killed(holder, tmp_path):
     before, open_files = (tmp_path / LOCK_FILE).read_bytes(), len([*Path("/dev/fd").iterdir()])
     told = rf"in use by process {holder.pid} on {socket.gethostname()}; wait until it ends"
     with pytest.raises(InputError, match=f"{told}$"):
@@ -114,23 +78,33 @@ def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing(holder, tmp_pat
         pass
     assert (tmp_path / LOCK_FILE).read_bytes() == before
     assert len([*Path("/dev/fd").iterdir()]) == open_files
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    for _ in range(2):  # the reader gives its own lock back, and so does an error
+        with pytest.raises(KeyError), locked(tmp_path):
+            raise KeyError
+        refuse_held(tmp_path)
+    assert (tmp_path / LOCK_FILE).is_file()
     (tmp_path / "free").mkdir()
     refuse_held(tmp_path / "free")
     assert not (tmp_path / "free" / LOCK_FILE).exists()
-    for _ in range(2):  # the reader gives its own lock back
-        with locked(tmp_path / "free"):
-            pass
-        refuse_held(tmp_path / "free")
 
 
-def test_a_holder_that_does_not_say_its_name_and_one_with_a_long_name(tmp_path):
-    """As between the lock and its text."""
-    with locked(tmp_path):
-        (tmp_path / LOCK_FILE).write_bytes(b"")
-        with pytest.raises(InputError, match="in use by another process;"):
-            refuse_held(tmp_path)
-        (tmp_path / LOCK_FILE).write_text(" " + "x" * 1_000)
-        assert lock.holder(tmp_path) == "x" * 200
+def test_a_holder_is_found_where_only_a_writer_may_lock_and_not_where_nobody_can(holder, tmp_path, monkeypatch):
+    real = lock.lock_descriptor
+
+    def as_on_nfs(descriptor, blocking):
+        if no_locks or fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDWR:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        return real(descriptor, blocking=blocking)
+
+    monkeypatch.setattr(lock, "lock_descriptor", as_on_nfs)
+    no_locks = False
+    assert lock.holder(tmp_path) == f"process {holder.pid} on {socket.gethostname()}"
+    no_locks = True
+    with pytest.raises(InputError, match=r"\.lock: cannot be written \(No locks available\)"), locked(tmp_path):
+        pass
+    refuse_held(tmp_path)  # it only reads: it does not fail where it cannot know
 
 
 @pytest.mark.parametrize("refusals", [1, 3, 4])
@@ -147,20 +121,18 @@ def test_a_folder_in_use_is_asked_for_four_times_within_a_moment(tmp_path, monke
 
 
 def test_where_locks_do_not_reach_the_other_machine_the_process_that_began_first_is_told(tmp_path):
-    """Also where its error is that of a temporary file which the other process has removed."""
-    with (
-        pytest.raises(InputError, match=r"process 7 on node2 has begun to work here.*parts are kept"),
-        locked(tmp_path),
-    ):
-        _taken(tmp_path)
+    told = r"process 7 on node2 has begun to work here.*parts are kept"
+    with pytest.raises(InputError, match=told), locked(tmp_path):  # noqa: PT012
+        (tmp_path / LOCK_FILE).write_text(" process 7 on node2\n0123456789abcdef")
+        raise InputError("part-00001.json: cannot be written (No such file or directory)")  # the other has removed it
     with locked(tmp_path) as held:
         held.refuse_taken()
+        (tmp_path / LOCK_FILE).write_bytes(b"")  # as between the lock and its text
+        with pytest.raises(InputError, match="in use by another process;"):
+            refuse_held(tmp_path)
+        (tmp_path / LOCK_FILE).write_text(" " + "x" * 1_000)
+        assert lock.holder(tmp_path) == "x" * 200
         (tmp_path / LOCK_FILE).unlink()
         with pytest.raises(InputError, match=r"\.lock: cannot be read \(No such file or directory\)"):
             held.refuse_taken()
         (tmp_path / LOCK_FILE).write_text(f" {held.text}")
-
-
-def _taken(folder):
-    (folder / LOCK_FILE).write_text(" process 7 on node2\n0123456789abcdef")
-    raise InputError("part-00001.json: cannot be written (No such file or directory)")

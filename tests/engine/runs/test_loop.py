@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 import sys
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -28,21 +29,16 @@ class NoExecutor:
         raise AssertionError("a model was opened")
 
 
-def test_a_run_computes_and_publishes(tmp_path):
-    run(Squares(note={"model": "mini"}), tmp_path)
+def test_a_run_computes_and_publishes_and_then_opens_no_model_also_without_its_parts_or_a_final_file(tmp_path):
+    before = results(run(Squares(note={"model": "mini"}), tmp_path))
     squares = pl.read_parquet(tmp_path / "squares.parquet")
     assert squares["square"].to_list() == [n * n + i for n in range(4) for i in range(3)]
     assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 12, "model": "mini"}
-
-
-def test_a_finished_run_opens_no_model_also_without_its_parts_or_a_final_file(tmp_path):
-    before = results(run(Squares(), tmp_path))
     reporter, said = watched()
     (tmp_path / "squares.parquet").unlink()  # it is made again from the parts
     run(Squares(), tmp_path, NoExecutor())
     run(Squares(), tmp_path, NoExecutor(), reporter=reporter)
-    assert results(tmp_path) == before
-    assert said == [f"{tmp_path}: squares is finished already"]
+    assert (results(tmp_path), said) == (before, [f"{tmp_path}: squares is finished already"])
     shutil.rmtree(tmp_path / "parts")
     before = everything(tmp_path)
     run(Squares(), tmp_path, NoExecutor())
@@ -63,22 +59,18 @@ def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path, f
         run(Squares(), tmp_path, NoExecutor())
 
 
-@pytest.mark.parametrize(
-    ("fault", "error", "reason"),
-    [
+def test_a_run_that_ends_early_says_why_and_is_resumed_to_the_same_bytes(tmp_path):
+    whole = results(run(Squares(), tmp_path / "whole"))
+    for fault, error, reason in (
         ("refuse", InputError, "--batch-tokens 16: too few"),
         ("fail", ZeroDivisionError, "ZeroDivisionError: nobody expected this"),
         ("interrupt", KeyboardInterrupt, INTERRUPTED),
-    ],
-)
-def test_a_run_that_ends_early_says_why_and_is_resumed_to_the_same_bytes(tmp_path, fault, error, reason):
-    whole = results(run(Squares(), tmp_path / "whole"))
-    with pytest.raises(error):
-        run(Squares(fault=fault, at=2), tmp_path / "cut")
-    assert 1 <= len(results(tmp_path / "cut")) / 2 < 4
-    run(Squares(), tmp_path / "cut")
-    assert results(tmp_path / "cut") == whole
-    assert [session.failed for session in record(tmp_path / "cut", Squares).sessions] == [reason, None]
+    ):
+        with pytest.raises(error):
+            run(Squares(fault=fault, at=2), tmp_path / fault)
+        assert 1 <= len(results(tmp_path / fault)) / 2 < 4
+        assert results(run(Squares(), tmp_path / fault)) == whole
+        assert [session.failed for session in record(tmp_path / fault, Squares).sessions] == [reason, None]
 
 
 def test_a_stage_without_parts_is_finished(tmp_path):
@@ -108,14 +100,6 @@ def test_precision_device_and_command_are_on_disk_before_the_first_part_is_decid
         assert session.seconds > 0
 
 
-def test_a_resumed_run_keeps_its_calibration(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        run(Margins((0.0, 0.0, 0.0)), tmp_path, InterruptedAfter(1))
-    run(Margins((0.0, 0.0, 0.0), own_bound=0.8), tmp_path)
-    assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.5, 0.5, 0.5]
-    assert [own.precision for own in record(tmp_path, Margins).sessions] == ["mixed", "mixed"]
-
-
 def test_progress_begins_with_what_is_done_already(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(Squares(), tmp_path, InterruptedAfter(2))
@@ -134,10 +118,13 @@ def test_parts_are_decided_again_with_the_margin_that_an_audit_asks_for(tmp_path
     reporter, said = watched()
     run(Margins(ASKS), tmp_path, reporter=reporter)
     assert pl.read_parquet(tmp_path / "margins.parquet")["bound"].to_list() == [0.9] * 6
-    told = "margins: an audit found a wrong decision; 6 parts are decided again"
-    assert said.count(told) == 1
-    run(Margins((0.0,) * 3), tmp_path / "without")
+    assert said.count("margins: an audit found a wrong decision; 6 parts are decided again") == 1
+    without = Margins((0.0,) * 3)
+    with pytest.raises(KeyboardInterrupt):
+        run(without, tmp_path / "without", InterruptedAfter(1))
+    run(replace(without, own_bound=0.8), tmp_path / "without")  # a resumed run keeps its calibration
     assert pl.read_parquet(tmp_path / "without" / "margins.parquet")["bound"].to_list() == [0.5] * 3
+    assert [own.precision for own in record(tmp_path / "without", Margins).sessions] == ["mixed", "mixed"]
 
 
 @pytest.mark.parametrize("parts", [0, 1, 5, 6, 7, 11])
@@ -146,28 +133,26 @@ def test_stopped_anywhere_or_damaged_later_a_run_that_widens_ends_with_the_same_
     whole, cut = results(run(Margins(ASKS), tmp_path / "whole")), tmp_path / "cut"
     with pytest.raises(KeyboardInterrupt):
         run(Margins(ASKS), cut, InterruptedAfter(parts))
-    run(Margins(ASKS), cut)
-    assert results(cut) == whole
+    assert results(run(Margins(ASKS), cut)) == whole
     for path in [*sorted(cut.glob("parts/margins/*.parquet"))[: 1 + parts % 3], cut / "margins.parquet"]:
         path.write_bytes(b"")
-    run(Margins(ASKS), cut)
-    assert results(cut) == whole
+    assert results(run(Margins(ASKS), cut)) == whole
 
 
 def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal_says_how(tmp_path):
     whole = results(run(Margins(ASKS), tmp_path / "whole"))
     session = Session(again="negengine margins a model --seed 3")
     shards = [run(Margins(ASKS), tmp_path / str(i), shard=Shard(i, 2), session=session) for i in (1, 2)]
+    output = tmp_path / "merged"
     with pytest.raises(InputError) as caught:
-        merge(shards, tmp_path / "merged", {"margins": Margins.publish})
+        merge(shards, output, {"margins": Margins.publish})
     assert str(caught.value) == (
-        f"{tmp_path / 'merged'}: an audit in one shard found a wrong decision, so 3 parts of shard 2/2 must be decided "
-        f"again with a wider margin; to do it: negengine margins a model --seed 3 --output {tmp_path / 'merged'}"
+        f"{output}: an audit in one shard found a wrong decision, so 3 parts of shard 2/2 must be decided again with a "
+        f"wider margin; to do it: negengine margins a model --seed 3 --output {output}"
     )
-    run(Margins(ASKS), tmp_path / "merged")
-    assert results(tmp_path / "merged") == whole
-    merge(shards, tmp_path / "merged", {"margins": Margins.publish})  # finished, so nothing is left to refuse
-    assert results(tmp_path / "merged") == whole
+    assert results(run(Margins(ASKS), output)) == whole
+    merge(shards, output, {"margins": Margins.publish})  # finished, so nothing is left to refuse
+    assert results(output) == whole
 
 
 def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):
@@ -183,20 +168,17 @@ def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):
         assert record(folder, Batched).batch_tokens == given
         return folder
 
-    cases = [
+    for stage, given, then, batches in (
         (Batched(), 128, None, {128}),
         (Batched(), 128, 128, {128}),
-        (Batched(), None, None, {0}),
         (Exact(), 64, 96, {64, 96}),  # those that it began with may not fit the memory of this device
-    ]
-    for number, (stage, given, then, batches) in enumerate(cases):
-        folder = stopped(stage, tmp_path / str(number), given)
+    ):
+        folder = stopped(stage, tmp_path / f"{given} {then}", given)
         run(stage, folder, options=Opening(batch_tokens=then))
         assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == batches
     for given, said in ((64, "64"), (None, "none")):
         folder = stopped(Batched(), tmp_path / said, given)
-        told = rf"--batch-tokens 96: .* --batch-tokens {said}, .*: give {said}, or choose"
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=rf"--batch-tokens 96: .* --batch-tokens {said}, .*: give {said}, or choo"):
             run(Batched(), folder, options=Opening(batch_tokens=96))
         run(Batched(), folder)
         assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == {given or 0}

@@ -11,15 +11,6 @@ from negengine.engine.runs.stage import PartResult
 from small_stages import part
 
 
-@pytest.fixture
-def files(tmp_path) -> PartFiles:
-    """A part on disk, with everything that a marker can hold."""
-    files = PartFiles(tmp_path, "select", 12)
-    files.rows.parent.mkdir(parents=True)
-    files.write(part(1, bounds={"CpTp": 0.1 + 0.2, "CnTp": 1}, needed={"CpTp": 0.0, "CnTp": 1e-9}))
-    return files
-
-
 def test_a_part_that_is_decided_again_keeps_the_wider_margins_and_what_was_wrong_before():
     """A first decision in fp32 has no audit, so its marker does not count disagreements."""
     frame = pl.DataFrame({"x": [1]})
@@ -35,7 +26,12 @@ def test_a_part_that_is_decided_again_keeps_the_wider_margins_and_what_was_wrong
 
 
 @pytest.mark.parametrize("kind", ["marker", "rows"])
-def test_a_disk_that_cannot_be_read_or_changed_is_told(files, kind):
+def test_a_disk_that_cannot_be_read_or_changed_is_told(tmp_path, kind):
+    files = PartFiles(tmp_path, "select", 12)
+    files.rows.parent.mkdir(parents=True)
+    written = part(1, bounds={"CpTp": 0.1 + 0.2, "CnTp": 1}, needed={"CpTp": 0.0, "CnTp": 1e-9})
+    files.write(written)
+    assert files.read().marker == written.marker
     getattr(files, kind).unlink()
     getattr(files, kind).mkdir()
     with pytest.raises(InputError, match=r"part-00012\.\w+: cannot be read \(it is a folder, not a file\)"):
@@ -52,13 +48,12 @@ SIZES = (3, 0, 4, 2)
 def whole(tmp_path):
     """The rows of four parts, whose files lie in the folder."""
     (tmp_path / "parts" / "select").mkdir(parents=True)
-    starts = [sum(SIZES[:number]) for number in range(len(SIZES))]
-    schema, frames = {"n": pl.Int64, "verb": pl.String}, []
-    for number, (start, size) in enumerate(zip(starts, SIZES, strict=True)):
-        content = {"n": range(start, start + size), "verb": [f"v{i}" for i in range(size)]}
-        frames.append(pl.DataFrame(content, schema))
-        PartFiles(tmp_path, "select", number).write(EncodedPart.of(PartResult(frames[-1])))
-    return pl.concat(frames)
+    numbered = [(n, f"v{i}") for n, i in enumerate(i for size in SIZES for i in range(size))]
+    frame = pl.DataFrame(numbered, {"n": pl.Int64, "verb": pl.String}, orient="row")
+    for number, size in enumerate(SIZES):
+        own = frame.slice(sum(SIZES[:number]), size)
+        PartFiles(tmp_path, "select", number).write(EncodedPart.of(PartResult(own)))
+    return frame
 
 
 def rows(folder):

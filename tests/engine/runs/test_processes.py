@@ -1,9 +1,10 @@
-"""Several processes decide as one does; however one of them, or the first, ends, nothing hangs and nothing is lost."""
+"""Several processes decide as one does, composing and writing run beside it; whoever ends, nothing hangs or is lost."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from negengine.engine.basics.option import Opening
 from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import threads_each
 from negengine.engine.runs import processes
+from negengine.engine.runs.executors import overlap
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
@@ -35,8 +37,8 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
     run(Squares(), tmp_path, TWO, reporter=reporter)
     assert results(tmp_path) == whole
     (session,) = record(tmp_path, Squares).sessions
-    shared = zip(("cpu", "cpu"), threads_each((CPU, CPU)), strict=True)  # the two share the cores
-    assert [(worker["device"], worker["threads"]) for worker in session.workers] == [*shared]
+    threads = [worker["threads"] for worker in session.workers if worker["device"] == "cpu"]
+    assert threads == [*threads_each((CPU, CPU))]  # the two share the cores
     assert {"cpu (1 of 2)", "cpu (2 of 2)"} == {line.split(":")[0] for line in said if line.startswith("cpu")}
     assert "calibrated" in said
 
@@ -93,17 +95,11 @@ def test_a_process_that_is_stopped_does_not_hold_the_run_for_ever(tmp_path, whol
     assert results(tmp_path) == whole
 
 
-@pytest.mark.parametrize(
-    ("stage", "error", "message"),
-    [
-        (Squares(fault="open"), InputError, r"^cpu has no memory$"),
-        # such as one that is defined in a script: the processes do not run the script
-        (Unreadable(), RuntimeError, r"(?s)Traceback.*this stage cannot be unpickled"),
-    ],
-)
-def test_what_a_process_cannot_open_or_read_is_told(tmp_path, stage, error, message):
-    with pytest.raises(error, match=message):
-        run(stage, tmp_path, TWO)
+def test_what_a_process_cannot_open_or_read_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"^cpu has no memory$"):
+        run(Squares(fault="open"), tmp_path, TWO)
+    with pytest.raises(RuntimeError, match=r"(?s)Traceback.*this stage cannot be unpickled"):
+        run(Unreadable(), tmp_path, TWO)  # such as one of a script, which the processes do not run
     assert read_run(tmp_path).stages == {}
 
 
@@ -111,18 +107,15 @@ RUN = """
 import sys
 sys.path[:0] = sys.argv[1:2]
 from pathlib import Path
-from negengine.engine.inference.cpu import CPU
-from negengine.engine.runs import processes
 from negengine.engine.runs.processes import Processes
-from negengine.engine.runs.progress import Reporter
-from small_stages import CALIBRATION, Squares, run
+from small_stages import CPU, Reporter, Squares, run
 
 stage = Squares(fault="hang" if sys.argv[3] else "", at=0, fifo=sys.argv[3])
 run(stage, Path(sys.argv[2]), Processes((CPU, CPU)), reporter=Reporter())
 """
 
 
-def command(folder: Path, fifo: Path | str = "") -> list[str]:
+def command(folder, fifo="") -> list[str]:
     return [sys.executable, "-c", RUN, STAGES, str(folder), str(fifo)]
 
 
@@ -145,3 +138,38 @@ def test_a_stderr_that_takes_nothing_does_not_stop_the_run(tmp_path, whole, stde
     """Closed, or broken: an error of each write. What a library prints in a process goes there, too."""
     subprocess.run(["sh", "-c", f'exec "$@" {stderr}', "sh", *command(tmp_path / "run")], check=True)
     assert results(tmp_path / "run") == whole
+
+
+def test_the_next_is_prepared_and_the_last_finished_while_one_is_computed():
+    """Each computation waits for both neighbours: without overlap this would never end."""
+    prepared, finished = ([threading.Event() for _ in range(4)] for _ in range(2))
+
+    def compute(key, _):
+        if key + 1 < 4:
+            assert prepared[key + 1].wait(30)
+        if key > 0:
+            assert finished[key - 1].wait(30)
+
+    overlap(range(4), lambda key: prepared[key].set(), compute, lambda key, _: finished[key].set())
+
+
+@pytest.mark.parametrize("stage", ["prepare", "compute", "finish"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_an_error_ends_the_run_in_the_calling_thread_and_what_was_finished_before_stays(stage, error):
+    finished = []
+
+    def fails(name, key):
+        assert name != "compute" or threading.current_thread() is threading.main_thread()
+        if (name, key) == (stage, 3):
+            raise error(stage)
+
+    with pytest.raises(error, match=stage):
+        overlap(
+            range(100),
+            lambda key: fails("prepare", key),
+            lambda key, _: fails("compute", key),
+            lambda key, _: (fails("finish", key), finished.append(key)),
+        )
+    assert finished[:2] == [0, 1]
+    assert 3 not in finished
+    assert len(finished) < 6

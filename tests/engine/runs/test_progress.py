@@ -2,17 +2,13 @@
 
 import errno
 import io
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from negengine.engine.runs.progress import Reporter
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
+from negengine.engine.runs.stderr import Stderr
 
 
 class Terminal(io.StringIO):
@@ -27,7 +23,11 @@ class BrokenTerminal(Terminal):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    def clock():
+        return clock.now
+
+    clock.now = 1000.0
+    return clock
 
 
 @pytest.fixture(autouse=True)
@@ -60,44 +60,34 @@ def test_lines_go_to_stderr_as_they_are_and_details_if_asked_for(capsys):
     assert capsys.readouterr() == ("", "[/red] :smile: \\x1b[2J\nseed: 1\n")
 
 
-OF = "of 1,000 sentences"
+OF, LAZY = "of 1,000 sentences", "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s"
+LONG = "999,999 of 1,000,000 sentences (99.9 %), 111,111/s, done in 9 s"
 
 
 @pytest.mark.parametrize(
-    ("steps", "options", "lines"),  # seconds, units and sentences; options; the lines after `select: `
+    ("steps", "options", "lines"),  # seconds, units and sentences; options; the lines after the first, after `select: `
     [
         # 300 in 10 seconds: 30 a second; 700 left take 23 seconds
-        ([(10, 300)], {}, [OF[3:], f"300 {OF} (30.0 %), 30/s, 23 s left", f"300 {OF} (30.0 %), 30/s, done in 10 s"]),
+        ([(10, 300)], {}, [f"300 {OF} (30.0 %), 30/s, {end}" for end in ("23 s left", "done in 10 s")]),
         (  # what an earlier process did does not count for the rate
             [(10, 10), (490, 490)],
             {"done": 500},
-            [
-                f"{OF[3:]}, 500 are done already",
-                f"510 {OF} (51.0 %), 1.0/s, 8 min 10 s left",
-                f"1,000 {OF} (100 %), 1.0/s, done in 8 min 20 s",
-            ],
+            [f"510 {OF} (51.0 %), 1.0/s, 8 min 10 s left", f"1,000 {OF} (100 %), 1.0/s, done in 8 min 20 s"],
         ),
-        (  # never 100 % before the end
-            [(9, 999_999)],
-            {"total": 1_000_000},
-            ["1,000,000 sentences", "999,999 of 1,000,000 sentences (99.9 %), 111,111/s, done in 9 s"],
-        ),
+        ([(9, 999_999)], {"total": 1_000_000}, [LONG]),  # never 100 % before the end
         ([], {"done": 1000}, []),  # nothing to do
         (  # a lazy run: 1,000 of 2,000 pairs took 312 sentences
             [(5, 0, 200), (5, 0, 0), (10, 1000, 112)],
             {"total": 2000, "unit": "pairs"},
-            [
-                "2,000 pairs",
-                "0 of 2,000 pairs (0.0 %), 200 sentences, 20/s",
-                "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s, 20 s left",
-                "1,000 of 2,000 pairs (50.0 %), 312 sentences, 16/s, done in 20 s",
-            ],
+            ["0 of 2,000 pairs (0.0 %), 200 sentences, 20/s", f"{LAZY}, 20 s left", f"{LAZY}, done in 20 s"],
         ),
-        ([(5, 1200)], {}, [OF[3:], "1,200 of 1,200 sentences (100 %), 240/s, done in 5 s"]),  # more than was said
+        ([(5, 1200)], {}, ["1,200 of 1,200 sentences (100 %), 240/s, done in 5 s"]),  # more than was said
     ],
 )
 def test_the_lines_of_a_log(clock, steps, options, lines):
-    assert lines_of(steps, clock, **options) == [f"select: {line}" for line in lines]
+    first = f"{options.get('total', 1000):,} {options.get('unit', 'sentences')}"
+    first += ", 500 are done already" if options.get("done") else ""
+    assert lines_of(steps, clock, **options) == [f"select: {line}" for line in ([first, *lines] if lines else [])]
 
 
 def test_lines_are_some_seconds_apart_and_the_log_of_a_long_run_stays_short(clock):
@@ -114,11 +104,10 @@ def test_lines_are_some_seconds_apart_and_the_log_of_a_long_run_stays_short(cloc
 def test_an_interrupted_run_says_how_far_it_got_and_nothing_after_that(clock, after, share):
     """Threads tell of their last batches later, and the last line must be the one with the command that resumes."""
     stream = io.StringIO()
-    shown = Reporter(stream, clock=clock).meter("select", 1000)
-    meter = shown.__enter__()
-    clock.now += 2
-    meter.advance(after)
-    assert not shown.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    with pytest.raises(KeyboardInterrupt), Reporter(stream, clock=clock).meter("select", 1000) as meter:  # noqa: PT012
+        clock.now += 2
+        meter.advance(after)
+        raise KeyboardInterrupt
     clock.now += 20
     meter.advance(100)
     assert meter.done == after + 100
@@ -126,8 +115,7 @@ def test_an_interrupted_run_says_how_far_it_got_and_nothing_after_that(clock, af
 
 
 def test_what_is_prepared_is_said_at_once_and_does_not_count_for_the_rate(clock):
-    stream = io.StringIO()
-    reporter = Reporter(stream, clock=clock)
+    reporter = Reporter(stream := io.StringIO(), clock=clock)
     with reporter.meter("select", 1000) as meter:
         with meter.doing("loading the model"):
             assert stream.getvalue().splitlines() == ["select: 1,000 sentences", "select: loading the model"]
@@ -153,16 +141,13 @@ def test_colours_asked_for_make_no_terminal_and_one_that_cannot_move_its_cursor_
 
 def test_a_terminal_has_a_bar_with_share_count_and_rate_of_which_80_columns_cut_nothing(clock, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    stream = Terminal()
-    reporter = Reporter(stream, clock=clock)
+    reporter = Reporter(stream := Terminal(), clock=clock)
     with reporter.meter("select", 364_000, unit="pairs") as meter:
         with meter.doing("loading [/red] the model"):
             pass
-        clock.now += 1000
-        meter.advance(36_400, 7_654_321)
+        clock.now += 2000
+        meter.advance(364_000, 7_654_321)
         reporter.say("int8 decides [/red] alone beyond 0.27")
-        clock.now += 1000
-        meter.advance(364_000 - 36_400, 0)
     shown = stream.getvalue()
     for expected in ("100 %", "364,000/364,000", "3,827/s, done in 33 min 20 s", "━", "int8 decides [/red]"):
         assert expected in shown
@@ -182,3 +167,37 @@ def test_a_run_goes_on_when_stderr_is_broken_or_closed_or_never_was(clock, monke
         meter.advance(300)
         reporter.say("still here")
     assert meter.done == 300
+
+
+def test_a_stream_a_file_and_by_default_stderr_get_the_text_at_once(tmp_path, capsys):
+    stream = io.StringIO()
+    Stderr(stream).write("one line\n")
+    Stderr().write("one line\n")
+    assert (stream.getvalue(), *capsys.readouterr()) == ("one line\n", "", "one line\n")
+    with (tmp_path / "log").open("w", encoding="latin-1") as log:
+        Stderr(log).write("≈ é\n" * 1000)  # what the encoding lacks is escaped
+        assert (tmp_path / "log").read_bytes() == b"\\u2248 \xe9\n" * 1000
+
+
+def test_a_pipe_whose_reader_has_stopped_or_gone_does_not_make_the_run_wait():
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w", encoding="utf-8") as target:
+        with os.fdopen(reader, "rb", buffering=0) as source:
+            stderr = Stderr(target)
+            for _ in range(20):
+                stderr.write("x" * 100_000)  # more than any pipe holds; would block for ever
+            os.set_blocking(reader, False)
+            assert set(source.read()) == {ord("x")}
+            stderr.write("again\n")
+            assert source.read().endswith(b"again\n")
+        assert stderr.write("lost") == 4
+
+
+def test_lines_of_several_threads_stay_whole(tmp_path):
+    with (tmp_path / "log").open("w", encoding="utf-8") as log:
+        stderr = Stderr(log)
+        with ThreadPoolExecutor(3) as threads:
+            written = threads.map(stderr.write, [letter * 20_000 + "\n" for _ in range(20) for letter in "abc"])
+        assert set(written) == {20_001}
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert sorted(lines) == sorted(letter * 20_000 for letter in "abc" for _ in range(20))

@@ -74,25 +74,20 @@ def test_what_the_machines_have_is_divided(nodes, asked, threads, found):
     assert Ray(**asked).planned(nodes, threads) == found
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
+def test_more_than_there_is_is_refused():
+    for asked, message in (
         ({"gpus_per_worker": 8.0}, "--ray: 2 nodes of Ray with 18 CPUs and 4 GPUs: room for 0 of 1 worker with 1 CPUs"),
         ({"workers": 5}, "room for 4 of 5 workers with 1 CPUs and 1 GPUs each; ask for less"),
         ({"cpus_per_worker": 99.0, "gpus_per_worker": 0.0}, "room for 0 of 1 worker with 99 CPUs and 0 GPUs"),
         ({"workers": 19, "device": "cpu"}, "room for 18 of 19 workers with 1 CPUs and 0 GPUs"),
-    ],
-)
-def test_more_than_there_is_is_refused(asked, message):
-    with pytest.raises(InputError, match=message):
-        Ray(**asked).planned([GPUS, SMALL])
+    ):
+        with pytest.raises(InputError, match=message):
+            Ray(**asked).planned([GPUS, SMALL])
     with pytest.raises(InputError, match=r"^--device cuda: 1 node of Ray with 8 CPUs and 0 GPUs: use --device cpu"):
         Ray(device="cuda").planned([LAPTOP])
 
 
-@pytest.fixture
-def model(tmp_path, monkeypatch):
-    """A folder, and what of it was sent; copies lie in `cache`."""
+def test_a_folder_that_is_seen_is_used_and_another_one_or_a_file_is_copied_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "here" / "model"
     (folder / "onnx").mkdir(parents=True)
@@ -100,12 +95,7 @@ def model(tmp_path, monkeypatch):
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     (folder / ".verified.json").write_text("{}")
-    return folder, contents
-
-
-def test_a_folder_that_is_seen_is_used_and_another_one_is_copied_once(model):
-    folder, contents = model
-    wanted, read = digests(folder), []
+    wanted, read, file = digests(folder), [], folder / "model.onnx"
 
     def get(content):
         read.append(content)
@@ -113,23 +103,17 @@ def test_a_folder_that_is_seen_is_used_and_another_one_is_copied_once(model):
 
     assert set(wanted) == set(contents)
     assert placed(get, None, folder, wanted) == folder
-    (folder / "model.onnx").write_bytes(b"x" * 300)
+    of_file = digests(file)
+    file.write_bytes(b"x" * 300)
     with pytest.raises(NotSeenError):
         placed(get, None, folder, wanted)
     copy = placed(get, contents, folder, wanted)
-    assert copy != folder
-    assert copy.name == folder.name
+    assert (copy == folder, copy.name) == (False, folder.name)
     assert placed(get, contents, folder, wanted) == copy
     assert len(read) == 3
     (copy / "model.onnx").write_bytes(b"x")  # a damaged copy is made again
     assert {name: (placed(get, contents, folder, wanted) / name).read_bytes() for name in contents} == contents
     with pytest.raises(InputError, match="arrived damaged"):
         placed(get, {**contents, "empty": b"x"}, folder.with_name("other"), wanted)
-
-
-def test_a_single_file_travels_too(model):
-    file, content = model[0] / "model.onnx", model[1]["model.onnx"]
-    wanted = digests(file)
-    file.unlink()
-    copy = placed(lambda sent: sent, {".": content}, file, wanted)
-    assert (copy.name, copy.read_bytes()) == (file.name, content)
+    copy = placed(get, {".": contents["model.onnx"]}, file, of_file)
+    assert (copy.name, copy.read_bytes()) == (file.name, contents["model.onnx"])

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from pathlib import Path
 
 import pytest
 from negengine.engine.basics.errors import InputError
@@ -13,22 +12,12 @@ from small_stages import work
 STAGE = {"identity": {"seed": 0}, "parts": 3}
 
 
-def document(**stage) -> dict:
-    return {"format": FORMAT, "negengine": "1", "stages": {"select": {**STAGE, **stage}}}
+def document(name="select", **stage) -> bytes:
+    """With its digest, as somebody else could make one."""
+    return seal({"format": FORMAT, "negengine": "1", "stages": {name: {**STAGE, **stage}}})
 
 
-def done(**more) -> dict:
-    return {"files": {}, "format": FORMAT, **more}
-
-
-def write(folder: Path, content, name: str = RUN_FILE) -> None:
-    """Bytes as they are; a document with its digest, as somebody else could make one."""
-    (folder / name).write_bytes(content if isinstance(content, bytes) else seal(content))
-
-
-def raw(content: bytes) -> bytes:
-    """Any content, with the right digest."""
-    return content + b',\n  "content_sha256": "%b"\n}\n' % hashlib.sha256(content).hexdigest().encode()
+DEEP = b'{"format": 4, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000
 
 
 @pytest.mark.parametrize(
@@ -36,21 +25,20 @@ def raw(content: bytes) -> bytes:
     [
         b"",
         b'{"format": ' + b"1" * 10_000 + b"}",
-        raw(b'{"format": 4, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000),
+        DEEP + b',\n  "content_sha256": "%b"\n}\n' % hashlib.sha256(DEEP).hexdigest().encode(),
         document(parts=-1),
         document(shard="x" * 5_000),
-        {"format": FORMAT, "negengine": "1", "stages": {"../a": STAGE}},
+        document("../a"),
     ],
 )
 def test_a_run_json_of_something_else_is_one_line_and_nothing_changes(tmp_path, content):
-    write(tmp_path, content)
-    before = (tmp_path / RUN_FILE).read_bytes()
+    (tmp_path / RUN_FILE).write_bytes(content)
     with pytest.raises(InputError, match=r"run\.json: not as negengine writes it") as caught:
         work(tmp_path)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == [RUN_FILE]
-    assert (tmp_path / RUN_FILE).read_bytes() == before
+    assert (tmp_path / RUN_FILE).read_bytes() == content
 
 
 OTHER_PURPOSE = [".lock", "Run.JSON", "PARTS", "sessions", "score.done.json", "." + "x" * 60]
@@ -58,14 +46,14 @@ OTHER_PURPOSE = [".lock", "Run.JSON", "PARTS", "sessions", "score.done.json", ".
 
 @pytest.mark.parametrize("name", ["../x", *OTHER_PURPOSE])  # basics/test_paths has all names that lead elsewhere
 def test_a_final_file_is_a_plain_name_in_the_folder(tmp_path, name):
-    """The first wrong name is told, and a long one is cut."""
-    write(tmp_path, document())
-    write(tmp_path, done(files=dict.fromkeys(["triplets.parquet", name, "parts"], "0" * 64)), "select.done.json")
+    (tmp_path / RUN_FILE).write_bytes(document())
+    files = dict.fromkeys(["triplets.parquet", name, "parts"], "0" * 64)
+    (tmp_path / "select.done.json").write_bytes(seal({"files": files, "format": FORMAT}))
     with pytest.raises(InputError, match=rf"\({re.escape(repr(name[:40]))} is not the name of a final file"):
         read_run(tmp_path)
 
 
-WORD = "w" * 60
+CUT = f"word {'w' * 60}, now {'w' * 60}…; digest abababababab…, now abababababab…; short {'ab' * 19}a, now {'0' * 12}"
 LONG = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
 
 
@@ -78,7 +66,7 @@ LONG = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
         (  # a value is cut only where it is too long
             {"word": "w" * 60, "digest": "ab" * 20, "short": "ab" * 19 + "a"},
             LONG,
-            f"word {WORD}, now {WORD}…; digest abababababab…, now abababababab…; short {'ab' * 19}a, now {'0' * 12}",
+            CUT,
         ),
     ],
 )

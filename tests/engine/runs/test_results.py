@@ -6,18 +6,9 @@ import polars as pl
 import pytest
 from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.errors import InputError
+from negengine.engine.runs import results
 from negengine.engine.runs.record import RunRecord, StageRecord, read_run
-from negengine.engine.runs.results import (
-    begun_stages,
-    finished_stage,
-    read_document,
-    read_frame,
-    read_result,
-    result_sha256,
-    resume_hint,
-    unlike,
-    write_result,
-)
+from negengine.engine.runs.results import finished_stage, read_document, unlike
 from negengine.engine.runs.session import Session
 from small_stages import work
 
@@ -37,10 +28,10 @@ def run(tmp_path):
 )
 def test_a_result_that_is_missing_or_was_changed_is_refused(run, name, change):
     record = read_run(run).stages["select"]
-    assert read_frame(run, record, "triplets.parquet").equals(pl.read_parquet(run / "triplets.parquet"))
+    assert results.read_frame(run, record, "triplets.parquet").equals(pl.read_parquet(run / "triplets.parquet"))
     change(run / name)
     with pytest.raises(InputError, match=rf"{name}: missing, or changed since the run wrote it; run the same"):
-        read_result(run, record, name)
+        results.read_result(run, record, name)
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b"[" * 100_000])
@@ -52,12 +43,6 @@ def test_a_document_of_something_else_is_one_line(run, content):
     record.files["selection.json"] = sha256(content)
     with pytest.raises(InputError, match=r"selection\.json: not as negengine writes it"):
         read_document(run, record, "selection.json")
-
-
-def test_a_run_without_a_stage_is_told(tmp_path):
-    RunRecord("0", {}).write(tmp_path)
-    with pytest.raises(InputError, match="stopped before its first part; run its command again"):
-        begun_stages(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -73,20 +58,23 @@ def test_the_hint_is_for_the_folder_at_hand_and_no_recorded_command_is_printed_u
     told = f"to resume it: {hint}" if hint else "run the same command again to resume it"
     for shard in (None, "2/3"):
         record, own = StageRecord({}, 1, shard=shard, sessions=sessions), f" --shard {shard}" if shard and hint else ""
-        assert resume_hint(Path("a b"), record) == told.replace(" --output", f"{own} --output")
+        assert results.resume_hint(Path("a b"), record) == told.replace(" --output", f"{own} --output")
 
 
 @pytest.mark.parametrize(
     "content", [pl.DataFrame({"x": [1, 2]}), pl.LazyFrame({"x": [1, 2]}), {"verb": "lächeln", "n": 3}]
 )
 def test_the_digest_of_a_result_is_that_of_its_file(tmp_path, content):
-    digest = write_result(tmp_path / "x", content)
+    digest = results.write_result(tmp_path / "x", content)
     written = (tmp_path / "x").read_bytes()
-    assert digest == result_sha256(content) == sha256(written)
+    assert digest == results.result_sha256(content) == sha256(written)
     assert not isinstance(content, dict) or written.decode() == '{\n  "verb": "lächeln",\n  "n": 3\n}\n'
 
 
-def test_the_checks_of_a_finished_stage_are_told_one_by_one(run):
+def test_the_checks_of_a_finished_stage_are_told_one_by_one(tmp_path, run):
+    RunRecord("0", {}).write(tmp_path)
+    with pytest.raises(InputError, match="stopped before its first part; run its command again"):
+        results.begun_stages(tmp_path)
     with pytest.raises(InputError, match=r"score has not been run here; the folder holds select$"):
         finished_stage(run, "score")
     files = finished_stage(run, "select").files

@@ -25,14 +25,6 @@ def sessions(folder, stage=Counted.name):
     return read_run(folder).stages[stage].sessions
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Seconds that only the test moves."""
-    now = [1_000.0]
-    monkeypatch.setattr(own.time, "monotonic", lambda: now[0])
-    return now
-
-
 def test_a_session_tells_versions_machine_and_workers(tmp_path):
     run(Counted(), tmp_path, session=Session(command="negengine squares"))
     (session,) = sessions(tmp_path)
@@ -71,9 +63,10 @@ def test_sentences_and_tokens_are_what_the_models_ran(tmp_path, executor):
     assert (session.parts, session.sentences, session.tokens) == (4, 1 + 2 + 3 + 4, 7 * (1 + 2 + 3 + 4))
 
 
-def test_a_killed_session_lasted_until_its_last_finished_part_and_any_other_until_its_process_ends(tmp_path, clock):
+def test_a_killed_session_lasted_until_its_last_part_and_any_other_until_its_process_ends(tmp_path, monkeypatch):
     """Nothing is written at the end of a killed process. Seconds count from the start of the command."""
-    seen, before = [], datetime.now(UTC).replace(microsecond=0)
+    clock, seen, before = [1_000.0], [], datetime.now(UTC).replace(microsecond=0)
+    monkeypatch.setattr(own.time, "monotonic", lambda: clock[0])
     with hold(tmp_path / "run", started=400.0) as held:
         for number in range(2):
             clock[0] += 60
@@ -87,33 +80,25 @@ def test_a_killed_session_lasted_until_its_last_finished_part_and_any_other_unti
     assert before <= datetime.fromisoformat(session.started) + timedelta(seconds=660) <= datetime.now(UTC)
 
 
-@pytest.mark.parametrize(
-    ("workers", "joules"),
-    [
+def test_energy_is_that_of_the_devices_that_are_used(monkeypatch):
+    monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {"cpu": 1.23456, "cuda:0": 2.0, "cuda:1": 3.0})
+    for workers, joules in (
         ([], {"cpu": 1.235}),
         ([{"device": "cuda:1"}], {"cpu": 1.235, "cuda:1": 3.0}),  # others use the first one
         ([{"device": "cpu", "machine": {"cores": 64}, "workers": 8}], {}),  # on other machines
-    ],
-)
-def test_energy_is_that_of_the_devices_that_are_used(monkeypatch, workers, joules):
-    monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {"cpu": 1.23456, "cuda:0": 2.0, "cuda:1": 3.0})
-    session = Session(workers=workers)
-    own.Clock().read(session)
-    assert session.joules == joules
+    ):
+        own.Clock().read(session := Session(workers=workers))
+        assert session.joules == joules
 
 
-@pytest.mark.parametrize(
-    ("calibration", "workers", "told"),
-    [
+def test_the_precision_is_that_of_the_patterns_or_of_the_workers():
+    for calibration, workers, told in (
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "mixed"}, "Cv": {}}, [], "mixed"),
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "fp32"}}, [], {"Cp": "mixed", "Cn": "fp32"}),
         ({}, [{"precision": "fp32"}, {"device": "cpu"}], "fp32"),
         ({}, [{"device": "webgpu:0", "precision": "webgpu"}] * 2, "webgpu"),
         ({"Cp": {"precision": "mixed"}}, [{"precision": "fp32"}], "mixed"),
         ({}, [], None),
-    ],
-)
-def test_the_precision_is_that_of_the_patterns_or_of_the_workers(calibration, workers, told):
-    session = Session()
-    own.used_models(session, workers, Choices(calibration))
-    assert session.precision == told
+    ):
+        own.used_models(session := Session(), workers, Choices(calibration))
+        assert session.precision == told

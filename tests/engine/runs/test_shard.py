@@ -1,44 +1,33 @@
 """Shards divide a run completely. With `--shard auto`, each task gets another one of them, or one clear line."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.runs.shard import Shard, find_shard
 from negengine.engine.runs.stage import part_ranges
 
 
-@given(st.integers(0, 60), st.integers(1, 9))
-def test_every_part_belongs_to_one_shard(n, count):
-    shards = [Shard(index, count) for index in range(1, count + 1)]
-    assert sorted(part for shard in shards for part in shard.parts(n)) == list(range(n))
+def test_every_part_belongs_to_one_shard_and_ranges_of_parts_hold_every_number_once():
+    for n in (0, 1, 2, 7, 60):
+        for count in (1, 2, 3, 9):
+            shards = [Shard(index, count) for index in range(1, count + 1)]
+            assert sorted(part for shard in shards for part in shard.parts(n)) == list(range(n))
+            ranges = part_ranges(n, count)
+            assert [number for part in ranges for number in part] == list(range(n))
+            assert {len(part) for part in ranges[:-1]} <= {count}
+            assert all(0 < len(part) <= count for part in ranges)
     assert list(Shard(2, 3).parts(9)) == [1, 4, 7]
-
-
-@given(st.integers(0, 100), st.integers(1, 20))
-def test_ranges_of_parts_hold_every_number_once_and_only_the_last_is_short(n, size):
-    parts = part_ranges(n, size)
-    assert [number for part in parts for number in part] == list(range(n))
-    assert all(len(part) == size for part in parts[:-1])
-    assert all(0 < len(part) <= size for part in parts)
-
-
-@pytest.mark.parametrize(
-    ("shard", "whole", "suffix"),
-    [(Shard(), True, ""), (Shard(1, 2), False, "-1-of-2"), (Shard(2, 999_999_999), False, "-2-of-999999999")],
-)
-def test_a_shard_is_read_as_it_is_written(shard, whole, suffix):
-    assert find_shard(str(shard), {"PBS_ARRAY_INDEX": "3"}) == shard  # a shard that is named needs no batch system
-    assert (shard.is_whole, shard.suffix) == (whole, suffix)
 
 
 WRONG = ["/b", "-1/2", "0/2", "3/2", "0/0", "1/0", "1", "1/", "/2", "1/2/3", "+1/2", "1/1000000000", "١/٢"]
 
 
-@pytest.mark.parametrize("text", [*WRONG, "", " 1/2", "1/2\n"])
-def test_what_is_not_a_shard_is_refused(text):
-    with pytest.raises(InputError, match="must be I/N with I from 1 to N, such as 1/4"):
-        Shard.parse(text)
+def test_a_shard_is_read_as_it_is_written_and_what_is_none_is_refused():
+    for shard, suffix in ((Shard(), ""), (Shard(1, 2), "-1-of-2"), (Shard(2, 999_999_999), "-2-of-999999999")):
+        assert find_shard(str(shard), {"PBS_ARRAY_INDEX": "3"}) == shard  # a shard that is named needs no batch system
+        assert (shard.is_whole, shard.suffix) == (suffix == "", suffix)
+    for text in (*WRONG, "", " 1/2", "1/2\n"):
+        with pytest.raises(InputError, match="must be I/N with I from 1 to N, such as 1/4"):
+            Shard.parse(text)
 
 
 def slurm(indices, index, step=1, **more):
@@ -62,7 +51,7 @@ def skypilot(rank, nodes):
 SCRIPT = {"SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}  # a batch script has SLURM_PROCID=0, too
 
 
-@given(st.integers(0, 500), st.integers(2, 40), st.integers(1, 9))
+@pytest.mark.parametrize(("first", "count", "step"), [(0, 2, 1), (1, 16, 1), (500, 40, 9), (7, 3, 2)])
 def test_a_slurm_array_with_any_first_index_and_any_step(first, count, step):
     indices = range(first, first + count * step, step)
     shards = [find_shard("auto", slurm(indices, index, step)) for index in indices]
