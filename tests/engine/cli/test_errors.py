@@ -43,12 +43,13 @@ def refused(done, said):
     assert said in done.said
 
 
-@pytest.mark.parametrize(("arguments", "said"), EARLY + LATER)
+@pytest.mark.parametrize(("arguments", "said"), [*EARLY, *LATER])
 def test_a_wrong_option_is_refused_before_anything_is_opened(
-    request, arguments, said, mini, command, tmp_path, no_session
+    arguments, said, mini, command, tmp_path, no_session, monkeypatch
 ):
     if (arguments, said) in EARLY:
-        request.getfixturevalue("no_tokenizer")
+        load = "negengine.engine.text.tokenizer.MaskTokenizer.load"
+        monkeypatch.setattr(load, lambda *_, **__: pytest.fail("a tokenizer was loaded"))
     refused(command(*(mini.folder if word == "MINI" else word for word in arguments)), said)
     assert not list(tmp_path.iterdir())
 

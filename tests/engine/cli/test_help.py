@@ -1,6 +1,12 @@
-"""Help: every command has one with an example, every option says what it is for, and no line is cut."""
+"""Help: every command has one with an example, every option says what it is for, and no line is cut.
 
+And what a command imports: no library that it does not use, since imports are most of its time.
+"""
+
+import json
 import os
+import subprocess
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -76,3 +82,44 @@ def test_a_shell_completes_commands_options_and_models(program, mini, tmp_path):
     for words, found in asked_and_found.items():
         asked = {"_NEGENGINE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         assert found in program(env={**os.environ, **asked}).out.split()
+
+
+OTHERS = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "safetensors", "accelerate"}  # for exports
+OTHERS |= {"scipy", "tabulate", "pynvml", "requests", "pooch", "ray", "altair", "jinja2", "yaml"}  # for some commands
+PROGRAM = """
+import json, sys
+sys.argv = ["negengine", *sys.argv[1:]]
+from negengine.engine.cli.main import run
+status = run()
+print("imported", json.dumps(sorted(sys.modules)), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def modules(*arguments) -> set[str]:
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    names = set(json.loads(done.stderr.rpartition("imported ")[2]))
+    assert not names & OTHERS, arguments
+    return names
+
+
+def test_help_needs_no_numbers_and_a_command_imports_no_other_one():
+    for arguments in (["--version"], ["--help"], ["merge", "--help"], ["predict", "--help"]):
+        names = modules(*arguments)
+        assert not names & {"numpy", "polars", "onnxruntime", "tokenizers", "msgspec", "rich"}, arguments
+    assert "negengine.engine.cli.model_commands" in names
+    assert not {name for name in names if name.endswith((".benchmark", ".results_commands", ".experiment"))}
+
+
+def test_a_selection_needs_no_exporter_and_a_prediction_nothing_but_the_model_which_opens_before_frames_are_imported(
+    mini, small_lexicon, tmp_path
+):
+    modules("select", mini.folder, "--lexicon", small_lexicon, "-o", tmp_path / "run")
+    found = modules("predict", mini.folder, "She is happy to [MASK].")
+    assert not found & {"filelock", "platformdirs"}  # of runs
+    assert found >= {"onnxruntime", "tokenizers"}
+    program = "import sys, negengine.engine.library.model; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"polars", "rich", "negengine.engine.runs"}

@@ -27,10 +27,7 @@ LETTERS = "x" * 5_000
 def patience():
     """A command that waits for ever fails instead."""
 
-    def give_up(*_):
-        raise AssertionError(f"still at work after {SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, give_up)
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail(f"still at work after {SECONDS} seconds"))
     signal.alarm(SECONDS)
     yield
     signal.alarm(0)
@@ -68,9 +65,7 @@ role = "selecting"
 context = "{NAME} is {PROF} who likes to {ACT}."
 target = "{PRON} is happy to {MASK}."
 """
-LAMA = json.dumps(
-    {"relation": "P1", "sub_label": "Anna", "obj_label": "dance", "masked_sentence": "Anna likes to [MASK]."}
-)
+LAMA = '{"relation": "P1", "sub_label": "Anna", "obj_label": "dance", "masked_sentence": "Anna likes to [MASK]."}'
 SIMPLE = "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n0\tAnna is\tAnna is not\tdancer\tsmoke\n"
 NLI = "index\tText\tHypothesis\tgold_label\n0\tAnna likes to dance.\tAnna does not.\tnot_entailment\n"
 GLUE = "index\tsentence1\tsentence2\tlabel\n0\tAnna dances.\tAnna does not.\tnot_entailment\n"
@@ -94,7 +89,7 @@ FILES = {
 def refused(command, material, monkeypatch, tmp_path, no_session):
     """Runs a command in the material, or in a copy of it that `spoil` has changed; at most a run folder is new."""
 
-    def run(arguments, said, spoil=None):
+    def run(words, said, spoil=None, *more):
         folder = material
         if spoil is not None:
             shutil.rmtree(tmp_path / "spoilt", ignore_errors=True)
@@ -102,7 +97,7 @@ def refused(command, material, monkeypatch, tmp_path, no_session):
             spoil(folder)
         monkeypatch.chdir(folder)
         there = sorted(folder.rglob("[!.]*"))
-        done = command(*arguments)
+        done = command(*words.split(), *more)
         shutil.rmtree(folder / "runs", ignore_errors=True)
         assert sorted(folder.rglob("[!.]*")) == there
         *before, line = done.err.splitlines()
@@ -132,41 +127,29 @@ def written(name, content):
     return spoil
 
 
-SELECT = ("select", "model", "--lexicon", "lexicon", "--patterns", "patterns.toml")
-CHECK = ("patterns", "check", "patterns.toml", "--lexicon", "lexicon")
-LAMA_COMMAND = ("lama", "model", "--data", "lama")
-DIAGNOSTICS = ("diagnostics", "model", "--data", "diagnostics", "--dataset", "NEG-136-SIMP")
-NLI_COMMAND = ("nli", "classifier", "--data", "nli", "--source", "RTE")
-CUES = ("cues", "words.txt")
-DETECTED = ("cues", "text.txt", "--detector", "detector")
-TRAIN_NLI = (
-    *("nli", "train", "mini", "--new-pooler", "--task", "rte", "--data", "glue", "-o", "trained", "--device", "cpu"),
-    *("--max-length", "32"),
-)
-TRAIN_CUES = ("cues", "train", "marked.txt", "-o", "trained", "--encoder", "encoder")
-PROBE = ("probe", "model", "own.csv")
-LIKELIHOOD = ("likelihood", "model", "sentences.csv")
-SUITE = ("suite", "suite.toml")
-
+SELECT = "select model --lexicon lexicon --patterns patterns.toml"
+LAMA_COMMAND = "lama model --data lama"
+DIAGNOSTICS = "diagnostics model --data diagnostics --dataset NEG-136-SIMP"
+NLI_COMMAND = "nli classifier --data nli --source RTE"
+TRAIN_NLI = "nli train mini --new-pooler --task rte --data glue -o trained --device cpu --max-length 32"
+TRAIN_CUES = "cues train marked.txt -o trained --device cpu --encoder"
+PROBE = "probe model own.csv"
+LIKELIHOOD = "likelihood model sentences.csv"
 READERS = [  # (file, the command that reads it)
-    ("lexicon/verbs.txt", SELECT),
-    ("lexicon/names_male.txt", SELECT),
-    ("lexicon/professions.txt", SELECT),
-    ("lexicon/pronouns.txt", SELECT),
-    ("lexicon/articles.txt", SELECT),
+    *((f"lexicon/{name}.txt", SELECT) for name in ("verbs", "names_male", "professions", "pronouns", "articles")),
     ("lexicon/slot_CITY.txt", SELECT),
-    ("lexicon/agreement.toml", CHECK),
+    ("lexicon/agreement.toml", "patterns check patterns.toml --lexicon lexicon"),
     ("patterns.toml", SELECT),
-    ("suite.toml", SUITE),
+    ("suite.toml", "suite suite.toml"),
     ("lama/TREx.jsonl", LAMA_COMMAND),
-    ("words.txt", (*LAMA_COMMAND, "--vocabulary", "words.txt")),
-    ("words.txt", CUES),
+    ("words.txt", f"{LAMA_COMMAND} --vocabulary words.txt"),
+    ("words.txt", "cues words.txt"),
     ("diagnostics/NEG-136-SIMP.tsv", DIAGNOSTICS),
     ("nli/RTE.txt", NLI_COMMAND),
     ("own.csv", PROBE),
     ("sentences.csv", LIKELIHOOD),
-    ("text.txt", DETECTED),
-    ("marked.txt", TRAIN_CUES),
+    ("text.txt", "cues text.txt --detector detector"),
+    ("marked.txt", f"{TRAIN_CUES} encoder"),
     ("glue/train.tsv", TRAIN_NLI),
 ]
 NOT_TEXT = {  # each reader gets one of them, and an empty file
@@ -180,14 +163,14 @@ NOT_TEXT = {  # each reader gets one of them, and an empty file
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "content"),
+    ("name", "words", "content"),
     [(*reader, content) for reader, content in zip(READERS, itertools.cycle(NOT_TEXT), strict=False)],
 )
-def test_bytes_that_are_not_text_an_empty_file_and_a_pipe_that_nobody_writes_to(refused, name, arguments, content):
-    refused(arguments, f"{name}:", written(name, NOT_TEXT[content]))
-    refused(arguments, Path(name).name, written(name, None))
+def test_bytes_that_are_not_text_an_empty_file_and_a_pipe_that_nobody_writes_to(refused, name, words, content):
+    refused(words, f"{name}:", written(name, NOT_TEXT[content]))
+    refused(words, Path(name).name, written(name, None))
     if name not in {"lexicon/articles.txt", "lexicon/agreement.toml"}:  # which may be empty
-        refused(arguments, name, written(name, b""))
+        refused(words, name, written(name, b""))
 
 
 FOLDERS = ("select model --lexicon", "score run --model", "compare", "merge -o whole", "merge --status", "select")
@@ -196,39 +179,38 @@ ODD = ["/dev/zero", "odd/loop.txt", LETTERS, "/".join(["x" * 200] * 25), "a\0b.t
 
 def test_a_name_that_is_neither_a_folder_of_words_nor_one_for_results(refused):
     for odd in ODD:
-        refused(("select", "model", "--lexicon", odd), "")
+        refused("select model --lexicon", "", None, odd)
         if odd != "odd/loop.txt":
-            refused((*SELECT, "-o", odd), "")
+            refused(SELECT, "", None, "-o", odd)
     for words in FOLDERS:
-        refused((*words.split(), "odd/pipe.txt"), "")
+        refused(words, "", None, "odd/pipe.txt")
 
 
 TEXTS = ["", "[MASK]" * 2_000, "word " * 5_000 + "[MASK]", LETTERS + "[MASK]", "[PAD] [MASK]"]
 VALUES = {
-    "": (("predict", "model"), TEXTS),
-    "--seed": (SELECT, [DIGITS, str(2**63), "1.5", "nan", ""]),
-    "--threads": (SELECT, [DIGITS, "1025"]),
-    "--draws": (DIAGNOSTICS, [DIGITS, "1000000000"]),
-    "--max-length": (NLI_COMMAND, [DIGITS, "7", "65"]),
-    "--top": (("predict", "model", "a [MASK]"), [DIGITS, "0"]),
-    "--target": (PROBE, [LETTERS, "", "a\0b", "rank"]),
-    "--group": (PROBE, [LETTERS, "\udcff"]),
-    "--acceptable": ((*LIKELIHOOD, "--pair", "sentence"), [LETTERS, ""]),
-    "--ranks": (("gh22", "model"), [DIGITS, "1,,2", "", ",".join(["1"] * 10_000)]),
-    "--shard": (SELECT, [f"1/{DIGITS}", "0/0", "1/2/3", "auto", f"auto:0-{DIGITS}"]),
-    "--device": (SELECT, [f"cuda:{DIGITS}", LETTERS, "", ",".join(["cpu"] * 10_000), "a\0b", "cuda:-1"]),
-    "--coreference": (SELECT, [LETTERS]),
-    "--patterns": (("select", "model"), ["", "a\nb", "\udcff"]),
-    "--labels": (NLI_COMMAND, [LETTERS, "", ",".join(["entailment"] * 1_000)]),
-    "--original": (NLI_COMMAND, [LETTERS, "", "RTE=", f"{LETTERS}=x", "RTE=odd/pipe.txt"]),
+    "predict model": TEXTS,
+    f"{SELECT} --seed": [DIGITS, str(2**63), "1.5", "nan", ""],
+    f"{SELECT} --threads": [DIGITS, "1025"],
+    f"{DIAGNOSTICS} --draws": [DIGITS, "1000000000"],
+    f"{NLI_COMMAND} --max-length": [DIGITS, "7", "65"],
+    "predict model a[MASK] --top": [DIGITS, "0"],
+    f"{PROBE} --target": [LETTERS, "", "a\0b", "rank"],
+    f"{PROBE} --group": [LETTERS, "\udcff"],
+    f"{LIKELIHOOD} --pair sentence --acceptable": [LETTERS, ""],
+    "gh22 model --ranks": [DIGITS, "1,,2", "", ",".join(["1"] * 10_000)],
+    f"{SELECT} --shard": [f"1/{DIGITS}", "0/0", "1/2/3", "auto", f"auto:0-{DIGITS}"],
+    f"{SELECT} --device": [f"cuda:{DIGITS}", LETTERS, "", ",".join(["cpu"] * 10_000), "a\0b", "cuda:-1"],
+    f"{SELECT} --coreference": [LETTERS],
+    "select model --patterns": ["", "a\nb", "\udcff"],
+    f"{NLI_COMMAND} --labels": [LETTERS, "", ",".join(["entailment"] * 1_000)],
+    f"{NLI_COMMAND} --original": [LETTERS, "", "RTE=", f"{LETTERS}=x", "RTE=odd/pipe.txt"],
 }
 
 
-@pytest.mark.parametrize("option", VALUES)
-def test_a_value_that_an_option_cannot_have(refused, option):
-    arguments, values = VALUES[option]
-    for value in values:
-        refused((*arguments, *filter(None, [option]), value), "")
+@pytest.mark.parametrize("words", VALUES)
+def test_a_value_that_an_option_cannot_have(refused, words):
+    for value in VALUES[words]:
+        refused(words, "", None, value)
 
 
 COMMAND = {**dict(READERS), "lama/TREx.jsonl.gz": LAMA_COMMAND}
@@ -236,7 +218,6 @@ OWN = "sentence,target\n"
 SPOILT = [  # contents that are too long, for the program or for a line of stderr; basics/test_fuzz has others by chance
     ("patterns.toml", "nested tables", "[" + ".".join(["a"] * 20_000) + "]\n"),
     ("patterns.toml", "a long slot", PATTERNS.replace("{ACT}", f"{{{LETTERS}}}")),
-    ("patterns.toml", "a long sentence", PATTERNS.replace("likes to", "likes to " * 60_000)),
     ("patterns.toml", "headers in strings", 'name = """\n' + "[[pattern]]\n" * 10_000 + '"""\npattern = 1\n'),
     ("patterns.toml", "5 MB", ("#" + "x" * 98 + "\n") * 50_000),
     ("lexicon/pronouns.txt", "a path", "../x = she\n"),
@@ -249,45 +230,43 @@ SPOILT = [  # contents that are too long, for the program or for a line of stder
     ("lama/TREx.jsonl", "a long word", LAMA.replace('"P1"', f'"{LETTERS}|"')),
     ("lama/TREx.jsonl.gz", "a false checksum", gzip.compress(LAMA.encode())[:-8] + b"12345678"),
     ("lama/TREx.jsonl.gz", "a line of 1 GB", gzip.compress(b"x" * 10**7) * 100),
-    ("diagnostics/NEG-136-SIMP.tsv", "a long context", SIMPLE.replace("Anna is not", "Anna is not " * 10_000)),
     ("nli/RTE.txt", "a long number", NLI.replace("\n0\t", f"\n{DIGITS}\t")),
     ("nli/RTE.txt", "a long text", NLI.replace("Anna likes", "Anna likes " * 10_000)),
 ]
 
 
-@pytest.mark.parametrize(("name", "content"), [pytest.param(own[0], own[2], id="-".join(own[:2])) for own in SPOILT])
-def test_a_file_that_is_not_what_it_should_be(refused, name, content):
+@pytest.mark.parametrize(("name", "_", "content"), SPOILT, ids=[" ".join(own[:2]) for own in SPOILT])
+def test_a_file_that_is_not_what_it_should_be(refused, name, _, content):
     refused(COMMAND[name], "" if name.startswith("lexicon/") else name, written(name, content))
 
 
 def test_lists_that_make_more_pairs_than_memory_holds(refused):
     def spoil(folder: Path) -> None:
-        (folder / "lexicon" / "names_male.txt").write_text("".join(f"N{i}\n" for i in range(4_000)))
-        (folder / "lexicon" / "professions.txt").write_text("".join(f"a p{i}\n" for i in range(4_000)))
+        for name, begin in (("names_male", "N"), ("professions", "a p")):
+            written(f"lexicon/{name}.txt", "".join(f"{begin}{i}\n" for i in range(4_000)))(folder)
 
     refused(SELECT, "16,008,000 [NAME, PROF] pairs; give lists that make at most 10,000,000", spoil)
 
 
 def test_texts_that_would_take_a_regular_expression_hours(refused, command, tmp_path):
     rows = "item\tcontext\texpected\texp_cloze\ttarget\n1-a\t" + "which  the " * 900 + "\ta|b\t0.5\tserved\n"
-    arguments = ("diagnostics", "model", "--data", "ROLE-88.tsv")
-    refused(arguments, "must end in `which", lambda folder: (folder / "ROLE-88.tsv").write_text(rows))
+    refused("diagnostics model --data ROLE-88.tsv", "must end in `which", written("ROLE-88.tsv", rows))
     initials = tmp_path / "initials.txt"
     initials.write_text("A. " * 300_000 + "She never said so.\n")
     assert json.loads(command("cues", initials, "--json").out)[0]["sentences"] == 1
 
 
 READ_BY = {
-    "run/run.json": [("score", "run"), ("compare", "run"), ("merge", "run", "-o", "whole"), (*SELECT, "-o", "run")],
-    "trained/training.json": [TRAIN_NLI, (*TRAIN_CUES[:-2], "--encoder", "mini", "--device", "cpu")],
-    "model/export.json": [SELECT, ("predict", "model", "a [MASK]"), ("gh22", "model")],
+    "run/run.json": ["score run", "compare run", "merge run -o whole", f"{SELECT} -o run"],
+    "trained/training.json": [TRAIN_NLI, f"{TRAIN_CUES} mini"],
+    "model/export.json": [SELECT, "predict model [MASK]", "gh22 model"],
 }
 
 
 @pytest.mark.parametrize("name", READ_BY)
 def test_a_document_that_is_not_one(refused, name):
-    for arguments in READ_BY[name]:
-        refused(arguments, name, written(name, b"{"))
+    for words in READ_BY[name]:
+        refused(words, name, written(name, b"{"))
     refused(READ_BY[name][0], name, written(name, seal({"format": 99})))
 
 

@@ -64,6 +64,26 @@ def test_a_stopped_run_says_the_command_that_resumes_it_to_the_bytes_of_an_undis
     assert (tmp_path / "run" / "triplets.parquet").read_bytes() == (selected_run / "triplets.parquet").read_bytes()
 
 
+def test_what_a_run_that_was_stopped_or_a_folder_that_is_none_can_be_used_for(
+    mini, small_lexicon, start, command, monkeypatch, tmp_path
+):
+    start("SIGINT").communicate()
+    (tmp_path / "thesis.tex").write_text("", "utf-8")
+    for name in ("compare", "score"):
+        said = "negengine: run: select is not finished; to resume it: negengine select "
+        assert command(name, "run").said.startswith(said)
+        assert command(name, ".").said == "negengine: . is not a run folder: it has no run.json"
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("onnxruntime.InferenceSession", interrupted)
+        assert command("select", mini.folder, "--lexicon", small_lexicon, "-o", "early").status == 130
+    said = "negengine: early: this run was stopped before its first part; run its command again"
+    assert [command(name, "early").said for name in ("compare", "score")] == [said, said]
+
+
 def test_a_second_process_in_the_same_folder_is_refused_while_the_first_one_runs(start):
     with start("wait") as first:
         assert first.stdout.readline() == "first part\n"

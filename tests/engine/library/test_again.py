@@ -1,10 +1,13 @@
-"""One recorded item against logits: what agrees, what is a near-tie, what is wrong."""
+"""Random samples of a run's rows; and one recorded item against logits: what agrees, is a near-tie, or is wrong."""
 
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
+from negengine.engine.basics.errors import InputError
 from negengine.engine.library.again import Draw, Question, Verdict
+from negengine.engine.library.sentences import drawn
 
 WORDS = ["smoke", "dance", "sing", "swim"]
 LOGITS = [3.0, 2.0, 1.0, -1.0]
@@ -97,3 +100,22 @@ def test_a_word_of_several_tokens_is_filled_in_from_left_to_right(mini):
     assert [position - asked[0][1] for _, position in asked] == [*range(k)] * 2
     other = draw.word_question({**row, "sentence": f"A robin is a {mask}."}, k + 1).again(Model())
     assert (other.verdict, other.why) == (Verdict.WRONG, f"woodpecker has {k} tokens, in the run {k + 1}")
+
+
+def test_a_sample_has_rows_of_the_table_in_their_order_by_the_seed():
+    rows = pl.LazyFrame({"item": range(1000)})
+    found = drawn(rows, 20, 3).collect()
+    assert found["item"].is_sorted()
+    assert found["item"].n_unique() == 20
+    assert found.equals(drawn(rows, 20, 3).collect())
+    assert not found.equals(drawn(rows, 20, 4).collect())
+    assert {item for seed in range(200) for item in drawn(rows.head(20), 5, seed).collect()["item"]} == set(range(20))
+    assert drawn(rows, 2000, 0).collect().equals(rows.collect())
+    twice = pl.concat([rows.with_columns(condition=pl.lit(condition)) for condition in "ab"])
+    found = drawn(twice, 300, 3).collect()  # one by one
+    assert (len(found), found.is_duplicated().any()) == (300, False)
+    assert found.join(twice.collect(), on=["item", "condition"], how="semi").equals(found)
+    assert 100 < len(found.filter(condition="a")) < 200
+    for n, seed, said in ((0, 0, "a sample of 0"), (1, -1, "seed -1")):
+        with pytest.raises(InputError, match=said):
+            drawn(rows, n, seed)

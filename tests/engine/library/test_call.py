@@ -20,16 +20,10 @@ def probe(
 PROBE = recorded(probe, files=("lexicon", "data", "original", "patterns"), words=("bundled",))
 
 
-def arguments(**given):
-    call = PROBE("mini", **given)
-    assert call["function"] == "probe"
-    return call["arguments"]
-
-
 def test_arguments_are_recorded_with_their_defaults_as_json_and_without_run_options(tmp_path):
     expected = {"lexicon": None, "data": None, "original": None, "patterns": None, "coreference": "pronoun"}
-    assert arguments(output=tmp_path) == {**expected, "ranks": [1, 2]}
-    found = arguments(coreference=Coreference.SAME_NAME, ranks=range(1, 4))
+    assert PROBE("mini", output=tmp_path) == {"function": "probe", "arguments": {**expected, "ranks": [1, 2]}}
+    found = PROBE("mini", coreference=Coreference.SAME_NAME, ranks=range(1, 4))["arguments"]
     assert (found["coreference"], found["ranks"]) == ("same-name", [1, 2, 3])
     assert type(found["coreference"]) is str
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'model'"):
@@ -43,19 +37,24 @@ def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, mon
     for name in ("own.toml", "bundled"):
         Path(name).write_text("x")
     given = {"data": [Path("words"), "own.toml"], "original": {"RTE": "own.toml"}, "patterns": "bundled"}
-    found = arguments(lexicon="words", **given)
-    file = {"path": "~/own.toml", "sha256": sha256(b"x")}
+    found = PROBE("mini", lexicon="words", **given)["arguments"]
+    file, folder = {"path": "~/own.toml", "sha256": sha256(b"x")}, {"path": "~/words"}
     named = {name: found[name] for name in ("lexicon", *given)}
     # the name of what is bundled is not a file
-    folder = {"path": "~/words"}
     assert named == {"lexicon": folder, "data": [folder, file], "original": {"RTE": file}, "patterns": "bundled"}
 
 
-def test_a_run_on_a_cluster_records_the_device_that_was_asked_of_it_and_not_that_of_this_machine(mini):
+@pytest.mark.parametrize(
+    ("argv", "command"), [(["a b.py", "1"], "python 'a b.py' 1"), (["-c"], "python"), ([""], "python")]
+)
+def test_a_run_records_its_script_or_the_prompt_and_of_a_cluster_the_device_that_was_asked_of_it(
+    argv, command, mini, monkeypatch
+):
+    monkeypatch.setattr("sys.argv", argv)
     model = ng.load(mini.folder, device="cpu")
-    origin = execution(model, {"executor": ng.Ray(device="cuda"), "progress": False}).origin
-    assert origin["call"]["model"]["device"] == "cuda"
-    assert execution(model, {"progress": False}).origin["call"]["model"]["device"] == "cpu"
+    here, there = (execution(model, {"progress": False, "executor": own}) for own in (None, ng.Ray(device="cuda")))
+    assert here.session.command == command
+    assert [one.origin["call"]["model"]["device"] for one in (here, there)] == ["cpu", "cuda"]
 
 
 def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, small_lexicon):
@@ -70,22 +69,12 @@ def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, 
     for stage in stages.values():
         export = stage.metadata["export"]
         assert (export["name"], export["revision"]) == (mini.name, mini.revision)
-        assert export["files"] == mini.info["files"]
-        assert stage.identity["model sha256"] == mini.sha256
+        assert (export["files"], stage.identity["model sha256"]) == (mini.info["files"], mini.sha256)
     assert {"model sha256", "lexicon sha256", "patterns sha256", "seed"} <= set(stages["select"].identity)
     assert stages["score"].metadata["seed"] == stages["select"].identity["seed"]
     (session,) = stages["score"].sessions
-    assert session.command.startswith("python")
-    assert session.precision == "fp32"
+    assert (session.command.startswith("python"), session.precision) == (True, "fp32")
     assert session.workers[0]["batch tokens"] > 0
     n = stages["score"].counts["rows"]
     assert session.sentences >= n
     assert 5 * n < session.tokens < 60 * n
-
-
-@pytest.mark.parametrize(
-    ("argv", "command"), [(["a b.py", "1"], "python 'a b.py' 1"), (["-c"], "python"), ([""], "python")]
-)
-def test_the_command_of_a_script_and_of_the_prompt(argv, command, mini, monkeypatch):
-    monkeypatch.setattr("sys.argv", argv)
-    assert execution(ng.load(mini.folder), {"progress": False}).session.command == command

@@ -51,44 +51,25 @@ def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name
         assert written(options[key].default) == written(own.default), key
 
 
-@pytest.fixture
-def installed(monkeypatch):
-    """Set what other packages name as experiments."""
-    yield lambda *entries: (
-        monkeypatch.setattr(registry, "entry_points", lambda group: entries),
-        registry.experiments.cache_clear(),
-    )
-    monkeypatch.undo()
-    registry.experiments.cache_clear()
+def test_a_bundled_experiment_is_found_without_a_look_at_what_is_installed_and_a_wrong_one_is_told(monkeypatch):
+    def installed(name):
+        registry.experiments.cache_clear()
+        entries = [EntryPoint(name, "json:dumps", registry.GROUP)]
+        monkeypatch.setattr(registry, "entry_points", lambda group: entries if name else pytest.fail("all were listed"))
 
-
-def test_a_bundled_experiment_is_found_without_a_look_at_what_is_installed_and_a_wrong_one_is_told(
-    installed, monkeypatch
-):
-    registry.experiments.cache_clear()
-    with monkeypatch.context() as patched:
-        patched.setattr(registry, "entry_points", lambda group: pytest.fail("all installed packages were listed"))
+    try:
+        installed("")
         assert registry.experiment("nli").name == "nli"
-    told = r"theirs of negengine.probes \(json:dumps\) is not an Experiment of this name"
-    installed(EntryPoint("theirs", "json:dumps", registry.GROUP))
-    with pytest.raises(InputError, match=told):
-        registry.experiment("theirs")
-    assert registry.experiment("nothing") is None
-    installed(EntryPoint("lama", "json:dumps", registry.GROUP))
-    with pytest.raises(InputError, match="has the name of another probe"):
-        registry.experiments()
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory):
-    """The environment of a Python that has the package `colours` installed."""
-    folder = tmp_path_factory.mktemp("site")
-    source = shutil.copytree(Path(__file__).with_name("colours"), tmp_path_factory.mktemp("source") / "colours")
-    offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
-    command = [sys.executable, "-m", "pip", "install", *offline, "--target", folder, source]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {**os.environ, "PYTHONPATH": str(folder)}
+        installed("theirs")
+        told = r"theirs of negengine.probes \(json:dumps\) is not an Experiment of this name"
+        with pytest.raises(InputError, match=told):
+            registry.experiment("theirs")
+        assert registry.experiment("nothing") is None
+        installed("lama")
+        with pytest.raises(InputError, match="has the name of another probe"):
+            registry.experiments()
+    finally:
+        registry.experiments.cache_clear()
 
 
 PROGRAM = """
@@ -139,11 +120,16 @@ print(json.dumps({
 
 
 @pytest.mark.parametrize("with_ray", ["", pytest.param("ray", marks=pytest.mark.everything)])
-def test_an_experiment_of_at_most_60_lines_gets_everything(theirs, mini, tmp_path, with_ray):
-    source = Path(__file__).with_name("colours") / "colours.py"
-    assert len(source.read_text("utf-8").splitlines()) <= 60
+def test_an_experiment_of_at_most_60_lines_that_is_installed_gets_everything(once, mini, tmp_path, with_ray):
+    def install(folder):
+        source = shutil.copytree(Path(__file__).with_name("colours"), tmp_path / "source" / "colours")
+        assert len((source / "colours.py").read_text("utf-8").splitlines()) <= 60
+        offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([sys.executable, "-m", "pip", "install", *offline, "--target", folder, source], check=True)
+
+    environment = {**os.environ, "PYTHONPATH": str(once("colours", install))}
     command = [sys.executable, "-c", PROGRAM, mini.folder, *filter(None, [with_ray])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=theirs, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--things" in done.stdout
     assert "made with" in done.stderr  # another run is refused

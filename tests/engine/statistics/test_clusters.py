@@ -22,12 +22,6 @@ def interval(successes, n):
     return proportion_interval(clustered_mean(np.asarray(successes), np.asarray(n)))
 
 
-def test_a_single_cluster_tells_nothing():
-    assert [interval([successes], [7]) for successes in (0, 3, 7)] == [(0, 1)] * 3
-    assert student_interval(clustered_mean(np.array([3.0]), np.array([2]))) == (None, None)
-    assert student_interval(clustered_mean(np.zeros(6), np.full(6, 2))) == (None, None)
-
-
 def reference_interval(clusters):
     """The same from the definition: each triplet's influence on the ratio, summed within pairs, then their moments."""
     observations = [(i, y) for i, (r, n) in enumerate(clusters) for y in [1] * r + [0] * (n - r)]
@@ -37,9 +31,8 @@ def reference_interval(clusters):
         effective = n**2 / math.fsum(size**2 for _, size in clusters)
     else:
         share = [size / n for _, size in clusters]
-        influence = [
-            math.fsum((y - p) / n for j, y in observations if j == i) / math.sqrt(1 - share[i]) for i in range(c)
-        ]
+        within = [math.fsum((y - p) / n for j, y in observations if j == i) for i in range(c)]
+        influence = [own / math.sqrt(1 - w) for own, w in zip(within, share, strict=True)]
         variance = math.fsum(z**2 for z in influence)
         if variance < 1e-18:
             effective = n
@@ -57,12 +50,10 @@ def reference_interval(clusters):
             adjusted = (stats.t.isf(0.025, n - 1) / stats.t.isf(0.025, freedom)) ** 2
             effective = min(n, adjusted * p * (1 - p) / variance)
     x = p * effective
+    y = effective - x
     # Clopper and Pearson's bounds by the F distribution instead of the beta distribution.
-    low = 0.0 if p == 0 else 1 / (1 + (effective - x + 1) / (x * stats.f.ppf(0.025, 2 * x, 2 * (effective - x + 1))))
-    high = (
-        1.0 if p == 1 else 1 / (1 + (effective - x) / ((x + 1) * stats.f.isf(0.025, 2 * (x + 1), 2 * (effective - x))))
-    )
-    return low, high
+    low = 0.0 if p == 0 else 1 / (1 + (y + 1) / (x * stats.f.ppf(0.025, 2 * x, 2 * (y + 1))))
+    return low, 1.0 if p == 1 else 1 / (1 + y / ((x + 1) * stats.f.isf(0.025, 2 * (x + 1), 2 * y)))
 
 
 def test_the_interval_of_a_mean_of_correlations_stays_in_their_range():
@@ -120,8 +111,11 @@ def test_the_interval_covers_the_truth(sizes, smaller, rate, correlation):
     assert (not sizes and smaller < 300) or covered / 500 <= 0.985  # not needlessly wide
 
 
-def test_the_design_effect_of_clusters_that_agree_is_their_size():
+def test_a_single_cluster_tells_nothing_and_the_design_effect_of_clusters_that_agree_is_their_size():
     """Kish: 1 + (20 - 1) · 1, but for c / (c - 1) in place of n / (n - 1)."""
+    assert [interval([successes], [7]) for successes in (0, 3, 7)] == [(0, 1)] * 3
+    assert student_interval(clustered_mean(np.array([3.0]), np.array([2]))) == (None, None)
+    assert student_interval(clustered_mean(np.zeros(6), np.full(6, 2))) == (None, None)
     mean = clustered_mean(np.array([20, 0] * 50), np.full(100, 20))
     assert mean.design_effect == pytest.approx(20 * (100 / 99) * (1999 / 2000))
     assert clustered_mean(np.array([1, 0] * 50), np.ones(100, int)).design_effect == pytest.approx(1)
@@ -150,21 +144,3 @@ def test_crossed_clusters_add_up_and_are_never_better_than_one_kind_alone():
         alone = [clustered_mean(*cluster_sums(values, kind)) for kind in (first, second)]
         assert both.variance >= max(one.variance for one in alone) - 1e-12
         assert both.freedom == pytest.approx(min(one.freedom for one in alone))
-
-
-def test_crossed_clusters_cover_where_pairs_and_verbs_have_rates_of_their_own():
-    """60 pairs with 20 of 300 verbs each, which all have effects on the logit; pairs alone would cover too little."""
-    random = np.random.default_rng(4)
-    both = alone = 0
-    truth = float(stats.logistic.cdf(stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000) * 1.25**0.5 + 1).mean())
-    for _ in range(200):
-        verbs, pairs = random.normal(size=300), 0.5 * random.normal(size=60)
-        verb = np.concatenate([random.choice(300, 20, replace=False) for _ in range(60)])
-        pair = np.repeat(np.arange(60), 20)
-        values = random.random(1200) < stats.logistic.cdf(1 + verbs[verb] + pairs[pair])
-        low, high = proportion_interval(crossed_mean(values, pair, verb))
-        both += low <= truth <= high
-        low, high = interval(np.bincount(pair, values), np.full(60, 20))
-        alone += low <= truth <= high
-    assert both >= 0.90 * 200
-    assert alone < both

@@ -1,11 +1,13 @@
-"""Intervals of independent items against SciPy's and hand-derived cases."""
+"""Intervals of independent items, and rank correlations, against SciPy's and hand-derived cases."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from negengine.engine.statistics.clusters import cluster_sums, clustered_mean, student_interval
 from negengine.engine.statistics.intervals import exact_proportion_interval, mean, proportion, relative_drop_interval
+from negengine.engine.statistics.rank_correlation import ascending, mean_ranks, spearman
 from scipy import stats
 
 
@@ -26,10 +28,6 @@ def test_a_mean_has_students_interval(numbers):
     assert student_interval(grouped) == pytest.approx((wanted.low, wanted.high))
 
 
-def test_one_value_and_equal_ones_have_no_interval():
-    assert mean(np.array([0.5])) == mean(np.array([0.5, 0.5])) == (0.5, None, None)
-
-
 @given(st.tuples(st.integers(1, 600), st.integers(0, 600), st.integers(1, 600), st.integers(0, 600)))
 def test_a_relative_drop_has_scipys_interval(counts):
     after, more_after, before, more_before = counts
@@ -47,10 +45,33 @@ def test_a_relative_drop_takes_effective_numbers_and_has_no_interval_from_or_to_
         assert relative_drop_interval(*counts) == (None, None)
 
 
-def test_the_exact_interval_is_scipys_also_of_half_an_observation():
+def test_the_exact_interval_is_scipys_also_of_half_an_observation_and_equal_values_have_none():
+    assert mean(np.array([0.5])) == mean(np.array([0.5, 0.5])) == (0.5, None, None)
     for successes, n in ((0, 9), (3, 9), (9, 9)):
         wanted = stats.binomtest(successes, n).proportion_ci(0.95, "exact")
         assert exact_proportion_interval(successes / n, n) == pytest.approx((wanted.low, wanted.high))
     low, high = exact_proportion_interval(0.25, 2.5)
     assert stats.beta.cdf(low, 0.625, 2.875) == pytest.approx(0.025)
     assert stats.beta.cdf(high, 1.625, 1.875) == pytest.approx(0.975)
+
+
+@given(arrays(np.float32, st.tuples(st.just(2), st.integers(1, 4), st.integers(2, 12)), elements=st.integers(-3, 3)))
+def test_rank_correlation_is_scipys(sides):
+    first, second = sides
+    for one, other, found in zip(first, second, spearman(first, second), strict=True):
+        if len(set(one.tolist())) == 1 or len(set(other.tolist())) == 1:
+            assert np.isnan(found)
+        else:
+            assert found == pytest.approx(stats.spearmanr(one, other).statistic, abs=1e-9)
+
+
+@given(st.lists(st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0]), min_size=1, max_size=30))
+def test_equal_values_have_the_mean_of_their_ranks(values):
+    scores = np.array(values, np.float32)
+    np.testing.assert_array_equal(mean_ranks(scores), stats.rankdata(scores))
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=50))
+def test_values_are_sorted_as_numpy_sorts_them(values):
+    scores = np.array(values, np.float32)
+    np.testing.assert_array_equal(ascending(scores), np.argsort(scores, kind="stable"))

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from negengine.engine.statistics.clusters import clustered_mean, proportion_interval
-from negengine.engine.statistics.differences import paired_difference
+from negengine.engine.statistics.clusters import clustered_mean
 from negengine.engine.statistics.p_values import sign_flips
 from negengine.engine.statistics.power import clusters_needed, detectable
 from scipy import stats
@@ -32,33 +31,6 @@ def test_where_few_items_differ_the_detectable_difference_is_found_in_four_of_fi
     assert shares == pytest.approx(0.8, abs=0.06)  # three standard errors
 
 
-def test_a_detectable_difference_is_found_in_about_four_of_five_samples():
-    """40 clusters of 10 with differences of their own: three standard errors of 200 samples are 0.085."""
-    random = np.random.default_rng(6)
-
-    def sample(effect):
-        return (effect + 0.2 * random.normal(size=40)[:, None] + random.normal(size=(40, 10))).ravel().round(1)
-
-    clusters = np.repeat(np.arange(40), 10)
-    smallest = np.mean([paired_difference(sample(0), np.zeros(400), clusters).detectable for _ in range(30)])
-    found = [paired_difference(sample(smallest), np.zeros(400), clusters).p <= 0.05 for _ in range(200)]
-    assert np.mean(found) == pytest.approx(0.8, abs=0.09)
-
-
-def test_the_clusters_that_are_needed_make_the_width():
-    """Simulated with as many clusters as are needed for a width of 12 points: the mean width is near that."""
-    clusters = clusters_needed(0.12, 0.3, 20, 0.1)
-    own = np.random.default_rng(8).beta(0.3 * 9, 0.7 * 9, (100, clusters))
-    ends = [
-        proportion_interval(clustered_mean(sums, np.full(clusters, 20)))
-        for sums in np.random.default_rng(9).binomial(20, own)
-    ]
-    assert np.mean([high - low for low, high in ends]) == pytest.approx(0.12, rel=0.1)
-    # Cochran: 1.96² · 4 · 0.25 / 0.1² = 384.1, a little more with Student's quantile; and two at least.
-    assert 385 <= clusters_needed(0.1, 0.5, 1, 0.0) <= 388
-    assert clusters_needed(1.0, 0.01, 1_000, 0.0) == 2
-
-
 @pytest.mark.parametrize("width", [0.04, 0.12, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize(("rate", "size", "correlation"), [(0.5, 1, 0.0), (0.02, 20, 0.05), (0.3, 63, 0.3)])
 def test_one_cluster_less_does_not_make_the_width(width, rate, size, correlation):
@@ -71,3 +43,6 @@ def test_one_cluster_less_does_not_make_the_width(width, rate, size, correlation
     clusters = clusters_needed(width, rate, size, correlation)
     assert wide(clusters) <= width
     assert clusters == 2 or wide(clusters - 1) > width
+    # Cochran: 1.96² · 4 · 0.25 / 0.1² = 384.1, a little more with Student's quantile; and two at least.
+    assert 385 <= clusters_needed(0.1, 0.5, 1, 0.0) <= 388
+    assert clusters_needed(1.0, 0.01, 1_000, 0.0) == 2
