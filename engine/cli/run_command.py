@@ -38,17 +38,10 @@ class ExecutorOption:
     example: str  # how the option is given, for messages about the further ones
 
 
+_CORES = {"cpus_per_worker": options.CpusPerWorker, "gpus_per_worker": options.GpusPerWorker}
+_RAY = "negengine.engine.runs.ray:Ray"
 EXECUTORS = {
-    "ray": ExecutorOption(
-        options.Ray,
-        "negengine.engine.runs.ray:Ray",
-        {
-            "workers": options.Workers,
-            "cpus_per_worker": options.CpusPerWorker,
-            "gpus_per_worker": options.GpusPerWorker,
-        },
-        "--ray local, or an address",
-    )
+    "ray": ExecutorOption(options.Ray, _RAY, {"workers": options.Workers, **_CORES}, "--ray local, or an address")
 }
 """The options of executors by name. An executor is a class with `start`, in a file of its own, and an entry here."""
 

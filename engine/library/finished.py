@@ -102,7 +102,6 @@ class ShardsStatus(Shown):
         return [Table(f"Shards of {self.run.stage or 'a run that has not begun'}", frame, columns)]
 
     def remarks(self) -> list[str]:
-        """How many there are of each kind, why some failed, and the command that runs each of the others."""
         kinds = Counter(one.state for one in self.run.shards)
         told = [f"{counted(self.run.count, 'shard')}: {', '.join(f'{n} {state}' for state, n in kinds.items())}"]
         told += [f"{one.folder}: {one.state}: {one.reason}" for one in self.run.shards if one.reason]
@@ -114,7 +113,6 @@ class ShardsStatus(Shown):
         return told
 
     def closing(self) -> str:
-        """The command that merges finished shards; what the end of a command tells else."""
         if self.is_finished:
             return f"all {self.run.count} shards are finished; next, `{self.merge_command}`"
         return f"not all of {self.run.count} shards are finished (status 3)"
@@ -149,8 +147,7 @@ class ShardsStatus(Shown):
 def shards_status(shards: Sequence[str | Path]) -> ShardsStatus:
     """The state of a run's shards, given as for `merge`; nothing is changed, and missing ones need not be given.
 
-    Raises:
-        InputError: None of them is a shard, or they belong to several runs.
+    Raises InputError if none of them is a shard, or they belong to several runs.
     """
     folders = find_shards([Path(shard) for shard in shards])
     try:

@@ -37,7 +37,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The model's name: hub id, or the name of the local folder it was made from."""
+        """The hub id, or the name of the local folder that it was made from."""
         return self.exported.name
 
     @cached_property
@@ -46,12 +46,10 @@ class Model:
         return self._open() if self.ahead is None else self.ahead.result()
 
     def begun(self) -> "Model":
-        """The same model for a few sentences: a thread opens the fp32 model while the caller does something else.
-
-        On the CPU it takes the graph with matrix products. That one opens in two thirds of the time of the graph with
-        convolutions; a few sentences would gain less from the faster kernels.
-        """
+        """The same model for a few sentences: a thread opens the fp32 model while the caller does something else."""
         thread = ThreadPoolExecutor(1, "open")
+        # The graph with matrix products opens in two thirds of the time of that with convolutions, whose faster kernels
+        # a few sentences would gain less from.
         ahead = thread.submit(self._open, self.exported.graph)
         thread.shutdown(wait=False)
         return replace(self, ahead=ahead)

@@ -69,19 +69,11 @@ class Run(Shown):
 
     @classmethod
     def open(cls, folder: Path, model: Model | None = None) -> Self:
-        """Read a finished run.
-
-        Raises:
-            InputError: The folder is not a run of this stage, it is not finished, or a file is damaged.
-        """
+        """Read a finished run; InputError if it is none of this stage, it is not finished, or a file is damaged."""
         return cls(folder, finished_stage(folder, cls.stage), model)
 
     def frame(self, name: str) -> pl.DataFrame:
-        """A result of the stage, a Parquet file.
-
-        Raises:
-            InputError: It was changed since the stage wrote it.
-        """
+        """A result of the stage, a Parquet file; InputError if it was changed since the stage wrote it."""
         return read_frame(self.folder, self.record, name)
 
     @property
@@ -94,11 +86,7 @@ class Run(Shown):
         return {key: value for key, value in self.record.identity.items() if not key.startswith("model")}
 
     def methods(self, test: str) -> str:
-        """What was done and found, in sentences for a paper.
-
-        Args:
-            test: The paper of the test as a text cites it, such as `Ettinger, 2020`; empty if there is none.
-        """
+        """What was done and found, in sentences; `test` is how a text cites the test's paper, or empty."""
         return f"We ran {self.stage}{f' ({test})' if test else ''}."
 
     @property
@@ -122,8 +110,7 @@ class Run(Shown):
     def contrast(self, runs: "Sequence[Any]") -> Contrast | None:  # noqa: ARG002 - experiments look at them
         """A comparison of the experiment's own of runs of this kind, or of this run alone; None for the usual one.
 
-        Raises:
-            InputError: Runs of this kind cannot be compared, or not these.
+        Raises InputError if runs of this kind cannot be compared, or not these.
         """
         return None
 
@@ -151,8 +138,7 @@ class Run(Shown):
     def sentence_rows(self) -> pl.LazyFrame:
         """What `sentences` collects: rows that can be filtered and written before any text is built.
 
-        Raises:
-            InputError: Runs of this kind have no sentences, or the run lacks what the texts are built from.
+        Raises InputError if runs of this kind have no sentences, or the run lacks what the texts are built from.
         """
         raise InputError(f"{self.folder}: a run of {self.stage} has no sentences")
 
@@ -168,8 +154,7 @@ class Run(Shown):
             expected, answer, correct (or repeated), failed, rank, logprob, and the probe's own columns; see
             `negengine.engine.library.sentences`.
 
-        Raises:
-            InputError: As for `sentence_rows`, or the sample is smaller than 1.
+        Raises InputError as for `sentence_rows`, or if the sample is smaller than 1.
         """
         rows = self.sentence_rows()
         return (rows if sample is None else drawn(rows, sample, seed)).collect(engine="streaming")
@@ -189,25 +174,14 @@ class Run(Shown):
         return ()
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """Samples of what the model decided, for `verify` to decide again.
+        """Samples of what the model decided, for `verify`; InputError if the items cannot be asked again.
 
-        By default, rows of `sentence_rows`, each with one mask at which the expected word is one token. Raises
-        InputError if the items cannot be asked again.
+        By default, rows of `sentence_rows`, each with one mask at which the expected word is one token.
         """
         yield Sample("items", [draw.question(row) for row in draw.rows(self.sentence_rows())])
 
     def report(self, output: str | Path = "report.html") -> Path:
-        """Write a report of this run; see `ng.report`.
-
-        Args:
-            output: The file to write. An older report is replaced, another file never.
-
-        Returns:
-            The file.
-
-        Raises:
-            InputError: As for `ng.report`.
-        """
+        """Write a report of this run, and return its file; see `ng.report`, also for what `output` can be."""
         # By name, as reports are built on runs, and not the other way round.
         write: Callable[..., Path] = load("negengine.engine.results.report.report:report")
         return write(self, output)

@@ -14,7 +14,7 @@ class Shown:
 
     @abstractmethod
     def tables(self) -> list[Table]:
-        """The tables, in the order in which they are shown."""
+        """In the order in which they are shown."""
 
     def main_tables(self) -> list[Table]:
         """The tables that a terminal shows where nobody asks for more; all by default."""

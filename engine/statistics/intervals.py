@@ -63,9 +63,8 @@ def relative_drop_interval(
 ) -> tuple[float | None, float | None]:
     """The interval of a relative drop: of 1 minus the ratio of two proportions of independent items.
 
-    It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474). There is none where one of
-    the two counts is zero, or both proportions are 1. SciPy has the same for whole numbers only; n may be an effective
-    number.
+    It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474); SciPy has it for whole
+    numbers only. There is none where one of the two counts is zero, or both proportions are 1.
     """
     if after == 0 or before == 0:
         return None, None

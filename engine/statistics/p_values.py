@@ -1,19 +1,11 @@
 """The p of a difference between two outcomes of the same items, and its correction for the number of tests.
 
-The test is by sign flips of whole clusters. If the two outcomes do not differ, the sum of the differences of each
-cluster is as likely to be +s as -s, so p is the share of all 2^c combinations of signs whose total is at least as far
-from zero as the observed one. Items of one cluster may depend on each other in any way. The test is exact where the
-sums are symmetric about zero, and right in large clusters without that (Canay, Romano and Shaikh 2017, Econometrica 85,
-1013-1030; their statistic is a t, which orders the combinations as the absolute total does). With clusters of one item
-and outcomes that are right or wrong it is McNemar's exact test.
-
-Sums are counted in a unit that makes them whole: 1 for right and wrong answers, 1/2 or 1/3 for means over two or three
-rows. The distribution of whole sums is computed from its characteristic function, Π cos(s θ), by one Fourier transform
-(after Pagano and Tritchler 1983, Journal of the American Statistical Association 78, 435-440), for any number of
-clusters.
-
-Sums without a common unit, such as differences of log-probabilities, are rounded to fine steps, so that p is never too
-small. Where there are many, signs are drawn with a fixed seed, and p is (1 + draws as far) / (1 + draws) (Phipson and
+The test is by sign flips of whole clusters, as docs/statistics.md explains. It is exact where the sums of the clusters
+are symmetric about zero, and right in large clusters without that (Canay, Romano and Shaikh 2017, Econometrica 85,
+1013-1030; their statistic is a t, which orders the combinations as the absolute total does). Sums are counted in a unit
+that makes them whole, and their distribution is computed from its characteristic function, Π cos(s θ), by one Fourier
+transform (after Pagano and Tritchler 1983, Journal of the American Statistical Association 78, 435-440). Sums without a
+common unit are rounded to fine steps, so that p is never too small. Where there are many, signs are drawn (Phipson and
 Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39).
 """
 
@@ -24,8 +16,7 @@ from numpy.typing import NDArray
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """p-values, float64 [m], adjusted for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
 
-    In ascending order the i-th of m is multiplied by m - i + 1; none may be below the one before, nor above 1. SciPy
-    does not have this correction.
+    In ascending order the i-th of m is multiplied by m - i + 1; none may be below the one before, nor above 1.
     """
     order = np.argsort(p, kind="stable")
     factors = len(p) - np.arange(len(p))

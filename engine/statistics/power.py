@@ -16,18 +16,13 @@ POWER = 0.8
 def detectable(mean: ClusteredMean, sums: NDArray[np.float64]) -> float | None:
     """The smallest true difference, in the unit of the mean, that a two-sided test at 5 % finds with a power of 80 %.
 
-    `sums` [clusters] are the sums of the differences within clusters.
-
-    (t(1 - α / 2) + t(power)) · √v, with Student's quantiles of the variance's degrees of freedom (Bloom 1995,
-    Evaluation Review 19, 547-556); normal quantiles are those for many clusters. The variance of the observed
-    difference is taken as that of others.
+    `sums` [clusters] are those of the differences within clusters. It is (t(1 - α / 2) + t(power)) · √v, with Student's
+    quantiles of the variance's degrees of freedom (Bloom 1995, Evaluation Review 19, 547-556).
 
     Where few clusters differ, that is too small: for a p below 5 % the test by sign flips needs six clusters that
     differ, all in one direction. If each of c clusters differs with the probability π, six do with the probability
     I(π; 6, c - 5), the regularised incomplete beta function. With the π for which that is the power, c · π times the
-    mean size of a sum that differs is a total that is found.
-
-    None where nothing varies between clusters, or there are fewer than six.
+    mean size of a sum that differs is a total that is found. None where nothing varies, or there are fewer than six.
     """
     from scipy import special  # noqa: PLC0415 - takes long to import
 

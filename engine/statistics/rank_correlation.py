@@ -11,8 +11,7 @@ Scores = NDArray[np.float32]
 def spearman(first: Scores, second: Scores) -> NDArray[np.float64]:
     """Spearman's rank correlation of each row with its counterpart: float32 [n, m] → float64 [n].
 
-    Ties have their mean rank; NaN where all values of a row are equal. `scipy.stats.spearmanr` correlates all columns
-    with each other; by rows it would have to be called row by row.
+    Ties have their mean rank; NaN where all values of a row are equal.
     """
     middle = (first.shape[1] + 1) / 2
     correlation = np.empty(len(first))

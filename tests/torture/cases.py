@@ -39,7 +39,7 @@ def cases(world: Path) -> list[Case]:
     thread, out = ("--threads", "1"), ("-o", RESULT)
     select = ("select", f"{world}/model", "--lexicon", f"{world}/words", *thread, "--max-verbs", "4")
     fp32, mixed = ("--precision", "fp32"), ("--precision", "mixed")
-    score = ("score", RESULT, *thread)
+    score, data = ("score", RESULT, *thread), ("--data", f"{world}", "--dataset", "CPRAG-102")
     shards = [("-o", f"shard{i}", "--shard", f"{i}/3") for i in (1, 2, 3)]
     merge = ("merge", "shard1", "shard2", "shard3", *out)
     return [
@@ -48,7 +48,7 @@ def cases(world: Path) -> list[Case]:
         Case("select lazy", (*select, *out, *fp32, "--lazy")),
         Case("score fp32", (*score, *fp32), ((*select, *out, *fp32),)),
         Case("score mixed", (*score, *mixed), ((*select, *out, *fp32),)),
-        Case("diagnostics", ("diagnostics", f"{world}/model", "--data", f"{world}/tables", *thread, *out)),
+        Case("diagnostics", ("diagnostics", f"{world}/model", *data, *thread, *out)),
         Case("merge fp32", merge, tuple((*select, *fp32, *shard) for shard in shards)),
         Case("merge mixed", merge, tuple((*select, *mixed, *shard) for shard in shards)),
         Case("export", ("export", f"{world}/checkpoint", *out)),

@@ -223,7 +223,7 @@ def make_parts_small() -> None:
     small = functools.partial
     negation.Selection.plan = small(negation.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
     negation.Scoring.plan = small(negation.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
-    Diagnostics.items_per_part = 8
+    Diagnostics.items_per_part = 6
     versions.version = functools.cache(versions.version)
     versions.versions(), versions.own_version(), versions.source_commit(), machine.machine()
     sample = composition._sample

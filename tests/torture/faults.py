@@ -15,8 +15,6 @@ from enum import IntEnum, IntFlag
 from pathlib import Path
 
 _LOADED = "NEGENGINE_TORTURE_LIBRARY"
-
-
 # Calls that can fail, and what happens at one; the numbers of `faults.c`.
 Op = IntFlag("Op", "OPEN WRITE FSYNC RENAME MKDIR UNLINK LOCK READ TRUNCATE LIST")
 # SHORT: half of the bytes are written, then everything fails
@@ -59,16 +57,13 @@ class Injector:
         self._library.torture_fired_name.restype = self._library.torture_record_name.restype = ctypes.c_char_p
         self._library.torture_record_inode.restype = ctypes.c_ulong
         self._library.torture_clock.argtypes = [ctypes.c_long, ctypes.c_long]
-        self.arm, self.count, self.fired = (
-            getattr(self._library, f"torture_{own}") for own in ("arm", "count", "fired")
-        )
+        self.arm, self.count = self._library.torture_arm, self._library.torture_count
+        self.fired = self._library.torture_fired
 
     def own_state(self, scratch: Path) -> None:
         """Do not share faults with the process that this one was forked from; the state is a file in a folder."""
         shared = scratch / "faults"
-        self.environment = {
-            "TORTURE_SHARED": str(shared)
-        }  # for a process that is not forked: it is armed from its start
+        self.environment = {"TORTURE_SHARED": str(shared)}  # a process that is not forked is armed from its start
         if self._library.torture_share(os.fsencode(shared)):
             raise OSError(f"the state of the faults could not be shared in {shared}")
 
@@ -92,18 +87,16 @@ class Injector:
         ]
 
 
-def load(folder: Path | None) -> Path:  # noqa: RET503 - the last call does not return
+def load() -> Path:  # noqa: RET503 - the last call does not return
     """The folder to work in. Without the library this process starts again with it."""
     if _LOADED in os.environ:
         return Path(os.environ[_LOADED]).parent
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
     if compiler is None or not sys.platform.startswith("linux"):
         sys.exit("make torture needs Linux and a C compiler: install gcc")
-    if folder is None:  # power cuts are simulated, so no disk has to be waited for
-        memory = Path("/dev/shm")  # noqa: S108
-        is_large = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
-        folder = memory if is_large else None
-    library = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=folder)) / "faults.so"
+    memory = Path("/dev/shm")  # noqa: S108 - power cuts are simulated, so no disk has to be waited for
+    is_large = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 << 30
+    library = Path(tempfile.mkdtemp(prefix="negengine-torture-", dir=memory if is_large else None)) / "faults.so"
     source = Path(__file__).with_name("faults.c")
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "2"}

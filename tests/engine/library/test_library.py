@@ -1,0 +1,145 @@
+"""`import negengine as ng`: quick, typed, complete; models are found or exported; runs and predictions are values."""
+
+import inspect
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import negengine as ng
+import pytest
+from negengine.engine.inference.exported import GRAPH
+from negengine.engine.library import model as loading
+from negengine.engine.runs.executors import ThisProcess
+
+EXPORT = loading.export
+
+
+@pytest.mark.parametrize(
+    ("use", "absent"),
+    [
+        ("ng", ("numpy", "polars", "onnxruntime", "scipy", "torch", "transformers", "typer", "rich")),
+        ("ng.load, ng.select, ng.compare", ("torch", "transformers", "optimum", "onnx")),
+    ],
+)
+def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter(use, absent):
+    code = f"import sys, negengine as ng; {use}; print([name for name in {absent!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_it_is_typed_and_every_name_and_every_argument_is_described():
+    assert Path(ng.__file__).with_name("py.typed").is_file()
+    assert set(ng.__all__) <= set(dir(ng))
+    assert not {"engine", "export", "bench"} & set(ng.__all__)  # an imported package would stand in their place
+    for name in ng.__all__:
+        found, text = getattr(ng, name), inspect.getdoc(getattr(ng, name))
+        assert text, name
+        if name.islower():
+            parameters = inspect.signature(found).parameters
+            assert not [one for one in parameters if f"{one}:" not in text or one not in found.__annotations__], name
+            assert "InputError" in text, name
+
+
+@pytest.fixture
+def exports(monkeypatch, mini, tmp_path):
+    """The exporter's calls, in an empty folder; it copies an export that is there, as a real one takes long."""
+    calls = []
+
+    def export(reference, output=None, **options):
+        calls.append((reference, options))
+        return Path(shutil.copytree(mini.folder, Path("models") / reference))
+
+    monkeypatch.setattr(loading, "export", export)
+    monkeypatch.chdir(tmp_path)
+    return calls
+
+
+def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports):
+    assert ng.load("mini").name == "mini"
+    model = ng.load("mini", device="cpu,cpu")
+    given = {"task": None, "base": None, "revision": None, "allow_pickle": False, "progress": True}
+    assert exports == [("mini", given)]
+    assert ng.load(model) is model
+    assert repr(model) == "Model('mini' on cpu, cpu, precision auto)"
+
+
+def test_wrong_options_are_refused_before_an_export(exports):
+    refused = {
+        "--precision int8: give auto, fp32, mixed": {"precision": "int8"},
+        "--device gpu": {"device": "gpu"},
+        "--threads 0: give a number from 1 to 1,024": {"threads": 0},
+        "--batch-tokens 8: give a number from 16 to 1,048,576": {"batch_tokens": 8},
+    }
+    for said, options in refused.items():
+        with pytest.raises(ng.InputError, match=said):
+            ng.load("mini", **options)
+    assert exports == []
+
+
+def test_run_functions_export_a_model_for_their_task_on_first_use(exports, small_lexicon):
+    for model in ("roberta-tiny", Path("roberta-tiny")):
+        run = ng.select(model, pairs=2, max_verbs=1, lexicon=small_lexicon, output="run", progress=False)
+        assert run.model_name == "mini"
+        assert ng.predict(model, ["She is [MASK]."], top=1)["rank"].to_list() == [1]
+    assert [reference for reference, _ in exports] == ["roberta-tiny"]
+    with pytest.raises(ng.InputError, match="is exported for fill-mask, this command needs text-classification"):
+        ng.nli("bert-tiny")
+    assert exports[1][1]["task"] == "text-classification"
+    with pytest.raises(ng.InputError, match="chess is not a task of the export: give fill-mask"):
+        EXPORT("mini", Path("out"), task="chess")
+
+
+def test_without_the_exporter_the_command_is_said(tmp_path, monkeypatch, no_exporter):
+    monkeypatch.chdir(tmp_path)
+    said = r"^roberta-tiny is not exported, and export needs torch: pip install 'negengine\[export\]'$"
+    with pytest.raises(ng.InputError, match=said):
+        ng.select("roberta-tiny")
+
+
+def test_runs_are_frames_tables_and_pages_of_a_notebook(selected_run, scored_run, tmp_path):
+    run, scores = ng.open(selected_run), ng.open(scored_run)
+    assert run.triplets.columns == ["triplet", "name", "gender", "pronoun", "profession", "verb"]
+    assert "6. Selected triplets" in str(run)
+    assert len(scores.items) == 5 * len(run.triplets)
+    assert "CpTn" in str(scores)
+    assert str(scores).endswith(scores.remarks()[-1])
+    assert scores._repr_html_().count("<table") == 2
+    assert repr(scores) == f"ScoresRun(folder={scored_run!r})"
+    with pytest.raises(ng.InputError, match="nowhere is not a run folder"):
+        ng.open(tmp_path / "nowhere")
+
+
+def test_an_executor_is_a_value_beside_the_run_and_progress_can_be_silenced(
+    mini, small_lexicon, selected_run, tmp_path, capfd
+):
+    started, model = [], ng.load(mini.folder, device="cpu", precision="fp32")
+
+    class Counting(ThisProcess):
+        def start(self, stage, options, say):
+            started.append(stage.name)
+            return super().start(stage, options, say)
+
+    executor = Counting(model.devices[0])
+    run = ng.select(model, lexicon=small_lexicon, output=tmp_path / "run", executor=executor, progress=False)
+    assert started == ["select"]
+    assert run.triplets.equals(ng.open(selected_run).triplets)
+    assert capfd.readouterr() == ("", "")
+    ng.select(model, lexicon=small_lexicon, output=tmp_path / "other", progress=True)
+    out, err = capfd.readouterr()
+    assert (out, "144" in err) == ("", True)
+
+
+def test_the_tokens_of_each_text_are_rows_also_of_a_model_that_a_thread_opens(mini):
+    """It opens the graph that opens fastest."""
+    texts = ["She is happy to [MASK].", "He is a [MASK]."]
+    frame = ng.predict(ng.load(mini.folder, device="cpu"), texts, top=3)
+    assert frame.columns == ["text", "rank", "token", "logit", "probability"]
+    assert frame["text"].to_list() == [text for text in texts for _ in range(3)]
+    assert frame["rank"].to_list() == [1, 2, 3, 1, 2, 3]
+    assert all(own["probability"].is_sorted(descending=True) for _, own in frame.group_by("text"))
+    opening = ng.load(mini.folder, device="cpu").begun()
+    assert opening.reference.graph.name == GRAPH
+    ahead = ng.predict(opening, texts, top=3)
+    assert ahead["token"].to_list() == frame["token"].to_list()
+    assert ahead["logit"].to_list() == pytest.approx(frame["logit"].to_list(), abs=1e-3)
