@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import errno
-import itertools
 import os
 import resource
 import shutil
@@ -61,14 +60,16 @@ class Kind:
 
 
 # Calls to the operating system: each one kills the process or fails.
-
-
 def _calls(ops: Op) -> Callable[[Trial], Sequence[int]]:
     return lambda trial: range(1, trial.calls(ops) + 1)
 
 
 def _killed(at: int) -> Run:
     return Run(Fault(Mode.KILL_AFTER, at, CHANGING), ends=_KILLED)
+
+
+def _kill(trial: Trial, at: int) -> None:
+    trial.attempt(f"killed after call {at}", _killed(at))
 
 
 def _kill_again(trial: Trial, _: None) -> None:
@@ -123,9 +124,7 @@ def _power_cut(trial: Trial, at: int) -> None:
 
 
 # Signals, at an instant drawn by chance.
-
-
-def _signalled(number: int) -> Run:
+def _signal(trial: Trial, number: signal.Signals) -> None:
     def strike(trial: Trial, started: Started) -> None:
         trial.wait_an_instant(started)
         os.kill(started.pid, number)
@@ -135,11 +134,8 @@ def _signalled(number: int) -> Run:
 
     ends = [] if number in _HARMLESS | _STOPS else [-number]  # of an interrupt: before it has its handlers
     ends += [130] if number in _INTERRUPTS else []
-    return Run(strike=strike, ends=ends, before=partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0)))
-
-
-def _signal(trial: Trial, number: signal.Signals) -> None:
-    trial.attempt(f"{number.name} at a random instant", _signalled(number))
+    run = Run(strike=strike, ends=ends, before=partial(resource.setrlimit, resource.RLIMIT_CORE, (0, 0)))
+    trial.attempt(f"{number.name} at a random instant", run)
 
 
 def _real_command(trial: Trial, _: None) -> None:
@@ -149,6 +145,9 @@ def _real_command(trial: Trial, _: None) -> None:
     else:
         usual = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
         _signal(trial, trial.random.choice((signal.SIGKILL, signal.SIGKILL, *usual)))
+
+
+_VICTIMS = [("parent",), ("terminated parent",), ("worker",), ("parent", "worker"), ("worker", "parent")]
 
 
 def _devices(trial: Trial, how: Sequence[str]) -> None:
@@ -171,8 +170,6 @@ def _devices(trial: Trial, how: Sequence[str]) -> None:
 
 
 # Damaged files of a half run and of a finished run.
-
-
 _DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "empty": lambda _: b"",
     "one byte": lambda content: content[:1],
@@ -182,7 +179,6 @@ _DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "gone": lambda _: None,
     "empty, its temporary file there": lambda _: b"",
 }
-_MOST_FLIPS = 60_000
 
 
 def _files(trial: Trial) -> list[tuple[str, str, int]]:
@@ -200,12 +196,12 @@ def _files(trial: Trial) -> list[tuple[str, str, int]]:
 
 
 def _torn(trial: Trial) -> list[Any]:
-    return [(*place, what) for place, what in itertools.product(_files(trial), _DAMAGES)]
+    return [(state, name, what) for state, name, _ in _files(trial) for what in _DAMAGES]
 
 
 def _bytes(trial: Trial) -> list[Any]:
     places = [(state, name, at) for state, name, size in _files(trial) for at in range(size)]
-    return trial.random.sample(places, min(len(places), _MOST_FLIPS))
+    return trial.random.sample(places, min(len(places), 60_000))
 
 
 def _flip(trial: Trial, place: tuple[str, str, int]) -> None:
@@ -218,11 +214,12 @@ def _flip(trial: Trial, place: tuple[str, str, int]) -> None:
     _damaged(trial, state, name, f"bit {bit} of byte {at:,} flipped", flipped)
 
 
-def _tear_and_stop(trial: Trial, place: tuple[str, str, int, str], *, stops: bool = False) -> None:
-    state, name, _, what = place
-    if not stops:
-        _damaged(trial, state, name, what, _DAMAGES[what])
-        return
+def _tear(trial: Trial, place: tuple[str, str, str]) -> None:
+    _damaged(trial, *place, _DAMAGES[place[2]])
+
+
+def _tear_and_stop(trial: Trial, place: tuple[str, str, str]) -> None:
+    state, name, what = place
     mode = trial.random.choice((Mode.KILL_BEFORE, Mode.KILL_AFTER, Mode.SINGLE, Mode.LASTING, Mode.SHORT))
     error = trial.random.choice((errno.EIO, errno.ENOSPC))
     second = Fault(mode, trial.random.randint(1, trial.calls(ALL)), ALL, error)
@@ -249,7 +246,6 @@ def _damaged(
 
 
 # What surrounds a run: disks, the clock, limits.
-
 _NEW_MOUNTS, _PRIVATE, _READ_ONLY, _REMOUNT, _DETACH = 0x00020000, 1 << 18 | 1 << 14, 1, 32, 2
 
 
@@ -351,19 +347,17 @@ def _limited(what: int, said: str) -> Do:
     return do
 
 
+def _together(trial: Trial, n: int) -> None:
+    trial.attempt(f"{n} processes at once", Run(processes=n))
+
+
 def _sizes(trial: Trial) -> list[int]:
     sizes = [path.stat().st_size for path in (trial.prepared.folder / "whole").rglob("*") if path.is_file()]
     return sorted({0, 1, *sizes, *(size - 1 for size in sizes if size)})
 
 
 KINDS = {
-    "kill-calls": Kind(
-        lambda trial, at: trial.attempt(f"killed after call {at}", _killed(at)),
-        _calls(CHANGING),
-        "places",
-        36,
-        ends=True,
-    ),
+    "kill-calls": Kind(_kill, _calls(CHANGING), "places", 36, ends=True),
     "kill-instants": Kind(lambda trial, _: _signal(trial, signal.SIGKILL), weight=2),
     "kill-again": Kind(_kill_again),
     "signals": Kind(_signal, lambda _: sorted(set(signal.Signals) - {signal.SIGKILL}), "signals", 2),
@@ -373,9 +367,9 @@ KINDS = {
         _fails(Mode.SHORT, (errno.ENOSPC, errno.EDQUOT), Op.WRITE), _calls(Op.WRITE), "writes", 12, ends=True
     ),
     "power-cut": Kind(_power_cut, _calls(CHANGING), "places", 24, ends=True),
-    "torn-file": Kind(_tear_and_stop, _torn, "files and damages", 2, ends=True, only_runs=True),
+    "torn-file": Kind(_tear, _torn, "files and damages", 2, ends=True, only_runs=True),
     "flipped-bit": Kind(_flip, _bytes, "bytes", 5, ends=True, only_runs=True),
-    "damage-and-stop": Kind(partial(_tear_and_stop, stops=True), _torn, "files and damages", 3, only_runs=True),
+    "damage-and-stop": Kind(_tear_and_stop, _torn, "files and damages", 3, only_runs=True),
     "kill-and-error": Kind(_kill_and_error, weight=2, only_runs=True),
     "disk-full": Kind(_full_disk(1)),
     "disk-full-twice": Kind(_full_disk(2)),
@@ -383,18 +377,8 @@ KINDS = {
     "disk-read-only": Kind(_read_only_disk, _calls(CHANGING), "places"),
     "disk-slow": Kind(_slow_disk, lambda _: [200, 1_000, 4_000], "µs a call", only_runs=True),
     "file-size": Kind(_limited(resource.RLIMIT_FSIZE, "no file above {:,} bytes"), _sizes, "limits", ends=True),
-    "together": Kind(
-        lambda trial, n: trial.attempt(f"{n} processes at once", Run(processes=n)),
-        lambda _: [2, 8],
-        "numbers of processes",
-    ),
-    "devices": Kind(
-        _devices,
-        lambda _: [("parent",), ("terminated parent",), ("worker",), ("parent", "worker"), ("worker", "parent")],
-        "choices of processes",
-        only_runs=True,
-        devices=True,
-    ),
+    "together": Kind(_together, lambda _: [2, 8], "numbers of processes"),
+    "devices": Kind(_devices, lambda _: _VICTIMS, "choices of processes", only_runs=True, devices=True),
     "clock": Kind(_clock, lambda _: _CLOCKS, "clocks", ends=True),
     "open-files": Kind(_limited(resource.RLIMIT_NOFILE, "{} open files"), lambda _: range(3, 40), "limits", ends=True),
     "real-commands": Kind(_real_command, weight=3, installed=True),

@@ -186,9 +186,8 @@ def test_a_name_that_is_neither_a_folder_of_words_nor_one_for_results(refused):
         refused(words, "", None, "odd/pipe.txt")
 
 
-TEXTS = ["", "[MASK]" * 2_000, "word " * 5_000 + "[MASK]", LETTERS + "[MASK]", "[PAD] [MASK]"]
 VALUES = {
-    "predict model": TEXTS,
+    "predict model": ["", "[MASK]" * 2_000, "word " * 5_000 + "[MASK]", "[PAD] [MASK]"],
     f"{SELECT} --seed": [DIGITS, str(2**63), "1.5", "nan", ""],
     f"{SELECT} --threads": [DIGITS, "1025"],
     f"{DIAGNOSTICS} --draws": [DIGITS, "1000000000"],

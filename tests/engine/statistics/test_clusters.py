@@ -80,6 +80,7 @@ CLUSTER = st.integers(1, 20).flatmap(lambda n: st.tuples(st.integers(0, n), st.j
 @example([(2, 2), (1, 2), (0, 2)])
 @example([(1, 1)] * 30 + [(0, 1)] * 71)
 @example([(5, 10)] * 50)
+@example([(9, 10)] * 2 + [(0, 10)] * 15)
 def test_the_interval_equals_the_reference_and_that_of_the_drop_mirrors_it(clusters):
     successes, n = (np.array(column) for column in zip(*clusters, strict=True))
     low, high = interval(successes, n)
