@@ -1,8 +1,4 @@
-"""The chapters of a report: each run, and before them, side by side, several runs of one kind.
-
-A run has the sections of its probe, and those that all runs have. Several runs have one chart a question with all
-models, paired differences, and the table that a paper prints.
-"""
+"""The chapters of a report: each run, and before them, side by side, several runs of one kind."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +31,7 @@ _COLUMNS = {
 _LONGEST = 300  # characters; longer values, such as pattern sets, are in run.json
 _MOST_SESSIONS = 8
 _MOST_ROWS = 40  # of a chart; more differences are in the table alone
+_OTHERS = ("paper", "majority baseline")  # series of a figure that are not the model itself
 
 
 def chapter(run: Run, title: str) -> Chapter:
@@ -82,32 +79,26 @@ def precision(run: Run) -> list[Section]:
 def provenance(run: Run) -> Section:
     """Model, data, settings, versions, machines and digests."""
     record = read_run(run.folder)
-    tables = [_table("What the results depend on", _rows({n: s.identity for n, s in record.stages.items()}))]
     sessions = {
         f"{name}, session {i}": msgspec.to_builtins(own)
         for name, stage in record.stages.items()
         for i, own in enumerate(stage.sessions, 1)
     }
     shown = dict(list(sessions.items())[-_MOST_SESSIONS:])
-    tables.append(_table("Sessions: one for each process that worked on the run", _rows(shown)))
-    files = {name: stage.files for name, stage in record.stages.items()}
-    tables.append(_table("Result files and their SHA-256", _rows(files)))
+    tables = [
+        _table("What the results depend on", {name: stage.identity for name, stage in record.stages.items()}),
+        _table("Sessions: one for each process that worked on the run", shown),
+        _table("Result files and their SHA-256", {name: stage.files for name, stage in record.stages.items()}),
+    ]
     seconds = sum(own.get("seconds") or 0 for own in sessions.values())
+    made = f"The run was made with negengine {record.negengine}, in {counted(len(sessions), 'session')}"
     said = [
-        (
-            f"The run was made with negengine {record.negengine}, in {counted(len(sessions), 'session')} "
-            f"of {seconds:,.0f} seconds together."
-        ),
+        f"{made} of {seconds:,.0f} seconds together.",
         "run.json in the run folder has these fields and all others.",
     ]
     left = len(sessions) - len(shown)
-    return Section(
-        "What made this run?", said, tables=tables, notes=[f"{left} earlier sessions are not shown"] if left else []
-    )
-
-
-def _rows(stages: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    return [(stage, key, text) for stage, values in stages.items() for key, text in _flat(values) if text]
+    notes = [f"{left} earlier sessions are not shown"] if left else []
+    return Section("What made this run?", said, tables=tables, notes=notes)
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
@@ -121,9 +112,9 @@ def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
         yield place, words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 
-def _table(title: str, rows: list[tuple[str, str, str]]) -> Table:
-    schema = dict.fromkeys(("stage", "key", "value"), pl.String)
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
+def _table(title: str, stages: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows = [(stage, key, text) for stage, values in stages.items() for key, text in _flat(values) if text]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(("stage", "key", "value"), pl.String), orient="row")
     return Table(title, frame, [Column("", "stage"), Column("what", "key"), Column("value", "value")], section="stage")
 
 
@@ -138,10 +129,8 @@ def chapters(runs: Sequence[Run]) -> list[Chapter]:
     """A chapter for each run; before them one with all runs, if there are several."""
     names = labels(runs)
     single = [chapter(run, name) for run, name in zip(runs, names, strict=True)]
-    return single if len(runs) == 1 else [_together(runs, names, single), *single]
-
-
-def _together(runs: Sequence[Run], names: Sequence[str], single: Sequence[Chapter]) -> Chapter:
+    if len(runs) == 1:
+        return single
     sections = []
     by_title = [{section.title: section for section in other.sections} for other in single]
     for section in single[0].sections:
@@ -155,7 +144,8 @@ def _together(runs: Sequence[Run], names: Sequence[str], single: Sequence[Chapte
         if figures:
             sections.append(Section(section.title, figures=figures, tables=tables, folded=True))
     sections += _differences(runs, names)
-    return Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."], single[0].codes)
+    together = Chapter("Side by side", sections, [f"{len(runs)} runs: {', '.join(names)}."], single[0].codes)
+    return [together, *single]
 
 
 def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
@@ -167,14 +157,11 @@ def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     for name, figure in figures:
         said = pl.lit(name)
         if inner:  # such as `source`: the model itself, or the paper
-            for other in ("paper", "majority baseline"):
+            for other in _OTHERS:
                 said = pl.when(pl.col(inner) == other).then(pl.lit(f"{name}, {other}")).otherwise(said)
         frames.append(figure.plot.data.with_columns(said.alias(MODEL)))
-    data = pl.concat(frames, how="diagonal_relaxed")
-    if isinstance(plot, Points):
-        drawn: Points | Lines = replace(plot, data=data, series=MODEL)
-    else:
-        drawn = replace(plot, data=data, series=MODEL, panel=plot.series)
+    panel = plot.panel if isinstance(plot, Points) else plot.series
+    drawn = replace(plot, data=pl.concat(frames, how="diagonal_relaxed"), series=MODEL, panel=panel)
     tables = [figure.table.frame.select(pl.lit(name).alias(MODEL), pl.all()) for name, figure in figures]
     widest = max((figure.table for _, figure in figures), key=lambda table: len(table.columns))
     frame = pl.concat(tables, how="diagonal_relaxed")
@@ -182,17 +169,10 @@ def _joined(figures: Sequence[tuple[str, Figure]]) -> Figure:
     common = set.intersection(*(set(figure.table.notes) for _, figure in figures))
     notes = [note for note in figures[0][1].table.notes if note in common]
     notes += [f"{name}: {note}" for name, figure in figures for note in figure.table.notes if note not in common]
-    table = replace(
-        widest,
-        title=widest.title.partition(":")[0],
-        frame=frame,
-        section=MODEL,
-        columns=[Column(MODEL, MODEL), *widest.columns],
-        notes=notes,
-    )
-    said_alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
-    wide = first.wide or isinstance(drawn, Lines)
-    return Figure(f"all-{first.name}", drawn, table, said_alt, first.caption, wide=wide)
+    heading, columns = widest.title.partition(":")[0], [Column(MODEL, MODEL), *widest.columns]
+    table = replace(widest, title=heading, frame=frame, section=MODEL, columns=columns, notes=notes)
+    alt = " ".join(f"{name}: {figure.alt}" for name, figure in figures)
+    return Figure(f"all-{first.name}", drawn, table, alt, first.caption, wide=first.wide or isinstance(drawn, Lines))
 
 
 def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
@@ -208,7 +188,7 @@ def _printed(figures: Sequence[tuple[str, Figure]]) -> list[Table]:
     for name, figure in figures:
         own = figure.plot.data
         if plot.series:
-            own = own.filter(~pl.col(plot.series).is_in(["paper", "majority baseline"]))
+            own = own.filter(~pl.col(plot.series).is_in(_OTHERS))
         points.append(own.select(pl.lit(name).alias(MODEL), category=plot.y, value=plot.x, **ends))
     return [models_in_rows(f"Models in rows: {plot.title}", pl.concat(points))]
 
@@ -221,12 +201,11 @@ def _differences(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         return [Section("Paired differences", [f"There are no paired tests: {error}."])]
     if contrast is not None:
         return [Section(contrast.question, tables=comparison.tables())]
-    found = comparison.frame
     said = ["Every difference is that of the first model minus the second, on the items that both runs have."]
     figures: list[Figure] = []
     tables: list[Table] = []
     for first, second in combinations(names, 2):
-        own = found.filter((pl.col("first") == first) & (pl.col("second") == second))
+        own = comparison.frame.filter(first=first, second=second)
         if own.is_empty():
             said.append(f"{first} and {second} have no test: they have no item in common.")
             continue

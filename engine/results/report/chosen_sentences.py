@@ -20,16 +20,13 @@ from ...views.to_csv import csv_rows
 from ...views.to_json import json_lines
 
 FOR_PEOPLE = 20  # sentences of a table where nobody asks for a number
-
-OPTIONS: Mapping[str, Sequence[str]] = {
+OPTIONS: Mapping[str, Sequence[str]] = {  # option → the columns that it may mean, the first of which a run has is taken
     "--condition": ("condition",),
     "--pattern": ("pattern", "condition"),
     "--verb": ("verb", "act"),
     "--name": ("name",),
     "--profession": ("profession",),
 }
-"""Option → the columns that it may mean, the first of which a run has is taken."""
-
 _MOST_LISTED = 12
 _PLACES = ("dataset", "condition", "pattern")
 _SPLITS = "splits"  # several splits in one cell
@@ -124,16 +121,13 @@ def _condition(run: Run, rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter) 
     known = rows.select(words.explode().unique(maintain_order=True).drop_nulls()).collect().to_series().to_list()
     for value in wanted.values:
         if value not in known:
-            raise InputError(f"{wanted.said} {value}: {run.folder} does not have it: {_hint(value, known)}".rstrip())
+            near = did_you_mean(value, known)
+            few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
+            hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
+            raise InputError(f"{wanted.said} {value}: {run.folder} does not have it: {hint}".rstrip())
     if column == _SPLITS:
         return pl.any_horizontal(words.list.contains(value) for value in wanted.values)
     return pl.col(column).is_in(list(wanted.values))
-
-
-def _hint(value: str, known: Sequence[str]) -> str:
-    if len(known) <= _MOST_LISTED:
-        return f"{did_you_mean(value, known)}It has {', '.join(known)}"
-    return did_you_mean(value, known) or f"It has {', '.join(known[:_MOST_LISTED])}, …"
 
 
 def _number(wanted: Filter, value: str) -> float:
@@ -145,37 +139,33 @@ def _number(wanted: Filter, value: str) -> float:
 
 def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:
     """Write sentences to a file, whole or not at all, batch by batch; returns how many."""
-    writer = check_name(path, option)
+    check_name(path, option)
     total: int = rows.select(pl.len()).collect().item()
     make_place(path)
-    writer(rows, path)
+
+    def put(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            stream.writelines(_PIECES[path.suffix](rows))
+
+    if path.suffix == ".parquet":
+        write_frame(path, rows)
+    else:
+        write_atomically(path, put)
     return total
 
 
-def check_name(path: Path, option: str = "-o") -> Callable[[pl.LazyFrame, Path], object]:
-    """How a file of this name is written; another ending, or a file of a run, is an `InputError`."""
-    if path.suffix not in _WRITERS:
-        hint = did_you_mean(path.suffix, _WRITERS)
-        raise InputError(f"{option} {path}: {hint}the name must end in {', '.join(_WRITERS)}")
+def check_name(path: Path, option: str = "-o") -> None:
+    """A name with another ending, or of a file of a run, is an `InputError`."""
+    known = [".parquet", *_PIECES]
+    if path.suffix not in known:
+        hint = did_you_mean(path.suffix, known)
+        raise InputError(f"{option} {path}: {hint}the name must end in {', '.join(known)}")
     if path.exists() and (path.parent / RUN_FILE).exists():
         raise InputError(f"{option} {path}: this file belongs to a run; choose another name")
-    return _WRITERS[path.suffix]
 
 
-def _text_writer(pieces: Callable[[pl.LazyFrame], Iterator[str]]) -> Callable[[pl.LazyFrame, Path], object]:
-    def write_text(rows: pl.LazyFrame, path: Path) -> None:
-        def put(temporary: Path) -> None:
-            with temporary.open("w", encoding="utf-8", newline="") as stream:
-                stream.writelines(pieces(rows))
-
-        write_atomically(path, put)
-
-    return write_text
-
-
-_WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], object]] = {
-    ".parquet": lambda rows, path: write_frame(path, rows),
-    ".csv": _text_writer(csv_rows),
-    ".tsv": _text_writer(lambda rows: csv_rows(rows, "\t")),
-    ".jsonl": _text_writer(json_lines),
+_PIECES: Mapping[str, Callable[[pl.LazyFrame], Iterator[str]]] = {
+    ".csv": csv_rows,
+    ".tsv": lambda rows: csv_rows(rows, "\t"),
+    ".jsonl": json_lines,
 }

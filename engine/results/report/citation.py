@@ -1,8 +1,4 @@
-"""`ng.cite`: what a paper needs to say about runs: a methods paragraph, BibTeX, and facts for reviewers' checklists.
-
-The facts are those that the Responsible NLP checklist of ACL Rolling Review asks. References are data: TOML files with
-a table for each paper, beside the code of an experiment, and `models.toml`; the tool's own is in CITATION.cff.
-"""
+"""`ng.cite`: what a paper needs to say about runs: methods, BibTeX, and the Responsible NLP checklist's facts (ACL)."""
 
 import re
 import tomllib
@@ -29,7 +25,6 @@ from ...runs.record import StageRecord, read_run
 from ...views.to_latex import latex
 from .usage import Usage, usage
 
-_NOT_SETTINGS = ("sha256", "per part")
 _ROOT = Path(__file__).resolve().parents[3]
 _CITATION = "CITATION.cff"
 _CAPITALS = re.compile(r"\b\w*[A-Z]\w*[A-Z]\w*\b")  # BibTeX styles write titles in small letters, but not inside braces
@@ -73,14 +68,13 @@ def probe_references(reference: str) -> tuple[Reference, ...]:
     if not reference:
         return ()
     package, _, name = reference.partition(":")
-    content = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
-    return tuple(_reference(key, entry) for key, entry in content.items())
+    return _references(tomllib.loads(files(package).joinpath(name).read_text("utf-8")))
 
 
 def model_references(family: str) -> tuple[Reference, ...]:
     """The papers of a model family; none where `models.toml` does not have it."""
     content = tomllib.loads(files(__package__).joinpath("models.toml").read_text("utf-8"))
-    return tuple(_reference(key, {"role": "model", **entry}) for key, entry in content.get(family, {}).items())
+    return _references(content.get(family, {}))
 
 
 @cache
@@ -107,17 +101,20 @@ def tool_reference() -> Reference:
     )
 
 
-def _reference(key: str, entry: Mapping[str, Any]) -> Reference:
+def _references(entries: Mapping[str, Mapping[str, Any]]) -> tuple[Reference, ...]:
     known = {"role", "type", "title", "author", "year", "dataset"}
-    return Reference(
-        key=key,
-        kind=entry["type"],
-        title=entry["title"],
-        authors=tuple(entry["author"]),
-        year=entry["year"],
-        role=entry["role"],
-        fields={name: str(value) for name, value in entry.items() if name not in known},
-        dataset=entry.get("dataset"),
+    return tuple(
+        Reference(
+            key=key,
+            kind=entry["type"],
+            title=entry["title"],
+            authors=tuple(entry["author"]),
+            year=entry["year"],
+            role=entry.get("role", "model"),
+            fields={name: str(value) for name, value in entry.items() if name not in known},
+            dataset=entry.get("dataset"),
+        )
+        for key, entry in entries.items()
     )
 
 
@@ -167,15 +164,11 @@ def cite(*runs: Run | str | Path) -> Citation:
     stages, methods, references = [], [], [tool_reference()]
     for run in found:
         records = read_run(run.folder).stages
-        known = experiment(run.stage) is not None
-        own = [
-            records[name] for name in (list(records)[: list(records).index(run.stage) + 1] if known else [run.stage])
-        ]
+        names = list(records)[: list(records).index(run.stage) + 1] if experiment(run.stage) else [run.stage]
+        stages.append([records[name] for name in names])
         test = next((paper.label for paper in _papers(run) if paper.role == "test"), "")
-        used = usage(own)
-        methods.append(" ".join([_model(run), run.methods(test), _inference(used), _compute(used)]).rstrip())
+        methods.append(" ".join([_model(run), run.methods(test), _inference(usage(stages[-1]))]))
         references += [*_papers(run), *model_references(str(_export(run).get("family", "")))]
-        stages.append(own)
     used = usage([stage for own in stages for stage in own])
     once = {reference.key: reference for reference in references}
     return Citation(methods, list(once.values()), _facts(found, stages, used))
@@ -208,6 +201,7 @@ def _model(run: Run) -> str:
 
 
 def _inference(used: Usage) -> str:
+    """How the sentences were run, how long and on what."""
     version = " and ".join(used.packages.get("negengine", ()))
     commit = f", commit {' and '.join(map(_short, used.sources))}" if used.sources else ""
     runtime = next((name for name in ("onnxruntime-gpu", "onnxruntime") if name in used.packages), None)
@@ -221,22 +215,24 @@ def _inference(used: Usage) -> str:
     elif used.precisions and {*used.precisions} <= {REFERENCE, ON_WEBGPU}:
         precision = " All numbers were computed in fp32"
         precision += ", by WebGPU, which rounds otherwise than a CPU." if ON_WEBGPU in used.precisions else "."
-    return f"Sentences were run with negengine {version}{commit}{with_runtime}.{precision}"
-
-
-def _compute(used: Usage) -> str:
+    said = f"Sentences were run with negengine {version}{commit}{with_runtime}.{precision}"
     if not used.sessions:
-        return ""
+        return said
     took = f"{used.hours:.1f} hours" if used.hours >= 1 else f"{used.hours * 60:.1f} minutes"
     ran = f"{counted(used.sentences, 'sentence')} ({counted(used.tokens, 'token')})"
-    return f"The models ran {ran} in {took} on {' and '.join(used.hardware)}."
+    return f"{said} The models ran {ran} in {took} on {' and '.join(used.hardware)}."
 
 
 def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: Usage) -> dict[str, str]:
     exports = {run.model_name: _export(run) for run in runs}
     seeds = [own.identity.get("seed", own.metadata.get("seed")) for stage in stages for own in stage]
-    named = [own for run in runs for own in sources().values() if own.probe == run.stage and _reads(run, own.name)]
-    own_files = [entry["path"] for run in runs for entry in files_in(_arguments(run))]
+    calls = [run.record.metadata.get("call", {}).get("arguments", {}) for run in runs]
+    named = []  # data sets that a run has read: its probe's where it has no argument, or the one with this name
+    for run, arguments in zip(runs, calls, strict=True):
+        given = arguments.get("data")
+        name = given.partition(":")[0] if isinstance(given, str) else None
+        named += [own for own in sources().values() if own.probe == run.stage and (given is None or own.name == name)]
+    own_files = [entry["path"] for arguments in calls for entry in files_in(arguments)]
     parameters = [f"{name} {found['parameters']:,}" for name, found in exports.items() if found.get("parameters")]
     made = [", ".join(map(" ".join, found.get("made from", {}).items())) for found in exports.values()]
     licences = [f"{name}: {_licence(name, found)}" for name, found in exports.items()]
@@ -261,12 +257,6 @@ def _facts(runs: Sequence[Run], stages: Sequence[Sequence[StageRecord]], used: U
     return {name: value for name, value in facts.items() if value}
 
 
-def _reads(run: Run, data_set: str) -> bool:
-    """Whether a run of the probe of a data set has read it: without an argument, or by its name."""
-    given = _arguments(run).get("data")
-    return given is None or (isinstance(given, str) and given.partition(":")[0] == data_set)
-
-
 def _licence(name: str, export: dict[str, Any]) -> str:
     if export.get("licence"):
         return str(export["licence"])
@@ -277,11 +267,6 @@ def _licence(name: str, export: dict[str, Any]) -> str:
 def _short(digest: str) -> str:
     """The first twelve digits of a commit or a digest, with what stands around them."""
     return re.sub(r"[0-9a-f]{40,}", lambda match: match[0][:12], digest)
-
-
-def _arguments(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = run.record.metadata.get("call", {}).get("arguments", {})
-    return found
 
 
 def _budget(used: Usage) -> str:
@@ -295,10 +280,8 @@ def _budget(used: Usage) -> str:
 
 
 def _settings(run: Run, stages: Sequence[StageRecord]) -> str:
-    own = {key: value for stage in stages for key, value in stage.identity.items()}
-    told = {
-        key: value for key, value in own.items() if not any(word in key for word in _NOT_SETTINGS) and key != "model"
-    }
+    own = {key: value for stage in stages for key, value in stage.identity.items() if key != "model"}
+    told = {key: value for key, value in own.items() if "sha256" not in key and "per part" not in key}
     return f"{run.stage}: " + ", ".join(f"{key} {_value(value)}" for key, value in told.items())
 
 

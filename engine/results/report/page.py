@@ -1,7 +1,4 @@
-"""A report as one HTML file: it loads nothing, and it can be read without its script.
-
-Jinja2 escapes every text. A content security policy forbids the page to load anything and to run another script.
-"""
+"""A report as one HTML file: it loads nothing, runs no other script, and can be read without its own."""
 
 import base64
 import hashlib
@@ -95,7 +92,5 @@ def _style() -> str:
     light, dark = (
         "".join(f"--{name}:{colour};" for name, colour in variables(scheme).items()) for scheme in ("light", "dark")
     )
-    colours = (
-        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-    )
-    return colours + (_FOLDER / "page.css").read_text("utf-8")
+    on_dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return f":root{{color-scheme:light dark;{light}}}\n{on_dark}\n" + (_FOLDER / "page.css").read_text("utf-8")

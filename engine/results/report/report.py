@@ -12,7 +12,6 @@ from ...views import Figure
 from ..comparison.runs import Runs, open_runs
 
 _MARK = b'<meta name="generator" content="negengine report">'  # as the page has it; a test compares them
-_HEAD = 500  # bytes of a file that are looked at
 LIBRARIES = "report", "a report or figure"  # an extra, and what needs it: see `needs_extra`
 MANIFEST = "figures.json"  # the list of the files that `figures` has written into a folder: it may replace these alone
 _LARGEST = 1_000_000  # bytes of that list
@@ -61,7 +60,7 @@ def refuse_foreign(path: Path) -> None:
     hint = "choose another --output"
     try:
         with open_regular(path, hint) as stream:
-            head = stream.read(_HEAD)
+            head = stream.read(500)
     except MissingFileError:
         return
     except OSError as error:

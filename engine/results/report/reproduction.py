@@ -183,9 +183,7 @@ def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecor
             )
         for entry in files_in(value):
             path = with_home(entry["path"])
-            digest = entry.get("sha256") or next(
-                (str(own) for key, own in record.identity.items() if key == f"{name} sha256"), None
-            )
+            digest = entry.get("sha256") or record.identity.get(f"{name} sha256")
             told = f" (sha256 {digest})" if digest else ""
             if not exists(path):
                 raise InputError(f"{source} was made with --{name} {path}{told}, which is missing: put it there again")
@@ -253,10 +251,8 @@ def compare_frames(name: str, old: pl.DataFrame, new: pl.DataFrame) -> list[File
 
 def other_conditions(old: Sequence[StageRecord], new: Sequence[StageRecord]) -> list[str]:
     """What the two ran with and on, where it differs: identity, versions, source, hardware, precision; a line each."""
-    lines = []
-    for first, second in zip(old, new, strict=True):
-        if changed := differences(first.identity, second.identity):
-            lines.append(f"identity: {changed}")
+    changed = [differences(first.identity, second.identity) for first, second in zip(old, new, strict=True)]
+    lines = [f"identity: {own}" for own in changed if own]
     one, other = _conditions(old), _conditions(new)
     lines += [
         f"{key}: {one.get(key, 'unknown')}, now {other.get(key, 'unknown')}"
@@ -268,18 +264,17 @@ def other_conditions(old: Sequence[StageRecord], new: Sequence[StageRecord]) -> 
 
 def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:
     used = usage(stages)
-    found = {name: " and ".join(versions) for name, versions in used.packages.items()}
     workers = [worker for stage in stages for own in stage.sessions for worker in own.workers]
-    threads = {str(worker["threads"]) for worker in workers if "threads" in worker}
-    found |= {
-        "source": " and ".join(used.sources),
-        "hardware": " and ".join(used.hardware),
-        "system": " and ".join(used.systems),
-        "threads": " and ".join(sorted(threads)),
-        "precision": " and ".join(used.precisions),
-        "tokens in a batch": " and ".join(map(str, used.batch_tokens)),
+    found = {
+        **used.packages,
+        "source": used.sources,
+        "hardware": used.hardware,
+        "system": used.systems,
+        "threads": sorted({str(worker["threads"]) for worker in workers if "threads" in worker}),
+        "precision": used.precisions,
+        "tokens in a batch": [*map(str, used.batch_tokens)],
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: " and ".join(values) for key, values in found.items() if values}
 
 
 def _distance(old: Any, new: Any) -> float | None:

@@ -14,7 +14,7 @@ from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS
 from ...views import Column, Section, Table
 
-SAMPLE, WORST = 100, 100  # sentences of each kind
+SAMPLE = WORST = 100  # sentences of each kind
 _TITLE = "What do single sentences look like?"
 _KEYS = ("item", "condition")
 _HEADINGS = {
@@ -34,16 +34,14 @@ _TERMS = {
     "Holm": "p after Holm's correction for all tests of this run",
 }
 _MOST_PAIRS = 12
-_CODE = re.compile(r"(?=.*[A-Z0-9])\w{1,12}")
-_QUESTION = "What is asked, and what does the model answer?"
 
 
 @lru_cache(maxsize=1)  # asked for twice, one run after the other
 def minimal_pairs(run: Run) -> pl.DataFrame:
     """A sentence of each condition, those of one typical item where it has them all; empty if no answer is judged.
 
-    `wanted` is what a model that understands says, `share` in how many percent of the condition's `n` sentences the
-    model does so.
+    Columns: those of the sentences, `wanted` (what a model that understands says), `share` (%, how often the model
+    does) of `n`.
     """
     try:
         rows = run.sentence_rows()
@@ -98,7 +96,7 @@ def asked(run: Run) -> list[Section]:
     known = [one for one in columns if one.value not in unasked and pairs[one.value or ""].null_count() < len(pairs)]
     notes = ["right in all, of: the share of all sentences of this kind, and how many these are"] if judged else []
     table = Table("An example of each condition", pairs, known, notes=notes)
-    return [Section(_QUESTION, [own.asks] if own.asks else [], tables=[table])]
+    return [Section("What is asked, and what does the model answer?", [own.asks] if own.asks else [], tables=[table])]
 
 
 def codes(run: Run) -> dict[str, str]:
@@ -108,7 +106,7 @@ def codes(run: Run) -> dict[str, str]:
         text = " ".join(str(row[name]) for name in TEXTS if name in row)
         wanted = f" A model that understands says {row['wanted']}." if row["wanted"] else ""
         names = (str(row[place]) for place in run.minimal_pairs[1] if place in row)
-        found |= {name: text + wanted for name in names if _CODE.fullmatch(name)}
+        found |= {name: text + wanted for name in names if re.fullmatch(r"(?=.*[A-Z0-9])\w{1,12}", name)}
     return found
 
 
@@ -129,7 +127,7 @@ def examples(run: Run) -> list[Section]:
     listing = Table("Sentences and the model's answers", shown, columns)
     n = int((shown["why"] == "worst failure").sum())
     said = f"{n:,} of the worst failures and {len(shown) - n:,} sentences that were" if n else "sentences that were"
-    return [Section(_TITLE, [f"Below are {said} drawn at random."], listing=listing, notes=_note(run, shown))]
+    return [Section(_TITLE, [f"Below are {said} drawn at random."], listing=listing, notes=[_note(run, shown)])]
 
 
 def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
@@ -150,19 +148,18 @@ def _worst(rows: pl.LazyFrame) -> pl.DataFrame:
     return chosen.join(once, on=_KEYS, maintain_order="left").select(names)
 
 
-def _note(run: Run, shown: pl.DataFrame) -> list[str]:
+def _note(run: Run, shown: pl.DataFrame) -> str:
     if shown[FAILED].null_count() == len(shown):
         hint = f": to change that, {run.how_to_judge}" if run.how_to_judge else ""
-        return [f"No answer is called right or wrong{hint}."]
-    said = "The worst failures are those whose expected answer has the lowest probability or rank."
-    if FIRST in shown.columns:
-        said = (
-            "A sentence fails if its target is wanted and is not the first choice, or is unwanted and is. The worst "
-            "failures are the least probable wanted targets and the most probable unwanted ones."
-        )
+        return f"No answer is called right or wrong{hint}."
     if REPEATED in shown.columns:
-        said = (
+        return (
             "A sentence fails if the verb is repeated where the negation forbids it, or is not repeated where it stays "
             "natural. The worst repetitions are the most probable ones; the worst misses are the least probable ones."
         )
-    return [said]
+    if FIRST in shown.columns:
+        return (
+            "A sentence fails if its target is wanted and is not the first choice, or is unwanted and is. The worst "
+            "failures are the least probable wanted targets and the most probable unwanted ones."
+        )
+    return "The worst failures are those whose expected answer has the lowest probability or rank."

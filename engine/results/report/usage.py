@@ -12,7 +12,7 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Usage:
-    """What sessions have used. Hours are sums over all sessions; a session counts from its begin to its end."""
+    """What sessions have used; a session counts from its begin to its end."""
 
     sessions: int
     gpu_hours: float  # of all GPUs together
@@ -73,15 +73,10 @@ def _is_gpu(worker: dict[str, Any]) -> bool:
 
 def _hardware(session: Session, worker: dict[str, Any]) -> str:
     """Such as `NVIDIA H200 (139.8 GiB, driver 580.95)` or `AMD EPYC (2 cores, 23.5 GiB)`."""
+    machine = worker if _is_gpu(worker) else worker.get("machine") or session.machine  # a cluster's worker is elsewhere
+    forms = {"cores": "{} cores", "memory GiB": "{} GiB", "driver": "driver {}"}
+    told = ", ".join(form.format(machine[key]) for key, form in forms.items() if machine.get(key))
     name = str(worker.get("hardware") or ("GPU" if _is_gpu(worker) else "CPU"))
-    if _is_gpu(worker):
-        memory, driver = worker.get("memory GiB"), worker.get("driver")
-        details = [f"{memory} GiB" if memory else "", f"driver {driver}" if driver else ""]
-    else:
-        machine = worker.get("machine") or session.machine  # a worker of a cluster runs elsewhere
-        cores, memory = machine.get("cores"), machine.get("memory GiB")
-        details = [f"{cores} cores" if cores else "", f"{memory} GiB" if memory else ""]
-    told = ", ".join(filter(None, details))
     return f"{name} ({told})" if told else name
 
 

@@ -28,8 +28,7 @@ class Outcome(StrEnum):
 
     OK = "ok"
     DAMAGED = "damaged"
-    NOT_KEPT = "not kept"
-    """What would be compared was removed on purpose; that is not an error."""
+    NOT_KEPT = "not kept"  # what would be compared was removed on purpose; that is not an error
     NOT_CHECKED = "not checked"
 
 
@@ -112,10 +111,8 @@ class Verification(Shown):
         return [*self.notes, *damaged, *verdict]
 
     def closing(self) -> str:
-        if self.damage:
-            return ""
         command = f"; next, `negengine report {shlex.quote(str(self.folder))}`" if self.kind == "run" else ""
-        return f"nothing was changed{command}"
+        return "" if self.damage else f"nothing was changed{command}"
 
     def document(self) -> dict[str, Any]:
         return {

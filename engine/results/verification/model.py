@@ -1,8 +1,4 @@
-"""An exported model against its export.json: files, what export.json says, graphs, and PyTorch if asked for.
-
-The graphs compute sentences of the bundled patterns with random words, and strings of random tokens from the shortest
-to the longest that the model takes, because a graph can be right for short sentences only.
-"""
+"""An exported model against its export.json: files, what export.json says, graphs, and PyTorch if asked for."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +25,7 @@ from ...library.again import NEAR_TIE, ROUNDING, Logits, Reference
 from ...text.lexicon import load_lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern
 from ...text.pattern_files import load_patterns
-from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer, load_tokenizer
+from ...text.tokenizer import NOT_ONE_TOKEN, load_tokenizer
 from .checks import Check, Verification
 from .reference import ExportedReference, each, torch_reference
 
@@ -43,10 +39,14 @@ _LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> Verification:
     """Verify an exported model; its graphs are compared on `sample` sentences and on strings of random tokens."""
     exported = any_model(reference)
-    checks = [*_files(exported), *_manifest(exported)]
+    what = "the file is as it was written"
+    checks = [Check(MANIFEST, what, 1, "files")]  # it was read, so it has the digest that it should have
+    for name, digest in exported.info["files"].items():
+        wrong = "" if file_sha256(exported.folder / name) == digest else "its sha256 is not that in export.json"
+        checks.append(_concluded(exported, Check(name, what, 1, "files"), wrong))
+    checks += _manifest(exported)
     if not any(check.is_damage for check in checks):
-        names = graphs(exported)
-        checks += [check_form(exported, exported.folder / name) for name in names]
+        checks += [check_form(exported, exported.folder / name) for name in graphs(exported)]
         if sample and not any(check.is_damage for check in checks):
             other = None if torch is None else torch_reference(torch, exported)
             compared = _masked if exported.task in LANGUAGE_MODELS else _classified
@@ -67,15 +67,6 @@ def any_model(reference: str | Path) -> ExportedModel:
             with suppress(InputError):
                 return load_exported(reference, task=task)
         raise
-
-
-def _files(exported: ExportedModel) -> Iterator[Check]:
-    what = "the file is as it was written"
-    yield Check(MANIFEST, what, 1, "files")  # it was read, so it has the digest that it should have
-    for name, digest in exported.info["files"].items():
-        check = Check(name, what, 1, "files")
-        is_same = file_sha256(exported.folder / name) == digest
-        yield _concluded(exported, check, "" if is_same else "its sha256 is not that in export.json")
 
 
 def _manifest(exported: ExportedModel) -> Iterator[Check]:
@@ -132,25 +123,21 @@ def _concluded(exported: ExportedModel, check: Check, wrong: str) -> Check:
 
 def _masked(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
     asked = masked_sentences(exported, sample, seed)
-    first, *others = graphs(exported)
-    reference = compute(exported.folder / first, asked)
-    yield check_heads(exported, first, reference, asked)
-    for name in others:
+    reference: list[Logits] = []
+    for name in graphs(exported):
         found = compute(exported.folder / name, asked)
         yield check_heads(exported, name, found, asked)
-        if name in LOW_PRECISION.values():
-            both = list(zip(found, reference, strict=True))
-            errors = [_margin(own) - _margin(right) for own, right in both]
-            yield check_close(exported, name, errors, [own.ids[0] == right.ids[0] for own, right in both])
+        logits = [own.logits for own in found]
+        if not reference:
+            reference = logits
         else:
-            yield check_equal(exported, name, first, *([own.logits for own in side] for side in (found, reference)))
+            yield _against_reference(exported, name, logits, reference, [sentence.expected for sentence in asked])
     if exported.is_causal:
         yield check_token_logprobs(exported, [sentence for sentence in asked if sentence.text][:_TOKENS_OF])
     if torch is not None:
-        texts = [sentence.text for sentence in asked if sentence.text]
-        right = each(texts, torch.masked, torch.at_once)
-        own = [one.logits for one, sentence in zip(reference, asked, strict=True) if sentence.text]
-        yield check_equal(exported, first, torch.name, own, right)
+        right = each([sentence.text for sentence in asked if sentence.text], torch.masked, torch.at_once)
+        own = [logits for logits, sentence in zip(reference, asked, strict=True) if sentence.text]
+        yield check_equal(exported, exported.graph.name, torch.name, own, right)
 
 
 def _classified(exported: ExportedModel, sample: int, seed: int, torch: Reference | None) -> Iterator[Check]:
@@ -169,21 +156,11 @@ def _classified(exported: ExportedModel, sample: int, seed: int, torch: Referenc
     right = asked(ExportedReference(exported))
     for name in others:
         found = asked(ExportedReference(exported, name))
-        if name in LOW_PRECISION.values():
-            both = [(own, wanted, int(wanted.argmax())) for own, wanted in zip(found, right, strict=True)]
-            errors = [_margin_of(own, label) - _margin_of(wanted, label) for own, wanted, label in both]
-            yield check_close(exported, name, errors, [int(own.argmax()) == label for own, _, label in both])
-        else:
-            yield check_equal(exported, name, first, found, right)
+        yield _against_reference(exported, name, found, right, [int(logits.argmax()) for logits in right])
     if torch is None:
         yield check.skipped("give --torch CHECKPOINT")
     else:
         yield check_equal(exported, first, torch.name, right, asked(torch))
-
-
-def _margin_of(logits: Logits, label: int) -> float:
-    """The label's logit minus the best other logit."""
-    return float(logits[label] - np.delete(logits, label).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +174,21 @@ class Sentence:
 
 
 def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentence]:
-    """N sentences of the bundled patterns, and strings of random tokens."""
-    tokenizer = exported.tokenizer
-    found = list(_of_patterns(exported, tokenizer, n, seed))
+    """N sentences of the bundled patterns, and strings of random tokens.
+
+    Strings are from the shortest to the longest that the model takes: a graph can be right for short sentences only.
+    """
+    tokenizer, found = exported.tokenizer, []
+    for pattern, fillers in _filled(n, seed):
+        text = pattern.text(fillers, tokenizer.mask_token)
+        [ids] = tokenizer.encode_masked([text])
+        before, _, after = text.partition(tokenizer.mask_token)
+        [token] = tokenizer.word_tokens([(before, after)], [fillers[VERB]]).tolist()
+        if len(ids) <= exported.max_length:
+            mask = int(np.flatnonzero(ids == tokenizer.mask_id)[0])
+            if exported.is_causal:
+                ids, mask = ids[:mask], mask - 1
+            found.append(Sentence(text, ids, mask, 0 if token == NOT_ONE_TOKEN else token))
     random = np.random.default_rng(seed)
     tokens = np.setdiff1d(np.arange(exported.vocab_size), [tokenizer.mask_id, exported.padding_id or 0])
     for length in sorted({min(length, exported.max_length) for length in (*_LENGTHS, exported.max_length)} - {1, 2}):
@@ -209,20 +198,6 @@ def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentenc
             ids[mask] = tokenizer.mask_id
         found.append(Sentence("", ids, mask, int(random.choice(tokens))))
     return found
-
-
-def _of_patterns(exported: ExportedModel, tokenizer: MaskTokenizer, n: int, seed: int) -> Iterator[Sentence]:
-    for pattern, fillers in _filled(n, seed):
-        text = pattern.text(fillers, tokenizer.mask_token)
-        [ids] = tokenizer.encode_masked([text])
-        before, _, after = text.partition(tokenizer.mask_token)
-        [token] = tokenizer.word_tokens([(before, after)], [fillers[VERB]]).tolist()
-        if len(ids) <= exported.max_length:
-            mask = int(np.flatnonzero(ids == tokenizer.mask_id)[0])
-            token = 0 if token == NOT_ONE_TOKEN else token
-            if exported.is_causal:
-                ids, mask = ids[:mask], mask - 1
-            yield Sentence(text, ids, mask, token)
 
 
 def _filled(n: int, seed: int) -> Iterator[tuple[Pattern, dict[str, str]]]:
@@ -280,19 +255,37 @@ def check_form(exported: ExportedModel, graph: Path) -> Check:
 
 def check_heads(exported: ExportedModel, graph: str, found: Sequence[Computed], asked: Sequence[Sentence]) -> Check:
     """Whether the decisions that a graph makes are those of its own logits, by NumPy."""
-    wrong = sum(not _is_own_decision(own, one.expected) for own, one in zip(found, asked, strict=True))
+    wrong = 0
+    for own, expected in zip(found, (one.expected for one in asked), strict=True):
+        logits = own.logits.astype(np.float64)
+        first, second = np.sort(logits)[::-1][:2]
+        total = first + np.log(np.exp(logits - first).sum())
+        values = np.array([first, second, logits[expected], total])
+        rank = 1 + int((own.logits > own.logits[expected]).sum())
+        is_close = np.abs(own.values - values).max() <= ROUNDING * max(1.0, np.abs(values).max())
+        wrong += not (own.logits[own.ids[0]] == own.logits.max() and own.ids[1] == rank and is_close)
     check = Check(graph, "decisions follow from the logits", len(found), "sentences")
     return _concluded(exported, check, f"not in {counted(wrong, 'sentence')}" if wrong else "")
 
 
-def _is_own_decision(own: Computed, expected: int) -> bool:
-    logits = own.logits.astype(np.float64)
-    first, second = np.sort(logits)[::-1][:2]
-    total = first + np.log(np.exp(logits - first).sum())
-    values = np.array([first, second, logits[expected], total])
-    rank = 1 + int((own.logits > own.logits[expected]).sum())
-    is_close = np.abs(own.values - values).max() <= ROUNDING * max(1.0, np.abs(values).max())
-    return bool(own.logits[own.ids[0]] == own.logits.max() and own.ids[1] == rank and is_close)
+def _against_reference(
+    exported: ExportedModel, graph: str, found: Sequence[Logits], wanted: Sequence[Logits], labels: Sequence[int]
+) -> Check:
+    """A graph against the reference, within rounding; one of low precision is close in the margins of the labels."""
+    if graph not in LOW_PRECISION.values():
+        return check_equal(exported, graph, exported.graph.name, found, wanted)
+    own, right = (
+        np.array([logits[label] - np.delete(logits, label).max() for logits, label in zip(side, labels, strict=True)])
+        for side in (found, wanted)
+    )
+    errors = own - right
+    share = np.mean([one.argmax() == other.argmax() for one, other in zip(found, wanted, strict=True)])
+    said = (
+        f"error of the margin: mean {np.mean(errors):+.2g}, standard deviation {np.std(errors):.2g}, largest "
+        f"{np.abs(errors).max():.2g} logits; same top-1 in {100 * share:.1f} %"
+    )
+    check = Check(graph, "close to model.onnx", len(errors), "sentences", detail=said)
+    return _concluded(exported, check, "" if np.isfinite(errors).all() and share >= _FEWEST_ALIKE else said)
 
 
 def check_equal(
@@ -328,24 +321,6 @@ def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> 
     said = f"max difference {largest:.1e}"
     is_close = largest <= ROUNDING * max(1.0, float(np.abs(wanted).max(initial=0)))
     return _concluded(exported, replace(check, detail=said), "" if is_close else said)
-
-
-def check_close(exported: ExportedModel, graph: str, errors: Sequence[float], alike: Sequence[bool]) -> Check:
-    """A low-precision graph: how far its margins are from those of the reference model, and whose top-1 is the same."""
-    check = Check(graph, "close to model.onnx", len(alike), "sentences")
-    share = np.mean(alike)
-    said = (
-        f"error of the margin: mean {np.mean(errors):+.2g}, standard deviation {np.std(errors):.2g}, largest "
-        f"{np.abs(errors).max():.2g} logits; same top-1 in {100 * share:.1f} %"
-    )
-    is_close = np.isfinite(errors).all() and share >= _FEWEST_ALIKE
-    return _concluded(exported, replace(check, detail=said), "" if is_close else said)
-
-
-def _margin(own: Computed) -> float:
-    """The expected token's logit minus the best other logit."""
-    best_other = own.values[1] if own.ids[1] == 1 else own.values[0]
-    return float(own.values[2] - best_other)
 
 
 def graphs(exported: ExportedModel) -> list[str]:

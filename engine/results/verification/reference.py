@@ -1,8 +1,4 @@
-"""The reference model as simple as can be: one sentence a call, in fp32, through the export's own tokenizer.
-
-Runs compose token ids, group sentences by length, and may use a graph rewritten for CPUs. Here a text is tokenized, the
-plain fp32 graph gives all its logits, and NumPy does the rest.
-"""
+"""The reference model as simple as can be: one text a call, the export's own tokenizer, the plain fp32 graph, NumPy."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,12 +1,9 @@
-"""The results of a run against each other: files and digests, parts and tables, tables and items, plain recounts.
-
-Large tables are compared column by column, so that two of them are never in memory at once.
-"""
+"""The results of a run against each other: files and digests, parts and tables, tables and items, plain recounts."""
 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -42,13 +39,13 @@ class StoredParts:
 
     expected: int  # how many the stage, or its shard, has
     there: int  # how many have any file
-    damaged: tuple[int, ...]  # the numbers of those that are not whole
-    foreign: tuple[str, ...]  # other files in the folder of the parts
+    damaged: Sequence[int]  # the numbers of those that are not whole
+    foreign: Sequence[str]  # other files in the folder of the parts
 
 
 @dataclass(frozen=True, eq=False)
 class StoredStage:
-    """One stage of a run folder as it is stored: which files belong to it, and what repairs them."""
+    """One stage of a run folder as it is stored."""
 
     folder: Path
     name: str
@@ -84,25 +81,21 @@ class StoredStage:
             else:
                 foreign.append(str(path.relative_to(self.folder)))
         damaged = [number for number in sorted(there) if self.part(number).read() is None]
-        return StoredParts(len(expected), len(there), tuple(damaged), tuple(foreign))
+        return StoredParts(len(expected), len(there), damaged, foreign)
 
     def part(self, number: int) -> PartFiles:
         return PartFiles(self.folder, self.name, number)
 
     @property
-    def resume(self) -> str:
-        return self._repair()
-
-    @property
     def publish_again(self) -> str:
         """What makes the final files again: from the parts if they are there, else from the model."""
-        return self._repair(*self.record.files)
+        return self.repair(*self.record.files)
 
     @property
     def decide_again(self) -> str:
-        return self._repair(f"{PARTS_FOLDER}/{self.name}", *self.record.files)
+        return self.repair(f"{PARTS_FOLDER}/{self.name}", *self.record.files)
 
-    def _repair(self, *removed: str) -> str:
+    def repair(self, *removed: str) -> str:
         """For this very folder: the run may have been copied, moved, or put together from shards since it was made."""
         command = command_here(self.folder, self.record)
         files = " ".join(shlex.quote(str(self.folder / name)) for name in removed)
@@ -115,16 +108,14 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
     if stored.shard.is_whole:
         yield _final_files(stored)
     yield _parts(stored)
+    stage, why = stages().get(stored.name), ""
     if not stored.is_whole:
         why = "the stage is not finished" if stored.shard.is_whole else "`merge` makes the tables of shards"
-        yield Check(stored.name, _FROM_PARTS).skipped(why)
-        return
-    if stored.unlike:
-        yield Check(stored.name, _FROM_PARTS).skipped("final files are damaged")
-        return
-    stage = stages().get(stored.name)
-    if stage is None:
+    elif stored.unlike:
+        why = "final files are damaged"
+    elif stage is None:
         why = f"no probe here makes the results of {stored.name}; is the package that made them installed?"
+    if why or stage is None:
         yield Check(stored.name, _FROM_PARTS).skipped(why)
         return
     of_parts = _tables_of_parts(stored, stage)
@@ -139,24 +130,21 @@ def foreign_files(stored: list[StoredStage]) -> list[str]:
     folder = stored[0].folder
     own = {RUN_FILE, LOCK_FILE, PARTS_FOLDER, SESSIONS_FOLDER}
     for stage in stored:
-        own |= {stage.marker.name, *stage.record.files}
-    names = [path.name for path in sorted(folder.iterdir()) if path.name not in own]
-    parts = folder / PARTS_FOLDER
-    known = {stage.name for stage in stored}
-    inner = sorted(parts.iterdir()) if parts.is_dir() else []
-    names += [f"{PARTS_FOLDER}/{path.name}" for path in inner if path.name not in known]
+        own |= {stage.marker.name, *stage.record.files, f"{PARTS_FOLDER}/{stage.name}"}
+    paths = [*sorted(folder.glob("*")), *sorted(folder.glob(f"{PARTS_FOLDER}/*"))]
+    names = [name for path in paths if (name := path.relative_to(folder).as_posix()) not in own]
     return [*names, *(name for stage in stored for name in stage.parts.foreign)]
 
 
 def _final_files(stored: StoredStage) -> Check:
     check = Check(stored.name, _AS_WRITTEN, len(stored.record.files), "files")
     if not stored.record.finished:
-        return check.skipped("the stage is not finished", repair=stored.resume)
+        return check.skipped("the stage is not finished", repair=stored.repair())
     if stored.unlike:
         missing = [name for name in stored.unlike if not (stored.folder / name).is_file()]
         changed = [name for name in stored.unlike if name not in missing]
-        said = [f"{some(missing)} missing"] * bool(missing) + [f"{some(changed)} changed"] * bool(changed)
-        return check.damaged(", ".join(said), stored.resume)
+        said = [f"{some(names)} {how}" for names, how in ((missing, "missing"), (changed, "changed")) if names]
+        return check.damaged(", ".join(said), stored.repair())
     return check
 
 
@@ -167,9 +155,9 @@ def _parts(stored: StoredStage) -> Check:
     is_needed = not stored.is_whole
     if parts.damaged:
         numbers = [stored.part(number).rows.name for number in parts.damaged]
-        return check.damaged(f"{some(numbers)} damaged", stored.resume if is_needed else stored.publish_again)
+        return check.damaged(f"{some(numbers)} damaged", stored.repair() if is_needed else stored.publish_again)
     if missing and stored.record.finished and is_needed:
-        return check.damaged(f"{missing:,} of {parts.expected:,} are missing", stored.resume)
+        return check.damaged(f"{missing:,} of {parts.expected:,} are missing", stored.repair())
     if missing and stored.record.finished:
         return check.skipped(f"{missing:,} of {parts.expected:,} are not kept", Outcome.NOT_KEPT)
     return replace(check, detail=f"{missing:,} are still to do" if missing else "")
@@ -177,9 +165,9 @@ def _parts(stored: StoredStage) -> Check:
 
 def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
     check = Check(stored.name, _FROM_PARTS)
-    if stored.parts.there < stored.parts.expected or stored.parts.damaged:
-        if stored.parts.damaged:
-            return check.skipped("parts are damaged")
+    if stored.parts.damaged:
+        return check.skipped("parts are damaged")
+    if stored.parts.there < stored.parts.expected:
         return check.skipped("parts are not kept", Outcome.NOT_KEPT)
     together = put_together(stored.folder, stored.name, stored.record)
     check = replace(check, n=int(together.counts.get("rows", 0)), unit="rows")
@@ -226,7 +214,6 @@ def _recounts(stored: StoredStage, of_parts: Check) -> Iterator[Check]:
     if found is None:
         return
     repair = stored.publish_again if of_parts.is_damage else stored.decide_again
-    what = "a plain recount of the tables"
     try:
         run: Run = found.open(stored.folder)
         for recount in run.recounts():
@@ -234,7 +221,7 @@ def _recounts(stored: StoredStage, of_parts: Check) -> Iterator[Check]:
             yield check.damaged(recount.wrong, repair) if recount.wrong else check
     except (InputError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError) as error:
         detail = f"the tables cannot be counted again ({one_line(error)})"
-        yield Check(stored.name, what).damaged(detail, repair)
+        yield Check(stored.name, "a plain recount of the tables").damaged(detail, repair)
 
 
 def difference(path: Path, wanted: Result) -> str:

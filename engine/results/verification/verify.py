@@ -80,10 +80,6 @@ class _Asked:
     lexicon: Path | None
     torch: str | None
 
-    @property
-    def must_decide(self) -> bool:
-        return self.model is not None or self.sample is not None or self.torch is not None
-
 
 def _verify_run(folder: Path, asked: _Asked) -> Verification:
     refuse_held(folder)
@@ -111,7 +107,7 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
     try:
         exported = _model_of(list(readable)[-1], stored, asked.model)
     except InputError as error:
-        if asked.must_decide:
+        if any(given is not None for given in (asked.model, asked.sample, asked.torch)):
             raise
         detail = f"{error}; if the model has moved, give --model"
         yield from (Check(stage.name, "items decided again").skipped(detail) for stage in readable)
