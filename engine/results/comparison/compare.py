@@ -1,7 +1,6 @@
 """`ng.compare`: finished runs against each other, or what one run has to compare: see `Run.contrast`.
 
-Items of a cluster are not independent: interval and test are for clusters. p is adjusted with Holm's method over all
-tests of one table; those of all pairs of models are one family.
+Interval and test are for clusters. p is adjusted with Holm's method over all tests of one table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +15,13 @@ import polars as pl
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...experiments.summary import disagreements, paired
-from ...library.run import Contrast, Run
+from ...library.run import Run
 from ...library.shown import Shown
 from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
 from .estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
 from .runs import labels, open_alike, refuse_unlike
 
-Sides = Mapping[tuple[Any, ...], tuple[pl.DataFrame, pl.DataFrame]]
 _PERCENTAGE_POINTS = "percentage points"
 _FIGURES = {
     **dict.fromkeys(("n", "clusters"), pl.Int64),
@@ -75,17 +73,13 @@ def compare(*runs: Run | str | Path) -> Comparison:
         InputError: The runs cannot be compared: other kinds, other data, other conditions.
     """
     found = open_alike(runs)
-    own = found[0].contrast(found)
-    if own is not None:
-        return _of_contrast(own, found[0].clusters)
-    if len(found) == 1:
+    own, clusters = found[0].contrast(found), found[0].clusters
+    if own is None and len(found) == 1:
         raise InputError(f"{found[0].folder}: compare needs two runs of {found[0].stage}")
-    return _between_models(found)
-
-
-def _of_contrast(own: Contrast, clusters: str) -> Comparison:
-    runs = {id(run): run for side in own.sides.values() for run, *_ in side}
-    outcomes = {number: outcomes_of(run, GROUP) for number, run in runs.items()}
+    if own is None:
+        return _between_models(found)
+    sided = {id(run): run for side in own.sides.values() for run, *_ in side}
+    outcomes = {number: outcomes_of(run, GROUP) for number, run in sided.items()}
 
     def of_side(run: Run, condition: str, split: str) -> pl.DataFrame:
         return outcomes[id(run)].filter(condition=condition, split=split)
@@ -120,7 +114,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     if len(runs) == 2:
         table = differences_table(f"{names[0]} − {names[1]}, on the items of both runs", frame, GROUP, runs[0].clusters)
     else:
-        table = pairs_table("Every two models, on the items of both", frame, GROUP, runs[0].clusters)
+        table = pairs_table(frame, runs[0].clusters)
     without = set(combinations(names, 2)) - set(frame.select("first", "second").iter_rows())
     if without:
         pairs = "; ".join(f"{first} and {second}" for first, second in sorted(without))
@@ -132,7 +126,9 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     return Comparison(frame, table, found, before, fitting, after)
 
 
-def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
+def differences_frame(
+    sides: Mapping[tuple[Any, ...], tuple[pl.DataFrame, pl.DataFrame]], keys: Sequence[str]
+) -> pl.DataFrame:
     """A row for each two sides with common items.
 
     Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many
@@ -155,15 +151,14 @@ def differences_frame(sides: Sides, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _difference(both: pl.DataFrame) -> tuple[int | float | str | None, ...]:
-    values = [both["value"], both["other"]]
+    one, other = both["value"], both["other"]
     counts: list[int] | list[None] = [None] * 4
-    yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in values)
+    yes_or_no = all(set(value.unique()) <= {0.0, 1.0} for value in (one, other))
     if yes_or_no:
-        values = [value.cast(pl.Boolean) for value in values]
-        one, other = values
+        one, other = one.cast(pl.Boolean), other.cast(pl.Boolean)
         counts = [int(which.sum()) for which in (one & other, one & ~other, ~one & other, ~one & ~other)]
     crossed = both["crossed"] if both["crossed"].null_count() == 0 else None
-    found = paired(values[0], values[1], both["cluster"], crossed)
+    found = paired(one, other, both["cluster"], crossed)
     scale, unit = (100, _PERCENTAGE_POINTS) if yes_or_no else (1, "")
     figures = (found.value, found.low, found.high, found.detectable)
     value, low, high, finds = (None if figure is None else scale * figure for figure in figures)
@@ -176,52 +171,40 @@ def differences_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clus
     varying = [key for key in keys if frame[key].n_unique() > 1] or list(keys[-1:])
     counts = [name for name in ("n", "clusters") if frame[name].n_unique() > 1]
     figures: dict[str, Any] = {"decimals": "decimals", "wrap": False}
-    return Table(
-        title,
-        shown,
-        [
-            *(Column(key, key) for key in varying),
-            *(Column(name, name, wrap=False) for name in counts),
-            Column("difference", "difference", low="low", high="high", signed=True, **figures),
-            Column("finds", "detectable", **figures),
-            Column("p", "p", significant=2, wrap=False),
-            Column("p (Holm)", "p_holm", significant=2, wrap=False),
-        ],
-        notes=_notes(frame, [key for key in keys if key not in varying], clusters),
-    )
+    columns = [
+        *(Column(key, key) for key in varying),
+        *(Column(name, name, wrap=False) for name in counts),
+        Column("difference", "difference", low="low", high="high", signed=True, **figures),
+        Column("finds", "detectable", **figures),
+        Column("p", "p", significant=2, wrap=False),
+        Column("p (Holm)", "p_holm", significant=2, wrap=False),
+    ]
+    notes = _notes(frame, [key for key in keys if key not in varying], clusters)
+    return Table(title, shown, columns, notes=notes)
 
 
 def agreement_table(names: Sequence[str], frame: pl.DataFrame) -> Table:
     """On how many items two models have the same outcome."""
     shown = frame.drop_nulls("both")
     varying = [key for key in GROUP if shown[key].n_unique() > 1] or [GROUP[-1]]
-    only = {"only_first": f"only {names[0]}", "only_second": f"only {names[1]}"}
-    headings = {"both": "both", **only, "neither": "neither"}
-    return Table(
-        "On how many items the outcome is true",
-        shown,
-        [
-            *(Column(key, key) for key in varying),
-            Column("n", "n", wrap=False),
-            *(Column(heading, name) for name, heading in headings.items()),
-        ],
-        notes=["--sentences lists them with both answers: both, first, second or neither"],
-    )
-
-
-def pairs_table(title: str, frame: pl.DataFrame, keys: Sequence[str], clusters: str) -> Table:
-    """The differences of every two models: a section for each two; `first` and `second` stand before the keys."""
-    table = differences_table(title, frame, keys, clusters)
-    pair = "first − second"
     columns = [
-        replace(column, wrap=True) if column.value in keys else column
-        for column in table.columns
-        if column.heading not in {"clusters", "p"}
+        *(Column(key, key) for key in varying),
+        Column("n", "n", wrap=False),
+        Column("both", "both"),
+        *(Column(f"only {name}", f"only_{side}") for name, side in zip(names, ("first", "second"), strict=True)),
+        Column("neither", "neither"),
     ]
+    notes = ["--sentences lists them with both answers: both, first, second or neither"]
+    return Table("On how many items the outcome is true", shown, columns, notes=notes)
+
+
+def pairs_table(frame: pl.DataFrame, clusters: str) -> Table:
+    """The differences of every two models: a section for each two, `first` and `second` of the frame."""
+    table, pair = differences_table("Every two models, on the items of both", frame, GROUP, clusters), "first − second"
     return replace(
         table,
         frame=table.frame.with_columns(pl.format("{} − {}", "first", "second").alias(pair)),
-        columns=[Column(pair, pair), *columns],
+        columns=[Column(pair, pair), *(own for own in table.columns if own.heading not in {"clusters", "p"})],
         section=pair,
         notes=[*table.notes, "p alone is in JSON and CSV"],
     )

@@ -32,9 +32,8 @@ def outcomes_of(run: Run, group: Sequence[str]) -> pl.DataFrame:
         raise InputError(
             f"{run.folder}: the item {repeated['item'][0]!r} occurs more than once; compare joins by items"
         )
-    for name in ("cluster", "crossed"):
-        if name not in outcomes.columns:
-            outcomes = outcomes.with_columns(pl.lit(None, pl.String).alias(name))
+    missing = [name for name in ("cluster", "crossed") if name not in outcomes.columns]
+    outcomes = outcomes.with_columns(pl.lit(None, pl.String).alias(name) for name in missing)
     return outcomes.with_columns(pl.col("cluster").fill_null(pl.col("item")))
 
 
@@ -61,30 +60,22 @@ def estimates(
     yes_or_no: dict[Any, bool] = {}
     for _, key, part in parts:
         yes_or_no[key] = yes_or_no.get(key, True) and bool(part["value"].is_in([0.0, 1.0]).all())
-    grouped = not set(by) <= set(GROUP)
-    metrics = {key: str(dict(zip(by, key, strict=True)).get("metric", "")) for key in yes_or_no}
-    rows = [
-        (name, *key, *_figures(part, metrics[key], yes_or_no=yes_or_no[key], grouped=grouped))
-        for name, key, part in parts
-    ]
+    of_group = not set(by) <= set(GROUP)
+    rows: list[tuple[Any, ...]] = []
+    for name, key, part in parts:
+        values = part["value"].cast(pl.Boolean) if yes_or_no[key] else part["value"]
+        scale, unit = (100, PERCENT) if yes_or_no[key] else (1, "")
+        crossed = None if part["crossed"].null_count() else part["crossed"]
+        metric = str(dict(zip(by, key, strict=True)).get("metric", ""))
+        value, low, high, *_ = estimated(values, part["cluster"], metric, crossed, of_group=of_group)
+        scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
+        rows.append((name, *key, len(part), part["cluster"].n_unique(), *scaled, unit))
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
     if drop_of is None or not {"dataset", "metric"} <= set(by):
         return frame
     falling = pl.when((pl.col("dataset") == drop_of[0]) & (pl.col("metric") == drop_of[1]))
     ends = {DROP: "value", f"{DROP}_low": "high", f"{DROP}_high": "low"}
     return frame.with_columns(**{name: falling.then(100 - pl.col(of)) for name, of in ends.items()})
-
-
-def _figures(
-    part: pl.DataFrame, metric: str, *, yes_or_no: bool, grouped: bool
-) -> tuple[int | float | str | None, ...]:
-    values = part["value"].cast(pl.Boolean) if yes_or_no else part["value"]
-    scale, unit = (100, PERCENT) if yes_or_no else (1, "")
-    kinds = [part[name] for name in ("cluster", "crossed")]
-    crossed = None if kinds[1].null_count() else kinds[1]
-    value, low, high, *_ = estimated(values, kinds[0], metric, crossed, of_group=grouped)
-    scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
-    return len(part), kinds[0].n_unique(), *scaled, unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,22 +115,20 @@ _IN_WORDS = {"is_top1": "first choice", "logprob": "log-probability"}  # metrics
 
 def models_in_rows(title: str, points: pl.DataFrame, *, decimals: int = 1, notes: Sequence[str] = ()) -> Table:
     """A row for each model, a column for each category, from model, category, value; heading, low and high if there."""
-    with_ends = {"low", "high"} <= set(points.columns)
-    names = {"value": "{}", **({"low": "{} low", "high": "{} high"} if with_ends else {})}
-    categories = points["category"].unique(maintain_order=True).to_list()
+    ends = [name for name in ("low", "high") if name in points.columns]
     named = points[_HEADING if _HEADING in points.columns else "category"]
     headings = dict(zip(points["category"], named, strict=True))
+    figures = {category: [category, *(f"{category} {end}" for end in ends)] for category in headings}
     rows: dict[str, dict[str, object]] = {}
     for point in points.iter_rows(named=True):
-        row = rows.setdefault(point[MODEL], {MODEL: point[MODEL]})
-        row |= {heading.format(point["category"]): point[name] for name, heading in names.items()}
-    figures = [heading.format(category) for category in categories for heading in names.values()]
-    frame = pl.DataFrame(list(rows.values()), schema={MODEL: pl.String, **dict.fromkeys(figures, pl.Float64)})
+        own = (point[name] for name in ("value", *ends))
+        rows.setdefault(point[MODEL], {MODEL: point[MODEL]}).update(zip(figures[point["category"]], own, strict=True))
+    kinds = {MODEL: pl.String, **{name: pl.Float64 for own in figures.values() for name in own}}
     columns = [Column(MODEL, MODEL)]
-    for category in categories:
-        ends: dict[str, Any] = {end: f"{category} {end}" for end in ("low", "high") if with_ends}
-        columns.append(Column(headings[category], category, decimals=decimals, **ends))
-    return Table(title, frame, columns, notes=notes)
+    for category, heading in headings.items():
+        shown: dict[str, Any] = {end: f"{category} {end}" for end in ends}
+        columns.append(Column(heading, category, decimals=decimals, **shown))
+    return Table(title, pl.DataFrame(list(rows.values()), schema=kinds), columns, notes=notes)
 
 
 def estimates_tables(found: pl.DataFrame, clusters: str, *, most: int = PRINTED) -> list[Table]:

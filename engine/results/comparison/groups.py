@@ -1,7 +1,6 @@
 """`ng.by_group`: the rates of runs by gender, profession, verb, name, or what else the items have."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from .runs import labels, open_alike, refuse_unlike
 _NOT_GROUPS = {"item", "value", "metric", "cluster", "crossed"}
 _FEW = 12  # so many groups are all shown
 _ENDS, _ENDS_OF_SEVERAL = 5, 3  # else so many at each end, of one run and of several
-_MOVES = "moves"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +32,6 @@ class Groups(Shown):
     by: str
     clusters: str
 
-    def tables(self) -> list[Table]:
-        return self._tables(self.frame)
-
     def main_tables(self) -> list[Table]:
         """Of many groups those that move the values most, up and down."""
         most = _ENDS if self.frame[MODEL].n_unique() == 1 else _ENDS_OF_SEVERAL
@@ -45,13 +40,9 @@ class Groups(Shown):
         place, count = pl.int_range(pl.len()).over(self._blocks), pl.len().over(self._blocks)
         ends = groups.filter((count <= _FEW) | (place < most) | (place >= count - most))
         kept = self.frame.join(ends, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-        if len(kept) == len(self.frame):
-            return self.tables()
-        said = (
-            f"shown: the {most} groups that raise a figure most, and the {most} that lower it most; "
-            "--format csv and --json have all"
-        )
-        return self._tables(kept, [said])
+        said = f"shown: the {most} groups that raise a figure most, and the {most} that lower it most; "
+        notes = [f"{said}--format csv and --json have all"] if len(kept) < len(self.frame) else []
+        return [replace(table, notes=[*table.notes, *notes]) for table in replace(self, frame=kept).tables()]
 
     def document(self) -> Any:
         return self.frame.to_dicts()
@@ -60,9 +51,9 @@ class Groups(Shown):
     def _blocks(self) -> list[str]:
         return [key for key in GROUP if key != self.by]
 
-    def _tables(self, frame: pl.DataFrame, notes: Sequence[str] = ()) -> list[Table]:
+    def tables(self) -> list[Table]:
         tables = []
-        for block in blocks(frame, self._blocks):
+        for block in blocks(self.frame, self._blocks):
             value, low, high = block.figures
             figure = "drop" if block.falls else "rate" if block.is_rate else "value"
             columns = [
@@ -72,19 +63,17 @@ class Groups(Shown):
                 Column("n", "n", wrap=False),
                 Column("clusters", "clusters", wrap=False),
                 Column(value, value, low=low, high=high, decimals=block.decimals, wrap=False),
-                Column("moves", _MOVES, signed=True, decimals=block.decimals + 1, wrap=False),
+                Column("moves", "moves", signed=True, decimals=block.decimals + 1, wrap=False),
             ]
-            said = [
+            notes = [
                 *([f"all rows: {', '.join(block.constant)}"] if block.constant else []),
                 f"{'in percent; ' if block.is_rate else ''}[95 % interval]; clusters: {self.clusters}"
                 + (" (and verbs for the interval)" if block.falls else ""),
                 f"moves: by how much the group moves the {figure} of all items",
-                *notes,
             ]
             what = {"drop": "Drop of the repetition rate", "rate": "Rates", "value": "Values"}[figure]
-            section = pl.concat_str([*block.varying, pl.lit("")], separator=" ").alias("block")
-            shown = block.frame.with_columns(section)
-            tables.append(Table(f"{what} by {self.by}", shown, columns, section="block", notes=said))
+            shown = block.frame.with_columns(block=pl.concat_str([*block.varying, pl.lit("")], separator=" "))
+            tables.append(Table(f"{what} by {self.by}", shown, columns, section="block", notes=notes))
         return tables
 
 
@@ -121,18 +110,8 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     moves = (pl.col("value") - over) * share
     if DROP in frame.columns:
         moves = pl.when(pl.col(DROP).is_null()).then(moves).otherwise(-moves)
-    frame = frame.with_columns(moves.alias(_MOVES))
-    return Groups(_sorted(frame, keys, column), column, found[0].clusters)
-
-
-def _sorted(frame: pl.DataFrame, keys: Sequence[str], column: str) -> pl.DataFrame:
-    return (
-        frame.with_row_index("row")
-        .with_columns(
-            pl.col("row").min().over(*keys).alias("place"),
-            pl.col(_MOVES).mean().over(*keys, column).alias("mean"),
-            pl.col("row").min().over(MODEL).alias("number"),
-        )
-        .sort("place", "mean", column, "number", descending=[False, True, False, False])
-        .drop("row", "place", "mean", "number")
-    )
+    first, strength = pl.col("row").min(), pl.col("moves").mean().over(*keys, column)
+    order = [first.over(*keys), strength, pl.col(column), first.over(MODEL)]
+    frame = frame.with_columns(moves=moves).with_row_index("row")
+    frame = frame.sort(order, descending=[False, True, False, False]).drop("row")
+    return Groups(frame, column, found[0].clusters)

@@ -1,7 +1,4 @@
-"""A suite file: models, probes and their settings, in TOML (docs/suites.md); every error names file and line.
-
-The revisions of one model, or the checkpoints of one training run, are a series of steps.
-"""
+"""A suite file: models, probes and their settings, in TOML (docs/suites.md); every error names file and line."""
 
 import hashlib
 import itertools
@@ -22,15 +19,12 @@ from ...library.registry import experiment, experiments
 from ...text.toml_file import TomlFile
 
 _MODELS, _PROBES = "model", "probe"
-_KEYS = ("name", "run", _MODELS, _PROBES)
-_OWN = ("probe", "name", "models", "vary")
 _MOST_MEMBERS = 100_000
-_UNUSUAL = re.compile(r"[^\w.+@-]+")
 _STEP = re.compile(r"(?<![0-9.])([0-9]{1,15})([kKmM]?)(?![0-9A-Za-z]|\.[0-9])")
 _COMMIT = re.compile(r"[0-9a-f]{12,40}")
 _SCALE = {"": 1, "k": 1_000, "m": 1_000_000}
-_MOST = 10_000
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
+_Texts = Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=10_000)]
 Named = TypeVar("Named", "SuiteModel", "SuiteProbe")
 
 
@@ -49,8 +43,8 @@ class SuiteModel:
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     model: _Text
     label: _Text | None = None
-    revisions: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=_MOST)] | None = None
-    checkpoints: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=_MOST)] | None = None
+    revisions: _Texts | None = None
+    checkpoints: _Texts | None = None
     steps: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=10**15)]], msgspec.Meta(min_length=1)] | None = None
 
 
@@ -79,7 +73,7 @@ class SuiteFile:
     @classmethod
     def read(cls, path: Path) -> "SuiteFile":
         file = TomlFile.read(path, "give a TOML file with the models and the probes of a suite")
-        file.refuse_unknown(_KEYS, "name, [run], [[model]] and [[probe]]")
+        file.refuse_unknown(("name", "run", _MODELS, _PROBES), "name, [run], [[model]] and [[probe]]")
         name = file.document.get("name", path.stem)
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
             raise InputError(f"{file.line('name')}: name is {str(name)[:60]!r}; give a text of at most 200 characters")
@@ -108,7 +102,6 @@ def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
 
 
 def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequence[str]) -> list[SuiteProbe]:
-
     def where(key: str | None) -> str:
         return file.line_of(_PROBES, number, key)
 
@@ -125,15 +118,16 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
     if not isinstance(vary, dict) or not all(isinstance(own, list) and own for own in vary.values()):
         such = '{coreference = ["pronoun", "same-name"]}'
         raise InputError(f"{where('vary')}: vary must be a table of lists, as in {such}")
-    settings = {key: value for key, value in table.items() if key not in _OWN}
+    settings = {key: value for key, value in table.items() if key not in {"probe", "name", "models", "vary"}}
     if twice := [key for key in vary if key in settings]:
         raise InputError(f"{where(twice[0])}: {twice[0]} is also in vary; give it once")
+    fields = {key: field for name in chain(function) for key, field in options_of(experiment(name)).items()}
     found = []
     for values in itertools.product(*vary.values()):
-        chosen = dict(zip(vary, values, strict=True))
-        full = settings | chosen
-        check_settings(function, full, lambda key: where("vary" if key in vary else key))
-        name = "-".join([label, *(_UNUSUAL.sub("-", as_text(value)).strip("-.") or "none" for value in values)])
+        full = settings | dict(zip(vary, values, strict=True))
+        _check(function, fields, full, lambda key: where("vary" if key in vary else key))
+        plain = (re.sub(r"[^\w.+@-]+", "-", as_text(value)).strip("-.") or "none" for value in values)
+        name = "-".join([label, *plain])
         if not is_file_name(name):
             raise InputError(f"{where('vary')}: {name[:80]!r} cannot be the name of a folder; use shorter values")
         found.append(SuiteProbe(name, function, full, _models(table, labels, where), where("probe")))
@@ -189,44 +183,42 @@ def _checkpoints(file: TomlFile, number: int, entry: _Entry) -> list[SuiteModel]
     def line(key: str) -> str:
         return file.line_of(_MODELS, number, key)
 
-    if entry.revisions is not None and entry.checkpoints is not None:
+    is_local = entry.checkpoints is not None
+    if entry.revisions is not None and is_local:
         raise InputError(f"{line('checkpoints')}: give revisions of the hub or checkpoints of this machine, not both")
     if entry.label is not None and not is_model_name(entry.label):
         raise InputError(f"{line('label')}: {entry.label!r} is not a name for a model: it names folders")
     series = entry.label or entry.model
-    if entry.checkpoints is not None and not is_model_name(series):
+    if is_local and not is_model_name(series):
         raise InputError(f"{line('model')}: {series!r} is not a name for a training run: it names folders")
-    key = "revisions" if entry.revisions is not None else "checkpoints"
-    names = entry.revisions if entry.revisions is not None else entry.checkpoints
+    key, names = ("checkpoints", entry.checkpoints) if is_local else ("revisions", entry.revisions)
     if names is None:
         if entry.steps is not None:
             raise InputError(f"{line('steps')}: steps are for a model with revisions or checkpoints")
         return [_alone(entry, line("model"))]
-    if entry.revisions is not None and "@" in entry.model:
+    if not is_local and "@" in entry.model:
         raise InputError(f"{line('model')}: {entry.model!r} names a revision already; give the name alone")
     steps = _steps(entry.steps, names, line("steps" if entry.steps is not None else key))
     models = []
     for name, step in zip(names, steps, strict=True):
-        short = name.rstrip("/").rpartition("/")[2] if entry.checkpoints is not None else name.replace("/", "-")
-        label = f"{series}@{short}"
+        label = f"{series}@{name.rstrip('/').rpartition('/')[2] if is_local else name.replace('/', '-')}"
         if not is_model_name(label):
             raise InputError(f"{line(key)}: {name!r} cannot be a part of the name of a folder")
-        folder = MODELS / label if entry.checkpoints is not None else None
-        reference = name if entry.checkpoints is not None else f"{entry.model}@{name}"
+        reference, folder = (name, MODELS / label) if is_local else (f"{entry.model}@{name}", None)
         models.append(SuiteModel(reference, label, series, step, folder, line(key)))
     return models
 
 
 def _alone(entry: _Entry, where: str) -> SuiteModel:
     """A model that the file names without a list; with a revision, it may be one of several checkpoints."""
-    name, at, revision = entry.model.rstrip("/").rpartition("@")
-    last = entry.model.rstrip("/").rpartition("/")[2]
+    model = entry.model.rstrip("/")
+    name, at, revision = model.rpartition("@")
     is_path = entry.model.startswith((".", "/", "~")) or entry.model.count("/") > 1
-    label = entry.label or (last if is_path else entry.model.rstrip("/"))
+    label = entry.label or (model.rpartition("/")[2] if is_path else model)
     if not is_model_name(label):
         raise InputError(f"{where}: {entry.model!r} does not say how to name its folders: give a label")
     step = step_of(revision) if at else None
-    return SuiteModel(entry.model, label, name if at and step is not None else label, step, None, where)
+    return SuiteModel(entry.model, label, label if step is None else name, step, None, where)
 
 
 def _steps(given: Sequence[int] | None, names: Sequence[str], where: str) -> list[int]:
@@ -263,15 +255,10 @@ def settings_of(function: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key in options_of(experiment(function))}
 
 
-def check_settings(function: str, settings: Mapping[str, Any], where: Callable[[str | None], str]) -> None:
-    """Refuse unknown, missing and wrong settings; `where` gives the file and line of one, or of the table (None)."""
-    fields = {key: field for name in chain(function) for key, field in options_of(experiment(name)).items()}
-    _check(function, fields, settings, where)
-
-
 def _check(
     what: str, fields: Mapping[str, OptionField], given: Mapping[str, Any], where: Callable[[str | None], str]
 ) -> None:
+    """Refuse unknown, missing and wrong settings; `where` gives the file and line of one, or of the table (None)."""
     for key, value in given.items():
         if key not in fields:
             near, listed = did_you_mean(key, fields), ", ".join(fields) or "none"

@@ -36,8 +36,7 @@ class State(StrEnum):
     """How far a member is."""
 
     FINISHED = "finished"
-    EMPTY = "empty"
-    """Finished before its last function: nothing was left for it, as where a model repeats no verb."""
+    EMPTY = "empty"  # finished before its last function: nothing was left for it, as where a model repeats no verb
     BEGUN = "begun"
     RUNNING = "running"
     FAILED = "failed"
@@ -105,22 +104,11 @@ def finished_run(member: Member) -> Run | None:
     return run
 
 
-def begun_last(members: Sequence[Member], states: Mapping[int, State]) -> list[Member]:
-    """The members that are not finished, those last that were begun before: one of them may have ended the program."""
-    todo = [member for member in members if states[member.number] not in DONE]
-    return sorted(todo, key=lambda member: states[member.number] is not State.NEW)
-
-
-KEYS = ("probe", "model", "series", "step", "revision")
+_KEYS = ("probe", "model", "series", "step", "revision")
 _SCHEMA = {"probe": pl.String, "series": pl.String, "step": pl.Int64, "revision": pl.String, "folder": pl.String}
 
 
-@dataclass(frozen=True, eq=False)
-class FinishedMember:
-    """A member with its run, which has the label of the member's model."""
-
-    member: Member
-    run: Run
+FinishedMember = tuple[Member, Run]  # the run has the label of the member's model
 
 
 def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
@@ -129,7 +117,16 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
     Columns: probe, model, series (its training run), step (null for a model that is not a checkpoint of one), revision
     (the hub's commit, or the digest of a local checkpoint), those of `estimates`, and folder.
     """
-    frames = [frame for one in finished if (frame := _estimates(one)) is not None]
+    frames = []
+    for member, run in finished:
+        with suppress(InputError):  # a run without items to compare
+            outcomes = main_items(outcomes_of(run, GROUP), run.by_construction)
+            found = estimates({member.model.label: outcomes}, GROUP, run.drop_of)
+            model, export = member.model, run.record.metadata.get("export") or {}
+            said = (member.probe.label, model.series, model.step, export.get("revision"), str(run.folder))
+            named = zip(_SCHEMA.items(), said, strict=True)
+            frame = found.with_columns(pl.lit(value, dtype=kind).alias(name) for (name, kind), value in named)
+            frames.append(frame.select(*_KEYS, *(name for name in found.columns if name != MODEL), "folder"))
     if not frames:
         return pl.DataFrame(schema={"probe": pl.String, MODEL: pl.String})
     found = pl.concat(frames, how="diagonal_relaxed")
@@ -142,9 +139,9 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
 def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fitting: bool) -> list[Table]:
     """A table for each probe, models side by side; `fitting` ones have whole data sets alone where groups are many."""
     tables = []
-    for probe in dict.fromkeys(one.member.probe.label for one in finished):
+    for probe in dict.fromkeys(member.probe.label for member, _ in finished):
         own = found.filter(pl.col("probe") == probe)
-        runs = [one.run for one in finished if one.member.probe.label == probe]
+        runs = [run for member, run in finished if member.probe.label == probe]
         notes: list[str] = []
         if fitting and (count := own.select(GROUP).n_unique() if len(own) else 0) > PRINTED:
             whole = own.filter(pl.col("split") == ALL)
@@ -158,22 +155,3 @@ def model_tables(found: pl.DataFrame, finished: Sequence[FinishedMember], *, fit
         made = estimates_tables(own, runs[0].clusters, most=FITTING if fitting else PRINTED)
         tables += [replace(table, title=f"{probe}: {table.title}", notes=[*table.notes, *notes]) for table in made]
     return tables
-
-
-def _estimates(one: FinishedMember) -> pl.DataFrame | None:
-    member, run = one.member, one.run
-    try:
-        outcomes = main_items(outcomes_of(run, GROUP), run.by_construction)
-    except InputError:
-        return None
-    found = estimates({member.model.label: outcomes}, GROUP, run.drop_of)
-    export = run.record.metadata.get("export") or {}
-    said = {
-        "probe": member.probe.label,
-        "series": member.model.series,
-        "step": member.model.step,
-        "revision": export.get("revision"),
-        "folder": str(run.folder),
-    }
-    named = found.with_columns(pl.lit(value, dtype=_SCHEMA[name]).alias(name) for name, value in said.items())
-    return named.select(*KEYS, *(name for name in found.columns if name != MODEL), "folder")

@@ -21,7 +21,7 @@ from ..report.single_sentences import codes
 from .suite_members import FinishedMember, model_tables
 
 REPORT, FIGURES = "report.html", "figures"
-_MOST_RUNS = 6  # of a probe: all figures, all paired differences, and a chapter for each; a page has room for no more
+_MOST_RUNS = 6  # of a probe, with all figures, all paired differences and a chapter for each
 _MOST_PANELS = 12
 
 
@@ -29,20 +29,19 @@ def write_report(
     name: str, folder: Path, overview: Table, failures: Mapping[str, str], finished: Sequence[FinishedMember],
     found: pl.DataFrame,
 ) -> tuple[Path, tuple[Path, ...]]:  # fmt: skip
-    """Write report.html and figures/ into a suite's folder, and return their paths; older ones are replaced.
+    """Write report.html and figures/ into a suite's folder; a file of another kind in the way is an `InputError`.
 
     `overview` has a line for each member; `failures` is a member's name → why it failed; `found` is from `suite_table`.
-    Raises InputError if a file of another kind is in the way.
     """
     path = folder / REPORT
     refuse_foreign(path)
     told = [f"{who} failed: {why}" for who, why in failures.items()]
-    told += [f"{one.member.name}: {one.run.dead_end}." for one in finished if one.run.dead_end]
+    told += [f"{member.name}: {run.dead_end}." for member, run in finished if run.dead_end]
     chapters: list[Chapter] = []
     named: dict[str, Figure] = {}
-    ready = [one for one in finished if not one.run.dead_end]  # a selection without triplets is not scored
-    for probe in dict.fromkeys(one.member.probe.label for one in ready):
-        own = [one for one in ready if one.member.probe.label == probe]
+    ready = [one for one in finished if not one[1].dead_end]  # a selection without triplets is not scored
+    for probe in dict.fromkeys(member.probe.label for member, _ in ready):
+        own = [one for one in ready if one[0].probe.label == probe]
         made, figures = _chapters(probe, own, found.filter(pl.col("probe") == probe))
         chapters += made
         named |= figures
@@ -50,9 +49,8 @@ def write_report(
     without = [one for one in listed["name"] if one not in {name for own in chapters for name in own.about}]
     rows = listed.sort(pl.col("name").is_in(without), maintain_order=True)
     columns = [Column("run", "name"), *(one for one in overview.columns if one.value not in {"run", "probe", "model"})]
-    first = Chapter(
-        "All runs", [Section("Which runs are there?", tables=[replace(overview, frame=rows, columns=columns)])]
-    )
+    table = replace(overview, frame=rows, columns=columns)
+    first = Chapter("All runs", [Section("Which runs are there?", tables=[table])])
     last = [Chapter("Runs without a result", [Section("Why is there no result?", told)], about=without)] if told else []
     write_page(path, page(name, [first, *chapters, *last]))
     return path, tuple(write_figures(named, folder / FIGURES))
@@ -61,7 +59,7 @@ def write_report(
 def _chapters(
     probe: str, own: Sequence[FinishedMember], found: pl.DataFrame
 ) -> tuple[list[Chapter], dict[str, Figure]]:
-    runs, names = [one.run for one in own], [one.member.name for one in own]
+    runs, names = [run for _, run in own], [member.name for member, _ in own]
     sections, drawn = [], []
     if not found.is_empty():  # some runs, such as selections, have no items to compare
         sections.append(Section("How do the models compare?", tables=model_tables(found, own, fitting=False)))
@@ -89,19 +87,17 @@ def _chapters(
 def curves(found: pl.DataFrame, probe: str, stem: str) -> list[Figure]:
     """From the rows of a probe, a figure for rates and one for other numbers; none without several steps."""
     several = found.filter(pl.col("step").is_not_null()).filter(pl.col("step").n_unique().over("series") > 1)
-    return [
-        _figure(block, probe, f"curve-{stem}{'' if block.is_rate else '-values'}") for block in blocks(several, GROUP)
-    ]
+    return [_figure(block, probe, stem) for block in blocks(several, GROUP)]
 
 
-def _figure(block: Block, probe: str, name: str) -> Figure:
+def _figure(block: Block, probe: str, stem: str) -> Figure:
     own, varying, (value, low, high) = block.frame, block.varying, block.figures
     what = "rate, %" if block.is_rate else "value"
     what = "drop of the repetition rate, percentage points" if block.falls else what
     category = pl.concat_str(varying, separator=" ") if varying else pl.lit(str(own["split"][0]))
-    points = own.select(
-        *("series", "step", "model", *varying, "n"), category=category, value=value, low=low, high=high
-    ).sort("series", "step", maintain_order=True)
+    names = ("series", "step", "model", *varying, "n")
+    points = own.select(*names, category=category, value=value, low=low, high=high)
+    points = points.sort("series", "step", maintain_order=True)
     drawn, notes = _drawn(points)
     panels, runs = drawn["category"].n_unique(), points["series"].unique(maintain_order=True).to_list()
     columns = [
@@ -111,10 +107,8 @@ def _figure(block: Block, probe: str, name: str) -> Figure:
         Column("n", "n", wrap=False),
         Column("value", "value", low="low", high="high", decimals=block.decimals, wrap=False),
     ]
-    same = [f"all rows: {', '.join(block.constant)}"] if block.constant else []
-    table = Table(
-        f"{probe} over training: {what}", points.drop("category"), columns, notes=["[95 % interval]", *same, *notes]
-    )
+    notes = ["[95 % interval]", *([f"all rows: {', '.join(block.constant)}"] if block.constant else []), *notes]
+    table = Table(f"{probe} over training: {what}", points.drop("category"), columns, notes=notes)
     alt = (
         f"Curves of {probe} over {points['step'].n_unique()} steps of {', '.join(runs[:4])}"
         f"{' and others' if len(runs) > 4 else ''}, in {counted(panels, 'chart')}: {what} against the step, with 95 % "
@@ -126,7 +120,7 @@ def _figure(block: Block, probe: str, name: str) -> Figure:
         panel="category" if panels > 1 else None,
     )  # fmt: skip
     caption = f"{probe}: {what} against the step of training."
-    return Figure(name, plot, table, alt, caption, wide=panels > 1)
+    return Figure(f"curve-{stem}{'' if block.is_rate else '-values'}", plot, table, alt, caption, wide=panels > 1)
 
 
 def _drawn(points: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:

@@ -33,7 +33,6 @@ from .suite_members import (
     FinishedMember,
     Member,
     State,
-    begun_last,
     finished_run,
     members_of,
     model_tables,
@@ -128,22 +127,19 @@ class SuiteRun(SuitePlan):
     @cached_property
     def runs(self) -> dict[tuple[str, str], Run]:
         """Probe and model, as the suite labels them → the finished run."""
-        return {(one.member.probe.label, one.member.model.label): one.run for one in self.finished}
-
-    def tables(self) -> list[Table]:
-        return self._tables(fitting=False)
+        return {(member.probe.label, member.model.label): run for member, run in self.finished}
 
     def main_tables(self) -> list[Table]:
-        return self._tables(fitting=True)
+        return self.tables(fitting=True)
 
-    def _tables(self, *, fitting: bool) -> list[Table]:
+    def tables(self, *, fitting: bool = False) -> list[Table]:
         rest = [member for member in self.members if self.states[member.number] not in DONE]
         unfinished = [members_table("Runs that are not finished", rest, self.states)] if rest else []
         return [*unfinished, *model_tables(self.frame, self.finished, fitting=fitting)]
 
     def remarks(self) -> list[str]:
         failed = [f"{own.name}: {self.failures[own.number]}" for own in self.members if own.number in self.failures]
-        empty = [f"{one.member.name}: {one.run.dead_end}" for one in self.finished if one.run.dead_end]
+        empty = [f"{member.name}: {run.dead_end}" for member, run in self.finished if run.dead_end]
         return [*super().remarks(), *failed, *empty, *self.notes]
 
     def closing(self) -> str:
@@ -156,11 +152,9 @@ class SuiteRun(SuitePlan):
         return f"{self.folder}: {written}; not all runs are finished (status 3): to run the others again, `{command}`"
 
     def document(self) -> dict[str, Any]:
-        return {
-            "suite": self.file.name,
+        return super().document() | {
             "folder": str(self.folder),
             "finished": self.is_finished,
-            "members": self.described(),
             "estimates": self.frame.to_dicts(),
             "report": None if self.report is None else str(self.report),
             "figures": [str(path) for path in self.figures],
@@ -194,7 +188,7 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     plan = _run_members(plan, folder, opening, shared, reporter)
     done = [member for member in plan.members if plan.states[member.number] in DONE]
     runs = [replace(finished_run(one) or open_run(one.folder), label=one.model.label) for one in done]
-    finished = [FinishedMember(member, run) for member, run in zip(done, runs, strict=True)]
+    finished = list(zip(done, runs, strict=True))
     frame = suite_table(finished)
     results = folder / RESULTS.format(shard.suffix)
     write_bytes(results, frame.write_csv().encode())
@@ -235,7 +229,8 @@ def _read(file: str | Path, options: RunOptions) -> tuple[SuitePlan, Path]:
 def _run_members(plan: SuitePlan, folder: Path, opening: Opening, options: RunOptions, reporter: Reporter) -> SuitePlan:
     name, total, states, failures = plan.file.name, len(plan.members), dict(plan.states), dict(plan.failures)
     plan = replace(plan, states=states, failures=failures)
-    todo = begun_last(plan.members, states)
+    todo = [member for member in plan.members if states[member.number] not in DONE]
+    todo.sort(key=lambda member: states[member.number] is not State.NEW)  # one begun before may have ended the program
     if len(todo) < total:
         reporter.say(f"{name}: {total - len(todo):,} of {total:,} runs are finished")
     for member in todo:
