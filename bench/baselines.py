@@ -1,6 +1,7 @@
 """The baselines of the main job: systems that find the top-1 at the mask, sentences → int32 [n], token ids."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from .machine import has_bf16
 from .main_job import Ids, Sentences
 from .openvino import OpenVino
 from .system import Answers, Choice, Place, System
-from .torch_models import MaskRow, TorchSystem, as_ids, autocast, compiled, load, logits_at_mask, tokenizer_of
+from .torch_models import DTYPES, MaskRow, TorchSystem, compiled, load, logits_at_mask, tokenizer_of
 
 
 def baselines() -> list[System[Sentences]]:
@@ -37,8 +38,8 @@ def padded_top1(model: Any, tokenizer: Any, texts: Sequence[str], size: int, dev
     for start in range(0, len(texts), size):
         encoded = tokenizer(list(texts[start : start + size]), padding=True, return_tensors="pt").to(device)
         with torch.inference_mode():
-            found.append(as_ids(logits_at_mask(model, tokenizer, encoded).argmax(-1)))
-    return np.concatenate(found)
+            found.append(logits_at_mask(model, tokenizer, encoded).argmax(-1).cpu().numpy())
+    return np.concatenate(found).astype(np.int32)
 
 
 class AuthorsSelection(TorchSystem[Sentences]):
@@ -101,17 +102,14 @@ class AtMask(System[Sentences]):
 
     def run(self, work: Sentences, choice: Choice) -> Answers:
         way = choice.get("autocast", 0)
-        model, found = self._models[way], np.empty(len(work), np.int32)
-        with torch.inference_mode(), autocast(self._place, self.arithmetic, on=bool(way)):
-            for rows, ids, position in work.batches(choice["batch"]):
-                found[rows] = self._top1(model, ids, position)
+        model, found, device = self._models[way], np.empty(len(work), np.int32), torch.device(self._place.torch_device)
+        with torch.inference_mode(), torch.autocast(device.type, DTYPES[self.arithmetic]) if way else nullcontext():
+            for rows, *batch in work.batches(choice["batch"]):
+                given = [torch.from_numpy(own.astype(np.int64)).to(device) for own in batch]
+                if self._compiled and len(rows) == 1:  # a batch of one is compiled apart: its row stands there twice
+                    given = [own.repeat_interleave(2, dim=0) for own in given]
+                found[rows] = model(*given).argmax(-1)[: len(rows)].cpu().numpy()
         return found
-
-    def _top1(self, model: Any, ids: Ids, position: Ids) -> Ids:
-        if self._compiled and len(ids) == 1:  # a batch of one is compiled apart: its row stands there twice
-            return self._top1(model, np.repeat(ids, 2, axis=0), np.repeat(position, 2))[:1]
-        places = [torch.from_numpy(own.astype(np.int64)).to(self._place.torch_device) for own in (ids, position)]
-        return as_ids(model(*places).argmax(-1))
 
 
 class Pipeline(System[Sentences]):

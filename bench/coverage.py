@@ -31,7 +31,6 @@ _LAZY_VERBS, _LAZY_CORRELATION = 200, 0.1
 _MEANS = (-0.5, 0.0, 0.3, 0.8, 0.95)  # of rank correlations, which lie between -1 and 1
 _MEAN_SPREAD = 4  # of the beta distribution that they come from
 _RATIOS = ((0.9, 0.85), (0.9, 0.6), (0.6, 0.55), (0.5, 0.1), (0.98, 0.95))  # before, after
-
 _UNEQUAL = (0.2, 0.5, 0.8, 0.95)  # rates
 _UNEQUAL_CORRELATION = 0.1
 # fmt: off
@@ -46,18 +45,10 @@ Interval = tuple[float, float]
 Rows = list[tuple[str, list[float]]]
 
 
-def rate_intervals(random: Random, pairs: int, rate: float, correlation: float) -> Interval:
-    """Pairs with rates of their own (beta-binomial), 1 to 20 verbs each; from one sample."""
+def rate_interval(random: Random, pairs: int, rate: float, correlation: float, sizes: Sequence[int] = ()) -> Interval:
+    """Pairs with rates of their own (beta-binomial), 1 to 20 verbs each, and clusters of other sizes; of one sample."""
     spread = 1 / correlation - 1
-    sizes = random.integers(1, MOST_VERBS + 1, pairs)
-    own = random.beta(rate * spread, (1 - rate) * spread, pairs)
-    return proportion_interval(clustered_mean(random.binomial(sizes, own), sizes))
-
-
-def unequal_interval(random: Random, sizes: Sequence[int], smaller: int, rate: float) -> Interval:
-    """Clusters of these sizes, such as LAMA's relations, and `smaller` others of 1 to 20 items."""
-    spread = 1 / _UNEQUAL_CORRELATION - 1
-    own = np.concatenate([sizes, random.integers(1, MOST_VERBS + 1, smaller)]).astype(np.int64)
+    own = np.concatenate([np.array(sizes, np.int64), random.integers(1, MOST_VERBS + 1, pairs)])
     rates = random.beta(rate * spread, (1 - rate) * spread, len(own))
     return proportion_interval(clustered_mean(random.binomial(own, rates), own))
 
@@ -152,7 +143,7 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
     for correlation in CORRELATIONS:
 
         def rate(r: float, p: int, own: float = correlation) -> float:
-            return held(r, lambda g: rate_intervals(g, p, r, own))
+            return held(r, lambda g: rate_interval(g, p, r, own))
 
         yield f"Rates, pairs as clusters, correlation {correlation}", headings, rows(of_pairs, RATES, rate)
     groups = {
@@ -162,8 +153,11 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
         **{f"one of 200, {smaller} others": ((200,), smaller) for smaller in (5, 11, 59)},
     }
     title = f"Rates, clusters of unequal size, correlation {_UNEQUAL_CORRELATION}"
-    unequal = rows(groups, _UNEQUAL, lambda r, own: held(r, lambda g: unequal_interval(g, own[0], own[1], r)))
-    yield title, [f"{r:.0%}" for r in _UNEQUAL], unequal
+
+    def unequal(r: float, own: tuple[Sequence[int], int]) -> float:
+        return held(r, lambda g: rate_interval(g, own[1], r, _UNEQUAL_CORRELATION, own[0]))
+
+    yield title, [f"{r:.0%}" for r in _UNEQUAL], rows(groups, _UNEQUAL, unequal)
 
     def positive(p: int, verbs: int) -> list[float]:
         random = np.random.default_rng(seed)

@@ -58,16 +58,16 @@ class Paper(TorchSystem[Contexts]):
         for row, item in enumerate(work.items):
             rows = item.compared or item.expected[:1]
             texts = [one.text for one in rows]
-            first, own = [], []
+            first = []
             for logits in self.one_by_one(texts):
                 probabilities = logits.softmax(0)
                 best = probabilities.argsort(descending=True)[:_FIRST]
                 first.append([probabilities[token].item() for token in best])
-            for completion, logits in zip(rows, self.one_by_one(texts), strict=True):
-                own.append(logits.softmax(0)[work.ids[completion]].item())
             found[row, 0] = first[0][0]
-            if item.compared:
-                found[row, 1 : 1 + len(own)] = own
+            for place, (completion, logits) in enumerate(zip(rows, self.one_by_one(texts), strict=True)):
+                probability = logits.softmax(0)[work.ids[completion]].item()
+                if item.compared:
+                    found[row, 1 + place] = probability
         return found
 
 

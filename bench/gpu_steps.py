@@ -36,8 +36,7 @@ from .baselines import AtMask, AuthorsSelection, Optimum
 from .ceiling import product_rates
 from .gpu import Found, NotHere, Setting
 from .machine import describe
-from .main_job import calibrated, candidates, main_job
-from .parts import run_selection
+from .main_job import calibrated, candidates, main_job, run_selection
 from .rounds import compare
 from .run import CANDIDATES, least, own_systems
 from .shapes import Measured, prepare

@@ -101,7 +101,13 @@ class MaskedLoop(Loop[Texts]):
 
     def run(self, work: Texts, choice: Choice) -> Answers:
         found, size = np.zeros(len(work)), choice["batch"]
-        copies = sorted(_copies(self._tokenizer, work.items), key=lambda masked: len(masked[1]))
+        encoded = self._tokenizer(list(work.items), return_special_tokens_mask=True)
+        copies = []  # number of the sentence, ids, position, token
+        for row, (ids, special) in enumerate(zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)):
+            for place in np.flatnonzero(np.array(special) == 0).tolist():
+                masked = [*ids[:place], self._tokenizer.mask_token_id, *ids[place + 1 :]]
+                copies.append((row, masked, place, ids[place]))
+        copies.sort(key=lambda masked: len(masked[1]))
         for start in range(0, len(copies), size):
             rows, ids, places, tokens = zip(*copies[start : start + size], strict=True)
             padded = self._tokenizer.pad({"input_ids": list(ids)}, return_tensors="pt").to(self._device)
@@ -110,15 +116,6 @@ class MaskedLoop(Loop[Texts]):
                 scores = logits[torch.arange(len(ids)), torch.tensor(tokens)] - logits.logsumexp(1)
             np.add.at(found, list(rows), scores.double().cpu().numpy())
         return found
-
-
-def _copies(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[int, list[int], int, int]]:
-    """The masked copies of all sentences: number of the sentence, ids, position, token."""
-    encoded = tokenizer(list(texts), return_special_tokens_mask=True)
-    for row, (ids, special) in enumerate(zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)):
-        for place, token in enumerate(ids):
-            if not special[place]:
-                yield row, [*ids[:place], tokenizer.mask_token_id, *ids[place + 1 :]], place, token
 
 
 class Minicons(System[Texts]):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,7 @@ import polars as pl
 from ..engine.basics.choices import Precision
 from ..engine.basics.limits import cpu_threads
 from ..engine.basics.option import Opening
+from ..engine.basics.printable import counted
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.cpu import CPU
 from ..engine.inference.exported import ExportedModel
@@ -106,44 +108,6 @@ class ClockedSelection(Selection):
         return replace(plan, verbs=(replace(plan.verbs[0], pairs_per_part=pairs_per_part),))
 
 
-def measure(exported: ExportedModel, *, seconds: float, rounds: int, say: Say) -> dict[str, Any]:
-    """Compare one process with Ray; a run in one process decides for about so many seconds.
-
-    `systems`: the fastest run of each executor (`run_clocked`); `overhead`: the share by which the fastest Ray run is
-    slower than one process; `same`: whether all runs wrote the same bytes.
-    """
-    cores = cpu_threads()
-    executors: dict[str, tuple[int, Callable[[], Executor]]] = {ONE_PROCESS: (1, lambda: ThisProcess(CPU))}
-    for n in (n for n in range(1, cores + 1) if cores % n == 0 and n in {1, 2, 4, 8, cores}):
-        name = f"Ray, {n} worker{'s' if n > 1 else ''}"
-        executors[name] = n, lambda n=n: Ray("local", workers=n, device="cpu")  # type: ignore[misc]
-    with TemporaryDirectory() as temporary:
-        first = ClockedSelection.of(exported, _FIRST, 1)  # for a selection that takes about so long in one process
-        rate = run_clocked(first, Path(temporary) / "first", ONE_PROCESS, 1, ThisProcess(CPU))["rate"]
-        each = first.verbs[0].grid.verbs
-        pairs = max(_FIRST, min(round(rate * seconds / each), first.lexicon.n_pairs))
-        stage = ClockedSelection.of(exported, pairs, max(1, math.ceil(pairs / (_PARTS_A_CORE * cores))))
-        say(f"{pairs * each:,} sentences in {len(stage.sizes):,} parts")
-        runs: dict[str, list[dict[str, Any]]] = {name: [] for name in executors}
-        results: set[bytes] = set()
-        for number in range(rounds):
-            for name, (workers, executor) in executors.items():
-                folder = Path(temporary) / f"{number} {name}"
-                found = run_clocked(stage, folder, name, workers, executor())
-                say(f"round {number + 1} of {rounds}: {name}: {found['rate']:,.0f} sentences/s")
-                runs[name].append(found)
-                results.add((folder / TRIPLETS_FILE).read_bytes())
-    best = [max(own, key=lambda run: run["rate"]) for own in runs.values()]
-    fastest = max(run["rate"] for run in best[1:])
-    return {
-        "systems": best,
-        "rates": {name: [run["rate"] for run in own] for name, own in runs.items()},
-        "overhead": 1 - fastest / best[0]["rate"],
-        "same": len(results) == 1,
-        "model bytes": sum(path.stat().st_size for path in exported.folder.iterdir() if path.is_file()),
-    }
-
-
 def run_clocked(stage: Stage[Any, Any], folder: Path, name: str, workers: int, executor: Executor) -> dict[str, Any]:
     """What one executor took, which has so many processes that decide."""
     clocked, sentences = Clocked(executor), sum(stage.sizes)
@@ -166,12 +130,44 @@ def run_clocked(stage: Stage[Any, Any], folder: Path, name: str, workers: int, e
 
 
 def bench_ray(name: str, *, quick: bool, rounds: int | None, cache: Path | None = None, say: Say) -> dict[str, Any]:
-    """Measure Ray with one model on this machine: a name of `shapes.SHAPES`, or what `negengine export` takes."""
-    measured = prepare(name, cache or cache_folder())
-    seconds = QUICK_SECONDS if quick else SECONDS
-    found = measure(measured.exported, seconds=seconds, rounds=rounds or (1 if quick else 3), say=say)
-    known = {"machine": describe(CPU), "command": " ".join(["negengine", *sys.argv[1:]]), "model": measured.name}
-    return {**known, **found}
+    """Compare one process with Ray: with a name of `shapes.SHAPES`, or what `negengine export` takes.
+
+    `systems`: the fastest run of each executor (`run_clocked`); `overhead`: the share by which the fastest Ray run is
+    slower than one process; `same`: whether all runs wrote the same bytes.
+    """
+    exported, cores = prepare(name, cache or cache_folder()).exported, cpu_threads()
+    rounds = rounds or (1 if quick else 3)
+    executors: dict[str, tuple[int, Callable[[], Executor]]] = {ONE_PROCESS: (1, lambda: ThisProcess(CPU))}
+    for n in sorted({n for n in (1, 2, 4, 8, cores) if cores % n == 0}):
+        executors[f"Ray, {counted(n, 'worker')}"] = n, partial(Ray, "local", workers=n, device="cpu")
+    with TemporaryDirectory() as temporary:
+        first = ClockedSelection.of(exported, _FIRST, 1)  # for a selection that takes about so long in one process
+        rate = run_clocked(first, Path(temporary) / "first", ONE_PROCESS, 1, ThisProcess(CPU))["rate"]
+        each, seconds = first.verbs[0].grid.verbs, QUICK_SECONDS if quick else SECONDS
+        pairs = max(_FIRST, min(round(rate * seconds / each), first.lexicon.n_pairs))
+        stage = ClockedSelection.of(exported, pairs, max(1, math.ceil(pairs / (_PARTS_A_CORE * cores))))
+        say(f"{pairs * each:,} sentences in {len(stage.sizes):,} parts")
+        runs: dict[str, list[dict[str, Any]]] = {executor: [] for executor in executors}
+        results: set[bytes] = set()
+        for number in range(rounds):
+            for own, (workers, executor) in executors.items():
+                folder = Path(temporary) / f"{number} {own}"
+                found = run_clocked(stage, folder, own, workers, executor())
+                say(f"round {number + 1} of {rounds}: {own}: {found['rate']:,.0f} sentences/s")
+                runs[own].append(found)
+                results.add((folder / TRIPLETS_FILE).read_bytes())
+    best = [max(own, key=lambda run: run["rate"]) for own in runs.values()]
+    fastest = max(run["rate"] for run in best[1:])
+    return {
+        "machine": describe(CPU),
+        "command": " ".join(["negengine", *sys.argv[1:]]),
+        "model": name,
+        "systems": best,
+        "rates": {executor: [run["rate"] for run in own] for executor, own in runs.items()},
+        "overhead": 1 - fastest / best[0]["rate"],
+        "same": len(results) == 1,
+        "model bytes": sum(path.stat().st_size for path in exported.folder.iterdir() if path.is_file()),
+    }
 
 
 def ray_table(found: Mapping[str, Any]) -> Table:

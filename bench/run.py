@@ -36,9 +36,9 @@ from .main_job import (
     Sentences,
     calibrated,
     candidates,
+    lazy_beside_exhaustive,
     main_job,
 )
-from .parts import lazy_beside_exhaustive
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare, in_a_process
 from .shapes import MINI, SHAPES, Measured, cache_folder, prepare
 from .system import Place, System

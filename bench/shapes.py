@@ -8,18 +8,7 @@ from typing import Any
 
 import platformdirs
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    BertConfig,
-    GPT2Config,
-    GPTNeoXConfig,
-    LlamaConfig,
-    RobertaConfig,
-    XLMRobertaConfig,
-)
+import transformers as hf
 
 from ..engine.basics.choices import Task
 from ..engine.basics.errors import InputError
@@ -32,33 +21,24 @@ MINI = "mini"  # the bundled model, as `negengine export` calls it
 LABELS = ("entailment", "neutral", "contradiction")  # of classifiers with random weights
 _BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 _LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
-Shape = tuple[Any, dict[str, int]]  # configuration class, its sizes
-SHAPES: dict[str, Shape] = {
-    "bert-base-shape": (BertConfig, _BASE | {"vocab_size": 28996}),
-    "bert-large-shape": (BertConfig, _LARGE | {"vocab_size": 28996}),
-    "roberta-base-shape": (
-        RobertaConfig,
-        _BASE | {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
-    ),
-    "roberta-large-shape": (
-        RobertaConfig,
-        _LARGE | {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
-    ),
-    "gpt2-shape": (GPT2Config, {"vocab_size": 50257}),
-    "pythia-160m-shape": (GPTNeoXConfig, _BASE | {"vocab_size": 50304, "max_position_embeddings": 2048}),
+_ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1}
+SHAPES: dict[str, tuple[Any, dict[str, int]]] = {  # configuration class, its sizes
+    "bert-base-shape": (hf.BertConfig, _BASE | {"vocab_size": 28996}),
+    "bert-large-shape": (hf.BertConfig, _LARGE | {"vocab_size": 28996}),
+    "roberta-base-shape": (hf.RobertaConfig, _BASE | _ROBERTA),
+    "roberta-large-shape": (hf.RobertaConfig, _LARGE | _ROBERTA),
+    "gpt2-shape": (hf.GPT2Config, {"vocab_size": 50257}),
+    "pythia-160m-shape": (hf.GPTNeoXConfig, _BASE | {"vocab_size": 50304, "max_position_embeddings": 2048}),
     # Three heads share one head of keys and values.
     "smollm-135m-shape": (
-        LlamaConfig,
+        hf.LlamaConfig,
         {"hidden_size": 576, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3}
         | {"intermediate_size": 1536, "vocab_size": 49152, "max_position_embeddings": 2048},
     ),
     # 2.24 GB: more than protobuf can serialise.
-    "xlm-roberta-large-shape": (
-        XLMRobertaConfig,
-        _LARGE | {"vocab_size": 250002, "max_position_embeddings": 514, "type_vocab_size": 1},
-    ),
+    "xlm-roberta-large-shape": (hf.XLMRobertaConfig, _LARGE | _ROBERTA | {"vocab_size": 250002}),
 }
-_CAUSAL = (GPT2Config, GPTNeoXConfig, LlamaConfig)
+_CAUSAL = (hf.GPT2Config, hf.GPTNeoXConfig, hf.LlamaConfig)
 
 
 @dataclass(frozen=True)
@@ -95,11 +75,11 @@ def random_checkpoint(name: str, folder: Path) -> Path:
     """A checkpoint with random weights, new or from the cache. Raises InputError if it cannot be written."""
 
     def save(to: Path) -> None:
-        tokenizer = AutoTokenizer.from_pretrained(BUNDLED)  # stands in: its ids are below any vocabulary size here
+        tokenizer = hf.AutoTokenizer.from_pretrained(BUNDLED)  # stands in: its ids are below any vocabulary size here
         make, sizes = SHAPES[name]
         if len(tokenizer) > sizes["vocab_size"]:
             raise InputError(f"{name}: its vocabulary is smaller than the bundled tokenizer's")
-        head = AutoModelForCausalLM if make in _CAUSAL else AutoModelForMaskedLM
+        head = hf.AutoModelForCausalLM if make in _CAUSAL else hf.AutoModelForMaskedLM
         head.from_config(make(**sizes, pad_token_id=tokenizer.pad_token_id)).save_pretrained(to)
         tokenizer.save_pretrained(to)
 
@@ -113,9 +93,9 @@ def random_classifier(name: str, folder: Path) -> Path:
         base = BUNDLED if name == MINI else random_checkpoint(name, folder)
         names = {"id2label": dict(enumerate(LABELS)), "label2id": {own: number for number, own in enumerate(LABELS)}}
         with quiet():
-            model = AutoModelForSequenceClassification.from_pretrained(base, **names)
+            model = hf.AutoModelForSequenceClassification.from_pretrained(base, **names)
         model.save_pretrained(to)
-        AutoTokenizer.from_pretrained(base).save_pretrained(to)
+        hf.AutoTokenizer.from_pretrained(base).save_pretrained(to)
 
     return _once(folder / "checkpoints" / f"{name}-classifier", save)
 

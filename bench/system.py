@@ -104,8 +104,14 @@ class System(ABC, Generic[W]):
 
     def missing(self, place: Place) -> str | None:  # noqa: ARG002 - others look at it
         """Why it cannot run here, in a line; None if nothing is known against it. Asked before a process is started."""
-        lacking = [name for name in self.needs if not _is_installed(name)]
-        return f"{lacking[0]} is not installed: pip install 'negengine[{self.extra}]'" if lacking else None
+        for name in self.needs:
+            try:
+                found = find_spec(name)
+            except ModuleNotFoundError:  # the package around it
+                found = None
+            if found is None:
+                return f"{name} is not installed: pip install 'negengine[{self.extra}]'"
+        return None
 
     def choices(self, place: Place) -> Sequence[Choice]:
         """The settings to try; the fastest on a few items is taken."""
@@ -129,10 +135,3 @@ class System(ABC, Generic[W]):
     def found(self) -> Mapping[str, Any]:
         """What else a report says about it, as JSON values; asked after the last round."""
         return {}
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # the package around it
-        return False

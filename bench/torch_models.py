@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from ..engine.inference.free_text import MASK
 from ..export.quiet import quiet
 from .system import LOOP, ROW, Place, System, Unavailable, W
 
-Ids = NDArray[np.int32]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -41,7 +39,7 @@ class TorchSystem(System[W]):
         self._device = place.torch_device
 
     def at_mask(self, padded: Any) -> torch.Tensor:
-        """The logits at the mask of each sentence of a padded batch, float32 [n, V]: the head sees all positions."""
+        """The logits at the mask of each sentence of a padded batch, float32 [n, V]."""
         return logits_at_mask(self._model, self._tokenizer, padded)
 
     def one_by_one(self, texts: Sequence[str]) -> Iterator[torch.Tensor]:
@@ -83,19 +81,13 @@ class Loop(TorchSystem[W]):
         return logits[torch.arange(len(logits)), position]
 
     def at_mask(self, padded: Any) -> torch.Tensor:
-        return self.at(padded, masks(self._tokenizer, padded)[1])
-
-
-def masks(tokenizer: Any, padded: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows and positions of all masks of a batch."""
-    found: tuple[torch.Tensor, torch.Tensor] = (padded["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
-    return found
+        return self.at(padded, (padded["input_ids"] == self._tokenizer.mask_token_id).int().argmax(1))
 
 
 def logits_at_mask(model: Any, tokenizer: Any, padded: Any) -> torch.Tensor:
     """The logits at the mask of each sentence of a padded batch, float32 [n, V]: the head sees all positions."""
     logits: torch.Tensor = model(**padded).logits
-    return logits[masks(tokenizer, padded)]
+    return logits[padded["input_ids"] == tokenizer.mask_token_id]
 
 
 class MaskRow(torch.nn.Module):  # type: ignore[misc]  # torch is not checked
@@ -103,13 +95,10 @@ class MaskRow(torch.nn.Module):  # type: ignore[misc]  # torch is not checked
 
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model = model
-        self._position: torch.Tensor | None = None
+        self.model, self._position = model, None
         model.base_model.register_forward_hook(self._cut)
 
-    def forward(
-        self, ids: torch.Tensor, position: torch.Tensor, attention_mask: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def forward(self, ids: torch.Tensor, position: torch.Tensor, attention_mask: Any = None) -> torch.Tensor:
         """Ids int64 [n, L], positions int64 [n] → the logits there, [n, V]."""
         self._position = position
         logits: torch.Tensor = self.model(ids, attention_mask=attention_mask).logits[:, 0]
@@ -119,13 +108,6 @@ class MaskRow(torch.nn.Module):  # type: ignore[misc]  # torch is not checked
         hidden = output.last_hidden_state
         output.last_hidden_state = hidden[torch.arange(hidden.shape[0], device=hidden.device), self._position][:, None]
         return output
-
-
-def autocast(place: Place, arithmetic: str, on: bool) -> AbstractContextManager[None]:
-    """Products in bf16 or fp16, everything else in fp32; nothing at all if it is not on."""
-    if not on:
-        return nullcontext()
-    return torch.autocast(torch.device(place.torch_device).type, dtype=DTYPES[arithmetic])  # type: ignore[no-any-return]
 
 
 def compiled(model: Any) -> Callable[..., Any]:
@@ -139,9 +121,3 @@ def compiled(model: Any) -> Callable[..., Any]:
         raise Unavailable("torch.compile needs a C++ compiler: install g++") from error
     config.freezing = True  # packs the weights for the processor
     return torch.compile(model, dynamic=True)  # type: ignore[no-any-return]
-
-
-def as_ids(tensor: torch.Tensor) -> Ids:
-    """Token ids as an array."""
-    ids: Ids = tensor.cpu().numpy().astype(np.int32)
-    return ids

@@ -1,7 +1,7 @@
 """The simulation of coverage: what it counts, and a small run of it."""
 
 import numpy as np
-from negengine.bench.coverage import coverage, markdown, mean_interval, rate_intervals, relative_interval
+from negengine.bench.coverage import coverage, markdown, mean_interval, rate_interval, relative_interval
 
 
 def test_coverage_counts_the_intervals_that_hold_the_truth():
@@ -12,8 +12,8 @@ def test_coverage_counts_the_intervals_that_hold_the_truth():
 def test_intervals_hold_the_truth():
     """0.92 is three standard errors of 500 samples below 95 %; of few pairs at an extreme rate it was 0.90 before."""
     for truth, interval in (
-        (0.02, lambda random: rate_intervals(random, 60, 0.02, 0.3)),
-        (0.98, lambda random: rate_intervals(random, 60, 0.98, 0.3)),
+        (0.02, lambda random: rate_interval(random, 60, 0.02, 0.3)),
+        (0.98, lambda random: rate_interval(random, 60, 0.98, 0.3)),
         (0.0, lambda random: mean_interval(random, 30, 0.0)),
         (1 - 0.6 / 0.9, lambda random: relative_interval(random, 60, 0.9, 0.6)),
     ):
