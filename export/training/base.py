@@ -10,7 +10,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.errors import InputError
 from ..checkpoint import Head, Source, load, locate, read_weights
-from ..checkpoint_files import tensors_of, weights_of
+from ..checkpoint_files import tensors_of
 from ..families import longest_input
 from ..quiet import quiet
 
@@ -30,15 +30,9 @@ class Base:
 
     @classmethod
     def find(
-        cls,
-        reference: str,
-        head: Head,
-        labels: Sequence[str],
-        *,
-        revision: str | None = None,
-        allow_pickle: bool = False,
-        new_pooler: bool = False,
-    ) -> "Base":
+        cls, reference: str, head: Head, labels: Sequence[str], *, revision: str | None = None,
+        allow_pickle: bool = False, new_pooler: bool = False,
+    ) -> "Base":  # fmt: skip
         """The labels are in the order of the logits.
 
         Raises InputError if there is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
@@ -73,11 +67,6 @@ class Base:
     def longest(self) -> int:  # in tokens
         return longest_input(self.config)
 
-    @property
-    def bytes_of_weights(self) -> float | None:
-        """In fp32; None if it cannot be told before they are read."""
-        return sum((weights_of(self.source) or {}).values()) or None
-
     def open(self) -> PreTrainedModel:
         """Read the weights, and draw those of the new layer.
 
@@ -98,7 +87,5 @@ class Base:
         return model
 
     def _lacks_pooler(self, weight: str) -> InputError:
-        said = f"its weights lack the pooler ({weight}), which the classifier reads"
-        return InputError(
-            f"{self.name}: {said}: give a checkpoint that has it, or --new-pooler to begin with random weights"
-        )
+        said = f"its weights lack the pooler ({weight}), which the classifier reads: give a checkpoint that has it"
+        return InputError(f"{self.name}: {said}, or --new-pooler to begin with random weights")

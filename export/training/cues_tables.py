@@ -44,7 +44,37 @@ class CueTraining(Shown):
     on: str
 
     def tables(self) -> list[Table]:
-        return [self._trainings(), *([self._evaluations()] if self.detectors[0].evaluated else [])]
+        known = [{"folder": str(one.folder), "seed": one.seed, **one.training} for one in self.detectors]
+        shown = ("folder", "seed", "epochs", "steps")
+        f1 = Column("F1 on dev, %", "f1", decimals=2, scale=100, unit="%")
+        sizes = ", ".join(f"{n:,} {part}" for part, n in self.sizes.items() if n)
+        trainings = Table(
+            title=f"Detectors from {self.encoder} (sentences: {sizes})",
+            frame=pl.DataFrame([{name: row[name] for name in shown} | {"f1": row["score"]} for row in known]),
+            columns=[*(Column(name, name) for name in shown), f1],
+            notes=[_CHOSEN],
+        )
+        if not self.detectors[0].evaluated:
+            return [trainings]
+        rows = [
+            {"detector": f"seed {one.seed}", "cues": kind, **_figures(counts)}
+            for one in self.detectors
+            for kind, counts in one.evaluated.items()
+        ]
+        printed = published("cues")["detector"]
+        rows.append({"detector": PAPER, "cues": ALL, **{name: printed[name] / 100 for name in _MEASURES}})
+        schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
+        measures = {"precision": "precision, %", "recall": "recall, %", "f1": "F1, %"}
+        measures |= {"precision_b": "precision B, %", "f1_b": "F1 B, %"}
+        columns = [*(Column(name, name) for name in ("detector", "cues", "gold")), Column("found", "system")]
+        columns += [Column(heading, name, decimals=2, scale=100, unit="%") for name, heading in measures.items()]
+        found = Table(
+            title=f"Cues found by the exported detectors on {self.on}",
+            frame=pl.DataFrame(rows, schema=schema | dict.fromkeys(measures, pl.Float64)),
+            columns=columns,
+            notes=[_CHOSEN] if self.on == "dev" else [],
+        )
+        return [trainings, found]
 
     def remarks(self) -> list[str]:
         found = [one.evaluated[ALL].f1 for one in self.detectors if one.evaluated]
@@ -85,38 +115,6 @@ class CueTraining(Shown):
             ],
             "paper": published("cues")["detector"],
         }
-
-    def _trainings(self) -> Table:
-        known = [{"folder": str(one.folder), "seed": one.seed, **one.training} for one in self.detectors]
-        shown = ("folder", "seed", "epochs", "steps")
-        f1 = Column("F1 on dev, %", "f1", decimals=2, scale=100, unit="%")
-        sizes = ", ".join(f"{n:,} {part}" for part, n in self.sizes.items() if n)
-        return Table(
-            title=f"Detectors from {self.encoder} (sentences: {sizes})",
-            frame=pl.DataFrame([{name: row[name] for name in shown} | {"f1": row["score"]} for row in known]),
-            columns=[*(Column(name, name) for name in shown), f1],
-            notes=[_CHOSEN],
-        )
-
-    def _evaluations(self) -> Table:
-        rows = [
-            {"detector": f"seed {one.seed}", "cues": kind, **_figures(counts)}
-            for one in self.detectors
-            for kind, counts in one.evaluated.items()
-        ]
-        printed = published("cues")["detector"]
-        rows.append({"detector": PAPER, "cues": ALL, **{name: printed[name] / 100 for name in _MEASURES}})
-        schema = {"detector": pl.String, "cues": pl.String, "gold": pl.Int64, "system": pl.Int64}
-        measures = {"precision": "precision, %", "recall": "recall, %", "f1": "F1, %"}
-        measures |= {"precision_b": "precision B, %", "f1_b": "F1 B, %"}
-        columns = [*(Column(name, name) for name in ("detector", "cues", "gold")), Column("found", "system")]
-        columns += [Column(heading, name, decimals=2, scale=100, unit="%") for name, heading in measures.items()]
-        return Table(
-            title=f"Cues found by the exported detectors on {self.on}",
-            frame=pl.DataFrame(rows, schema=schema | dict.fromkeys(measures, pl.Float64)),
-            columns=columns,
-            notes=[_CHOSEN] if self.on == "dev" else [],
-        )
 
 
 def _figures(counts: CueCounts) -> dict[str, Any]:

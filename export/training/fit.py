@@ -6,7 +6,7 @@ On the CPU, a training that goes on from its last complete checkpoint ends with 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from ...engine.basics.errors import InputError
 from ...engine.basics.reading import refuse_few_open_files
 from ...engine.cli.train_commands import TrainingOptions
 from ...engine.runs.progress import Meter, Reporter
-from ..checkpoint_files import TrainingRecord
+from ..checkpoint_files import TrainingRecord, weights_of
 from ..quiet import quiet
 from .base import Base
 from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of
@@ -55,8 +55,7 @@ class Job:
 
     train: Sequence[Any]  # the examples to learn from, of any type
     dev: Sequence[Any]  # the examples to score after each epoch
-    # Examples → the model's inputs, and `labels`. It is called with each batch, so the encoded examples are never all
-    # in memory.
+    # Examples → the model's inputs, and `labels`; called with each batch, so the encoded ones are never all in memory.
     collate: Callable[[Sequence[Any]], Batch]
     # Logits and labels of the dev set → scores by name, as fractions. The labels are those of `collate`; where they
     # have different lengths, they are padded with -100.
@@ -88,25 +87,19 @@ def train(
     refuse_few_open_files()
     if settings.max_length > base.longest:
         raise InputError(f"--max-length {settings.max_length}: {base.name} takes at most {base.longest:,} tokens")
-    identity = {**base.identity, **data, **settings.document()}
+    identity = {**base.identity, **data, **asdict(settings)}
     with quiet(), TrainingFolder.hold(folder, kind, identity, {"command": options.command, **(about or {})}) as held:
         if held.is_finished:
             reporter.say(f"{folder}: this training is finished")
             return held.record
-        if (weights := base.bytes_of_weights) is None:
-            reporter.say(f"{base.name}: the size of its weights is not known, so memory and disk are not checked")
+        if weights := sum((weights_of(base.source) or {}).values()):  # bytes in fp32
+            check_needs(base.name, estimate(weights, base.config, settings), place, folder, settings, reporter)
         else:
-            needs = estimate(weights, base.config, settings)
-            check_needs(base.name, needs, place, folder, settings, reporter)
+            reporter.say(f"{base.name}: the size of its weights is not known, so memory and disk are not checked")
         job = make_job()
 
-        def opened() -> PreTrainedModel:
-            model = base.open()
-            held.begin()  # a checkpoint that cannot be read leaves no record
-            return model
-
         save_steps = options.save_steps or SAVE_STEPS
-        model, result = _fit(opened, base.name, job, settings, place, held, save_steps, reporter, kind)
+        model, result = _fit(base, job, settings, place, held, save_steps, reporter, kind)
 
         def save(staged: Path) -> None:
             model.save_pretrained(staged)
@@ -117,18 +110,19 @@ def train(
 
 
 def _fit(
-    opened: Callable[[], PreTrainedModel], name: str, job: Job, settings: Settings, place: Place, held: TrainingFolder,
-    save_steps: int, reporter: Reporter, what: str,
+    base: Base, job: Job, settings: Settings, place: Place, held: TrainingFolder, save_steps: int, reporter: Reporter,
+    what: str,
 ) -> tuple[PreTrainedModel, dict[str, Any]]:  # fmt: skip
     """The trained model and its record: steps, epochs, the best score, and the dev set's scores after each epoch."""
     torch.set_num_threads(place.threads)
-    folder = held.checkpoints
+    folder, name = held.checkpoints, base.name
     for remains in incomplete(folder):
         shutil.rmtree(remains)
     checkpoint, state = _resumed(folder, settings)
     with _told(name, settings, folder):
         set_seed(settings.seed)
-        model = opened()
+        model = base.open()
+        held.begin()  # a checkpoint that cannot be read leaves no record
         stopped = False  # before the last epoch: only the result is missing
         if state is not None and settings.patience is not None:
             saved = state.stateful_callbacks.get(EarlyStoppingCallback.__name__, {})

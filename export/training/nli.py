@@ -62,24 +62,20 @@ def train_nli(options: NliOptions) -> NliTraining:
     settings = settings_of(options, own, place, base.longest)
     pairs = read_data(source, options, reporter.say)
     trainings = _Own(base, pairs, settings, place, options, reporter)
+    conditions = (ORIGINAL,) if options.negation is None else (ORIGINAL, NEGATION)
+    planned = [(options.output, conditions[-1], options.seed)]  # folder, condition and seed of each classifier
+    if options.seeds is not None:
+        planned = [
+            (options.output / condition / f"seed-{number}", condition, number)
+            for number in range(options.seed, options.seed + options.seeds)
+            for condition in conditions
+        ]
     with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
-        done = [trainings.train(*one) for one in planned(options)]
+        done = [trainings.train(*one) for one in planned]
         held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
         if options.evaluate:
             done = [trainings.evaluated(one, held_out or options.negation_data) for one in done]
     return NliTraining(options.output, pairs, base.config.model_type, settings, tuple(done), options.negation)
-
-
-def planned(options: NliOptions) -> list[tuple[Path, str, int]]:
-    """Folder, condition and seed of each classifier."""
-    conditions = (ORIGINAL,) if options.negation is None else (ORIGINAL, NEGATION)
-    if options.seeds is None:
-        return [(options.output, conditions[-1], options.seed)]
-    return [
-        (options.output / condition / f"seed-{number}", condition, number)
-        for number in range(options.seed, options.seed + options.seeds)
-        for condition in conditions
-    ]
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,8 @@ class Split:
 def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
     """Divide pairs at random; the paper learns from 0.7 of the triples (section 6.2). No sentence is in both parts.
 
-    Raises InputError if the fraction is not between 0 and 1, or one of the parts would be empty.
+    Raises InputError if one of the parts would be empty.
     """
-    _check_fraction(fraction)
     groups = _groups(pairs)
     wanted = round(fraction * sum(map(len, groups)))
     learned: set[int] = set()
@@ -72,11 +71,6 @@ def split(pairs: Sequence[Pair], fraction: float, seed: int) -> Split:
         told = f"of {len(pairs):,} pairs, none is left to learn or to test; give another part"
         raise InputError(f"--negation {fraction:g}: {told}")
     return Split(parts[0], parts[1])
-
-
-def _check_fraction(fraction: float) -> None:
-    if not 0 < fraction < 1:
-        raise InputError(f"--negation {fraction:g}: give a fraction between 0 and 1, such as the paper's 0.7")
 
 
 def _groups(pairs: Sequence[Pair]) -> list[set[int]]:
@@ -168,8 +162,8 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
     Raises InputError if a file is missing or bad, or belongs to another task.
     """
     fraction, limit, seed = options.negation, options.limit, options.seed
-    if fraction is not None:
-        _check_fraction(fraction)
+    if fraction is not None and not 0 < fraction < 1:
+        raise InputError(f"--negation {fraction:g}: give a fraction between 0 and 1, such as the paper's 0.7")
     there, hub = fetch(source, say) if options.data is None else (options.data, None)
     train_file, dev_file = _file(there, (_TRAIN,), source), _file(there, _DEV, source)
     labels = SOURCES[source]

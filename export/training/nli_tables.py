@@ -7,7 +7,7 @@ second one flips the signs of seeds: would other seeds show it? That test says s
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,6 @@ class NliTraining(Shown):
     trained: tuple[Trained, ...]
     negation: float | None  # the part of the pairs with negation that was learned; None for none
 
-    @property
-    def source(self) -> str:
-        return self.pairs.source
-
     def tables(self) -> list[Table]:
         runs = self.runs
         return [
@@ -93,15 +89,12 @@ class NliTraining(Shown):
             known = {"learned": _TITLES[one.condition], "seed": one.seed, **one.record.result}
             own = {"dev": one.record.result["score"], "folder": str(one.folder)}
             rows.append({name: known[name] for name in shown} | own)
+        dev = Column("dev", "dev", unit="%", **_PERCENT)
         notes = ["dev: accuracy in PyTorch, in percent, of the epoch that was kept", *self._on_tests()]
         return Table(
-            title=f"Classifiers trained on {self.source}",
+            title=f"Classifiers trained on {self.pairs.source}",
             frame=pl.DataFrame(rows),
-            columns=[
-                *(Column(name, name) for name in shown),
-                Column("dev", "dev", unit="%", **_PERCENT),
-                Column("folder", "folder"),
-            ],
+            columns=[*(Column(name, name) for name in shown), dev, Column("folder", "folder")],
             notes=[*notes, *([f"train and dev: {self.pairs.hub.sentence()}"] if self.pairs.hub else [])],
         )
 
@@ -144,13 +137,9 @@ class NliTraining(Shown):
             columns.append(Column(_TITLES[learned], learned, **beside, **_PERCENT))
             columns.append(Column("paper", f"{learned}_paper", wrap=False))
         return Table(
-            title=f"Accuracy on {self.source} after training (%)",
+            title=f"Accuracy on {self.pairs.source} after training (%)",
             frame=self.accuracies,
-            columns=[
-                Column("pairs", "pairs", wrap=False),
-                Column("n", "n", wrap=False),
-                *columns,
-            ],
+            columns=[Column("pairs", "pairs", wrap=False), Column("n", "n", wrap=False), *columns],
             notes=[*notes, *self._on_tests()],
         )
 
@@ -168,7 +157,7 @@ class NliTraining(Shown):
             notes[0] = "gain: mean over seeds [95 % interval over pairs]; SD: over seeds; percentage points"
             notes.append(f"p (seeds): sign flips of {seeds} seeds; it is never below {smallest_p(seeds):.2g}")
         return Table(
-            title=f"What the new pairs add to the accuracy on {self.source}",
+            title=f"What the new pairs add to the accuracy on {self.pairs.source}",
             frame=frame,
             columns=[
                 Column("pairs", "pairs", wrap=False),
@@ -185,9 +174,9 @@ class NliTraining(Shown):
     def document(self) -> dict[str, Any]:
         return {
             "folder": str(self.folder),
-            "task": self.source,
+            "task": self.pairs.source,
             "negation": self.negation,
-            "settings": self.settings.document(),
+            "settings": asdict(self.settings),
             "data": self.pairs.identity | {"hub": to_builtins(self.pairs.hub)},
             "shared_sentences": {test: dict(own) for test, own in self.pairs.shared.counts.items()},
             "epoch_chosen_on_dev": self.settings.patience is not None,
@@ -223,7 +212,7 @@ class NliTraining(Shown):
 
     def _paper(self, learned: str, condition: str, split: str) -> tuple[float | None, float | None]:
         """The lowest and the highest accuracy that the paper prints for such pairs; equal where it prints one."""
-        paper: Mapping[str, Any] = published("nli")[self.source]
+        paper: Mapping[str, Any] = published("nli")[self.pairs.source]
         if self.negation is not None and condition == NEW:
             ends = paper["held_out"].get(learned) if split == ALL else None
             return (fraction(ends[0]), fraction(ends[1])) if ends else (None, None)

@@ -5,7 +5,7 @@ width h with a heads: s b h (34 + 5 a s / h) values of 2 bytes, in fp32 of 4 (Ko
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -53,9 +53,6 @@ class Settings:
         if not (isfinite(self.learning_rate) and 0 < self.learning_rate <= 1):
             raise InputError(f"--lr {self.learning_rate}: give a number above 0 and at most 1, such as 2e-5")
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Place:
@@ -68,37 +65,29 @@ class Place:
     def find(cls, device: str = "auto", threads: int | None = None) -> "Place":
         """`auto` is a GPU if there is one. Raises InputError for another device, or if there is no GPU."""
         if device not in {"auto", "cpu", "cuda", "cuda:0"}:
-            raise InputError(
-                f"--device {device}: give auto, cpu or cuda; a training runs on the first GPU that it sees, and the "
-                "variable CUDA_VISIBLE_DEVICES says which GPUs a process sees"
-            )
+            told = "a training runs on the first GPU that it sees, and CUDA_VISIBLE_DEVICES says which GPUs it sees"
+            raise InputError(f"--device {device}: give auto, cpu or cuda; {told}")
         has_gpu = torch.cuda.is_available()
         if device.startswith("cuda") and not has_gpu:
-            raise InputError(
-                f"--device {device}: PyTorch {torch.__version__} finds no CUDA device: use --device cpu, or install "
-                "PyTorch for CUDA"
-            )
+            told = f"PyTorch {torch.__version__} finds no CUDA device"
+            raise InputError(f"--device {device}: {told}: use --device cpu, or install PyTorch for CUDA")
         chosen = "cuda" if has_gpu and device != "cpu" else "cpu"
         return cls(chosen, threads or cpu_threads())
-
-    def precision(self, wanted: Precision) -> str:
-        """`fp32` if wanted or on a CPU; else `bf16`, or `fp16` on older GPUs. Raises InputError for mixed on a CPU."""
-        if wanted == Precision.MIXED and self.device == "cpu":
-            raise InputError(
-                "--precision mixed: a training computes in mixed precision on a GPU only; give --precision fp32"
-            )
-        if wanted == Precision.FP32 or self.device == "cpu":
-            return "fp32"
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
 
 
 def settings_of(options: TrainingOptions, defaults: Mapping[str, Any], place: Place, longest: int) -> Settings:
     """The hyperparameters that were given, and for the rest the defaults of this kind of training.
 
-    A default never asks for more tokens than the model takes, which is `longest`.
+    A default never asks for more tokens than the model takes, which is `longest`. Mixed precision is bf16, or fp16 on
+    older GPUs. Raises InputError for mixed precision on a CPU.
     """
+    if options.precision == Precision.MIXED and place.device == "cpu":
+        told = "a training computes in mixed precision on a GPU only; give --precision fp32"
+        raise InputError(f"--precision mixed: {told}")
     given = {field.name: getattr(options, field.name, None) for field in fields(Settings)}
-    given["precision"] = place.precision(options.precision)
+    given["precision"] = "fp32"
+    if options.precision != Precision.FP32 and place.device == "cuda":
+        given["precision"] = "bf16" if torch.cuda.is_bf16_supported() else "fp16"
     known = {**defaults, "max_length": min(defaults["max_length"], longest)}
     return Settings(**known | {name: value for name, value in given.items() if value is not None})
 
@@ -113,17 +102,12 @@ _BYTES_OF_WEIGHT = 4
 def estimate(weights: float, config: PretrainedConfig, settings: Settings) -> Needs:
     """What a training of a model needs, whose weights have so many bytes in fp32."""
     parameters = weights / _BYTES_OF_WEIGHT
-    memory = _BYTES_PER_WEIGHT * parameters + activations(config, settings)
-    return Needs(memory, (_CHECKPOINTS * _BYTES_ON_DISK + _BYTES_OF_WEIGHT) * parameters)
-
-
-def activations(config: PretrainedConfig, settings: Settings) -> float:
-    """Bytes that the layers keep of a batch whose texts are as long as they may be."""
-    layers, width = int(config.num_hidden_layers), int(config.hidden_size)
+    layers, width, tokens = int(config.num_hidden_layers), int(config.hidden_size), settings.max_length
     heads = int(getattr(config, "num_attention_heads", 0))  # FNet has none
-    tokens = settings.max_length
-    in_half = tokens * settings.batch_size * width * (34 + 5 * heads * tokens / width)
-    return layers * in_half * (2 if settings.precision == "fp32" else 1)
+    in_half = tokens * settings.batch_size * width * (34 + 5 * heads * tokens / width)  # of a layer; texts are longest
+    activations = layers * in_half * (2 if settings.precision == "fp32" else 1)
+    memory = _BYTES_PER_WEIGHT * parameters + activations
+    return Needs(memory, (_CHECKPOINTS * _BYTES_ON_DISK + _BYTES_OF_WEIGHT) * parameters)
 
 
 def check_needs(name: str, needs: Needs, place: Place, folder: Path, settings: Settings, reporter: Reporter) -> None:
@@ -135,12 +119,11 @@ def check_needs(name: str, needs: Needs, place: Place, folder: Path, settings: S
     disk = free_disk(folder)
     reporter.say(f"{name}: training it needs about {wanted / 1e9:.1f} GB {of} and {needs.disk / 1e9:.1f} GB of disk")
     if wanted > free:
+        told = f"needs about {wanted / 1e9:.1f} GB {of}, but only {free / 1e9:.1f} GB are free"
         raise InputError(
-            f"{name}: training it with batches of {settings.batch_size} needs about {wanted / 1e9:.1f} GB {of}, but "
-            f"only {free / 1e9:.1f} GB are free: take a smaller --batch-size or --max-length, or a smaller model"
+            f"{name}: training it with batches of {settings.batch_size} {told}: take a smaller --batch-size or "
+            "--max-length, or a smaller model"
         )
     if needs.disk > disk:
-        raise InputError(
-            f"{name}: training it needs {needs.disk / 1e9:.1f} GB of disk, but only {disk / 1e9:.1f} GB are free in "
-            f"{folder}: make room or give another --output"
-        )
+        told = f"needs {needs.disk / 1e9:.1f} GB of disk, but only {disk / 1e9:.1f} GB are free in {folder}"
+        raise InputError(f"{name}: training it {told}: make room or give another --output")
