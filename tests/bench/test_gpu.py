@@ -2,7 +2,6 @@
 
 import importlib
 import json
-from dataclasses import replace
 
 import pytest
 from negengine.bench.gpu import EXPORT, REHEARSAL, STEPS, NotHere, Setting, Step, failed, measure, table
@@ -12,27 +11,16 @@ from negengine.engine.inference.cpu import CPU
 MINI, RANDOM = "mini", "bert-base-shape"
 
 
-def step(name, function="", minutes=2.0, *, needs_models=False):
-    return Step(name, f"stages.measured_systems:{function or name}", "a test", minutes, needs_models)
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, request):
-    monkeypatch.setenv("PYTHONPATH", str(request.config.rootpath / "tests"))
-
-    def measured(*steps, minutes=5.0):
-        output = tmp_path / "gpu.json"
-        found = measure(("one",), output, [].append, rehearse=True, minutes=minutes, steps=steps, cache=tmp_path)
-        assert json.loads(output.read_bytes()) == found
-        return found
-
-    return measured
-
-
 @pytest.mark.everything
-def test_whatever_a_step_does_the_others_run(run):
-    bad = [step("raises"), step("crashes"), step("hangs", minutes=0.05), step("not_here")]
-    found = run(*bad, step(EXPORT, "export"), step("well", needs_models=True))
+def test_whatever_a_step_does_the_others_run(tmp_path, monkeypatch, request):
+    monkeypatch.setenv("PYTHONPATH", str(request.config.rootpath / "tests"))
+    steps = [
+        Step(name, f"stages.measured_systems:{name}", "a test", minutes, name == "well")
+        for name, minutes in {"raises": 2, "crashes": 2, "hangs": 0.05, "not_here": 2, EXPORT: 2, "well": 2}.items()
+    ]
+    given = {"rehearse": True, "minutes": 5.0, "steps": steps, "cache": tmp_path}
+    found = measure(("one",), tmp_path / "gpu.json", [].append, **given)
+    assert json.loads((tmp_path / "gpu.json").read_bytes()) == found
     shown = table(found)
     assert shown.title == "Rehearsal on cpu"
     assert shown.frame.select("step", "status", "why").rows() == [
@@ -54,14 +42,13 @@ def test_a_cpu_is_refused_unless_it_is_a_rehearsal(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def rehearsed(cache):
     """Runs a step with little work; the cache holds a tiny model under the name of a large one."""
-    setting = Setting(CPU, (MINI, RANDOM), cache, REHEARSAL)
 
-    def run(name, models=setting.models, **options):
+    def run(name, models=(MINI, RANDOM)):
         module, _, function = next(step.function for step in STEPS if step.name == name).partition(":")
-        found = getattr(importlib.import_module(module), function)(replace(setting, models=models), **options)
+        found = getattr(importlib.import_module(module), function)(Setting(CPU, models, cache, REHEARSAL))
         return json.loads(json.dumps(found))
 
     return run
@@ -79,7 +66,7 @@ def test_the_environment_names_the_machine_and_operators_are_placed_on_the_devic
 
 
 @pytest.mark.everything
-def test_decisions_are_compared_with_the_reference_of_what_could_be_exported(rehearsed, tmp_path):
+def test_decisions_are_compared_with_the_reference_and_selections_timed_of_what_could_be_exported(rehearsed, tmp_path):
     missing = str(tmp_path / "none")
     exported = rehearsed(EXPORT, (missing, MINI))
     assert [model["name"] for model in exported["models"]] == [MINI]
@@ -92,10 +79,6 @@ def test_decisions_are_compared_with_the_reference_of_what_could_be_exported(reh
     assert (exact["sentences"], exact["same top-1"]) == (REHEARSAL.compared, 1)
     assert exact["wrong decisions"] == mixed["wrong decisions"] == 0
     assert exact["largest difference of a log-probability"] < 1e-3
-
-
-@pytest.mark.everything
-def test_selections_are_timed_from_their_start_to_their_results(rehearsed):
     found = rehearsed("selection")
     for own in (found[MINI], found[RANDOM]):
         assert own["sentences"] >= REHEARSAL.candidates

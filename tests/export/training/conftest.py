@@ -1,23 +1,19 @@
 """The tiny encoder that trainings start from, the synthetic tasks as files, and one finished training of each kind."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import synthetic_cues
 from negengine.engine.cli.train_commands import CueOptions, NliOptions
 from negengine.export.training.cues import train_cues
 from negengine.export.training.nli import train_nli
-from negengine.export.training.nli_tables import NliTraining
 from synthetic_pairs import write_glue, write_negation
 from tiny_encoder import save_encoder
 
 
 @pytest.fixture(scope="session")
-def encoder(once) -> Callable[[str], Path]:
+def encoder(once):
     """A folder with a tiny checkpoint: `whole`, or `without pooler`."""
 
-    def make(kind: str = "whole") -> Path:
+    def make(kind="whole"):
         return once(f"encoder-{kind}", lambda folder: save_encoder(folder, pooler=kind == "whole"))
 
     return make
@@ -28,61 +24,37 @@ SETTINGS = HERE | {"epochs": 4, "batch_size": 16, "learning_rate": 5e-3, "max_le
 
 
 @pytest.fixture(scope="session")
-def glue(once) -> Path:
-    """GLUE's folder of the synthetic task."""
+def glue(once):
     return once("synthetic-glue", write_glue)
 
 
 @pytest.fixture(scope="session")
-def negation(once) -> Path:
-    """The benchmark's folder of the synthetic task."""
+def negation(once):
     return once("synthetic-negation", write_negation)
 
 
 @pytest.fixture(scope="session")
-def evaluated(once, encoder, glue, negation) -> NliTraining:
+def evaluated(once, encoder, glue, negation):
     """Two seeds in both conditions, evaluated by the engine; tests do not change it."""
 
-    def make(folder: Path) -> NliTraining:
+    def make(folder):
         given = {"negation": 0.7, "negation_data": negation, "evaluate": True, "seeds": 2, **SETTINGS}
         return train_nli(NliOptions(model=str(encoder()), task="rte", data=glue, output=folder / "out", **given))
 
     return make(once("nli-trained", make))
 
 
-QUICK = HERE | {"epochs": 8, "learning_rate": 3e-3, "max_length": 16}
-
-
 @pytest.fixture(scope="session")
-def words_encoder(once) -> Path:
-    """A tiny encoder that knows the words of the synthetic task."""
-    return once("words-encoder", lambda folder: save_encoder(folder, words=synthetic_cues.tokenizer()))
+def train(once):
+    """Train on a synthetic corpus of cues, with a tiny encoder that knows its words: (folder, options) → the result."""
 
-
-@pytest.fixture(scope="session")
-def corpus(once) -> Path:
-    """A folder with train.txt (240 sentences) and test.txt (120 others)."""
-
-    def write(folder: Path) -> None:
+    def write(folder):
         folder.mkdir()
         synthetic_cues.write_corpus(folder / "train.txt", 240)
         synthetic_cues.write_corpus(folder / "test.txt", 120, seed=1)
 
-    return once("synthetic-cues", write)
-
-
-@pytest.fixture(scope="session")
-def train(words_encoder, corpus):
-    """Train on the synthetic corpus: (folder, options) → the result."""
-
-    def run(folder: Path, **options):
-        given = {"encoder": str(words_encoder), "files": [corpus / "train.txt"], "test": [corpus / "test.txt"]}
-        return train_cues(CueOptions(output=folder, **{**given, "evaluate": True, **QUICK, **options}))
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def trained(once, train):
-    """The folder of a trained and evaluated detector; tests do not change it."""
-    return once("trained-cues", train)
+    corpus = once("synthetic-cues", write)
+    encoder = once("words-encoder", lambda folder: save_encoder(folder, words=synthetic_cues.tokenizer()))
+    plain = {"encoder": str(encoder), "files": [corpus / "train.txt"], "test": [corpus / "test.txt"]}
+    plain |= HERE | {"evaluate": True, "epochs": 8, "learning_rate": 3e-3, "max_length": 16}
+    return lambda folder, **options: train_cues(CueOptions(output=folder, **plain | options))
