@@ -46,13 +46,4 @@ def cache(once, mini, _tiny_shapes):
 @pytest.fixture(scope="session")
 def place_of(cache):
     """Where systems run a model."""
-
-    def place(measured):
-        return Place(measured.checkpoint, measured.exported.folder, CPU, 1, cache)
-
-    return place
-
-
-@pytest.fixture(scope="session")
-def tiny_place(cache, place_of):
-    return place_of(prepare("bert-base-shape", cache))
+    return lambda measured: Place(measured.checkpoint, measured.exported.folder, CPU, 1, cache)

@@ -6,7 +6,6 @@ import json
 import pytest
 from measured_systems import here
 from negengine.bench import run
-from negengine.bench.shapes import prepare
 from negengine.engine.basics.errors import InputError
 from negengine.engine.views.to_table import to_rich
 from rich.console import Console
@@ -65,10 +64,3 @@ def test_the_expected_speed_of_mixed_is_the_sum_of_what_it_runs():
     expected = run.expected_mixed([{"system": name, "sentences/s": rate} for name, rate in rates.items()], 0.095)
     assert expected["sentences/s"] == pytest.approx(1 / (1 / 250 + 0.1 / 100))
     assert (expected["times fp32"], expected["times authors, selection"]) == pytest.approx((2, 5))
-
-
-def test_random_weights_are_made_once_and_are_the_same_again(tmp_path):
-    first, weights = prepare("bert-base-shape", tmp_path), tmp_path / "checkpoints/bert-base-shape/model.safetensors"
-    written = weights.stat().st_mtime_ns
-    assert prepare("bert-base-shape", tmp_path).exported.sha256 == first.exported.sha256
-    assert weights.stat().st_mtime_ns == written

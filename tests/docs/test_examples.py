@@ -60,28 +60,6 @@ PARSED = [block for page in PAGES for block in blocks(page) if block.reason is n
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch, mini, scored_run):
-    """A folder with what a page begins with; it is the current folder, and there is neither a GPU nor a data set."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
-
-    def furnish(page: Path) -> None:
-        for name in " ".join(re.findall(r"<!-- begins with: (.+?) -->", page.read_text("utf-8"))).split():
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            if name == "models/mini":
-                (tmp_path / name).symlink_to(mini.folder)
-            elif name.endswith(".csv"):  # the first table that the page shows
-                table, *_ = re.findall(r"^```csv\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-                (tmp_path / name).write_text(table, "utf-8")
-            else:
-                assert name == "runs/mini"
-                shutil.copytree(scored_run, tmp_path / name)
-
-    return furnish
-
-
-@pytest.fixture
 def shell(monkeypatch, capfd):
     """Runs one command of a shell block: negengine in this process, and mkdir and echo."""
 
@@ -108,9 +86,21 @@ def shell(monkeypatch, capfd):
 
 
 @pytest.mark.parametrize("page", few(RUN, ROOT / "docs" / "own-stimuli.md"), ids=lambda page: page.name)
-def test_the_code_of_a_page_runs(page, place, shell):
-    place(page)
-    names = {"__name__": page.stem}
+def test_the_code_of_a_page_runs(page, shell, tmp_path, monkeypatch, mini, scored_run):
+    """In a folder with what the page begins with, and with neither a GPU nor a data set."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path / "data"))
+    text, names = page.read_text("utf-8"), {"__name__": page.stem}
+    for name in " ".join(re.findall(r"<!-- begins with: (.+?) -->", text)).split():
+        Path(name).parent.mkdir(exist_ok=True)
+        if name == "models/mini":
+            Path(name).symlink_to(mini.folder)
+        elif name.endswith(".csv"):  # the first table that the page shows
+            Path(name).write_text(re.search(r"(?ms)^```csv\n(.*?)^```$", text)[1], "utf-8")
+        else:
+            assert name == "runs/mini"
+            shutil.copytree(scored_run, name)
     for block in blocks(page):
         if block.reason is not None:
             continue

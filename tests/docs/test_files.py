@@ -33,19 +33,19 @@ def runs(mini, small_lexicon, scored_run, once, tmp_path_factory):
     for name in ("one", "two"):
         pl.DataFrame(PAIRS).write_csv(folder / "set" / f"{name}.csv")
 
-    def run(function, *given, **options):
-        return function(*given, **options, output=folder / function.__name__, progress=False)
-
-    tokens = {"per_token": True, "per_word": True, "skip_bad": True}
-    return {
-        "score": ng.open(scored_run),
-        "gh22": run(ng.gh22, model, pairs=2, ranks=(1,), lexicon=small_lexicon),
-        "lama": run(ng.lama, model, data=folder / "GoogleRE.jsonl"),
-        "diagnostics": run(ng.diagnostics, model, data=folder / "NEG-136-SIMP.tsv", dataset="NEG-136-SIMP"),
-        "cues": run(ng.cues, detector, folder / "text.txt"),
-        "probe": run(ng.probe, model, OWN, skip_bad=True, unwanted="group=a"),
-        "likelihood": run(ng.likelihood, model, folder / "set", **tokens),
+    given = {
+        "gh22": ((model,), {"pairs": 2, "ranks": (1,), "lexicon": small_lexicon}),
+        "lama": ((model,), {"data": folder / "GoogleRE.jsonl"}),
+        "diagnostics": ((model,), {"data": folder / "NEG-136-SIMP.tsv", "dataset": "NEG-136-SIMP"}),
+        "cues": ((detector, folder / "text.txt"), {}),
+        "probe": ((model, OWN), {"skip_bad": True, "unwanted": "group=a"}),
+        "likelihood": ((model, folder / "set"), {"per_token": True, "per_word": True, "skip_bad": True}),
     }
+    found = {
+        name: getattr(ng, name)(*own, **options, output=folder / name, progress=False)
+        for name, (own, options) in given.items()
+    }
+    return {"score": ng.open(scored_run), **found}
 
 
 def columns(path):

@@ -37,23 +37,21 @@ def pages(site):
     return {path: read(text).everything() for path, text in site.items()}
 
 
-def values(page, attribute, *names):
-    """An attribute of the elements of some names, or of all."""
-    elements = [own for own in page if own.name in (names or {own.name})]
-    return [own.attributes[attribute] for own in elements if attribute in own.attributes]
+def linked(page):
+    return [own.attributes["href"] for own in page if own.name == "a" and "href" in own.attributes]
 
 
 def loaded(page):
     """What the browser loads with a page."""
-    links = [own for own in page if own.name == "link"]
-    links = [own for own in links if own.attributes.get("rel") not in {"canonical", "prev", "next"}]
-    return values(links, "href") + values(page, "src")
+    links = [own.attributes for own in page if own.name == "link"]
+    found = [own["href"] for own in links if "href" in own and own.get("rel") not in {"canonical", "prev", "next"}]
+    return found + [own.attributes["src"] for own in page if "src" in own.attributes]
 
 
 def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(site, pages):
     for name, command in all_commands(typer.main.get_command(app)):
         page = f"commands/{name.replace(' ', '-')}.html"
-        assert page in values(pages["commands.html"], "href", "a")
+        assert page in linked(pages["commands.html"])
         options = {option for own in command.params for option in own.opts if option.startswith("--")} - {"--help"}
         assert not [option for option in options if not re.search(rf"{option}\b", site[page])], name
     assert not [name for name in ng.__all__ if f">ng.{name}<" not in site["names.html"]]
@@ -70,15 +68,15 @@ def test_a_notebook_is_a_page_with_its_results_and_the_search_needs_no_server(si
     page = site["notebooks/main_job.html"]
     assert "Which verbs does the model repeat?" in page
     assert "<caption>Drop of ACT repetition: mini</caption>" in page
-    assert "main_job.ipynb" in values(pages["notebooks/main_job.html"], "href", "a")
-    assert "notebooks/main_job.html" in values(pages["library.html"], "href", "a")
+    assert "main_job.ipynb" in linked(pages["notebooks/main_job.html"])
+    assert "notebooks/main_job.html" in linked(pages["library.html"])
     assert {path.rpartition("/")[2] for path in loaded(pages["index.html"])} >= {"iframe-worker.js"}
 
 
 def test_nothing_is_loaded_from_elsewhere_and_links_and_pictures_are_well_formed(pages):
     for path, page in pages.items():
         assert not [address for address in loaded(page) if urlparse(address).netloc], path
-        for link in map(urlparse, values(page, "href", "a")):
+        for link in map(urlparse, linked(page)):
             if link.scheme or link.netloc:
                 parts = f"{link.scheme}://{link.netloc}{link.path}"
                 assert re.fullmatch(r"https://[\w-]+(\.[\w-]+)+(/[\w/.:()@~+-]*)?", parts), f"{path}: {link.geturl()}"

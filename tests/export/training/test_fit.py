@@ -7,10 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-import torch
 import trainings
 from few import few
 from negengine.engine.basics.errors import InputError
@@ -22,7 +20,6 @@ from negengine.export.training.base import Base
 from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, complete, read_training
 from negengine.export.training.folder import seal as mark
 from negengine.export.training.settings import Place, Settings, check_needs
-from safetensors.torch import load_file
 
 
 def test_a_loss_that_is_not_a_number_ends_the_training(encoder, tmp_path):
@@ -33,23 +30,18 @@ def test_a_loss_that_is_not_a_number_ends_the_training(encoder, tmp_path):
 pytestmark = pytest.mark.long
 
 
-def same(one: Path, other: Path) -> bool:
-    first, second = (load_file(folder / "model.safetensors") for folder in (one, other))
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
 @pytest.fixture(scope="module")
-def undisturbed(encoder, tmp_path_factory) -> Path:
+def undisturbed(encoder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed") / "out"
     trainings.run(encoder(), folder)
     return folder
 
 
 def resumed(encoder, folder, undisturbed, **options):
-    """Go on; the result is that of the undisturbed training."""
+    """Go on; the result is that of the undisturbed training, to the byte."""
     trainings.run(encoder(), folder, **options)
-    assert same(folder, undisturbed)
-    assert read_training(folder).result == read_training(undisturbed).result
+    weights, wanted = ((one / "model.safetensors").read_bytes() for one in (folder, undisturbed))
+    assert (weights == wanted, read_training(folder).result) == (True, read_training(undisturbed).result)
 
 
 def interrupted(encoder, folder, **options):
@@ -74,9 +66,7 @@ STOPS |= {f"scoring epoch {n}": {"scored": (n, trainings.interrupt), "save_steps
 
 
 @pytest.mark.parametrize("stop", few(STOPS, "scoring epoch 1", "scoring epoch 2"))
-def test_an_interrupted_training_ends_with_the_same_weights_also_where_it_was_moved_to(
-    stop, encoder, undisturbed, tmp_path
-):
+def test_an_interrupted_training_ends_with_the_same_weights_in_another_place(stop, encoder, undisturbed, tmp_path):
     """Also while an epoch is scored at whose last step a checkpoint is due."""
     interrupted(encoder, tmp_path / "first", **STOPS[stop])
     shutil.move(tmp_path / "first", tmp_path / "second")
@@ -125,31 +115,26 @@ def test_a_finished_training_is_not_trained_again_and_other_settings_are_refused
         trainings.run(encoder(), undisturbed, epochs=3)
 
 
-# ---------------------------------------------------------------- what a training starts from
-LABELS = ("entailment", "not_entailment")
-
-
-def find(folder, labels=LABELS):
-    return Base.find(str(folder), TEXT_CLASSIFICATION.head, labels)
-
-
-def changed(copy, name, **content):
-    (copy / name).write_text(json.dumps(json.loads((copy / name).read_text()) | content))
-
-
 def test_a_new_layer_has_the_labels_and_what_the_encoder_lacks_is_named(encoder, tmp_path):
     """Also where there was a layer for other labels."""
     copy = shutil.copytree(encoder(), tmp_path / "tiny")
-    find(copy, ("a", "b", "c")).open().save_pretrained(copy)
-    assert find(copy).config.id2label == {0: "entailment", 1: "not_entailment"}
-    assert find(copy).open().classifier.out_features == 2
-    changed(copy, "config.json", num_hidden_layers=3)
+
+    def find(*labels):
+        return Base.find(str(copy), TEXT_CLASSIFICATION.head, labels)
+
+    def change(name, **content):
+        (copy / name).write_text(json.dumps(json.loads((copy / name).read_text()) | content))
+
+    find("a", "b", "c").open().save_pretrained(copy)
+    assert find("yes", "no").config.id2label == {0: "yes", 1: "no"}
+    assert find("yes", "no").open().classifier.out_features == 2
+    change("config.json", num_hidden_layers=3)
     with pytest.raises(InputError, match=r"tiny: its weights lack bert.encoder.layer.2.attention.output"):
-        find(copy).open()
-    changed(copy, "tokenizer_config.json", pad_token=None)
+        find("yes", "no").open()
+    change("tokenizer_config.json", pad_token=None)
     (copy / "special_tokens_map.json").unlink(missing_ok=True)
     with pytest.raises(InputError, match="tiny: its tokenizer has no padding token"):
-        find(copy)
+        find("yes", "no")
 
 
 def test_what_is_needed_is_said_and_too_little_disk_is_refused(tmp_path, capsys, monkeypatch):
@@ -161,34 +146,37 @@ def test_what_is_needed_is_said_and_too_little_disk_is_refused(tmp_path, capsys,
         check_needs("bert", Needs(0, 4.4e9), Place("cpu", 1), tmp_path, plain, Reporter(silent=True))
 
 
-# ---------------------------------------------------------------- its folder
-IDENTITY = {"model": "m", "seed": 1}
 RESULT = {"steps": 1, "epochs": 1, "score": 1.0}
 
 
-def held(folder, kind="nli train"):
-    return TrainingFolder.hold(folder, kind, IDENTITY)
+def held(folder):
+    return TrainingFolder.hold(folder, "nli train", {"model": "m", "seed": 1})
 
 
-def test_a_result_that_cannot_be_written_leaves_no_checkpoint(tmp_path):
+def test_a_result_that_cannot_be_written_leaves_no_checkpoint_and_one_that_was_changed_is_not_finished(tmp_path):
     def save(folder):
         (folder / "config.json").write_text("{}")
+
+    def fail(folder):
+        save(folder)
         raise OSError(28, "No space left on device")
 
     with held(tmp_path) as training:
         training.begin()
         with pytest.raises(InputError, match="no space left"):
-            training.publish(save, {})
-    assert not (tmp_path / "config.json").exists()
-    assert not read_training(tmp_path).finished
+            training.publish(fail, {})
+        assert ((tmp_path / "config.json").exists(), read_training(tmp_path).finished) == (False, False)
+        training.publish(save, RESULT)
+        assert training.is_finished
+    (tmp_path / "config.json").write_text("{ }")
+    with held(tmp_path) as training:
+        assert not training.is_finished
 
 
 def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoints_go(tmp_path, monkeypatch):
     """And the files of a checkpoint before its seal."""
-    flushed = []  # inodes, and whether there were checkpoints then
-    monkeypatch.setattr(
-        os, "fsync", lambda number: flushed.append((os.fstat(number).st_ino, (tmp_path / CHECKPOINTS).exists()))
-    )
+    flushed, checkpoints = [], tmp_path / CHECKPOINTS  # inodes, and whether there were checkpoints then
+    monkeypatch.setattr(os, "fsync", lambda own: flushed.append((os.fstat(own).st_ino, checkpoints.exists())))
 
     def save(folder):
         for name in ("model.safetensors", "config.json"):
@@ -198,26 +186,17 @@ def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoint
         return [[inode for inode, _ in flushed].index(path.stat().st_ino) for path in paths]
 
     with held(tmp_path) as training:
-        training.checkpoints.mkdir()
-        (training.checkpoints / "optimizer.pt").write_text("momentum")
-        mark(training.checkpoints)
-        state, sealed = order(training.checkpoints / "optimizer.pt", training.checkpoints / SEAL)
+        checkpoints.mkdir()
+        (checkpoints / "optimizer.pt").write_text("momentum")
+        mark(checkpoints)
+        state, sealed = order(checkpoints / "optimizer.pt", checkpoints / SEAL)
         assert state < sealed
         flushed.clear()
         training.publish(save, RESULT)
     *before, record = order(*(tmp_path / name for name in ("model.safetensors", "config.json", ".", RECORD)))
     assert max(before) < record
     assert flushed[record + 1 :] == [(tmp_path.stat().st_ino, True)]  # the name of the record, before they go
-    assert not training.checkpoints.exists()
-
-
-def test_a_result_that_was_changed_is_not_finished(tmp_path):
-    with held(tmp_path) as training:
-        training.publish(lambda folder: (folder / "config.json").write_text("{}"), RESULT)
-        assert training.is_finished
-    (tmp_path / "config.json").write_text("{ }")
-    with held(tmp_path) as training:
-        assert not training.is_finished
+    assert not checkpoints.exists()
 
 
 @pytest.mark.parametrize("name", [CHECKPOINTS, f"{CHECKPOINTS}/checkpoint-5"])

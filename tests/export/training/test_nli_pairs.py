@@ -32,9 +32,8 @@ def read(source, data, **options):
 def test_a_limit_draws_pairs_at_random_by_the_seed(tmp_path):
     write(tmp_path, "dev_matched.tsv", n=100)  # as MNLI's is called
     one, same, other = (read("RTE", tmp_path, limit=10, seed=seed).original for seed in (1, 1, 2))
-    assert len(one) == 10
+    assert (len(one), one) == (10, sorted(one, key=lambda pair: int(pair[0].split()[1])))
     assert one == same != other
-    assert one == sorted(one, key=lambda pair: int(pair[0].split()[1]))
 
 
 def test_pairs_with_negation_are_added_to_the_training_alone(tmp_path, negation):
@@ -50,23 +49,19 @@ def test_pairs_with_negation_are_added_to_the_training_alone(tmp_path, negation)
     assert {key for key in after if without.identity[key] != after[key]} == {"dev sha256"}
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (f"{HEADER}0\ta\tb\t-\n", "train.tsv:2: no row has a gold label"),
-        (None, r"holds no train.tsv; --data is GLUE's folder of RTE"),
-        (rows(6), r"nowhere: no such file or folder; give another --negation-data"),
-    ],
-)  # fmt: skip
-def test_bad_files_are_refused_with_file_and_line_and_missing_ones_named(content, said, tmp_path):
+def test_bad_files_are_refused_with_file_and_line_and_missing_ones_named(tmp_path):
     (write(tmp_path) / "train.tsv").unlink()
-    if content is not None:
-        (tmp_path / "train.tsv").write_text(content, "utf-8")
-    with pytest.raises(InputError, match=said):
-        read("RTE", tmp_path, negation=0.7, negation_data=tmp_path / "nowhere")
+    for content, said in (
+        (None, r"holds no train.tsv; --data is GLUE's folder of RTE"),
+        (f"{HEADER}0\ta\tb\t-\n", "train.tsv:2: no row has a gold label"),
+        (rows(6), r"nowhere: no such file or folder; give another --negation-data"),
+    ):
+        if content is not None:
+            (tmp_path / "train.tsv").write_text(content, "utf-8")
+        with pytest.raises(InputError, match=said):
+            read("RTE", tmp_path, negation=0.7, negation_data=tmp_path / "nowhere")
 
 
-# ---------------------------------------------------------------- the split of the pairs with negation
 def triple(number, text="", hypothesis=""):
     text, hypothesis = text or f"t{number}", hypothesis or f"h{number}"
     sides = ((f"not {text}", hypothesis), (text, f"not {hypothesis}"), (f"not {text}", f"not {hypothesis}"))
@@ -91,27 +86,24 @@ def divided(pairs, fraction, seed):
     return tuple(map(len, parts))
 
 
-def test_no_triple_is_in_both_parts_and_the_seed_decides():
+def test_no_triple_and_no_sentence_is_in_both_parts_and_the_seed_decides():
     pairs = triples(50)
     assert (divided(pairs, 0.1, 1), divided(pairs, 0.7, 1)) == ((15, 135), (105, 45))
     assert split(pairs, 0.7, 1) == split(pairs, 0.7, 1) != split(pairs, 0.7, 2)
-    for same, fraction, said in (("", 1, "between 0 and 1"), ("", 0.01, "none is left to learn"), ("caption", 0.5, "")):
-        with pytest.raises(InputError, match=f"--negation {fraction}: .*{said}"):
-            split(triples(5, same), fraction, 0)
-
-
-@pytest.mark.parametrize("source", ["RTE", "SNLI", "MNLI"])
-def test_of_the_real_pairs_none_is_learned_and_tested(source, shared):
-    """1,050 and 450 pairs, as in the paper: all ten accuracies of its section 6.2 are multiples of 1/450."""
-    pairs = read_benchmark(shared / "data" / "datasets" / "negation-nli" / f"{source}.txt", source).pairs
-    assert divided(pairs, 0.7, 42) == (1050, 450)
-
-
-def test_triples_that_share_a_sentence_stay_together():
-    """One caption with many hypotheses, as in SNLI: the pairs differ, their text does not, or only by its case."""
+    for text, fraction in (("", 0.01), ("caption", 0.5)):
+        with pytest.raises(InputError, match=f"--negation {fraction}: .*none is left to learn"):
+            split(triples(5, text), fraction, 0)
+    # One caption with many hypotheses, as in SNLI: the pairs differ, their text does not, or only by its case.
     pairs = [*triple(0, "a", "b"), *triple(1), *triple(2, " A", "x"), *triple(3), *triple(4, "b", "y"), *triple(5)]
     for seed in range(20):
         divided(pairs, 0.6, seed)
+
+
+def test_of_the_real_pairs_none_is_learned_and_tested(shared):
+    """1,050 and 450 pairs, as in the paper: all ten accuracies of its section 6.2 are multiples of 1/450."""
+    for source in ("RTE", "SNLI", "MNLI"):
+        pairs = read_benchmark(shared / "data" / "datasets" / "negation-nli" / f"{source}.txt", source).pairs
+        assert divided(pairs, 0.7, 42) == (1050, 450), source
 
 
 def test_pairs_of_dev_and_held_out_pairs_with_a_sentence_that_is_learned_are_counted(tmp_path):
@@ -139,8 +131,6 @@ def test_pairs_of_dev_and_held_out_pairs_with_a_sentence_that_is_learned_are_cou
     assert without.counts["new"] == {"pairs": 27, "train": 1, "added": 0}
     assert without.sentences()[0] == said
 
-
-# ---------------------------------------------------------------- the hub, served here
 
 GLUE, SNLI = "datasets/nyu-mll/glue", "datasets/stanfordnlp/snli"
 
