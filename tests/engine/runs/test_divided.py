@@ -1,7 +1,4 @@
-"""Every state of a shard is told, with the command that runs it; looking changes nothing.
-
-The shards of a run are found by the run's name, by a pattern or by their folder; another division is refused.
-"""
+"""Every state of a shard is told, with the command that runs it; looking changes nothing."""
 
 import os
 import socket
@@ -87,12 +84,6 @@ def test_a_failed_shard_says_why_an_interrupted_one_has_not_failed_and_one_that_
         found(work(tmp_path / "whole"))
 
 
-def made(folder, *names):
-    for name in names:
-        (folder / name).mkdir(parents=True)
-    return folder
-
-
 def test_a_folder_is_named_as_the_shard_says_and_the_name_of_the_whole_run_follows(tmp_path):
     assert divided.named_shard(tmp_path / f"a-b{Shard(2, 3).suffix}") == (tmp_path / "a-b", Shard(2, 3))
     for name in ("mini", "mini-of-3", "mini-0-of-3", "mini-4-of-3", "-1-of-2", "mini-1-of-1", "m-x-of-2"):
@@ -101,6 +92,11 @@ def test_a_folder_is_named_as_the_shard_says_and_the_name_of_the_whole_run_follo
     for folders in (["a-1-of-2", "b-2-of-2"], ["a-1-of-2", "own"], []):
         with pytest.raises(InputError, match="give --output RUN"):
             divided.default_output([tmp_path / name for name in folders])
+
+
+def made(folder, *names):
+    for name in names:
+        (folder / name).mkdir(parents=True)
 
 
 TEN, HALVES = [f"mini-{n}-of-10" for n in range(1, 11)], ["mini-1-of-2", "mini-2-of-2"]
@@ -121,17 +117,17 @@ def test_shards_are_found_by_the_name_of_the_run_a_pattern_or_their_folder(tmp_p
 
 
 def test_shards_of_several_runs_and_a_pattern_without_a_folder_are_refused(tmp_path):
-    folder = made(tmp_path, "runs/a-1-of-2", "runs/b-1-of-2", "runs/b-1-of-3")
-    with pytest.raises(InputError, match=r"shards of several runs: give one of .*a-\*-of-2, .*b-\*-of-2, .*b-\*-of-3"):
-        find_shards([folder / "runs"])
-    with pytest.raises(InputError, match=r"give one of .*b-\*-of-2, .*b-\*-of-3$"):
-        find_shards([folder / "runs/b"])
-    with pytest.raises(InputError, match=r"mini-\*: no folder matches this pattern"):
-        find_shards([folder / "mini-*"])
+    made(tmp_path, "runs/a-1-of-2", "runs/b-1-of-2", "runs/b-1-of-3")
+    for name, told in (
+        ("runs", r"shards of several runs: give one of .*a-\*-of-2, .*b-\*-of-2, .*b-\*-of-3"),
+        ("runs/b", r"give one of .*b-\*-of-2, .*b-\*-of-3$"),
+        ("mini-*", r"mini-\*: no folder matches this pattern"),
+    ):
+        with pytest.raises(InputError, match=told):
+            find_shards([tmp_path / name])
 
 
 def test_some_tasks_of_an_array_that_are_submitted_again_are_not_a_smaller_array(tmp_path):
-    """Tasks 3 to 7 of 16: five tasks, side by side."""
     for index in (1, 2):
         work(tmp_path / f"mini-{index}-of-16", shard=Shard(index, 16))
     with pytest.raises(InputError, match=r"shards of mini in 16, not all finished, and this array has 5 tasks.*0-15"):

@@ -16,7 +16,6 @@ from negengine.engine.runs.merge import joined, told_differences
 from negengine.engine.runs.part import EncodedPart, PartFiles
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
-from negengine.engine.runs.session import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, FinishedParts, PartResult
 from small_stages import IDENTITY, everything, hold, publish, results, rows
@@ -69,10 +68,9 @@ def test_an_interrupted_merge_is_resumed_and_a_finished_one_is_shown_again_witho
             raise KeyboardInterrupt
         real(run, number, part)
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # noqa: PT012
         patch.setattr(RunFolder, "write_part", write_part)
-        with pytest.raises(KeyboardInterrupt):
-            merge(halves, output)
+        merge(halves, output)
     merge(halves, output)
     assert results(output) == results(work(tmp_path / "whole"))
     assert len(finished_stage(output, "select").sessions) == 3
@@ -156,8 +154,8 @@ MIXED = {"precision": "mixed", "bound": 0.5}
 FP32 = {"precision": "fp32", "reason": "mixed precision would be 0.98 times as fast", "speed_ratio": 1.1}
 
 
-def audited(folder: Path, index: int, needed: float, choice=MIXED, batch=None, **session) -> Path:
-    with hold(folder, parts=4, shard=Shard(index, 2), session=Session(**session)) as run:
+def audited(folder: Path, index: int, needed: float, choice=MIXED, batch=None) -> Path:
+    with hold(folder, parts=4, shard=Shard(index, 2)) as run:
         run.set_choices(Choices({"Cp": choice}, batch))
         bounds = ({"Cp": max(needed, choice["bound"])}, {"Cp": needed}) if "bound" in choice else ()
         for number in run.missing_parts:
@@ -166,19 +164,16 @@ def audited(folder: Path, index: int, needed: float, choice=MIXED, batch=None, *
     return folder
 
 
-def test_a_wider_margin_in_another_shard_is_refused_where_no_command_is_known(tmp_path):
-    shards = audited(tmp_path / "1", 1, 0.9), audited(tmp_path / "2", 2, 0.0)
-    told = f"run the command of a shard without --shard and with --output {tmp_path / 'merged'}$"
+def test_the_choices_of_the_shards_are_recorded_different_ones_are_told_and_a_wider_margin_is_refused(tmp_path):
+    wider = audited(tmp_path / "wider", 1, 0.9), audited(tmp_path / "narrower", 2, 0.0)
+    told = f"run the command of a shard without --shard and with --output {tmp_path / 'refused'}$"
     with pytest.raises(InputError, match=f"so 2 parts of shard 2/2 must be decided .* margin; to do it: {told}"):
-        merge(shards, tmp_path / "merged")
-
-
-def test_the_choices_of_the_shards_are_recorded_and_different_ones_are_told(tmp_path):
-    """As `auto` may choose on different kinds of processors."""
+        merge(wider, tmp_path / "refused")
     shards = [audited(tmp_path / "2", 2, 0.0, MIXED, 64), audited(tmp_path / "1", 1, 0.0, {"precision": "fp32"})]
     said = []
     merging.merge(shards, tmp_path / "merged", PUBLISHERS, said.append)
-    assert [line.split(":")[0] for line in said] == ["Cp", "the shards ran in different batches"]
+    batches = "2/2 with 64 tokens; 1/2 with the usual ones. The last digits of log-probabilities can differ"
+    assert [said[0][:3], said[1:]] == ["Cp:", [f"the shards ran in different batches: {batches}"]]
     record = finished_stage(tmp_path / "merged", "select")
     own = {"1/2": {"precision": "fp32"}, "2/2": MIXED}
     assert (record.calibration, record.batch_tokens) == ({"Cp": {**MIXED, "shards": own}}, 64)
@@ -215,11 +210,3 @@ def test_what_shards_chose_is_joined_and_what_differs_is_recorded_and_told(choic
     lines = told_differences(shards, {})
     assert len(lines) == bool(told)
     assert not told or lines[0].startswith(f"Cp: the shards were {told}")
-
-
-def test_different_batches_are_told_in_the_order_of_the_shards():
-    for equal in ({}, {"1/2": None, "2/2": None}, {"1/2": 64, "2/2": 64}):
-        assert told_differences({}, equal) == []
-    (line,) = told_differences({}, {"1/4": 256, "2/4": None, "3/4": 512, "4/4": 256})
-    parts = "1/4, 4/4 with 256 tokens; 2/4 with the usual ones; 3/4 with 512 tokens"
-    assert line == f"the shards ran in different batches: {parts}. The last digits of log-probabilities can differ"

@@ -30,7 +30,7 @@ def test_wrong_options_are_refused(options, message):
         Ray(**options)
 
 
-def test_an_address_where_nothing_listens_is_refused_at_once():
+def test_an_address_where_nothing_listens_is_refused_at_once_and_a_missing_extra_is_named(monkeypatch):
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # it does not listen
@@ -39,9 +39,6 @@ def test_an_address_where_nothing_listens_is_refused_at_once():
             pass
     with pytest.raises(InputError, match="nothing answers there"), connected("127.0.0.1:99999"):
         pass
-
-
-def test_without_the_extra_one_line_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"^--ray local needs ray: .*'negengine\[ray\]'$"), connected("local"):
         pass

@@ -57,28 +57,21 @@ CUT = f"word {'w' * 60}, now {'w' * 60}…; digest abababababab…, now abababab
 LONG = {"word": "w" * 61, "digest": "ab" * 21, "short": "0" * 12}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
+def test_differences_are_told_key_by_key_and_a_value_is_cut_only_where_it_is_too_long():
+    for old, new, told in (
         ({"seed": 0, "gone": 1}, {"seed": 1, "new": [1]}, "seed 0, now 1; gone 1, now none; new none, now [1]"),
         (LONG, LONG, ""),
         ({"a": ["ü", None]}, {"a": True}, 'a ["ü", null], now true'),
-        (  # a value is cut only where it is too long
-            {"word": "w" * 60, "digest": "ab" * 20, "short": "ab" * 19 + "a"},
-            LONG,
-            CUT,
-        ),
-    ],
-)
-def test_differences_are_told_key_by_key(old, new, told):
-    assert differences(old, new) == told
-    assert differences(old, new, "there") == told.replace("now", "there")
+        ({"word": "w" * 60, "digest": "ab" * 20, "short": "ab" * 19 + "a"}, LONG, CUT),
+    ):
+        assert differences(old, new) == told
+        assert differences(old, new, "there") == told.replace("now", "there")
 
 
-@pytest.mark.parametrize("name", [".lock", ".run.json.0f1e.negengine-tmp"])
-def test_a_folder_in_which_a_run_was_only_about_to_begin_is_not_foreign(tmp_path, name):
-    (tmp_path / name).touch()
-    assert read_record(tmp_path) is None
+def test_a_folder_in_which_a_run_was_only_about_to_begin_is_not_foreign(tmp_path):
+    for name in (".lock", ".run.json.0f1e.negengine-tmp"):
+        (tmp_path / name).touch()
+        assert read_record(tmp_path) is None
     (tmp_path / "mine.txt").touch()
     with pytest.raises(InputError, match=r"holds 'mine\.txt' but no run\.json"):
         read_record(tmp_path)

@@ -18,57 +18,51 @@ def run(tmp_path):
     return work(tmp_path / "run")
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("selection.json", lambda path: path.unlink()),
-        ("selection.json", lambda path: path.write_bytes(path.read_bytes() + b" ")),
-        ("another.json", lambda path: path.write_text("{}")),  # the stage did not write it
-    ],
-)
-def test_a_result_that_is_missing_or_was_changed_is_refused(run, name, change):
+def test_a_result_that_is_missing_or_was_changed_is_refused(run):
     record = read_run(run).stages["select"]
     assert results.read_frame(run, record, "triplets.parquet").equals(pl.read_parquet(run / "triplets.parquet"))
-    change(run / name)
-    with pytest.raises(InputError, match=rf"{name}: missing, or changed since the run wrote it; run the same"):
-        results.read_result(run, record, name)
+    for name, change in (
+        ("selection.json", lambda path: path.write_bytes(path.read_bytes() + b" ")),
+        ("selection.json", lambda path: path.unlink()),
+        ("another.json", lambda path: path.write_text("{}")),  # the stage did not write it
+    ):
+        change(run / name)
+        with pytest.raises(InputError, match=rf"{name}: missing, or changed since the run wrote it; run the same"):
+            results.read_result(run, record, name)
 
 
-@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b"[" * 100_000])
-def test_a_document_of_something_else_is_one_line(run, content):
-    """Its digest is right: a run from elsewhere can hold anything."""
+def test_a_document_of_something_else_is_one_line(run):
     record = read_run(run).stages["select"]
     assert read_document(run, record, "selection.json")["rows"] == 9
-    (run / "selection.json").write_bytes(content)
-    record.files["selection.json"] = sha256(content)
-    with pytest.raises(InputError, match=r"selection\.json: not as negengine writes it"):
-        read_document(run, record, "selection.json")
+    for content in (b"{", b"[1]", b"\xff", b"[" * 100_000):  # with the right digest, as in a run from elsewhere
+        (run / "selection.json").write_bytes(content)
+        record.files["selection.json"] = sha256(content)
+        with pytest.raises(InputError, match=r"selection\.json: not as negengine writes it"):
+            read_document(run, record, "selection.json")
 
 
-@pytest.mark.parametrize(
-    ("sessions", "hint"),
-    [
-        ([Session(again="negengine a x"), Session(again="negengine b 'x;'")], "negengine b 'x;' --output 'a b'"),
-        ([Session(again="negengine score r --seed 3", run="r")], "negengine score 'a b' --seed 3 --output 'a b'"),
-        *[([Session(command=own, again=own)], None) for own in ("rm -r /", "srun b", "", "negengine 'open", None)],
-        ([Session(command="rm -r /")], None),
-    ],
-)
-def test_the_hint_is_for_the_folder_at_hand_and_no_recorded_command_is_printed_unchecked(sessions, hint):
-    told = f"to resume it: {hint}" if hint else "run the same command again to resume it"
-    for shard in (None, "2/3"):
+HINTS = [
+    ([Session(again="negengine a x"), Session(again="negengine b 'x;'")], "negengine b 'x;' --output 'a b'"),
+    ([Session(again="negengine score r --seed 3", run="r")], "negengine score 'a b' --seed 3 --output 'a b'"),
+    *[([Session(command=own, again=own)], None) for own in ("rm -r /", "srun b", "", "negengine 'open", None)],
+    ([Session(command="rm -r /")], None),
+]
+
+
+@pytest.mark.parametrize("shard", [None, "2/3"])
+def test_the_hint_is_for_the_folder_at_hand_and_no_recorded_command_is_printed_unchecked(shard):
+    for sessions, hint in HINTS:
+        told = f"to resume it: {hint}" if hint else "run the same command again to resume it"
         record, own = StageRecord({}, 1, shard=shard, sessions=sessions), f" --shard {shard}" if shard and hint else ""
         assert results.resume_hint(Path("a b"), record) == told.replace(" --output", f"{own} --output")
 
 
-@pytest.mark.parametrize(
-    "content", [pl.DataFrame({"x": [1, 2]}), pl.LazyFrame({"x": [1, 2]}), {"verb": "lächeln", "n": 3}]
-)
-def test_the_digest_of_a_result_is_that_of_its_file(tmp_path, content):
-    digest = results.write_result(tmp_path / "x", content)
-    written = (tmp_path / "x").read_bytes()
-    assert digest == results.result_sha256(content) == sha256(written)
-    assert not isinstance(content, dict) or written.decode() == '{\n  "verb": "lächeln",\n  "n": 3\n}\n'
+def test_the_digest_of_a_result_is_that_of_its_file(tmp_path):
+    for content in (pl.DataFrame({"x": [1, 2]}), pl.LazyFrame({"x": [1, 2]}), {"verb": "lächeln", "n": 3}):
+        digest = results.write_result(tmp_path / "x", content)
+        written = (tmp_path / "x").read_bytes()
+        assert digest == results.result_sha256(content) == sha256(written)
+    assert written.decode() == '{\n  "verb": "lächeln",\n  "n": 3\n}\n'
 
 
 def test_the_checks_of_a_finished_stage_are_told_one_by_one(tmp_path, run):
