@@ -8,9 +8,8 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.negation.negation_runs import read_selected
 
-STEPS = {"selection.json": 3, "triplets.parquet": 5, "answers.parquet": 11}
-STEPS |= {"run.json": 2, "select.done.json": 2, "rates.parquet": 11}
-SELECTED = list(STEPS)[:3]
+SELECTED = {"selection.json": 3, "triplets.parquet": 5, "answers.parquet": 11}
+STEPS = {**SELECTED, "run.json": 2, "select.done.json": 2, "rates.parquet": 11}
 
 
 def test_a_flipped_bit_in_a_file_of_a_run_is_noticed(scored_run, tmp_path):

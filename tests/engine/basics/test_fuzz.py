@@ -28,7 +28,6 @@ from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
 from negengine.engine.experiments.cues.cues import cue_share
-from negengine.engine.experiments.data_sets.sources import Source
 from negengine.engine.experiments.diagnostics.files import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
@@ -62,7 +61,6 @@ VALUES: list[Any] = [
     None, True, -1, 0, 1, 2**31, 2**63 - 1, 2**64 - 1, 0.5, "", " ", "x", "x" * 5_000, "../../x", "/etc/passwd", "a\0b",
     "NUL", [], {}, [[]], [1], ["x"], {"a": 1}, {"x": {"y": []}},
 ]  # fmt: skip
-Damage = Callable[[bytes], st.SearchStrategy[bytes]]
 
 
 @st.composite
@@ -147,7 +145,6 @@ models = ["mini"]
     "own.tsv": "sentence\tn\nA [MASK].\t1\nB [MASK]\t2\n",
     "own.jsonl": '{"sentence": "A [MASK]", "n": 1, "tags": ["a"]}\n{"sentence": "B [MASK]", "n": 0.5}\n',
     "pairs.jsonl": '{"sentence_good": "A b.", "sentence_bad": "B a.", "UID": "x"}\n' * 2,
-    "sets/pairs/digests.json": '{"one.jsonl": "0a"}',
     "marked.txt": "t\t0\t0\tNeither\tx\tDT\t*\tNeither\t_\t_\t_\t_\t_\n"
     "t\t0\t1\tunhappy\tx\tJJ\t*\t_\thappy\t_\tun\t_\t_\nt\t0\t2\tnor\tx\tCC\t*\tnor\t_\t_\t_\t_\t_\n\nt\t1\t0\tIt\tit\tPRP\t*\t***\n",
     "text.txt": "He never said so. Mr. A. B. Smith isn't here, by no means.\nNo. 5 is alive!\n",
@@ -191,11 +188,6 @@ def read_part(folder: Path, _: str) -> None:
         parquet_frame(part.content, folder)
 
 
-def read_model(folder: Path, _: str) -> None:
-    read_origin(folder / "model")
-    load_exported(folder / "model")
-
-
 def language(folder: Path, _: str) -> None:
     found = load_language(folder / "italian/patterns.toml")
     Rules(found).findings()
@@ -226,15 +218,9 @@ def read_text(folder: Path, file: str) -> None:
     assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
 
 
-def read_digests(folder: Path, _: str) -> object:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NEGENGINE_DATA", str(folder / "sets"))
-        return Source("pairs", "", "", "", "", "", unfixed=["one.jsonl"]).missing()
-
-
 SEALED = (damaged, edited)
 # Who reads which files, and how these are damaged; a reader gets the folder of all files, and the name of its own
-READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Damage]]] = [
+READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Callable[..., Any]]]] = [
     (language, [f"italian/{name}" for name in FILES if "female" not in name], [damaged]),
     (lambda folder, file: SuiteFile.read(folder / file).probes, ["suite.toml"], [damaged]),
     (lambda folder, file: read_facts([folder / file.split("/")[0]]).sha256, list(ROWS), [damaged]),
@@ -245,7 +231,6 @@ READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Damag
     (read_text, ["text.txt"], [damaged]),
     (read_marked, ["marked.txt"], [damaged]),
     (read_pairs, ["pairs.jsonl"], [damaged]),
-    (read_digests, ["sets/pairs/digests.json"], [damaged]),
     (read_stimuli, ["own.csv", "own.tsv", "own.jsonl", "own.parquet"], [damaged]),
     (read_run_folder, ["run/run.json", "run/select.done.json"], SEALED),
     (read_run_folder, ["run/selection.json", "run/rates.parquet"], [damaged]),
@@ -258,13 +243,12 @@ READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Damag
     (read_part, ["small/parts/select/part-00001.json"], SEALED),
     (read_part, ["small/parts/select/part-00001.parquet"], [damaged]),
     (lambda folder, file: parquet_frame((folder / file).read_bytes(), folder), ["table.parquet"], [damaged]),
-    (read_model, ["model/export.json"], SEALED),
+    (lambda folder, _: (read_origin(folder / "model"), load_exported(folder / "model")), ["model/export.json"], SEALED),
     (lambda folder, _: VerifiedFiles(folder / "model").sha256("model.onnx"), ["model/.verified.json"], [damaged]),
     (lambda folder, _: load_tokenizer(folder / "model"), ["model/tokenizer.json"], [damaged]),
     (lambda folder, file: PatternSet.from_json(unseal((folder / file).read_bytes(), dict)), ["set.json"], [edited]),
 ]
 CASES = [(file, read, damage) for read, files, damages in READERS for file in files for damage in damages]
-NAMES = [f"{file}, {damage.__name__}: {read.__name__.strip('<>')}" for file, read, damage in CASES]
 
 
 @pytest.fixture(scope="session")
@@ -286,7 +270,7 @@ def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) ->
     return folder
 
 
-@pytest.mark.parametrize(("file", "read", "damage"), CASES, ids=NAMES)
+@pytest.mark.parametrize(("file", "read", "damage"), CASES)
 def test_a_right_file_is_read_and_any_other_bytes_are_a_value_or_an_input_error(material, tmp_path, file, read, damage):
     if read is not gather:  # a whole run is not a shard
         read(material, file)

@@ -75,15 +75,11 @@ def test_a_file_is_read_up_to_the_bytes_that_it_may_have_and_the_hint_ends_the_l
         assert str(caught.value) == f"{tmp_path / name}: {reason}{'; ' if hint else ''}{hint}"
 
 
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "below").mkdir()
+def test_entries_match_by_name_and_are_sorted_and_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
+    folder = tmp_path
+    (folder / "below").mkdir()
     for name in ("b.txt", "a.txt", "c.TXT", "below/d.txt"):
-        (tmp_path / name).touch()
-    return tmp_path
-
-
-def test_entries_match_by_name_and_are_sorted(folder):
+        (folder / name).touch()
     assert [path.name for path in paths_in(folder, "*.txt")] == ["a.txt", "b.txt"]
     assert [path.name for path in files_below(folder, "*.txt")] == ["a.txt", "b.txt", "d.txt"]
     assert [path.name for path in paths_in(folder)] == ["a.txt", "b.txt", "below", "c.TXT"]
@@ -92,8 +88,6 @@ def test_entries_match_by_name_and_are_sorted(folder):
     with pytest.raises(InputError, match="cannot be read"):
         paths_in(folder / "a\0b")
 
-
-def test_a_folder_that_cannot_be_listed_is_named_and_one_that_has_just_been_removed_is_left_out(folder, monkeypatch):
     def listed(whole, path):
         if os.fspath(path).endswith(end):
             raise OSError(error, os.strerror(error), os.fspath(path))
@@ -105,7 +99,7 @@ def test_a_folder_that_cannot_be_listed_is_named_and_one_that_has_just_been_remo
     for of, end in ((paths_in, ""), (files_below, ""), (files_below, "below")):
         with pytest.raises(InputError, match=rf"^{folder / end}: cannot be read \(Permission denied\)$"):
             of(folder)
-    error = errno.ENOENT
+    error = errno.ENOENT  # it has just been removed
     assert [path.name for path in files_below(folder)] == ["a.txt", "b.txt", "c.TXT"]
     monkeypatch.setattr(os, "walk", lambda folder, onerror: [(str(folder), [], [f"{n}.txt" for n in range(100_001)])])
     with pytest.raises(InputError, match=r": more than 100,000 files in it; give the folder of the data alone$"):

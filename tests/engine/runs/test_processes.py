@@ -72,8 +72,7 @@ def test_any_number_of_parts_is_decided_once_each(pool, numbers):
 def test_a_process_that_ends_is_told_and_the_run_is_resumed(tmp_path, whole, fault, error, message):
     with pytest.raises(error, match=message):
         run(Squares(fault=fault), tmp_path, TWO)
-    run(Squares(), tmp_path)
-    assert results(tmp_path) == whole
+    assert results(run(Squares(), tmp_path)) == whole
 
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of stopped processes")
@@ -91,8 +90,7 @@ def test_a_process_that_is_stopped_does_not_hold_the_run_for_ever(tmp_path, whol
     told = r"^--device cpu \(\d of 2\): its process \d+ is stopped \(by SIGSTOP\?\) .* run the same command again"
     with pytest.raises(InputError, match=told):
         run(Squares(fault="stop", at=at, fifo="x" * 2**20), tmp_path, TWO)  # more than a pipe holds
-    run(Squares(), tmp_path)
-    assert results(tmp_path) == whole
+    assert results(run(Squares(), tmp_path)) == whole
 
 
 def test_what_a_process_cannot_open_or_read_is_told(tmp_path):
@@ -163,13 +161,10 @@ def test_an_error_ends_the_run_in_the_calling_thread_and_what_was_finished_befor
         if (name, key) == (stage, 3):
             raise error(stage)
 
+    def finish(key, _):
+        fails("finish", key)
+        finished.append(key)
+
     with pytest.raises(error, match=stage):
-        overlap(
-            range(100),
-            lambda key: fails("prepare", key),
-            lambda key, _: fails("compute", key),
-            lambda key, _: (fails("finish", key), finished.append(key)),
-        )
-    assert finished[:2] == [0, 1]
-    assert 3 not in finished
-    assert len(finished) < 6
+        overlap(range(100), lambda key: fails("prepare", key), lambda key, _: fails("compute", key), finish)
+    assert (finished[:2], 3 in finished, len(finished) < 6) == ([0, 1], False, True)

@@ -136,14 +136,7 @@ def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
 
 def test_a_cluster_without_room_is_waited_for_no_longer_than_asked(cluster, tmp_path, monkeypatch):
     """Another job holds the CPUs."""
-    monkeypatch.setattr(waits, "_FOR_OTHERS", 1.0)
-    monkeypatch.setattr(waits, "_TO_BEGIN", 1.0)
-    hold = ray.remote(num_cpus=1)(type("Hold", (), {"is_there": lambda self: True}))
-    held = [hold.remote() for _ in range(2)]
-    assert ray.get([actor.is_there.remote() for actor in held]) == [True, True]
-    try:
+    with Ray().start(Squares(), Opening(), lambda _: None):
+        monkeypatch.setattr(waits, "_TO_BEGIN", 1.0)
         with pytest.raises(InputError, match=r"^Ray: no worker has begun for 0 minutes; is it busy"):
             run(Squares(), tmp_path, Ray())
-    finally:
-        for actor in held:
-            ray.kill(actor)
