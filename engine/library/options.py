@@ -14,8 +14,8 @@ from ..runs.executors import Executor, ThisProcess
 from ..runs.loop import Execution
 from ..runs.processes import Processes
 from ..runs.progress import Reporter
+from ..runs.record import PYTHON, Session
 from ..runs.results import command_for
-from ..runs.session import PYTHON, Session
 from ..runs.shard import AUTO, Shard, find_shard, is_automatic
 from .model import Model, opening_of
 

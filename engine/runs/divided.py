@@ -20,9 +20,8 @@ from ..basics.printable import counted, some
 from ..basics.reading import exists, is_folder, paths_in
 from .lock import holder
 from .part import marked_parts
-from .record import RUN_FILE, SESSIONS_FOLDER, StageRecord, differences, read_record, read_run
+from .record import INTERRUPTED, RUN_FILE, SESSIONS_FOLDER, Session, StageRecord, differences, read_record, read_run
 from .results import shard_command
-from .session import INTERRUPTED, Session
 from .shard import Shard
 
 _NAME = re.compile(r"(.+)-([0-9]{1,9})-of-([0-9]{1,9})", re.DOTALL)

@@ -23,11 +23,14 @@ from .part import EncodedPart, Marker, PartFiles
 from .record import (
     PARTS_FOLDER,
     SESSIONS_FOLDER,
+    Clock,
     Done,
     RunRecord,
+    Session,
     StageRecord,
     as_json,
     done_file,
+    ended_early,
     new_session_file,
     read_done,
     read_entries,
@@ -36,7 +39,6 @@ from .record import (
     write_session,
 )
 from .results import finished_stage, put_together, read_result, summed_counts, unlike, write_result
-from .session import Clock, Session, ended_early
 from .shard import Shard
 from .stage import Choices, Files, Publish
 

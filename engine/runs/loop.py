@@ -23,7 +23,7 @@ from .executors import Executor
 from .folder import RunFolder
 from .part import EncodedPart
 from .progress import Reporter
-from .session import Session, used_models
+from .record import Session, used_models
 from .shard import Shard
 from .stage import Stage
 

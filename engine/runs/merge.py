@@ -18,9 +18,8 @@ from ..basics.paths import without_home
 from ..basics.printable import counted
 from .folder import RunFolder
 from .part import PartFiles, marked_parts
-from .record import StageRecord, differences, read_run, replace_sessions
+from .record import Session, StageRecord, differences, read_run, replace_sessions
 from .results import resume_hint, shard_command
-from .session import Session
 from .shard import Shard
 from .stage import LOW_PRECISION_SHA256, Choices, Publish
 

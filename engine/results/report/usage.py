@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...runs.record import StageRecord
-from ...runs.session import Session
+from ...runs.record import Session, StageRecord
 
 _HOUR = 3600.0
 

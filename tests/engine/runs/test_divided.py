@@ -7,7 +7,7 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import divided
 from negengine.engine.runs.divided import State, divided_run, find_shards, refuse_other_division
-from negengine.engine.runs.session import Session
+from negengine.engine.runs.record import Session
 from negengine.engine.runs.shard import Shard
 from small_stages import Squares, everything, hold, part, run, work
 

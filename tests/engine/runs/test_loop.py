@@ -13,9 +13,8 @@ from negengine.engine.basics.option import Opening
 from negengine.engine.runs.loop import import_ahead
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.record import read_run
+from negengine.engine.runs.record import INTERRUPTED, Session, read_run
 from negengine.engine.runs.results import finished_stage
-from negengine.engine.runs.session import INTERRUPTED, Session
 from negengine.engine.runs.shard import Shard
 from small_stages import Batched, InterruptedAfter, Margins, Squares, everything, record, results, run, watched
 

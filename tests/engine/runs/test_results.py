@@ -7,9 +7,8 @@ import pytest
 from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.errors import InputError
 from negengine.engine.runs import results
-from negengine.engine.runs.record import RunRecord, StageRecord, read_run
+from negengine.engine.runs.record import RunRecord, Session, StageRecord, read_run
 from negengine.engine.runs.results import finished_stage, read_document, unlike
-from negengine.engine.runs.session import Session
 from small_stages import work
 
 

@@ -23,7 +23,7 @@ from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.session import Session
+from negengine.engine.runs.record import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 from negengine.engine.text.pattern import Pattern, PatternSet

@@ -9,8 +9,7 @@ import pytest
 from negengine.engine.library.registry import experiment, experiments
 from negengine.engine.results.report.citation import Reference, model_references, probe_references, tool_reference
 from negengine.engine.results.report.usage import usage
-from negengine.engine.runs.record import StageRecord, read_run
-from negengine.engine.runs.session import Session
+from negengine.engine.runs.record import Session, StageRecord, read_run
 
 PROBES = [experiment(name) for name in experiments()]
 PAPERS = [paper for file in {probe.references for probe in PROBES} for paper in probe_references(file)]

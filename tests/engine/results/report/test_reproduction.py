@@ -15,8 +15,7 @@ from negengine.engine.results.report.reproduction import (
     compare_stage,
     other_conditions,
 )
-from negengine.engine.runs.record import StageRecord, read_run
-from negengine.engine.runs.session import Session
+from negengine.engine.runs.record import Session, StageRecord, read_run
 
 
 @pytest.fixture(scope="module")
