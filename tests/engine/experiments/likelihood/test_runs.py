@@ -74,27 +74,22 @@ def pairs(model, tmp_path_factory):
     return run_on(model, lines(folder / "blimp.jsonl", BLIMP), folder / "run")
 
 
-def test_a_row_has_the_sum_and_its_means_and_tokens_and_words_sum_to_it(run):
+def test_a_row_has_the_sum_and_its_means_and_means_are_over_all_sentences_and_over_groups(run):
     items = run.items
     assert items.select("text", "row", "note", "words", "characters").rows() == [
         (text, i + 1, i, n, len(text)) for i, (text, n) in enumerate(zip(SENTENCES, [5, 11, 4, 4], strict=True))
     ]
     for of in ("token", "word", "character"):
         np.testing.assert_allclose(items[f"per_{of}"] * items[f"{of}s"], items["log_likelihood"])
-    for name in ("tokens.parquet", "words.parquet"):
-        sums = run.frame(name).group_by("row", maintain_order=True).agg(pl.col("logprob").cast(pl.Float64).sum())
-        np.testing.assert_allclose(sums["logprob"], items["log_likelihood"], rtol=1e-6)
+    assert verify(run.folder, sample=0).damage == ()  # tokens and words sum to it
     tokens, words = (run.frame(name).filter(row=3) for name in ("tokens.parquet", "words.parquet"))
     assert words.select("word", "tokens").rows() == [("The", 1), ("doctor", 1), ("isn't", 3), ("happy.", 2)]
     pieces = zip(["the", "doctor", "isn", "'", "t", "happy", "."], [1, 2, 3, 3, 3, 4, 4], strict=True)
     assert tokens.select("token", "word").rows() == list(pieces)
     np.testing.assert_allclose(tokens["surprisal"], -tokens["logprob"] / np.log(2), rtol=1e-6)
-
-
-def test_means_are_over_all_sentences_and_over_groups(run):
     values = {(row["split"], row["metric"]): row for row in run.summary.to_dicts()}
     assert {split for split, _ in values} == {"all", "k0", "k1"}
-    for split, own in (("all", run.items), ("k0", run.items.filter(kind="k0"))):
+    for split, own in (("all", items), ("k0", items.filter(kind="k0"))):
         row, perplexity = values[split, "per_token"], np.exp(-own["log_likelihood"].sum() / own["tokens"].sum())
         assert (row["value"], row["n"]) == (pytest.approx(own["per_token"].mean()), len(own))
         assert row["low"] < row["value"] < row["high"]
@@ -134,26 +129,22 @@ def test_a_pair_is_correct_where_the_good_sentence_is_the_more_probable_one_and_
     assert rows.filter(split="UID: number")["clusters"].to_list() == [None]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "difference", "correct"),
-    [  # the limit of rounding is one of the whole sentence
+def test_sentences_of_equally_many_tokens_get_one_verdict_by_sum_and_by_token():
+    for tokens, difference, correct in (  # the limit of rounding is one of the whole sentence
         ((20, 20), 1.5e-3, (True, True, False)),
         ((20, 20), 0.5e-4, (False, False, True)),
         ((20, 20), -1.5e-3, (False, False, False)),
         ((10, 20), 1.5e-3, (True, False, False)),  # -10 / 10 is below -10 / 20
-    ],
-)
-def test_sentences_of_equally_many_tokens_get_one_verdict_by_sum_and_by_token(tokens, difference, correct):
-    logs = [-10 + difference, -10.0]
-    items = pl.DataFrame({"side": ["good", "bad"], "log_likelihood": logs, "tokens": tokens})
-    found = with_verdicts(items.with_columns(per_token=pl.col("log_likelihood") / pl.col("tokens")))
-    assert found.select("correct", "correct_per_token", "tie").row(0) == correct
+    ):
+        logs = [-10 + difference, -10.0]
+        items = pl.DataFrame({"side": ["good", "bad"], "log_likelihood": logs, "tokens": tokens})
+        found = with_verdicts(items.with_columns(per_token=pl.col("log_likelihood") / pl.col("tokens")))
+        assert found.select("correct", "correct_per_token", "tie").row(0) == correct
 
 
-@pytest.mark.parametrize("words", [(True, False), ("Grammatical", "Ungrammatical")])
-def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path, words):
+def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path):
     rows = [{"number": i, "s": text, "ok": word} for i, (good, bad, *_) in enumerate(PAIRS)
-            for text, word in zip((bad, good), words[::-1], strict=True)]  # fmt: skip
+            for text, word in ((bad, "Ungrammatical"), (good, "true"))]  # fmt: skip
     data = lines(tmp_path / "rows.jsonl", rows)
     named = {"sentence": "s", "pair": "number", "acceptable": "ok", "per_token": True, "per_word": True}
     stage = changed(Likelihood(data, **named), rows_per_part=3).stage(model.exported)
@@ -181,7 +172,6 @@ def test_a_folder_of_tables_is_one_run(model, pairs, tmp_path):
     other = run_on(model, tmp_path / "set", tmp_path / "run")
     assert other.items["file"].unique(maintain_order=True).to_list() == ["part-0", "part-1"]
     np.testing.assert_allclose(other.items["log_likelihood"], pairs.items["log_likelihood"], atol=1e-4)
-    assert other.summary["dataset"].unique().to_list() == ["set"]
     assert other.summary.select("split", "metric", "n").equals(pairs.summary.select("split", "metric", "n"))
 
 
@@ -218,9 +208,7 @@ def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
             run_on(model, {"sentence": ["She smokes.", row]}, tmp_path / "a")
     data = {"sentence": ["She smokes.", *BAD, "He is happy."], "note": list("abcdefgh")}
     run = run_on(model, data, tmp_path / "b", skip_bad=True, per_word=True)
-    assert run.items["row"].to_list() == [1, 8]
-    assert run.frame("skipped.parquet")["row"].to_list() == [2, 3, 4, 5, 6, 7]
-    assert run.remarks() == ["6 rows were skipped: skipped.parquet says why"]
+    assert (run.items["row"].to_list(), run.frame("skipped.parquet")["row"].to_list()) == ([1, 8], [2, 3, 4, 5, 6, 7])
     shutil.rmtree(run.folder / "parts")
     assert verify(run.folder, sample=0).damage == ()
 
@@ -235,9 +223,7 @@ def test_a_row_that_only_its_tokens_show_to_be_bad_is_skipped(model, tmp_path, r
     with pytest.raises(InputError, match="the frame, row 2: sentence has "):
         run_on(model, data, tmp_path / "a")
     run = run_on(model, data, tmp_path / "b", skip_bad=True)
-    assert run.items["row"].to_list() == [1, 3]
-    assert run.frame("skipped.parquet")["row"].to_list() == [2]
-    assert run.remarks() == ["1 row was skipped: skipped.parquet says why"]
+    assert (run.items["row"].to_list(), run.frame("skipped.parquet")["row"].to_list()) == ([1, 3], [2])
 
 
 def rows(*known):
@@ -245,27 +231,27 @@ def rows(*known):
     return {"sentence": ["She smokes."] * len(known), "p": [pair for pair, _ in known], "{ok}": [ok for _, ok in known]}
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
-        ({"text": ["a"], "tokens": [1]}, {}, "the column 'tokens' has the name of a result column"),
-        ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
-        ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
-        ({"sentence": ["a"]}, {"bos": True}, "--bos is for causal models; mini is a masked one"),
-        ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
-        ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
-        ({"sentence": ["a"]}, {"group": ["sentence", "sentence"]}, "--group sentence: given twice"),
-        (rows(("a", 1), ("a", 1)), IN_ROWS, "row 2: the pair 'a' has two good sentences; it needs one of each"),
-        (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: the pair 'a' has no bad sentence; it needs one of each"),
-        (rows(("a", "maybe")), IN_ROWS, "row 1: {ok} is maybe; one of good/bad, acceptable/unacceptable"),
-        (rows((None, 1)), IN_ROWS, "row 1: p is empty; the two rows of a pair must share a value"),
-    ],
-)
-def test_a_wrong_call_is_one_line(model, tmp_path, data, options, message):
-    with pytest.raises(InputError, match=message) as caught:
-        run_on(model, data, tmp_path / "run", **options)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "run").exists()
+WRONG = [
+    ({"text": ["a"], "tokens": [1]}, {}, "the column 'tokens' has the name of a result column"),
+    ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
+    ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
+    ({"sentence": ["a"]}, {"bos": True}, "--bos is for causal models; mini is a masked one"),
+    ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
+    ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
+    ({"sentence": ["a"]}, {"group": ["sentence", "sentence"]}, "--group sentence: given twice"),
+    (rows(("a", 1), ("a", 1)), IN_ROWS, "row 2: the pair 'a' has two good sentences; it needs one of each"),
+    (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: the pair 'a' has no bad sentence; it needs one of each"),
+    (rows(("a", "maybe")), IN_ROWS, "row 1: {ok} is maybe; one of good/bad, acceptable/unacceptable"),
+    (rows((None, 1)), IN_ROWS, "row 1: p is empty; the two rows of a pair must share a value"),
+]
+
+
+def test_a_wrong_call_is_one_line(model, tmp_path):
+    for data, options, message in WRONG:
+        with pytest.raises(InputError, match=message) as caught:
+            run_on(model, data, tmp_path / "run", **options)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "run").exists()
 
 
 def test_words_are_scored_from_left_to_right_where_the_tokenizer_tells_them_apart_alone(model):
@@ -280,14 +266,15 @@ def test_words_are_scored_from_left_to_right_where_the_tokenizer_tells_them_apar
     assert changed(asked, method="original").stage(exported).method == "original"
 
 
-def test_a_causal_model_has_exact_log_likelihoods_and_words_and_takes_no_method(causal_model, tmp_path):
-    run = run_on(causal_model, {"sentence": list(SENTENCES)}, tmp_path / "run", per_word=True)
-    assert run.is_causal
-    assert "from left to right" in run.methods("")
-    assert "perplexity" in [column.heading for column in run.tables()[0].columns]
-    words = run.frame("words.parquet").group_by("row", maintain_order=True).agg(pl.col("logprob").sum())
-    np.testing.assert_allclose(words["logprob"], run.items["log_likelihood"])
-    assert verify(run.folder, sample=30).damage == ()
+def test_a_causal_model_has_exact_log_likelihoods_and_takes_no_method(run, causal_model, table, tmp_path):
+    exact = run_on(causal_model, table, tmp_path / "run", group="kind", per_word=True)
+    assert "from left to right" in exact.methods("")
+    assert "perplexity" in [column.heading for column in exact.tables()[0].columns]
+    assert verify(exact.folder, sample=30).damage == ()
+    with pytest.raises(InputError, match="scores pseudo-log-likelihood, there log-likelihood"):
+        compare(run, exact)
+    with pytest.raises(InputError, match="have no sentence in common that is called right or wrong"):
+        ng.side_by_side(run, run_on(run.model, table, tmp_path / "again", group="kind"))
     with pytest.raises(InputError, match="is a causal model, whose log-likelihoods are exact; leave --method out"):
         run_on(causal_model, {"sentence": ["a"]}, tmp_path / "other", method="original")
 
@@ -302,17 +289,12 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
     (row,) = found.frame.filter(metric="accuracy", split="all").to_dicts()
     assert [row[name] for name in ("both", "only_first", "only_second", "neither")] == counts
     assert row["difference"] == pytest.approx(100 * (counts[1] - counts[2]) / len(PAIRS))
-    assert row["low"] <= row["difference"] <= row["high"]
     said = "which sentence is the more probable one: mini by pseudo-log-likelihood (original), "
     assert any(note.startswith(said) and note.endswith("by log-likelihood") for note in found.table.notes)
     assert found.tables()[-1].title == "On how many items the outcome is true"
-    assert ng.report([pairs, other], tmp_path / "report.html").stat().st_size > 10_000
     listed = [len(ng.side_by_side(pairs, other, which).frame) for which in ("both", "first", "second", "neither")]
     assert listed == counts
-    every = ng.side_by_side(pairs, other)
-    assert every.frame["right"].value_counts().height == len([n for n in counts if n])
-    assert every.tables()[0].title.startswith("mini and ")
-    assert f"both right: {counts[0]}, only mini: {counts[1]}" in every.remarks()[0]
+    assert f"both right: {counts[0]}, only mini: {counts[1]}" in ng.side_by_side(pairs, other).remarks()[0]
     with pytest.raises(InputError, match=r"--sentences other: .*[Gg]ive both, first, second, neither, all"):
         ng.side_by_side(pairs, other, "other")
 
@@ -343,14 +325,6 @@ def test_json_lines_that_lack_a_column_for_a_whole_part_are_told(model, first, t
     named = {} if lacks == "prefix" else {"pair": "pair", "acceptable": "ok", "sentence": "text"}
     with pytest.raises(InputError, match=rf"rows.jsonl:2049: {lacks} is (missing|empty)"):
         run_on(model, table, tmp_path / "run", **named)
-
-
-def test_scores_of_masked_and_causal_models_are_not_compared(run, causal_model, table, tmp_path):
-    other = run_on(causal_model, table, tmp_path / "run", group="kind")
-    with pytest.raises(InputError, match="scores pseudo-log-likelihood, there log-likelihood"):
-        compare(run, other)
-    with pytest.raises(InputError, match="have no sentence in common that is called right or wrong"):
-        ng.side_by_side(run, run_on(run.model, table, tmp_path / "again", group="kind"))
 
 
 def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):

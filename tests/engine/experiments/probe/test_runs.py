@@ -81,25 +81,19 @@ def run(ask, table):
 
 
 @pytest.fixture(scope="module")
-def both(ask, table):
-    """With two targets for each row."""
-    return ask(table, target=["target", "other"], top=3)
-
-
-@pytest.fixture(scope="module")
 def logits(mini, mini_tokenizer):
     """The logits at the mask of a text, float64 [V]."""
     reference = MaskedLM(mini)
 
     def at_mask(text):
-        (ids,) = mini_tokenizer.encode([text])
-        (mask,) = np.flatnonzero(ids == mini_tokenizer.mask_id)
-        return reference.logits(ids[None].astype(np.int32), np.array([mask], np.int32))[0]
+        ids = np.array(mini_tokenizer.encode([text]), np.int32)
+        return reference.logits(ids, np.flatnonzero(ids[0] == mini_tokenizer.mask_id).astype(np.int32))[0]
 
     return at_mask
 
 
-def test_every_item_is_what_the_logits_say(both, run, logits, mini_tokenizer):
+def test_every_item_is_what_the_logits_say(ask, table, run, logits, mini_tokenizer):
+    both = ask(table, target=["target", "other"], top=3)
     assert len(both.items) == 2 * len(ROWS)
     for row in both.items.iter_rows(named=True):
         found = logits(row["sentence"])
@@ -169,41 +163,37 @@ def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, 
     assert not (tmp_path / "run" / "items.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
-        (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
-        (None, {"target": "targets"}, "--target targets: did you mean 'target'"),
-        (None, {"target": ["other", "other"]}, "--target other: given twice"),
-        (None, {"top": 101}, "--top 101: give a number from 1 to 100"),
-        (None, {"method": "sum"}, "--method sum: give left-to-right, all-masks, whole-word"),
-        (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
-        (FRAME.with_columns(row=1), {}, "the column 'row' has the name of a result column"),
-        (MANY, {}, "the column 'group' has more than 1,000 different values"),
-        ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
-        ({"sentence": [f"{LONG} [MASK]"], "target": ["woodpecker"]}, {}, r"^the frame, row 1: target 'woodpecker': 51"),
-        ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "^the frame, row 1: 513 tokens, but mini takes"),
-        (None, {"unwanted": "negated"}, "--unwanted negated: give COLUMN=VALUE"),
-        (None, {"unwanted": "groups=negated"}, "--unwanted groups: did you mean 'group'"),
-        (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
-        (
-            FRAME.with_columns(wanted=pl.lit("yes")),
-            {"unwanted": "group=negated"},
-            "the column 'wanted' of the frame also says which targets are wanted",
-        ),
-        (FRAME.with_columns(wanted=pl.lit("maybe")), {}, "wanted is maybe; yes or no is needed, or nothing"),
-        ("folder", {}, "a folder of 2 tables; give one of them"),
-    ],
-)
-def test_wrong_options_and_tables_are_one_line(model, table, tmp_path, data, options, message):
-    if isinstance(data, str):
-        data = tmp_path / data
-        data.mkdir()
-        for name in ("a.csv", "b.csv"):
-            FRAME.write_csv(data / name)
-    with pytest.raises(InputError, match=message):
-        ng.probe(model, table if data is None else data, output=tmp_path / "run", progress=False, **options)
-    assert not (tmp_path / "run" / "items.parquet").exists()
+JUDGED = FRAME.with_columns(wanted=pl.lit("yes"))
+WRONG = [  # None: the table as it is
+    (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
+    (None, {"target": "targets"}, "--target targets: did you mean 'target'"),
+    (None, {"target": ["other", "other"]}, "--target other: given twice"),
+    (None, {"top": 101}, "--top 101: give a number from 1 to 100"),
+    (None, {"method": "sum"}, "--method sum: give left-to-right, all-masks, whole-word"),
+    (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
+    (None, {"unwanted": "negated"}, "--unwanted negated: give COLUMN=VALUE"),
+    (None, {"unwanted": "groups=negated"}, "--unwanted groups: did you mean 'group'"),
+    (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
+    (JUDGED, {"unwanted": "group=negated"}, "the column 'wanted' of the frame also says which targets are wanted"),
+    (FRAME.with_columns(wanted=pl.lit("maybe")), {}, "wanted is maybe; yes or no is needed, or nothing"),
+    (FRAME.with_columns(row=1), {}, "the column 'row' has the name of a result column"),
+    (MANY, {}, "the column 'group' has more than 1,000 different values"),
+    ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
+    ({"sentence": [f"{LONG} [MASK]"], "target": ["woodpecker"]}, {}, r"^the frame, row 1: target 'woodpecker': 51"),
+    ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "^the frame, row 1: 513 tokens, but mini takes"),
+    ("folder", {}, "a folder of 2 tables; give one of them"),
+]
+
+
+def test_wrong_options_and_tables_are_one_line(model, table, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for name in ("a.csv", "b.csv"):
+        FRAME.write_csv(tmp_path / "folder" / name)
+    for given, options, message in WRONG:
+        data = table if given is None else tmp_path / given if isinstance(given, str) else given
+        with pytest.raises(InputError, match=message):
+            ng.probe(model, data, output=tmp_path / "run", progress=False, **options)
+        assert not (tmp_path / "run" / "items.parquet").exists()
 
 
 def test_a_plan_counts_lists_all_bad_rows_at_once_and_writes_nothing(model, table, tmp_path):
@@ -223,27 +213,24 @@ def test_a_plan_counts_lists_all_bad_rows_at_once_and_writes_nothing(model, tabl
         plan.refuse_faults()
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "wanted"),
-    [
-        (FRAME, {"unwanted": "group=negated"}, [True, False, True, False, True, True]),
-        (FRAME.with_columns(pl.Series("wanted", WORDS)), {}, [True, False, True, False, True, None]),
-        (FRAME, {"unwanted": "target_column=other", "target": ["target", "other"]}, [True, False] * 6),
-    ],
-)
-def test_a_wanted_target_is_right_if_it_is_the_first_choice_an_unwanted_one_if_not(ask, data, options, wanted):
-    found = ask(data, **options)
-    first = found.items["is_top1"].to_list()
-    right = [None if want is None else want == own for want, own in zip(wanted, first, strict=True)]
-    assert True in first
-    assert False in right
-    rows = found.sentences()
-    assert [found.items["correct"].to_list(), rows["correct"].to_list()] == [right, right]
-    assert rows["failed"].to_list() == [None if own is None else not own for own in right]
-    (share,) = found.summary.filter(metric="correct", split="all", condition="target")["value"]
-    assert share == found.items.filter(target_column="target")["correct"].mean()
-    assert chosen(found, failed=True).collect().height == right.count(False)
-    assert not ng.verify(found, sample=20).damage
+WANTED = [
+    (FRAME, {"unwanted": "group=negated"}, [True, False, True, False, True, True]),
+    (FRAME.with_columns(pl.Series("wanted", WORDS)), {}, [True, False, True, False, True, None]),
+    (FRAME, {"unwanted": "target_column=other", "target": ["target", "other"]}, [True, False] * 6),
+]
+
+
+def test_a_wanted_target_is_right_if_it_is_the_first_choice_an_unwanted_one_if_not(ask):
+    for data, options, wanted in WANTED:
+        found = ask(data, **options)
+        first = found.items["is_top1"].to_list()
+        right = [None if want is None else want == own for want, own in zip(wanted, first, strict=True)]
+        assert {True, False} <= set(right)
+        rows = found.sentences()
+        assert [found.items["correct"].to_list(), rows["correct"].to_list()] == [right, right]
+        assert rows["failed"].to_list() == [None if own is None else not own for own in right]
+        assert chosen(found, failed=True).collect().height == right.count(False)
+        assert not ng.verify(found, sample=20).damage
 
 
 def test_what_is_wanted_is_in_comparisons_figures_and_reports_and_without_it_nothing_is_wrong(ask, tmp_path):
@@ -296,22 +283,27 @@ def items(**columns):
 def summary(frame, targets=("target",), **columns):
     """Split, metric and condition → the row."""
     found = summarise(frame, Columns("sentence", targets, groups=("group",), **columns))
-    assert set(found["dataset"]) == {"stimuli"}
     return {(row["split"], row["metric"], row["condition"]): row for row in found.to_dicts()}
 
 
-def test_rates_and_means_of_all_rows_and_of_groups_that_are_compared_without_a_test():
+def test_means_of_all_rows_of_groups_and_of_clusters_and_groups_compared_without_a_test():
     found = summary(items())
     assert found["all", "is_top1", "target"]["value"] == pytest.approx(0.5)
     assert found["group=a", "logprob", "target"]["value"] == pytest.approx(A.mean())
-    assert found["group=b", "is_top1", "target"]["n"] == 3
     row, wanted = found["group=a vs group=b", "difference:logprob", "target"], unpaired_difference(A, B)
     assert [row[name] for name in ("value", "low", "high")] == pytest.approx([wanted.value, wanted.low, wanted.high])
     assert row["n"] == 6
     assert not [metric for _, metric, _ in found if metric.startswith("p")]
+    frame = items(speaker=["x", "x", "x", "y", "y", "y"], group=["a", None, "a", "b", "b", None])
+    found = summary(frame, cluster="speaker")
+    row = found["all", "logprob", "target"]
+    assert (row["n"], row["clusters"], found["group=a", "logprob", "target"]["n"]) == (6, 2, 2)
+    many = pl.concat([items(group=f"{name}{i}") for i in range(3) for name in "abc"])  # too many to be compared
+    splits = {split for split, _, _ in summary(many)}
+    assert splits == {"all", *(f"group={name}{i}" for i in range(3) for name in "abc")}
 
 
-def test_rows_of_one_item_are_a_minimal_pair():
+def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compared():
     split, wanted = "group=a vs group=b", paired_difference(A, B)
     found = summary(items(pair=[1, 1, 2, 2, 3, 3]), item="pair")
     assert found[split, "difference:logprob", "target"]["value"] == pytest.approx(wanted.value)
@@ -319,25 +311,11 @@ def test_rows_of_one_item_are_a_minimal_pair():
     assert found[split, "p_holm:logprob", "target"]["tests"] == 2
     assert found[split, "difference:is_top1", "target"]["n"] == 3
     # Several rows of one item and group count by their mean.
-    row = summary(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), item="pair")[
-        split, "difference:logprob", "target"
-    ]
+    found = summary(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), item="pair")
+    row = found[split, "difference:logprob", "target"]
     assert (row["value"], row["n"]) == (pytest.approx(np.mean([-2.5 + 2.0, -1.5 + 3.25])), 2)
-
-
-def test_two_targets_of_a_row_are_compared():
     both = pl.concat([items(), items(target_column="other", logprob=-2.25)])
     found, condition = summary(both, ("target", "other")), "target vs other"
     assert found["all", "preferred", condition]["value"] == pytest.approx(0.5)
     assert found["group=a", "difference:logprob", condition]["value"] == pytest.approx(-8 / 3 + 2.25)
     assert found["all", "p:logprob", condition]["n"] == 6
-
-
-def test_clusters_rows_without_a_group_and_many_groups():
-    frame = items(speaker=["x", "x", "x", "y", "y", "y"], group=["a", None, "a", "b", "b", None])
-    found = summary(frame, cluster="speaker")
-    row = found["all", "logprob", "target"]
-    assert (row["n"], row["clusters"], found["group=a", "logprob", "target"]["n"]) == (6, 2, 2)
-    many = pl.concat([items(group=f"{name}{i}") for i in range(3) for name in "abc"])
-    splits = {split for split, _, _ in summary(many)}
-    assert splits == {"all", *(f"group={name}{i}" for i in range(3) for name in "abc")}
