@@ -34,8 +34,8 @@ from ..engine.inference.exported import (
 from . import needs
 from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, load_model, locate
 from .checkpoint_files import licence_of, training_of
-from .families import family_of, has_plain_positions
-from .folder import publish, staged_in, workspace_beside
+from .families import has_standard_attention
+from .folder import STAGED, publish, workspace_beside
 from .graph import Graph
 from .observe import channel_peaks, count_flops
 from .parity import (
@@ -77,10 +77,7 @@ def build(
     """Export a checkpoint to a folder, by default `models/NAME` or `models/NAME-bos`; returns the folder.
 
     Without `force`, a folder that the same versions made from the same checkpoint is not touched, and the export of
-    another checkpoint is not replaced.
-
-    Raises InputError if the model is not available or not usable, does not fit into memory or on the disk, fails the
-    parity check, or the folder cannot be written.
+    another checkpoint is not replaced. Whatever stands against it is an InputError.
     """
     named = task_named(task) if task else None
     refuse_few_open_files()
@@ -105,8 +102,7 @@ def build(
         say(f"{source.name}: the size of its weights is not known, so memory and disk are not checked")
     else:
         say(f"{source.name} {needed}")
-        free = {"memory": needs.free_memory(), "disk": needs.free_disk(folder.parent)}
-        needs.check(needed, source.name, folder.parent, **free)
+        needed.check(source.name, folder.parent)
     make_folder(folder.parent)
     try:
         with quiet(), workspace_beside(folder) as workspace:
@@ -119,6 +115,8 @@ def build(
 
 @dataclass(frozen=True)
 class _Traced:
+    """What is kept of PyTorch's model."""
+
     graph: Graph
     samples: Sequence[Sample]
     reference: Logits
@@ -129,7 +127,7 @@ class _Traced:
 def _write(
     source: Source, task: Task, workspace: Path, made_from: dict[str, str], *, allow_pickle: bool, say: Say
 ) -> None:
-    staged = staged_in(workspace)
+    staged = workspace / STAGED
     say(f"loading {source.name}")
     checkpoint = load(source, task.head)
     checkpoint.refuse_tokens_without_rows()
@@ -148,23 +146,22 @@ def _write(
         padding_id=checkpoint.padding_id,
         longest=checkpoint.longest,
         layers=int(config.num_hidden_layers),
-        outputs=task.outputs(checkpoint),
-        standard_attention=family_of(config).standard_attention and has_plain_positions(config),
-        family=checkpoint.family,
+        labels=int(config.num_labels),
+        standard_attention=has_standard_attention(config),
+        family=config.model_type,
     )
     say("simplifying the graph")
     length = min(task.length, checkpoint.longest)
     plain_flops = count_flops(graph, length)
     told = run_passes(task.passes, graph, context)
-    context = replace(context, said=dict(told))
     flops = count_flops(graph, length)
     say(f"an input of {length} tokens needs {flops / 1e9:.2f} GFLOP (before: {plain_flops / 1e9:.2f})")
     files = graph.save(staged / GRAPH)
     exact = [files[0]]
-    if task.variants:
-        usual = [sample for sample in traced.samples if len(sample.ids) <= USUAL]
-        say(f"measuring how large values become on {len(usual)} inputs")
-        context = replace(context, peaks=channel_peaks(graph, [batch.feeds for batch in batches(usual)]))
+    usual = [sample for sample in traced.samples if len(sample.ids) <= USUAL]
+    say(f"measuring how large values become on {len(usual)} inputs")
+    peaks = channel_peaks(graph, [batch.feeds for batch in batches(usual)])
+    context = replace(context, said=dict(told), peaks=peaks)
     for variant in task.variants:
         if not variant.applies(context):
             continue
@@ -176,14 +173,15 @@ def _write(
         told |= run_passes(variant.passes, further, context)
         files += [path for path in further.save(staged / variant.file) if path not in files]
         exact += [staged / variant.file] if variant.is_exact else []
-    parity = _compare(exact, traced, checkpoint.name, say)
-    files, low = _measure(files, traced, checkpoint.name, say)
+    files, parity = _compare(files, exact, traced, checkpoint.name, say)
     if traced.token_logprobs:
         say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
         for path in exact:
             compare_tokens(path, staged / VOCABULARY, traced.samples, traced.token_logprobs, name=checkpoint.name)
         files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced, say)
         told |= {SHARES_PREFIXES: any(path.name in SHARING_PREFIXES.values() for path in files)}
+    worst = max((parity[path.name] for path in exact), key=lambda own: own.largest_difference)
+    low = {name: asdict(own) for name, own in parity.items() if name in LOW_PRECISION.values()}
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
@@ -191,8 +189,8 @@ def _write(
         "licence": licence_of(source),
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
-        "parity": asdict(parity),
-        "low_precision": {graph: asdict(own) for graph, own in low.items()},
+        "parity": asdict(worst),
+        "low_precision": low,
         "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
     }
     write_manifest(staged, manifest)
@@ -202,7 +200,7 @@ def _trace(
     checkpoint: Checkpoint, task: Task, exporter: Exporter, workspace: Path, *, allow_pickle: bool, say: Say
 ) -> _Traced:
     """Everything that needs PyTorch: its model can be released after this."""
-    name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, staged_in(workspace)
+    name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, workspace / STAGED
     model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
@@ -219,34 +217,28 @@ def _trace(
     reference = reference_logits(model, samples, name)
     token_logprobs = reference_token_logprobs(model, samples, name) if task.head.is_decoder else {}
     parameters = int(model.num_parameters())  # shared ones once
-    say(f"exporting {name} ({checkpoint.family}) with {exporter.title}")
+    say(f"exporting {name} ({checkpoint.config.model_type}) with {exporter.title}")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = exporter.trace(model, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
     return _Traced(graph, samples, reference, token_logprobs, parameters)
 
 
-def _compare(graphs: Sequence[Path], traced: _Traced, name: str, say: Say) -> Parity:
-    found = []
-    for path in graphs:
-        say(f"comparing {path.name} with PyTorch on {len(traced.samples)} inputs")
-        found.append(compare(path, traced.samples, traced.reference, name=name))
-    worst = max(found, key=lambda parity: parity.largest_difference)
-    say(f"max |Δlogit| {worst.largest_difference:.1e}, top-1 agreement {worst.top1_agreement:.1%}")
-    return worst
-
-
-def _measure(files: Sequence[Path], traced: _Traced, name: str, say: Say) -> tuple[list[Path], dict[str, Parity]]:
+def _compare(
+    files: Sequence[Path], exact: Sequence[Path], traced: _Traced, name: str, say: Say
+) -> tuple[list[Path], dict[str, Parity]]:
     """The files that stay, and graph → how far it is from PyTorch.
 
-    A graph is left out if a logit is not a number, or its decisions do not follow from its logits; runs are in fp32
-    then.
+    A graph of low precision is left out if a logit is not a number, or its decisions do not follow from its logits;
+    runs are in fp32 then.
     """
     kept, found = list(files), {}
-    for graph in [path for path in files if path.name in LOW_PRECISION.values()]:
+    for graph in (*exact, *(path for path in files if path.name in LOW_PRECISION.values())):
         say(f"comparing {graph.name} with PyTorch on {len(traced.samples)} inputs")
         try:
-            own = compare(graph, traced.samples, traced.reference, name=name, is_exact=False)
+            own = compare(graph, traced.samples, traced.reference, name=name, is_exact=graph in exact)
         except DisagreesError as error:  # and no other: a disk that fails once must not change an export
+            if graph in exact:
+                raise
             say(f"{graph.name} is left out: {error}")
             for path in [file for file in kept if file.name.startswith(graph.name.removesuffix("onnx"))]:
                 path.unlink()
@@ -280,7 +272,7 @@ def _manifest(checkpoint: Checkpoint, task: Task, made_from: dict[str, str]) -> 
         "format": FORMAT,
         "task": task.head.task,
         "name": checkpoint.name,
-        "family": checkpoint.family,
+        "family": checkpoint.config.model_type,
         "origin": checkpoint.source.origin,
         "made_from": made_from,
         "mask_token": checkpoint.tokenizer.mask_token or "",

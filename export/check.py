@@ -127,10 +127,7 @@ class _Looks:
         needed = needs.estimate(self.source, 1 + sum(variant.size for variant in self.task.variants))
         if needed is None:
             return "not known, as the size of the weights is not"
-        memory, disk = needs.free_memory(), needs.free_disk(self.folder.parent)
-        needs.check(needed, self.source.name, self.folder.parent, memory=memory, disk=disk)
-        free = f"{memory / 1e9:.1f} GB and {disk / 1e9:.1f} GB are free"
-        return f"{str(needed).removeprefix('needs ')}; {free}"
+        return f"{str(needed).removeprefix('needs ')}; {needed.check(self.source.name, self.folder.parent)}"
 
 
 def _missing(name: str, config: PretrainedConfig, head: Head, there: set[str]) -> list[str]:

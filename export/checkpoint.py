@@ -83,8 +83,7 @@ class Source:
     base: str = ""  # the origin of the model that the adapter is merged with
 
     @property
-    def identity(self) -> str:
-        """The revision, and the files of the adapter if there is one."""
+    def identity(self) -> str:  # the revision, and the files of the adapter if there is one
         if self.adapter is None:
             return self.revision
         both = f"{self.revision} {_folder_digest(self.adapter)}"
@@ -106,16 +105,11 @@ class Checkpoint:
         return self.source.name
 
     @property
-    def family(self) -> str:
-        family: str = self.config.model_type
-        return family
-
-    @property
     def vocabulary(self) -> int:
         return int(self.config.vocab_size)
 
     def refuse_tokens_without_rows(self) -> None:
-        """Raise InputError if the tokenizer has tokens, such as added ones, that the model has no embedding for."""
+        """An InputError if the tokenizer has tokens, such as added ones, that the model has no embedding for."""
         tokens = self.tokenizer.get_vocab()
         if beyond := sorted(token for token, number in tokens.items() if number >= self.vocabulary):
             raise InputError(
@@ -125,41 +119,37 @@ class Checkpoint:
             )
 
     @property
-    def longest(self) -> int:
-        """The largest number of tokens in a sentence, special tokens included."""
+    def longest(self) -> int:  # tokens of a sentence, special ones included
         return min(longest_of(self.config, is_causal=self.is_causal), self.compared)
 
     @property
-    def padding_id(self) -> int | None:
-        """The id that no sentence may hold, as the model ignores it; a causal model without padding ignores none."""
+    def padding_id(self) -> int | None:  # which no sentence may hold; a causal model without padding ignores none
         return None if self.is_causal else padding_id(self.config)
 
 
 def locate(reference: str, revision: str | None = None, say: Say = lambda _: None, base: str | None = None) -> Source:
-    """Find a checkpoint without loading it; refuses one that does not exist or cannot be reached.
+    """Find `mini`, a local folder, or a hub id; with a `base`, the folder of a LoRA adapter. Loads nothing.
 
-    It is `mini`, a local folder, or a hub id, with the revision if one is meant (`lab/model@step1000`): a model of its
-    own, with a name of its own. With a `base`, the reference is the folder of a LoRA adapter.
+    A hub id with a revision (`lab/model@step1000`) is a model of its own, with a name of its own.
     """
     if base is not None:
         if revision is not None:
-            raise InputError(
-                f"{reference} is a local folder: give the revision of its base as --base {base}@{revision}"
-            )
+            said = f"is a local folder: give the revision of its base as --base {base}@{revision}"
+            raise InputError(f"{reference} {said}")
         folder, found = Path(reference), locate(base, None, say)
         read = adapter.read_adapter(folder)
         if read is None or read.peft_type != "LORA" or not is_file(folder / adapter.WEIGHTS):
             raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
         name, origin = name_of_checkpoint(folder), str(folder.resolve())
         return replace(found, name=name, origin=origin, adapter=folder, base=found.origin)
-    folder = BUNDLED if reference == "mini" else Path(reference)
+    is_mini = reference == "mini"
+    folder = BUNDLED if is_mini else Path(reference)
     if folder.is_dir():
         if revision is not None:
             raise InputError(f"{reference} is a local folder: --revision is for models of the hub")
         if not (folder / "config.json").is_file():
             raise InputError(_no_checkpoint(folder))
-        name = "mini" if reference == "mini" else name_of_checkpoint(folder)
-        origin = "mini" if reference == "mini" else str(folder.resolve())
+        name, origin = (reference, reference) if is_mini else (name_of_checkpoint(folder), str(folder.resolve()))
         return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True, origin=origin)
     if folder.exists() or reference.startswith((".", "/", "~")):
         raise InputError(f"{reference} is not a folder: give a hub id, a local folder, or mini")
@@ -267,9 +257,8 @@ def load_config(source: Source) -> PretrainedConfig:
 
 def about_own_code(config: PretrainedConfig) -> str:
     """That a checkpoint brings code of its own, which a model of a known family does without; empty if it has none."""
-    if not getattr(config, "auto_map", None):
-        return ""
-    return f"its own code (auto_map) is not run: this is transformers' {config.model_type} model with its weights"
+    said = f"its own code (auto_map) is not run: this is transformers' {config.model_type} model with its weights"
+    return said if getattr(config, "auto_map", None) else ""
 
 
 def _refuse_own_code(what: str, error: Exception) -> None:
@@ -311,10 +300,8 @@ def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
     if getattr(config, "is_decoder", False) and not head.is_decoder:
         raise InputError(f"{name} is configured as a decoder (is_decoder): a {head.noun} is an encoder")
     if getattr(config, "text_config", None) is not None:
-        raise InputError(
-            f"{name} reads more than texts, and cannot be exported: give a checkpoint of its text model alone "
-            f"({config.text_config.model_type})"
-        )
+        said = f"give a checkpoint of its text model alone ({config.text_config.model_type})"
+        raise InputError(f"{name} reads more than texts, and cannot be exported: {said}")
     if reason := refusal_of(config):
         raise InputError(f"{name}: the family {config.model_type} cannot be exported: {reason}")
 
@@ -323,7 +310,7 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     """The tokenizer; refuses one without a fast version, or without a mask token where one is needed."""
     try:
         given = {"use_fast": True, "trust_remote_code": False, **_revision(source)}
-        tokenizer = AutoTokenizer.from_pretrained(source.location, **given)
+        tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(source.location, **given)
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
         names = [path.name for path in paths_in(Path(source.location))] if source.is_local else [TOKENIZER]
@@ -334,8 +321,7 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
         raise InputError(f"{source.name}: its tokenizer has no mask token: a masked language model is needed")
-    fast: PreTrainedTokenizerFast = tokenizer
-    return fast
+    return tokenizer
 
 
 def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False) -> PreTrainedModel:

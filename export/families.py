@@ -1,7 +1,6 @@
 """Everything in an export that is special to a family of models (`model_type` in transformers).
 
-A family that is not listed is exported with the defaults: positions count from zero, the padding id comes from the
-configuration, and attention keeps its plain operators. To add a family, add its line here, and a row to its test.
+To add a family, add its line here, and a row to its test; one that is not listed is exported with the defaults.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,13 +12,10 @@ from transformers import PretrainedConfig
 from transformers import __version__ as transformers_version
 
 _IS_4 = transformers_version.startswith("4.")
+# What may know a family that the installed version does not know.
 NEWER = "transformers 5 (pip install 'negengine[export5]')" if _IS_4 else "a newer transformers"
-"""What may know a family that the installed version does not know."""
-
 LONGEST_COMPARED = 8192  # tokens of the longest input on which an export is compared with PyTorch
-
 LONGEST_CHUNK = 512  # tokens of the longest text of a model with linear attention: its graph multiplies L × L matrices
-
 _AFTER_PADDING = "after padding"
 
 
@@ -46,11 +42,6 @@ class Family:
     refused: Refusal | None = None
 
 
-def _full_attention_of_big_bird(config: PretrainedConfig) -> int:
-    """Up to this length transformers computes full attention, whatever the configuration says; then random blocks."""
-    return min(int(config.max_position_embeddings), (5 + 2 * int(config.num_random_blocks)) * int(config.block_size))
-
-
 _NYSTROM = Refusal(
     "it takes inputs of one length only",
     "where num_landmarks is not segment_means_seq_len",  # else it computes full attention, as published checkpoints do
@@ -61,16 +52,10 @@ _SPARSE = Refusal(
     "with sparse activations",
     lambda config: any(config.activation_sparsity_pattern or ()),
 )
-
-
-def _only_5(why: str) -> Refusal:
-    return Refusal(f"{why}; pip install 'negengine[export5]'", "with transformers 4", lambda _: _IS_4)
-
-
-_EXPERTS = _only_5("its experts are computed in a loop that cannot be traced")
-_UNKNOWN = _only_5("the family is not known")
-
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")  # the last two: MPT, BLOOM
+_EXPERTS, _UNKNOWN = (
+    Refusal(f"{why}; pip install 'negengine[export5]'", "with transformers 4", lambda _: _IS_4)
+    for why in ("its experts are computed in a loop that cannot be traced", "the family is not known")
+)
 
 FAMILIES = {
     "albert": Family(standard_attention=True),
@@ -78,7 +63,8 @@ FAMILIES = {
     "big_bird": Family(
         standard_attention=True,
         settings={"attention_type": "original_full"},
-        most_tokens=_full_attention_of_big_bird,
+        # Up to this length transformers computes full attention, whatever the configuration says; then random blocks.
+        most_tokens=lambda own: min(own.max_position_embeddings, (5 + 2 * own.num_random_blocks) * own.block_size),
     ),
     "camembert": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "data2vec-text": Family(standard_attention=True, first_position=_AFTER_PADDING),
@@ -131,34 +117,30 @@ def refusal_of(config: PretrainedConfig) -> str:
     return ", ".join(filter(None, [refused.case, refused.why])) if refused and refused.applies(config) else ""
 
 
-def has_plain_positions(config: PretrainedConfig) -> bool:
-    """Whether positions enter a model with its embeddings alone, and not with the scores of its attention too."""
-    return getattr(config, "position_embedding_type", None) in {None, "absolute"}
+def has_standard_attention(config: PretrainedConfig) -> bool:
+    """Whether one operator computes a model's attention: positions enter with its embeddings alone, too."""
+    plain = getattr(config, "position_embedding_type", None) in {None, "absolute"}
+    return family_of(config).standard_attention and plain
 
 
 def padding_id(config: PretrainedConfig) -> int | None:
     """The id of the padding token. No sentence may hold it, as the model ignores it."""
-    fixed = family_of(config).padding_id
-    own: int | None = config.pad_token_id
+    fixed, own = family_of(config).padding_id, config.pad_token_id
     return own if fixed is None else fixed
 
 
 def first_position(config: PretrainedConfig) -> int:
     """The position of the first token in the table of positions."""
     first = family_of(config).first_position
-    if first == _AFTER_PADDING:
-        padding = padding_id(config)
-        return 1 + (0 if padding is None else padding)
-    return int(first)
+    return 1 + (padding_id(config) or 0) if first == _AFTER_PADDING else int(first)
 
 
 def longest_input(config: PretrainedConfig) -> int:
     """The largest number of tokens that a model takes, special tokens included."""
-    special = family_of(config).most_tokens
-    if special is not None:
+    if (special := family_of(config).most_tokens) is not None:
         return special(config)
-    positions = next((int(found) for name in _POSITIONS if (found := getattr(config, name, 0))), 512)
-    return positions - first_position(config)
+    names = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")  # the last two: MPT, BLOOM
+    return next((int(found) for name in names if (found := getattr(config, name, 0))), 512) - first_position(config)
 
 
 def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:

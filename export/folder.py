@@ -14,9 +14,8 @@ from filelock import FileLock, Timeout
 
 from ..engine.basics.reading import paths_in
 
-_LOCK = "lock"
-_REPLACED = "replaced"
-_STAGED = "staged"
+_LOCK, _REPLACED = "lock", "replaced"
+STAGED = "staged"  # the folder in a workspace in which the export is built
 
 
 @contextmanager
@@ -33,23 +32,18 @@ def workspace_beside(folder: Path) -> Iterator[Path]:
     lock = FileLock(workspace / _LOCK)
     try:
         lock.acquire()
-        (workspace / _STAGED).mkdir()
+        (workspace / STAGED).mkdir()
         yield workspace
     finally:
         lock.release()
         _give_up(workspace, folder)
 
 
-def staged_in(workspace: Path) -> Path:
-    """The folder in which the export is built."""
-    return workspace / _STAGED
-
-
 def publish(workspace: Path, folder: Path) -> None:
     """Rename the finished export to its final folder. An older one is removed only after that."""
     if folder.exists():
         folder.rename(workspace / _REPLACED)
-    (workspace / _STAGED).rename(folder)
+    (workspace / STAGED).rename(folder)
 
 
 def _give_up(workspace: Path, folder: Path) -> None:

@@ -1,7 +1,6 @@
 """An ONNX graph that is being rewritten, onnx-ir's; its weights are ranges of bytes in a file beside it.
 
-They are never part of it, but mapped into memory where a pass asks for their values; a pass that makes a new weight
-appends it to the file.
+They are mapped into memory where a pass asks for their values; a pass that makes a new weight appends it to the file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +26,22 @@ class Graph:
     """One ONNX model whose graph is rewritten in place."""
 
     def __init__(self, model: ir.Model, weights: Path | None = None, name: str = "the model") -> None:
-        self.weights = weights
-        self.name = name
+        self.weights, self.name = weights, name
         self._fresh = 0
-        self.take(model)
+        self._take(model)
 
     @classmethod
     def open(cls, path: Path, weights: Path | None = None, name: str = "the model") -> "Graph":
-        """Its weights stay where they are."""
         return cls(ir.load(path), weights, name)
 
-    def take(self, model: ir.Model) -> None:
+    def become(self, proto: ModelProto) -> None:
+        """Take over what a library has made of `proto`; weights are again where they are on disk."""
+        weights = {value.name: value.const_value for value in self.initializers}
+        self._take(ir.from_proto(proto))
+        for value in self.initializers:
+            value.const_value = weights.get(value.name, value.const_value)
+
+    def _take(self, model: ir.Model) -> None:
         self.model = model
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
         for node in self.nodes:  # onnx-ir's own pass fails where an If passes on a value from outside
@@ -45,11 +49,8 @@ class Graph:
                 node.outputs[0].replace_all_uses_with(node.inputs[0])
                 model.graph.remove(node, safe=True)
 
-    # ------------------------------------------------------------ what is there
-
     @property
-    def nodes(self) -> list[ir.Node]:
-        """In topological order after `prune`."""
+    def nodes(self) -> list[ir.Node]:  # in topological order after `prune`
         return list(self.model.graph)
 
     @property
@@ -77,8 +78,6 @@ class Graph:
                 known.update(node.outputs)
         return known
 
-    # ------------------------------------------------------------ changes
-
     def fresh(self, stem: str) -> str:
         if not self._fresh:
             values = [value.name for node in self.nodes for value in node.outputs]
@@ -89,37 +88,26 @@ class Graph:
             if name not in self._taken:
                 return name
 
-    def add(
-        self, operator: str, inputs: Sequence[ir.Value | None], stem: str, *, domain: str = "", **attributes: Any
-    ) -> ir.Value:
-        """Append a node with one output, which is returned."""
-        return self.add_node(operator, inputs, [stem], domain=domain, **attributes)[0]
+    def add(self, operator: str, inputs: Sequence[ir.Value | None], stem: str, **own: Any) -> ir.Value:
+        """Append a node with one output, which is returned; its own are its attributes, and perhaps a `domain`."""
+        return self.add_node(operator, inputs, [stem], **own)[0]
 
     def add_node(
-        self, operator: str, inputs: Sequence[ir.Value | None], stems: Sequence[str], *, domain: str = "",
-        **attributes: Any,
-    ) -> Sequence[ir.Value]:  # fmt: skip
+        self, operator: str, inputs: Sequence[ir.Value | None], stems: Sequence[str], domain: str = "", **own: Any
+    ) -> Sequence[ir.Value]:
         """Append a node with an output for each stem, or no output there where the stem is empty."""
         outputs = [ir.Value(name=self.fresh(stem) if stem else "") for stem in stems]
-        node = ir.node(operator, inputs, attributes, domain=domain, outputs=outputs, name=f"node_{outputs[0].name}")
+        node = ir.node(operator, inputs, own, domain=domain, outputs=outputs, name=f"node_{outputs[0].name}")
         self.model.graph.append(node)
         return node.outputs
-
-    def largest(self, value: ir.Value, stem: str) -> ir.Value:
-        """Append the maximum along the last axis, which stays."""
-        if self.opset < AXES_ARE_INPUTS:
-            return self.add("ReduceMax", [value], stem, axes=[-1], keepdims=1)
-        return self.add("ReduceMax", [value, self.numbers(-1)], stem, keepdims=1)
 
     def constant(self, values: Array, stem: str) -> ir.Value:
         return self.register(self._kept(values, self.fresh(stem)))
 
-    def numbers(self, *values: int, stem: str = "number") -> ir.Value:
-        """A constant, int64 [n]."""
+    def numbers(self, *values: int, stem: str = "number") -> ir.Value:  # int64 [n]
         return self.constant(np.array(values, np.int64), stem)
 
-    def number(self, value: int, stem: str) -> ir.Value:
-        """A constant without axes, int64 []."""
+    def number(self, value: int, stem: str) -> ir.Value:  # int64 []
         return self.constant(np.array(value, np.int64), stem)
 
     def _kept(self, values: Array, name: str) -> ir.TensorProtocol:
@@ -134,12 +122,31 @@ class Graph:
             return ir.ExternalTensor(file.name, offset, size, dtype, shape=shape, name=name, base_dir=folder)
         return ir.tensor(np.asarray(values, order="C"), name=name)  # `ascontiguousarray` gives a number an axis
 
-    def keep(self, value: ir.Value, values: Array) -> None:
-        """Turn a value that no node writes into an initializer."""
-        tensor = self._kept(values, str(value.name))
-        value.const_value, value.type = tensor, ir.TensorType(tensor.dtype)
-        value.shape = ir.Shape(tensor.shape.numpy())
-        self.model.graph.register_initializer(value)
+    def keep(self, weights: Mapping[ir.Value, Callable[[], Array]]) -> None:
+        """Turn values that no node writes into initializers, one by one from where they are in memory.
+
+        The transposed form, by which a linear layer multiplies, is written, unless something else reads a weight too.
+        """
+        for value, read in weights.items():
+            values, uses = read(), value.uses()
+            order = _only_transposed(value)
+            if order is not None:
+                for node in list(value.consumers()):
+                    node.outputs[0].replace_all_uses_with(value)
+                    self.model.graph.remove(node, safe=True)
+                values = values.transpose(order)
+            elif (
+                uses
+                and not value.is_graph_output()
+                and all(own.op_type == "Gemm" and at == 1 and attribute(own, "transB", 0) == 1 for own, at in uses)
+            ):
+                for node in value.consumers():
+                    del node.attributes["transB"]
+                values = values.T
+            tensor = self._kept(values, str(value.name))
+            value.const_value, value.type = tensor, ir.TensorType(tensor.dtype)
+            value.shape = ir.Shape(tensor.shape.numpy())
+            self.model.graph.register_initializer(value)
 
     def later(self, make: Callable[[], Array], like: ir.Value, shape: Sequence[int], stem: str) -> ir.Value:
         """Add an initializer whose values are computed each time that they are asked for, the last time by `save`."""
@@ -184,8 +191,6 @@ class Graph:
         TopologicalSortPass()(self.model)
         RemoveUnusedNodesPass()(self.model)
 
-    # ------------------------------------------------------------ files
-
     def proto(self, *, vectors_inside: bool = False) -> ModelProto:
         """The model as protobuf, without its weights; on demand with its vectors and what is added or multiplied."""
         proto: ModelProto = ir.to_proto(self.model)
@@ -197,8 +202,7 @@ class Graph:
         return proto
 
     @property
-    def folder(self) -> str:
-        """Where its weights lie, empty if they are all in the graph."""
+    def folder(self) -> str:  # of its weights; empty if they are all in the graph
         apart = (value.const_value for value in self.initializers)
         return next((str(tensor.base_dir) for tensor in apart if isinstance(tensor, ir.ExternalTensor)), "")
 
@@ -226,6 +230,17 @@ def array(value: ir.Value | None) -> Array:
         values = values.copy()
         tensor.release()
     return values
+
+
+def _only_transposed(value: ir.Value) -> list[int] | None:
+    """The order of axes if all that is done with a weight is to transpose it in that one way."""
+    nodes = value.consumers()
+    if not nodes or value.is_graph_output() or any(node.op_type != "Transpose" for node in nodes):
+        return None
+    if any(node.outputs[0].is_graph_output() for node in nodes):
+        return None
+    orders = [attribute(node, "perm") for node in nodes]
+    return list(orders[0]) if orders[0] is not None and all(order == orders[0] for order in orders) else None
 
 
 def is_constant(value: ir.Value | None) -> bool:

@@ -30,25 +30,26 @@ class Needs:
     def __str__(self) -> str:
         return f"needs about {self.memory / 1e9:.1f} GB of memory and {self.disk / 1e9:.1f} GB of disk"
 
+    def check(self, name: str, folder: Path) -> str:
+        """Say what is free; an InputError if an export needs more of the memory, or of the disk of its folder."""
+        memory, disk = free_memory(), free_disk(folder)
+        if self.memory > memory:
+            raise InputError(
+                f"{name}: exporting it {self}, but only {memory / 1e9:.1f} GB of memory are free: "
+                "close other programs, or export on a larger machine and copy the folder"
+            )
+        if self.disk > disk:
+            raise InputError(
+                f"{name}: exporting it {self}, but only {disk / 1e9:.1f} GB are free in {folder}: "
+                "make room or give another --output"
+            )
+        return f"{memory / 1e9:.1f} GB and {disk / 1e9:.1f} GB are free"
+
 
 def estimate(source: Source, graphs: float) -> Needs | None:
     """What writing graphs of so many times the weights in fp32 needs; None if the checkpoint's size cannot be told."""
     weights = sum((weights_of(source) or {}).values())
     return Needs(_MEMORY_OF_LIBRARIES + _MEMORY_PER_WEIGHT * weights, graphs * weights) if weights else None
-
-
-def check(needs: Needs, name: str, folder: Path, *, memory: float, disk: float) -> None:
-    """Raise an InputError if an export needs more than the free bytes of memory, or of the disk of its folder."""
-    if needs.memory > memory:
-        raise InputError(
-            f"{name}: exporting it {needs}, but only {memory / 1e9:.1f} GB of memory are free: "
-            "close other programs, or export on a larger machine and copy the folder"
-        )
-    if needs.disk > disk:
-        raise InputError(
-            f"{name}: exporting it {needs}, but only {disk / 1e9:.1f} GB are free in {folder}: "
-            "make room or give another --output"
-        )
 
 
 def longest_that_fits(checkpoint: Checkpoint) -> int:
@@ -57,8 +58,7 @@ def longest_that_fits(checkpoint: Checkpoint) -> int:
     An input of n tokens needs n² scores a head, of a language model n logits a token of the vocabulary, and a few
     copies of both. The shortest answer is `USUAL`.
     """
-    needed = estimate(checkpoint.source, 0)
-    free = free_memory()
+    needed, free = estimate(checkpoint.source, 0), free_memory()
     left = free - needed.memory if needed else free / 2
     heads = np.max(getattr(checkpoint.config, "num_attention_heads", None) or 0)  # some families have a list of them
     tokens = checkpoint.longest

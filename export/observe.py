@@ -170,14 +170,10 @@ def _run(
         yield found
 
 
-Shapes = list[tuple[int, ...]]
-
-
 def count_flops(graph: Graph, length: int) -> int:
     """Floating-point operations for one input of `length` tokens, at run time: what constants give is free.
 
-    A product of an m × k by a k × n matrix counts 2 m k n. All else is below 1 % of that and is not counted, as is
-    usual.
+    A product of an m × k by a k × n matrix counts 2 m k n; all else is below 1 % of that, and not counted, as is usual.
     """
     batch = 2  # two, so that no batch axis looks like a broadcast one; the result is for one input
     known = layouts(graph, (batch, length))
@@ -202,12 +198,12 @@ def _size(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def _attention(inputs: Shapes, _: tuple[int, ...]) -> int:
+def _attention(inputs: list[tuple[int, ...]], _: tuple[int, ...]) -> int:
     query, key = inputs[:2]
     return 2 * (2 * query[0] * query[1] * key[1] * query[2])
 
 
-_COUNTS: Mapping[str, Callable[[Shapes, tuple[int, ...]], int]] = {
+_COUNTS: Mapping[str, Callable[[list[tuple[int, ...]], tuple[int, ...]], int]] = {
     "MatMul": lambda inputs, output: 2 * _size(output) * inputs[0][-1],
     "Gemm": lambda inputs, output: 2 * inputs[0][0] * inputs[0][1] * output[1],
     "MultiHeadAttention": _attention,

@@ -17,10 +17,8 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from .graph import Graph
 from .observe import told_in_one_line
-from .trace_weights import write_weights
 
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
-
 _FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
 
 
@@ -35,16 +33,13 @@ class Optimum:
     @classmethod
     def of(cls, config: PretrainedConfig, task: str) -> "Optimum | None":
         """The exporter, if Optimum knows the family and the task."""
+        asked = {"model_type": config.model_type, "task": task, "library_name": "transformers"}
         try:
-            description = TasksManager.get_exporter_config_constructor(
-                "onnx", model_type=config.model_type, task=task, library_name="transformers"
-            )
+            return cls(TasksManager.get_exporter_config_constructor("onnx", **asked), task)
         except (KeyError, ValueError):
             return None
-        return cls(description, task)
 
     def inputs(self, model: PreTrainedModel) -> Sequence[str]:
-        """The names of the inputs that a model's graph can have."""
         return list(self._description(model.config, task=self._task).inputs)
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, workspace: Path, name: str) -> Graph:
@@ -77,6 +72,6 @@ class Optimum:
         for value in found:
             graph.model.graph.inputs.remove(value)
         read = [value for value in found if value.uses() or value.is_graph_output()]  # else it was a fixed argument
-        write_weights(graph, {value: named[str(value.name)].detach().numpy for value in read})
+        graph.keep({value: named[str(value.name)].detach().numpy for value in read})
         graph.prune()
         return graph

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -19,9 +20,7 @@ from ..engine.inference.trees import BIAS, LONGEST_TREE, by_length, trees
 from .observe import Feeds, open_session, told_in_one_line
 from .samples import Batch, Sample, batches
 
-# Largest |Δlogit|, relative to the largest logit of a row, or to 1; fp32 kernels differ by 1e-6 to 1e-5.
-TOLERANCE = 1e-4
-
+TOLERANCE = 1e-4  # of |Δlogit|, relative to the largest logit of a row, or to 1; fp32 kernels differ by 1e-6 to 1e-5
 Logits = NDArray[np.float32]
 
 
@@ -34,11 +33,11 @@ class Parity:
     # Share of rows of logits with the same top-1: of samples, or of tokens where each has a label. Another top-1 is
     # accepted only if PyTorch's two logits are closer than the tolerance.
     top1_agreement: float
-    tolerance: float | None = TOLERANCE  # None where the difference is not limited
+    tolerance: float | None  # None where the difference is not limited
 
 
 def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> Logits:
-    """PyTorch's logits, float32 [rows, V] at the mask or [rows, labels], with the rows of `rows_of`."""
+    """PyTorch's logits, float32 [rows, V] at the mask, or [rows, labels]: a row a sample, or a row a token."""
 
     def run(batch: Batch) -> dict[int, Logits]:
         length = batch.feeds["input_ids"].shape[1]
@@ -61,15 +60,6 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
     finally:
         torch.set_num_threads(threads)
     return np.concatenate([np.atleast_2d(found[row]) for row in range(len(samples))])
-
-
-def rows_of(samples: Sequence[Sample], reference: Logits) -> list[slice]:
-    """The rows of each sample in `reference_logits`: one, or one for each token where every token has a label."""
-    for counts in ([1] * len(samples), [len(sample.ids) for sample in samples]):
-        if sum(counts) == len(reference):
-            ends = np.cumsum(counts).tolist()
-            return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    raise ValueError(f"{len(reference)} rows of logits do not belong to {len(samples)} samples")
 
 
 _EVERY = 9  # sample whose log-probabilities of all tokens are compared: their logits are large
@@ -141,15 +131,7 @@ class DisagreesError(InputError):
     """A graph gives other numbers than PyTorch, or none."""
 
 
-def compare(
-    graph: Path,
-    samples: Sequence[Sample],
-    reference: Logits,
-    *,
-    name: str,
-    tolerance: float = TOLERANCE,
-    is_exact: bool = True,
-) -> Parity:
+def compare(graph: Path, samples: Sequence[Sample], reference: Logits, *, name: str, is_exact: bool = True) -> Parity:
     """Run the exported graph on the CPU and compare it with PyTorch's logits, float32 [rows, K].
 
     Raises DisagreesError if a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1
@@ -158,13 +140,14 @@ def compare(
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     session = open_session(name, str(graph), options)
-    rows_by_sample = rows_of(samples, reference)
+    counts = [1 if len(reference) == len(samples) else len(sample.ids) for sample in samples]
+    by_sample = np.split(reference, np.cumsum(counts)[:-1])
 
     def compared(batch: Batch) -> tuple[float, int]:
         """The largest difference, and how many top-1s are the same."""
-        wanted = np.concatenate([reference[rows_by_sample[row]] for row in batch.rows])
+        wanted = np.concatenate([by_sample[row] for row in batch.rows])
         top, rows = wanted.argmax(axis=1), np.arange(len(wanted))
-        allowed = tolerance * np.maximum(1.0, np.abs(wanted).max(axis=1))
+        allowed = TOLERANCE * np.maximum(1.0, np.abs(wanted).max(axis=1))
         logits, decisions = _run(session, batch.feeds, top, name)
         difference, true = np.abs(logits - wanted).max(axis=1), wanted if is_exact else logits
         limit = allowed if is_exact else np.finfo(np.float32).max
@@ -183,15 +166,13 @@ def compare(
 
     with ThreadPoolExecutor(cpu_threads()) as pool:
         differences, agreed = zip(*pool.map(compared, batches(samples)), strict=True)
-    return Parity(len(samples), max(differences), sum(agreed) / len(reference), tolerance if is_exact else None)
-
-
-Decisions = tuple[NDArray[np.int32], Logits]  # as in passes/outputs.py
+    return Parity(len(samples), max(differences), sum(agreed) / len(reference), TOLERANCE if is_exact else None)
 
 
 def _run(
     session: ort.InferenceSession, feeds: Feeds, expected: NDArray[np.int64], name: str
-) -> tuple[Logits, Decisions | None]:
+) -> tuple[Logits, list[Any]]:
+    """The logits, and the decisions as in passes/outputs.py, if the graph has a head for them."""
     inputs = {value.name for value in session.get_inputs()}
     used = {key: value for key, value in feeds.items() if key in inputs}
     decides, labels = "expected_id" in inputs, any(value.name == "labels" for value in session.get_outputs())
@@ -202,14 +183,14 @@ def _run(
         logits, *decisions = session.run(["logits", *further], used)
     if labels and (decisions[0] != logits.argmax(axis=-1)).any():
         raise DisagreesError(f"{name}: the labels of the exported graph are not those of its logits; it cannot be used")
-    return logits.reshape(-1, logits.shape[-1]), (decisions[0], decisions[1]) if decides else None
+    return logits.reshape(-1, logits.shape[-1]), decisions if decides else []
 
 
 def _decides_wrongly(
-    logits: Logits, expected: NDArray[np.int64], true: Logits, decisions: Decisions | None, allowed: NDArray[np.float64]
+    logits: Logits, expected: NDArray[np.int64], true: Logits, decisions: list[Any], allowed: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """The decision head against NumPy on the graph's own logits; its top-1 must be that of the `true` logits."""
-    if decisions is None:
+    if not decisions:
         return np.zeros(len(logits), bool)
     ids, values = decisions
     rows = np.arange(len(logits))

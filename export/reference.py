@@ -1,5 +1,6 @@
 """A checkpoint in PyTorch that decides one text at a time, without an export: the yardstick of `verify --torch`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +20,16 @@ from .tasks import TASKS, begin_with_bos
 Logits = NDArray[np.float32]
 
 
+@dataclass(frozen=True)
 class TorchReference:
     """A checkpoint, loaded in fp32."""
 
     name = "PyTorch"
     at_once = 1  # one text at a time: PyTorch divides each operator between the cores itself
-
-    def __init__(
-        self, checkpoint: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, is_causal: bool = False
-    ) -> None:
-        self._checkpoint, self._model, self._tokenizer, self._is_causal = checkpoint, model, tokenizer, is_causal
+    _checkpoint: str
+    _model: PreTrainedModel
+    _tokenizer: PreTrainedTokenizerFast
+    _is_causal: bool
 
     def masked(self, text: str) -> Logits:
         """The logits at the mask of a text, float32 [V]; an InputError if it has no mask, or several."""
@@ -80,4 +81,4 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
         if exported.begins_with_added_bos:
             begin_with_bos(loaded.tokenizer, source.name)
         model = load_model(loaded, head)
-    return TorchReference(checkpoint, model, loaded.tokenizer, is_causal=exported.is_causal)
+    return TorchReference(checkpoint, model, loaded.tokenizer, exported.is_causal)

@@ -51,7 +51,6 @@ class Task:
     passes: tuple[Pass, ...]  # from the traced graph to the finished fp32 graph
     variants: tuple[Variant, ...]
     check: Callable[[Checkpoint], object]  # refuses checkpoints whose head does not fit, with an InputError
-    outputs: Callable[[Checkpoint], int]  # number of logits
     samples: Callable[[Checkpoint, bool], Sequence[Sample]]  # to compare on; the flag: whether segments are an input
     metadata: Callable[[Checkpoint], dict[str, Any]]  # what export.json says for this task alone
 
@@ -116,7 +115,6 @@ FILL_MASK = Task(
     passes=passes.FILL_MASK,
     variants=(_CONVOLVED, _low("cpu", passes.LANGUAGE_INT8), _low("cuda", passes.FP16)),
     check=lambda _: None,
-    outputs=lambda checkpoint: checkpoint.vocabulary,
     samples=samples.with_masks,
     metadata=lambda checkpoint: {"intermediate_size": intermediate_size(checkpoint.config)},
 )
@@ -146,7 +144,6 @@ TEXT_GENERATION = Task(
         _low("cuda", passes.CAUSAL_FP16),
     ),
     check=_reads_to_the_right,
-    outputs=lambda checkpoint: checkpoint.vocabulary,
     samples=samples.before_masks,
     metadata=_of_causal,
 )
@@ -160,7 +157,6 @@ TEXT_CLASSIFICATION = Task(
     passes=passes.TEXT_CLASSIFICATION,
     variants=(_CONVOLVED, _low("cpu", passes.INT8), _low("cuda", passes.FP16)),
     check=label_names,
-    outputs=lambda checkpoint: int(checkpoint.config.num_labels),
     samples=samples.of_pairs,
     metadata=lambda checkpoint: {
         "labels": list(label_names(checkpoint)),
@@ -177,7 +173,6 @@ TOKEN_CLASSIFICATION = Task(
     passes=passes.TOKEN_CLASSIFICATION,
     variants=(_CONVOLVED,),
     check=label_names,
-    outputs=lambda checkpoint: int(checkpoint.config.num_labels),
     samples=samples.of_sentences,
     metadata=lambda checkpoint: {"labels": list(label_names(checkpoint))},
 )

@@ -20,7 +20,6 @@ from .families import family_of
 from .graph import Graph
 from .layers import in_forms_of_graphs
 from .observe import told_in_one_line
-from .trace_weights import write_weights
 
 try:
     from .optimum_trace import Optimum
@@ -28,7 +27,6 @@ except ImportError:  # it is not installed, or not for this version of transform
     Optimum = None  # type: ignore[assignment, misc]
 
 _OPSET = 18  # for which PyTorch writes operators
-_EXAMPLE = (2, 16)  # sentences and tokens of the input that is traced
 
 
 class Exporter(Protocol):
@@ -36,8 +34,7 @@ class Exporter(Protocol):
 
     title: str
 
-    def inputs(self, model: PreTrainedModel) -> Sequence[str]:
-        """The names of the inputs that a model's graph can have."""
+    def inputs(self, model: PreTrainedModel) -> Sequence[str]: ...  # that a model's graph can have
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, workspace: Path, name: str) -> Graph:
         """The graph of a model in fp32 and evaluation mode; an InputError if it cannot be traced.
@@ -56,26 +53,15 @@ class Torch:
 
     def trace(self, model: PreTrainedModel, inputs: Sequence[str], weights: Path, _: Path, name: str) -> Graph:
         fixed = {"use_cache": False} if "use_cache" in self.inputs(model) else {}
-        example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in inputs)
+        example = tuple(torch.ones((2, 16), dtype=torch.int64) for _ in inputs)
         axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
         quietly = redirect_stderr(StringIO())
-        with (
-            told_in_one_line(name, "tracing it"),
-            _told_plainly(name),
-            torch.no_grad(),
-            quietly,
-            in_forms_of_graphs(model),
-        ):
+        told = told_in_one_line(name, "tracing it")
+        with told, _told_plainly(name), torch.no_grad(), quietly, in_forms_of_graphs(model):
             given = {"dynamic_shapes": (tuple(axes for _ in inputs),), "strict": False}
             traced = torch.export.export(_Logits(model, inputs, fixed), example, **given)
-            written = torch.onnx.export(
-                traced,
-                input_names=list(inputs),
-                output_names=["logits"],
-                opset_version=_OPSET,
-                dynamo=True,
-                verbose=False,
-            )
+            names = {"input_names": list(inputs), "output_names": ["logits"]}
+            written = torch.onnx.export(traced, **names, opset_version=_OPSET, dynamo=True, verbose=False)
         ClearMetadataAndDocStringPass()(written.model)  # lines of source files, with their folders
         graph = Graph(written.model, weights, name)
         graph.prune()
@@ -84,7 +70,7 @@ class Torch:
         found = {value: value.const_value for value in graph.initializers if value.const_value is not None}
         for value in found:
             graph.model.graph.initializers.pop(str(value.name))
-        write_weights(graph, {value: tensor.numpy for value, tensor in found.items()})
+        graph.keep({value: tensor.numpy for value, tensor in found.items()})
         return graph
 
 

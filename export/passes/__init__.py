@@ -3,9 +3,9 @@
 All tasks share `COMMON`; each task adds its own passes before and after it.
 """
 
-from .attention import fix_repetitions, fuse_attention, use_standard_attention
+from .attention import fix_repetitions, fuse_attention
 from .context import Pass
-from .convolve import convolve
+from .cpu import convolve, use_standard_attention
 from .fuse import fuse_operators, fuse_residuals
 from .half import halve
 from .int8 import quantize_products, quantize_vocabulary, smooth, split_outliers

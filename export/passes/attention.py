@@ -1,7 +1,7 @@
 """Fuse the pieces of an attention into one MultiHeadAttention operator over all tokens of a batch.
 
-ONNX Runtime's own `Attention` multiplies by the three projections sentence by sentence and head by head on the CPU:
-matrices of 18 rows. Heads that share keys and values (Ainslie et al. 2023, grouped-query attention) are repeated as
+ONNX Runtime's own `Attention` multiplies sentence by sentence and head by head on the CPU: matrices of 18 rows. Heads
+that share keys and values (Ainslie et al. 2023, grouped-query attention) are repeated as
 
     [B, heads, L, d]  ->  Unsqueeze [B, heads, 1, L, d], Expand [B, heads, n, L, d], Reshape [B, heads × n, L, d]
 """
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
-from onnx import version_converter
 
 from ..graph import Graph, array, attribute, attributes, dims, is_constant, numbers_in, only_reader, written_by
 from ..observe import PROBE, Layout, layouts, observe
@@ -21,7 +20,7 @@ from .masks import is_causal_mask
 _HEADS_FIRST = [0, 2, 1, 3]  # [B, L, heads, d] -> [B, heads, L, d], and back
 _KEYS_LAST = [0, 2, 3, 1]  # [B, L, heads, d] -> [B, heads, d, L]
 _SWAP_LAST = [0, 1, 3, 2]
-
+_HEADS_TO_SECOND, _ROWS = 2, 3  # the axis along which heads are repeated
 
 Layouts = Mapping[ir.Value, Layout]
 
@@ -59,7 +58,7 @@ def _fuse_one(graph: Graph, softmax: ir.Node, known: Layouts) -> None:
     key = _keys(graph, product.inputs[1], known)
     value = _heads(graph, context.inputs[1], known)
     transpose = only_reader(context.outputs[0], "Transpose")
-    if transpose is None or _order(transpose) != _HEADS_FIRST or (query is None or key is None or value is None):
+    if transpose is None or _order(transpose) != _HEADS_FIRST or query is None or key is None or value is None:
         return
     joined = only_reader(transpose.outputs[0], "Reshape")
     target = (joined and numbers_in(joined.inputs[1])) or []
@@ -161,9 +160,8 @@ def _side_by_side(graph: Graph, node: ir.Node, part: ir.Value) -> _Heads | None:
     bounds = node.inputs[1:]
     if node.op_type == "Split":
         number, parts = node.outputs.index(part), len(node.outputs)
-        sizes = [numbers_in(reshape.inputs[1])[-1] // parts] * parts
-        if len(node.inputs) > 1:
-            sizes = numbers_in(node.inputs[1])
+        equal = [numbers_in(reshape.inputs[1])[-1] // parts] * parts
+        sizes = numbers_in(node.inputs[1]) if len(node.inputs) > 1 else equal
         if sizes is None or attribute(node, "axis", 0) not in {-1, 3}:
             return None
         bounds = [graph.numbers(one) for one in (sum(sizes[:number]), sum(sizes[: number + 1]), -1)]
@@ -192,9 +190,6 @@ def _without_biases(graph: Graph, values: Sequence[ir.Value]) -> tuple[Sequence[
         biases.append(array(constants[0]))
         stripped.append(next(one for one in add.inputs if one is not constants[0]))
     return stripped, graph.constant(np.concatenate(biases), "projection_bias")
-
-
-_HEADS_TO_SECOND, _ROWS = 2, 3  # the axis along which heads are repeated
 
 
 def fix_repetitions(graph: Graph, context: Context) -> None:
@@ -257,58 +252,3 @@ def _before_expand(value: ir.Value | None, axis: int) -> tuple[ir.Value, int] | 
 
 def _sizes(axis: int, times: int) -> list[int]:
     return [times if each == axis else 1 for each in range(5)]
-
-
-_OPSET = 23
-_OWN, _ELSEWHERE = "SimplifiedLayerNormalization", "negengine.conversion"
-
-
-def use_standard_attention(graph: Graph, _: Context) -> None:
-    """Replace MultiHeadAttention by the biases inside it and the Attention of the ONNX standard, faster on CPUs.
-
-    MultiHeadAttention copies queries, keys and values into one matrix for each head; Attention reads them where they
-    are, also those that several heads share: 0.9 ms instead of 2.7 for 28 sentences of 18 tokens, 12 heads of 64 (one
-    core). Demands a finished graph; raises its operator set to 23, the first with Attention.
-    """
-    if not any(node.op_type == "MultiHeadAttention" for node in graph.nodes):
-        return
-    weights = {value.name: value.const_value for value in graph.initializers}
-    for node in graph.nodes:  # ONNX Runtime's own operator in the standard's domain, which the converter does not know
-        if node.op_type == _OWN and node.domain == "":
-            node.domain = _ELSEWHERE
-    graph.model.graph.opset_imports[_ELSEWHERE] = 1
-    graph.take(ir.from_proto(version_converter.convert_version(graph.proto(), _OPSET)))
-    for node in graph.nodes:
-        if node.domain == _ELSEWHERE:
-            node.domain = ""
-    graph.model.graph.opset_imports.pop(_ELSEWHERE, None)
-    for value in graph.initializers:
-        value.const_value = weights.get(value.name, value.const_value)
-    for node in graph.nodes:
-        if node.op_type == "MultiHeadAttention":
-            graph.replace(node.outputs[0], _standard(graph, node))
-
-
-def _standard(graph: Graph, node: ir.Node) -> ir.Value:
-    bias, padding, scores_bias = [*node.inputs[3:], None, None, None][:3]
-    if padding is not None:
-        raise ValueError(f"{node.name} has a padding mask: sentences of one length need none")
-    projections = list(node.inputs[:3])
-    if bias is not None:
-        parts = np.split(array(bias), len(projections))
-        projections = [
-            graph.add("Add", [value, graph.constant(part, "bias")], "biased")
-            for value, part in zip(projections, parts, strict=True)
-        ]
-    heads = attribute(node, "num_heads")
-    query, *shared = projections
-    (key, times), (value, times_of_value) = map(before_repetition, shared)
-    if times == times_of_value:
-        projections = [query, key, value]
-    else:
-        times = 1
-    inputs = [*projections, *([scores_bias] if scores_bias is not None else [])]
-    further = {"scale": attribute(node, "scale")} if "scale" in node.attributes else {}
-    if attribute(node, "unidirectional", 0):
-        further["is_causal"] = 1
-    return graph.add("Attention", inputs, "context", q_num_heads=heads, kv_num_heads=heads // times, **further)

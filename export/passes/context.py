@@ -22,7 +22,7 @@ class Context:
     padding_id: int | None
     longest: int  # the largest number of tokens in a sentence
     layers: int
-    outputs: int
+    labels: int  # of a classifier
     standard_attention: bool
     family: str
     said: Mapping[str, Any] = field(default_factory=dict)

@@ -28,12 +28,9 @@ def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
     options.enable_bias_gelu = False
     options.enable_rotary_embeddings = False  # `rotate` has done that, where the form is known
     options.enable_embed_layer_norm = False  # its operator wants position and segment machinery that is gone by now
-    weights = {value.name: value.const_value for value in graph.initializers}
     with told_in_one_line(graph.name, "fusing its operators"):
         fused = optimize_by_fusion(graph.proto(vectors_inside=True), "bert", optimization_options=options)
-    graph.take(ir.from_proto(fused.model))
-    for value in graph.initializers:  # back to where they are on disk
-        value.const_value = weights.get(value.name, value.const_value)
+    graph.become(fused.model)
     graph.model.graph.opset_imports["com.microsoft"] = 1
     graph.prune()
     kinds = [node.op_type for node in graph.nodes]

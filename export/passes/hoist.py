@@ -1,7 +1,6 @@
 """Compute only the mask's row: move the gather of the mask position from the logits back through the graph.
 
-Taking one row of [B, L, H] commutes with every operator that treats rows independently. One walk from the outputs to
-the inputs decides, tensor by tensor, whether all rows are needed, or the mask's row alone. An operator without a rule
+Taking one row of [B, L, H] commutes with every operator that treats rows independently. An operator without a rule
 needs all rows of its inputs: it stops the hoist there and breaks nothing. So the vocabulary projection costs 1 row
 instead of L, the last layer little more than K and V.
 """

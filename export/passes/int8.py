@@ -14,6 +14,13 @@ from ..graph import Graph, array, attribute, attributes, dims, given, is_constan
 from .context import Context
 
 OUTLIERS = 16  # channels split off behind an activation; a multiple of the processor's vector width
+_LARGEST = 64  # of a quantized weight
+_COLUMNS = 4096  # that are quantized at a time, to need little memory
+_SMOOTHED = 8  # channels behind a normalisation, about, that are made smaller
+_ACTIVATIONS = frozenset({"BiasGelu", "Gelu", "FastGelu", "Relu"})
+_LEADERS = 16  # tokens whose logits are computed once more in fp32
+
+Parts = tuple[ir.Value, ir.Value, ir.Value]  # numbers, scale or scales, zero point or zero points
 
 
 def mask_row_values(graph: Graph) -> set[ir.Value]:
@@ -34,53 +41,41 @@ def becomes_int8(node: ir.Node, rows: set[ir.Value]) -> bool:
     return len(sizes) == 2 and min(sizes) > OUTLIERS
 
 
-Parts = tuple[ir.Value, ir.Value, ir.Value]  # numbers, scale or scales, zero point or zero points
-
-_LARGEST = 64  # of a quantized weight
-_COLUMNS = 4096  # that are quantized at a time, to need little memory
-
-
 def quantize_products(graph: Graph, _: Context) -> None:
     """int8 for the CPU: 8-bit weights with a scale for each column, 8-bit activations with a scale taken at run time.
 
         x W  ->  DynamicQuantizeLinear(x), MatMulInteger, × (scale of x · scales of W)
 
-    The same operators and numbers as ONNX Runtime's own dynamic quantization (symmetric, reduced range), written weight
-    by weight: that tool holds the whole model in memory, several times. Weights use 7 of their 8 bits: processors
-    without VNNI add pairs of products in 16 bits, which would saturate.
-
-    Demands a finished graph (`becomes_int8` says which products).
+    The same numbers as of ONNX Runtime's own dynamic quantization (symmetric, reduced range), which holds the whole
+    model in memory, several times. Weights use 7 of their 8 bits: processors without VNNI add pairs of products in 16
+    bits, which would saturate. Demands a finished graph (`becomes_int8` says which products).
     """
     rows = mask_row_values(graph)
-    activations: dict[ir.Value, Parts] = {}
+    values: dict[ir.Value, Parts] = {}
     weights: dict[ir.Value, Parts] = {}
     for node in graph.nodes:
-        if not becomes_int8(node, rows):
-            continue
-        value, weight = map(given, node.inputs)
-        if value not in activations:
-            activations[value] = quantized_values(graph, value)
-        if weight not in weights:
-            weights[weight] = quantized_weights(graph, array(weight))
-        graph.replace(node.outputs[0], int8_product(graph, activations[value], weights[weight]))
+        if becomes_int8(node, rows):
+            value, weight = map(given, node.inputs)
+            if value not in values:
+                values[value] = _quantized_values(graph, value)
+            if weight not in weights:
+                weights[weight] = _quantized_weights(graph, array(weight))
+            graph.replace(node.outputs[0], _int8_product(graph, values[value], weights[weight]))
 
 
-def quantized_values(graph: Graph, value: ir.Value) -> Parts:
-    """Add the operator that quantizes fp32 values of any shape, with a scale taken at run time."""
+def _quantized_values(graph: Graph, value: ir.Value) -> Parts:
     numbers, scale, zero = graph.add_node("DynamicQuantizeLinear", [value], ["quantized", "scale", "zero_point"])
     return numbers, scale, zero
 
 
-def quantized_weights(graph: Graph, matrix: NDArray[Any]) -> Parts:
-    """Add a matrix [inner, columns] in int8."""
+def _quantized_weights(graph: Graph, matrix: NDArray[Any]) -> Parts:
     numbers, scales = quantized(matrix)
     zeros = graph.constant(np.zeros(len(scales), np.int8), "weight_zero_point")
     return graph.constant(numbers, "weight_quantized"), graph.constant(scales, "weight_scale"), zeros
 
 
-def int8_product(graph: Graph, values: Parts, weights: Parts) -> ir.Value:
-    """Add the product of quantized values [..., inner] and weights [inner, columns]: fp32 [..., columns]."""
-    (q, q_scale, q_zero), (w, w_scale, w_zero) = values, weights
+def _int8_product(graph: Graph, values: Parts, weights: Parts) -> ir.Value:
+    (q, q_scale, q_zero), (w, w_scale, w_zero) = values, weights  # [..., inner], [inner, columns]
     product = graph.add("MatMulInteger", [q, w, q_zero, w_zero], "product")
     product = graph.add("Cast", [product], "product_float", to=int(ir.DataType.FLOAT))
     scale = graph.add("Mul", [q_scale, w_scale], "scales")
@@ -98,9 +93,6 @@ def quantized(weights: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float
         numbers[:, part] = np.clip((weights[:, part] / own).round(), -128, 127).astype(np.int8)
         scales[part] = own
     return numbers, scales
-
-
-_SMOOTHED = 8  # channels behind a normalisation, about, that are made smaller
 
 
 def smooth(graph: Graph, context: Context) -> None:
@@ -134,17 +126,12 @@ def _multiplied(graph: Graph, weight: ir.Value, factors: NDArray[np.float32]) ->
     )
 
 
-_ACTIVATIONS = frozenset({"BiasGelu", "Gelu", "FastGelu", "Relu"})
-
-
 @dataclass(frozen=True)
 class _FeedForward:
-    """A feed-forward block: first product, the steps from there (bias, activation), their result, second product."""
-
-    first: ir.Node
-    steps: tuple[ir.Node, ...]
-    active: ir.Value
-    second: ir.Node
+    first: ir.Node  # product
+    steps: tuple[ir.Node, ...]  # from there: bias, activation
+    active: ir.Value  # what they give
+    second: ir.Node  # product
 
 
 def split_outliers(graph: Graph, context: Context) -> None:
@@ -154,8 +141,8 @@ def split_outliers(graph: Graph, context: Context) -> None:
 
         gelu(x A + a) B  =  gelu(x A₁ + a₁) B₁ + gelu(x A₂ + a₂) B₂
 
-    The outliers (A₂, B₂) stay in fp32 (the mixed decomposition of Dettmers et al. 2022, LLM.int8(), with the channels
-    fixed beforehand). Demands a finished graph and the context's peaks.
+    The outliers (A₂, B₂) stay in fp32 (as in Dettmers et al. 2022, LLM.int8(), with the channels fixed beforehand).
+    Demands a finished graph and the context's peaks.
     """
     rows = mask_row_values(graph)
     for block in [_block_before(node) for node in graph.nodes if becomes_int8(node, rows)]:
@@ -199,9 +186,6 @@ def _part(graph: Graph, block: _FeedForward, channels: NDArray[np.int64], stem: 
     return graph.add("MatMul", [value, part(given(block.second.inputs[1]), 0)], f"{stem}_outer")
 
 
-_LEADERS = 16
-
-
 def quantize_vocabulary(graph: Graph, _: Context) -> None:
     """The product with the vocabulary in int8, and the logits that decide once more in fp32.
 
@@ -210,9 +194,8 @@ def quantize_vocabulary(graph: Graph, _: Context) -> None:
                                 logits[leaders] = x W[leaders] + b[leaders] in fp32
 
     For a few rows this product takes as long as reading its matrix, which has a quarter of the bytes in int8. The
-    margin has the same error as with a product in fp32; rank and log-sum-exp take the other logits from int8.
-    Calibration and audit measure what 8 bits put in a wrong place. Demands the finished graph of a language model;
-    logits that are scaled or capped after the product stay in fp32.
+    margin has the same error as with a product in fp32; calibration and audit measure what 8 bits put in a wrong place.
+    Demands the finished graph of a language model; logits that are scaled or capped after the product stay in fp32.
     """
     logits = graph.outputs["logits"]
     bias, product = _bias_and_product(logits)
@@ -226,16 +209,14 @@ def quantize_vocabulary(graph: Graph, _: Context) -> None:
     if transpose is not None and tuple(attribute(transpose, "perm", (1, 0))) != (1, 0):
         return
     matrix = array(table).T if transpose is not None else array(table)
-    coarse = int8_product(graph, quantized_values(graph, row), quantized_weights(graph, matrix))
+    coarse = _int8_product(graph, _quantized_values(graph, row), _quantized_weights(graph, matrix))
     coarse = graph.add("Add", [coarse, bias], "coarse_logits") if bias is not None else coarse
-
     count = graph.numbers(min(_LEADERS, matrix.shape[1]))
     stems = ["leading", "leaders"]
     leaders = graph.add_node("TopK", [coarse, count], stems, axis=-1, largest=1, sorted=0)[1]
     expected = graph.add("Cast", [graph.inputs["expected_id"]], "expected_wide", to=int(ir.DataType.INT64))
     expected = graph.add("Unsqueeze", [expected, graph.numbers(-1)], "expected")
     leaders = graph.add("Concat", [leaders, expected], "leaders", axis=-1)
-
     rows = table if transpose is not None else graph.add("Transpose", [table], "rows", perm=[1, 0])
     exact = graph.add("Gather", [rows, leaders], "leading_rows", axis=0)  # [B, leaders, H]
     exact = graph.add("MatMul", [exact, graph.add("Unsqueeze", [row, graph.numbers(-1)], "column")], "leading_logits")

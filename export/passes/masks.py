@@ -10,6 +10,11 @@ from ..graph import Array, Graph, array, dims, is_constant, reads
 from ..observe import observe
 from .context import Context
 
+HIDES = -1e9  # added to a score, so that its probability is exactly 0
+_FILL = -1e4  # what is below that was meant to hide
+_IS_CAUSAL = "is causal"
+_SEGMENTS, _DERIVED = "token_type_ids", "segments_from_ids"
+
 
 def drop_neutral_masks(graph: Graph, context: Context) -> None:
     """Remove attention masks that mask nothing: `x + 0` and `where(never, fill, x)` become `x`.
@@ -54,11 +59,6 @@ def value_independent(graph: Graph, constant: set[ir.Value]) -> set[ir.Value]:
     return static - constant
 
 
-HIDES = -1e9  # added to a score, so that its probability is exactly 0
-_FILL = -1e4  # what is below that was meant to hide
-_IS_CAUSAL = "is causal"
-
-
 def causal_mask(graph: Graph, length: ir.Value | None = None) -> ir.Value:
     """Add the mask, float32 [1, 1, L, L]: 0 up to the diagonal, `HIDES` behind it; L by default as in `input_ids`."""
     length = length or graph.add("Shape", [graph.inputs["input_ids"]], "length", start=1, end=2)  # int64 [1]
@@ -77,11 +77,10 @@ def is_causal_mask(value: ir.Value | None) -> bool:
 
 
 def unify_causal_masks(graph: Graph, context: Context) -> None:
-    """Replace the masks of a causal model by one mask, which a fused attention then applies by itself.
+    """Replace the masks of a causal model by one mask, `causal_mask`, which a fused attention then applies by itself.
 
     Exporters write them as `scores + mask` or as `where(seen, scores, fill)`, some models as both. Whether a mask is
-    causal is observed at several lengths. All become `scores + mask` with the value of `causal_mask`. Demands a graph
-    whose only input is `input_ids`.
+    causal is observed at several lengths. Demands a graph whose only input is `input_ids`.
     """
     masks = _masking(graph)
     seen = observe(graph, context.probes(), masks.values())
@@ -125,10 +124,6 @@ def _hides_what_follows(hides: Array) -> bool:
         return False
     rows = np.arange(hides.shape[-1])
     return bool((hides == (rows > rows[:, None])).all())
-
-
-_SEGMENTS = "token_type_ids"
-_DERIVED = "segments_from_ids"
 
 
 def derive_segments(graph: Graph, _: Context) -> None:

@@ -1,12 +1,7 @@
 """What a finished graph gives: the row that is asked for, the decision, labels, and the rows before the vocabulary.
 
 Log-probabilities of all tokens of a text need the logits of all of its rows: 200 MB for 1,000 tokens and a vocabulary
-of 50,000. So the graph of a causal model also gives the rows before the projection, if a session asks for them, and
-another graph projects some of them at a time.
-
-    hidden           float32 [B, L, H]   of the fp32 graphs
-    hidden           float32 [rows, H]   of the vocabulary graph, with following_id int32 [rows]: the tokens asked for
-    token_logprobs   float32 [rows]      natural logarithms of their probabilities; a decision and all logits, too
+of 50,000. So a causal graph also gives the rows before the projection, and another graph projects some at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,24 +12,26 @@ import onnx_ir as ir
 
 from ...engine.basics.errors import InputError
 from ...engine.inference.exported import HIDDEN
-from ..graph import Graph, attribute, is_constant, numbers_in
-from ..observe import PROBE, Layout, layouts
+from ..graph import AXES_ARE_INPUTS, Graph, attribute, given, is_constant, numbers_in
+from ..observe import PROBE, layouts
 from .context import Context
 from .hoist import hoist
 
+_FLOAT, _INT32, _INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
+_PRODUCTS = frozenset({"MatMul", "Gemm"})
+_WIDTH = "width"
+
 
 def hoist_mask_row(graph: Graph, _: Context) -> None:
-    """Compute the logits of the mask's row alone: add the input `mask_position`, int32 [B], and hoist its gather.
+    """Compute the logits of the mask's row alone, [B, V]: add the input `mask_position`, int32 [B], hoist its gather.
 
-    Demands a graph whose only input is `input_ids`, int32, and whose output `logits` is [B, L, V]. It is [B, V]
-    afterwards.
+    Demands a graph whose only input is `input_ids`, int32, and whose output `logits` is [B, L, V].
     """
     position = graph.add_input("mask_position", ir.DataType.INT32, ["batch"])
     wide = graph.add("Cast", [position], "mask_position_wide", to=int(ir.DataType.INT64))
-    axis = graph.numbers(1, stem="axis")
-    index = graph.add("Unsqueeze", [wide, axis], "mask_index")
+    index = graph.add("Unsqueeze", [wide, graph.numbers(1, stem="axis")], "mask_index")
     logits = hoist(graph, graph.outputs["logits"], index)
-    graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", "vocabulary"]), **further_outputs(graph)})
+    graph.set_outputs({"logits": (logits, _FLOAT, ["batch", "vocabulary"]), **_further_outputs(graph)})
 
 
 def hoist_first_token(graph: Graph, context: Context) -> Mapping[str, Any]:
@@ -43,35 +40,25 @@ def hoist_first_token(graph: Graph, context: Context) -> Mapping[str, Any]:
     Demands a graph whose only input is `input_ids`, int32. Names the output's axes.
     """
     known = layouts(graph)
-    found = next((node for node in graph.nodes if _takes_first_row(node, known)), None)
-    if found is not None and found.inputs[0] is not None:
+    gathers = [node for node in graph.nodes if node.op_type == "Gather" and attribute(node, "axis", 0) == 1]
+    gathers = [node for node in gathers if not is_constant(node.inputs[0]) and numbers_in(node.inputs[1]) == 0]
+    found = next((node for node in gathers if known[given(node.inputs[0])].shape[:2] == PROBE), None)
+    if found is not None:
         zero, one = graph.numbers(0), graph.numbers(1)  # the first token's position in each text pair, int64 [B, 1]
         column = graph.add("Slice", [graph.inputs["input_ids"], zero, one, one], "first_ids")
         wide = graph.add("Cast", [column], "first_ids_wide", to=int(ir.DataType.INT64))
         positions = graph.add("Mul", [wide, zero], "first_positions")
-        graph.replace(found.outputs[0], hoist(graph, found.inputs[0], positions))
+        graph.replace(found.outputs[0], hoist(graph, given(found.inputs[0]), positions))
     logits = graph.outputs["logits"]
-    graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", context.outputs])})
+    graph.set_outputs({"logits": (logits, ir.DataType.FLOAT, ["batch", context.labels])})
     return {"hoisted": found is not None}
 
 
-def _takes_first_row(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:
-    """True for Gather(rows [B, L, H], 0, axis=1)."""
-    rows = node.inputs[0] if node.op_type == "Gather" and attribute(node, "axis", 0) == 1 else None
-    if rows is None or is_constant(rows) or numbers_in(node.inputs[1]) != 0:
-        return False
-    return known[rows].shape[:2] == PROBE
-
-
 def add_token_labels(graph: Graph, context: Context) -> None:
-    """The label of each token, decided inside the graph and on the device.
+    """The label of each token, decided inside the graph and on the device. Demands an output `logits` [B, L, K].
 
-    Outputs of the finished graph, for a batch of B sentences of L tokens and K labels:
-
-        labels   int32   [B, L]      position of the highest logit of each token; the smaller one where two are equal
-        logits   float32 [B, L, K]   costs a copy only where it is asked for
-
-    Input: input_ids int32 [B, L]. Demands a graph whose output `logits` is [B, L, K].
+    labels   int32   [B, L]      position of the highest logit of each token; the smaller one where two are equal
+    logits   float32 [B, L, K]   costs a copy only where it is asked for
     """
     logits = graph.outputs["logits"]
     one, last = graph.numbers(1), graph.numbers(-1)
@@ -81,26 +68,19 @@ def add_token_labels(graph: Graph, context: Context) -> None:
     graph.set_outputs(
         {
             "labels": (labels, ir.DataType.INT32, ["batch", "length"]),
-            "logits": (logits, ir.DataType.FLOAT, ["batch", "length", context.outputs]),
+            "logits": (logits, ir.DataType.FLOAT, ["batch", "length", context.labels]),
         }
     )
 
 
-_FLOAT, _INT32, _INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
-
-
 def add_decision_head(graph: Graph, _: Context) -> None:
-    """The decision head: from the logits at the mask to a few numbers a sentence, inside the graph and on the device.
-
-    Outputs of the finished graph, for a batch of B sentences of L tokens over a vocabulary of V:
+    """The decision head: from the logits at the mask, [B, V], to a few numbers a sentence, in the graph, on the device.
 
         decision_ids     int32   [B, 2]   top-1 token, rank of the expected token (1 + number of larger logits)
         decision_logits  float32 [B, 4]   logit of the top-1, the runner-up, the expected token; log-sum-exp over V
         logits           float32 [B, V]   all logits at the mask; costs a copy only where it is asked for
 
-    Inputs: input_ids int32 [B, L], mask_position int32 [B], expected_id int32 [B].
-
-    Demands a graph whose output `logits` is [B, V].
+    It adds the input `expected_id`, int32 [B].
     """
     logits = graph.outputs["logits"]
     expected_id = graph.add_input("expected_id", _INT32, ["batch"])
@@ -123,7 +103,7 @@ def add_decision_head(graph: Graph, _: Context) -> None:
             "decision_ids": (ids, _INT32, ["batch", 2]),
             "decision_logits": (numbers, _FLOAT, ["batch", 4]),
             "logits": (logits, _FLOAT, ["batch", "vocabulary"]),
-            **further_outputs(graph),
+            **_further_outputs(graph),
         }
     )
 
@@ -139,19 +119,14 @@ def _log_total(graph: Graph, logits: ir.Value, best: ir.Value, last: ir.Value) -
     return graph.add("Log", [graph.add("ReduceSum", [shifted, last], "total", keepdims=1)], "log_total")
 
 
-Outputs = Mapping[str, tuple[ir.Value, ir.DataType, Sequence[int | str]]]
-_PRODUCTS = frozenset({"MatMul", "Gemm"})
-_WIDTH = "width"
-
-
 def keep_hidden(graph: Graph, _: Context) -> None:
     """Make the rows before the vocabulary projection an output. Demands an output `logits` [B, L, V]."""
     logits = graph.outputs["logits"]
     hidden = _before_projection(graph)
     graph.set_outputs(
         {
-            "logits": (logits, ir.DataType.FLOAT, ["batch", "length", "vocabulary"]),
-            HIDDEN: (hidden, ir.DataType.FLOAT, ["batch", "length", _WIDTH]),
+            "logits": (logits, _FLOAT, ["batch", "length", "vocabulary"]),
+            HIDDEN: (hidden, _FLOAT, ["batch", "length", _WIDTH]),
         }
     )
 
@@ -162,14 +137,18 @@ def drop_hidden(graph: Graph, _: Context) -> None:
     graph.prune()
 
 
-def further_outputs(graph: Graph) -> Outputs:
-    """The output `hidden`, if the graph has it, for `Graph.set_outputs`."""
+def _further_outputs(graph: Graph) -> dict[str, tuple[ir.Value, ir.DataType, Sequence[int | str]]]:
+    """The output `hidden`, if the graph has it."""
     hidden = graph.outputs.get(HIDDEN)
-    return {} if hidden is None else {HIDDEN: (hidden, ir.DataType.FLOAT, ["batch", "length", _WIDTH])}
+    return {} if hidden is None else {HIDDEN: (hidden, _FLOAT, ["batch", "length", _WIDTH])}
 
 
 def cut_vocabulary(graph: Graph, _: Context) -> None:
-    """Keep the vocabulary projection and what follows it. Demands a finished graph."""
+    """Keep the vocabulary projection and what follows it, of the rows that are given. Demands a finished graph.
+
+    hidden           float32 [rows, H]   with the input following_id, int32 [rows]: the tokens asked for
+    token_logprobs   float32 [rows]      natural logarithms of their probabilities; a decision and all logits, too
+    """
     row = _before_projection(graph)
     width = layouts(graph)[row].shape[-1]
     decided = {name: graph.outputs[name] for name in ("decision_ids", "decision_logits")}
@@ -180,11 +159,11 @@ def cut_vocabulary(graph: Graph, _: Context) -> None:
     following = graph.add_input("following_id", _INT32, ["rows"])
     graph.replace(row, hidden)
     graph.replace(graph.inputs["expected_id"], following)
-
     last = graph.numbers(-1)
     wide = graph.add("Cast", [following], "following", to=int(_INT64))
     own = _own(graph, logits, wide, last, "following")
-    best = graph.largest(logits, "best")
+    axes: dict[str, Any] = {"axes": [-1]} if graph.opset < AXES_ARE_INPUTS else {}
+    best = graph.add("ReduceMax", [logits, *([] if axes else [last])], "best", keepdims=1, **axes)
     total = _log_total(graph, logits, best, last)
     logprobs = graph.add("Sub", [graph.add("Sub", [own, best], "own_shifted"), total], "logprobs")
     logprobs = graph.add("Squeeze", [logprobs, last], "logprobs")

@@ -65,9 +65,6 @@ def fuse_rotations(graph: Graph, context: Context) -> None:
     graph.model.graph.opset_imports[_CONTRIB] = 1
 
 
-# ---------------------------------------------------------------- the form
-
-
 def _rotation(add: ir.Node, known: Mapping[ir.Value, Layout]) -> _Rotation | None:
     """The rotation that a sum ends, or that a Concat behind it ends."""
     products = [written_by(value, "Mul") for value in add.inputs] if add.op_type == "Add" else []
@@ -102,42 +99,34 @@ def _turned(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[i
             return None, False
         pair = [one.inputs[0] for one in apart if one is not None]
     negative = written_by(pair[0], "Neg")
-    second = _part_of_last_axis(negative.inputs[0], known) if negative is not None else None
-    first = _part_of_last_axis(pair[1], known)
-    if value is None or first is None or second is None or first.whole is not second.whole:
+    whole, second = _part_of_last_axis(negative.inputs[0] if negative is not None else None, known)
+    same, first = _part_of_last_axis(pair[1], known)
+    if value is None or whole is None or whole is not same:
         return None, False
-    shape = known[first.whole].shape
+    shape = known[whole].shape
     channels, half = range(shape[-1]), shape[-1] // 2
     wanted = (channels[::2], channels[1::2]) if flat is not None else (channels[:half], channels[half:])
-    fits = (first.channels, second.channels) == wanted and shape[-1] == 2 * half and known[value].shape == shape
-    return (first.whole if fits else None), flat is not None
+    fits = (first, second) == wanted and shape[-1] == 2 * half and known[value].shape == shape
+    return (whole if fits else None), flat is not None
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Some channels of a value."""
-
-    whole: ir.Value
-    channels: range
-
-
-def _part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> _Part | None:
-    """Which channels of which other value a value is, if a Slice or a Split takes them."""
+def _part_of_last_axis(value: ir.Value | None, known: Mapping[ir.Value, Layout]) -> tuple[ir.Value | None, range]:
+    """Of which other value a value is some channels, and which, if a Slice or a Split takes them; else no value."""
     node = written_by(value, "Slice", "Split")
     whole = node.inputs[0] if node is not None else None
     if value is None or node is None or whole is None:
-        return None
+        return None, range(0)
     rank, width = len(known[whole].shape), known[whole].shape[-1]
     if node.op_type == "Split":
         before = node.outputs[: node.outputs.index(value)]
         start = sum(known[one].shape[-1] for one in before)
         along_last_axis = attribute(node, "axis", 0) in {-1, rank - 1}
-        return _Part(whole, range(start, start + known[value].shape[-1])) if along_last_axis else None
+        return (whole if along_last_axis else None), range(start, start + known[value].shape[-1])
     numbers: list[Any] = [numbers_in(bound) or () for bound in node.inputs[1:]]
     if len(numbers) < 3 or any(len(each) != 1 for each in numbers) or numbers[2][0] not in {-1, rank - 1}:
-        return None
+        return None, range(0)
     step = numbers[3][0] if len(numbers) > 3 else 1
-    return _Part(whole, range(width)[numbers[0][0] : numbers[1][0] : step])
+    return whole, range(width)[numbers[0][0] : numbers[1][0] : step]
 
 
 def _axis_of_tokens(value: ir.Value | None, cos: ir.Value | None, known: Mapping[ir.Value, Layout]) -> int:
@@ -154,17 +143,16 @@ def _axis_of_tokens(value: ir.Value | None, cos: ir.Value | None, known: Mapping
 
 def _whole(rotation: _Rotation, known: Mapping[ir.Value, Layout]) -> _Rotation:
     """The rotation of whole heads, where it is one of their first channels and a Concat joins the others to them."""
-    rotated = _part_of_last_axis(rotation.before, known)
+    whole, rotated = _part_of_last_axis(rotation.before, known)
     concat = only_reader(rotation.after, "Concat")
-    if rotated is None or concat is None or len(concat.inputs) != 2 or not _is_along_last_axis(concat, known):
+    if whole is None or concat is None or len(concat.inputs) != 2 or not _is_along_last_axis(concat, known):
         return rotation
-    rest = _part_of_last_axis(concat.inputs[1], known)
-    if concat.inputs[0] is not rotation.after or rest is None or rest.whole is not rotated.whole:
+    same, rest = _part_of_last_axis(concat.inputs[1], known)
+    channels = range(known[whole].shape[-1])
+    parts = (channels[: rotation.width], channels[rotation.width :])
+    if concat.inputs[0] is not rotation.after or same is not whole or (rotated, rest) != parts:
         return rotation
-    channels = range(known[rotated.whole].shape[-1])
-    if (rotated.channels, rest.channels) != (channels[: rotation.width], channels[rotation.width :]):
-        return rotation
-    return replace(rotation, before=rotated.whole, after=concat.outputs[0])
+    return replace(rotation, before=whole, after=concat.outputs[0])
 
 
 def _is_along_last_axis(concat: ir.Node, known: Mapping[ir.Value, Layout]) -> bool:
@@ -180,9 +168,6 @@ def _is_table(values: Array, length: int, rotation: _Rotation) -> bool:
     pairs = rows.reshape(length, -1, *((half, 2) if rotation.neighbours else (2, half)))
     one = pairs[:, :1, :, :1] if rotation.neighbours else pairs[:, :1, :1]
     return bool(np.allclose(pairs, one, rtol=0, atol=_ROUNDING))
-
-
-# ---------------------------------------------------------------- the operator
 
 
 def _rotated(graph: Graph, rotation: _Rotation, tables: list[ir.Value], known: Mapping[ir.Value, Layout]) -> ir.Value:

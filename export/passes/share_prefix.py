@@ -1,7 +1,7 @@
-"""Sentences that begin alike share what is computed for their beginning, where the graph allows it.
+"""Sentences that begin alike share what is computed for their beginning, where a finished fp32 graph allows it.
 
 It does if every operator over tokens treats rows one by one (`RowRules`), belongs to a position, or is a causal
-attention without anything that depends on the tokens' distance. Demands a finished fp32 graph.
+attention without anything that depends on the tokens' distance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,8 @@ def share_prefix(graph: Graph, context: Context) -> None:
         elif node.op_type == "RotaryEmbedding" and len(lines.known[given(node.inputs[1])].shape) == 1:
             graph.replace(node.outputs[0], lines.rotated(node))
         elif takes_row(node):
-            graph.replace(node.outputs[0], lines.rows(given(node.inputs[0])))
+            flat = graph.add("Squeeze", [given(node.inputs[0]), lines.zero], "flat")
+            graph.replace(node.outputs[0], graph.add("Gather", [flat, lines.index], "row"))
         elif node.op_type in _KINDS:
             graph.replace(node.outputs[0], lines.attention(node))
     graph.replace(ids, lines.ids)
@@ -198,11 +199,6 @@ class _Lines:
         tail = graph.add("Slice", [whole, self.first, self.end, self.one], "tail")
         times = graph.add("Concat", [self.one, self.batch, self.one], "times", axis=0)
         return self.joined(head, graph.add("Tile", [tail, times], "tails"), width)
-
-    def rows(self, value: ir.Value) -> ir.Value:
-        """One row of each sentence, [B, H]."""
-        flat = self.graph.add("Squeeze", [value, self.zero], "flat")
-        return self.graph.add("Gather", [flat, self.index], "row")
 
     def whole(self, value: ir.Value) -> ir.Value:
         """Keys or values of whole sentences, [B, P + S, H]."""

@@ -25,9 +25,6 @@ def drop_casts(graph: Graph, _: Context) -> None:
             graph.replace(node.outputs[0], value)
 
 
-_LARGEST = 1024  # elements
-
-
 def fold_constants(graph: Graph, context: Context) -> None:
     """Replace what is computed from constants alone by its value, where it is small. Demands nothing."""
     # Small are scales, shapes, indices. Large ones (a transposed table of word embeddings) stay operators: a session
@@ -38,7 +35,7 @@ def fold_constants(graph: Graph, context: Context) -> None:
     read_outside = [value for value in computed if any(known.isdisjoint(node.outputs) for node in value.consumers())]
     if read_outside:
         shapes = layouts(graph)
-        small = [value for value in read_outside if np.prod(shapes[value].shape, dtype=int) <= _LARGEST]
+        small = [value for value in read_outside if np.prod(shapes[value].shape, dtype=int) <= 1024]
         (values,) = observe(graph, context.probes()[:1], small)
         for value in small:
             graph.replace(value, graph.constant(values[value], "folded"))
@@ -47,9 +44,8 @@ def fold_constants(graph: Graph, context: Context) -> None:
 def fold_shapes(graph: Graph, context: Context) -> None:
     """Replace numbers computed from shapes: what is the same for all shapes, and what is the length of `input_ids`.
 
-    Some models take the width of their attention's heads, for the scale of its scores or for the halves that are
-    rotated, from the shape of their keys, and the number of tokens from the shape of their embeddings. What a number is
-    is observed at several shapes. Demands a graph whose only input is `input_ids`.
+    Some models take the width of their heads from the shape of their keys, and the number of tokens from that of their
+    embeddings. What a number is is observed at several shapes. Demands a graph whose only input is `input_ids`.
     """
     static = value_independent(graph, graph.from_constants())
     known = layouts(graph)
@@ -57,7 +53,8 @@ def fold_shapes(graph: Graph, context: Context) -> None:
         value
         for node in graph.nodes
         for value in node.outputs
-        if value in static and known[value].kind in _NUMBERS and np.prod(known[value].shape, dtype=int) == 1
+        if value in static and known[value].kind in {"tensor(float)", "tensor(int64)"}
+        if np.prod(known[value].shape, dtype=int) == 1
     ]
     probes = context.probes()
     seen = observe(graph, probes, numbers)
@@ -74,9 +71,6 @@ def fold_shapes(graph: Graph, context: Context) -> None:
                 target = graph.constant(np.ones(first.ndim, np.int64), "target")
                 length = graph.add("Reshape", [length, target], "length")
             graph.replace(value, length)
-
-
-_NUMBERS = frozenset({"tensor(float)", "tensor(int64)"})
 
 
 def fix_reshapes(graph: Graph, context: Context) -> None:
@@ -125,9 +119,6 @@ def narrow_ids(graph: Graph, _: Context) -> None:
             node.replace_input_with(index, wide)
 
 
-_FLAT = PROBE[0] * PROBE[1]
-
-
 def keep_tokens_apart(graph: Graph, _: Context) -> None:
     """Keep sentences and tokens as two axes, which some models (GPT-2, OPT) join before a product and divide after it.
 
@@ -154,7 +145,7 @@ def _reshape(graph: Graph, node: ir.Node, known: Mapping[ir.Value, Layout], apar
     if known[before].shape == shape:  # `ids.view(-1, length)` of ids that have this shape already
         graph.replace(after, before)
         return
-    is_flat = shape == (_FLAT, *shape[-1:]) and known[before].shape[:2] == PROBE
+    is_flat = shape == (PROBE[0] * PROBE[1], *shape[-1:]) and known[before].shape[:2] == PROBE
     if is_flat and len(known[before].shape) > 2 and before.producer() is not None:
         heads = len(known[before].shape) > 3  # which are joined in the same step
         apart[after] = graph.add("Reshape", [before, graph.numbers(0, 0, shape[-1])], "rows") if heads else before
@@ -167,7 +158,8 @@ def _apart(graph: Graph, node: ir.Node, apart: Mapping[ir.Value, ir.Value]) -> i
     inputs = [value for value in node.inputs if value is not None]
     if node.op_type == "Gemm":
         rows, weight, bias = [*node.inputs, None][:3]
-        plain = all(attribute(node, name, default) == default for name, default in _GEMM.items())
+        defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+        plain = all(attribute(node, name, default) == default for name, default in defaults.items())
         if rows is None or rows not in apart or not plain or not is_constant(weight):
             return None
         product = graph.add("MatMul", [apart[rows], weight], "product")
@@ -180,9 +172,6 @@ def _apart(graph: Graph, node: ir.Node, apart: Mapping[ir.Value, ir.Value]) -> i
     changed = attributes(node) | ({"axis": -1} if "axis" in node.attributes else {})
     found = [value and apart.get(value, value) for value in node.inputs]
     return graph.add(node.op_type, found, "rows", domain=node.domain, **changed)
-
-
-_GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
 
 
 def slice_position_tables(graph: Graph, context: Context) -> None:

@@ -34,7 +34,7 @@ torch.set_num_threads(1)  # the models are so small that threads would wait for 
 
 def context(**known) -> Context:
     """What passes on a small graph are told; `known` overrides."""
-    plain = {"vocabulary": 50, "padding_id": None, "longest": 40, "layers": 0, "outputs": 50, "family": "small"}
+    plain = {"vocabulary": 50, "padding_id": None, "longest": 40, "layers": 0, "labels": 50, "family": "small"}
     return Context(**plain | {"standard_attention": False} | known)
 
 

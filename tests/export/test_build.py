@@ -132,10 +132,10 @@ def test_an_error_of_the_disk_in_the_tokenizers_library_is_one_line(checkpoint, 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from negengine.export.folder import publish, staged_in, workspace_beside
+from negengine.export.folder import workspace_beside
 folder, moved_away = Path(sys.argv[1]), sys.argv[2] == "True"
 with workspace_beside(folder) as workspace:
-    (staged_in(workspace) / "model.onnx").write_text("half written")
+    (workspace / "staged" / "model.onnx").write_text("half written")
     if moved_away:
         folder.rename(workspace / "replaced")
     os.kill(os.getpid(), signal.SIGKILL)

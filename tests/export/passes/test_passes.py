@@ -7,9 +7,8 @@ import pytest
 import torch
 from negengine.export.observe import count_flops
 from negengine.export.passes import COMMON, TEXT_GENERATION, simplify
-from negengine.export.passes.attention import use_standard_attention
 from negengine.export.passes.context import run_passes
-from negengine.export.passes.convolve import convolve
+from negengine.export.passes.cpu import convolve, use_standard_attention
 from negengine.export.passes.fuse import fuse_operators
 from negengine.export.passes.masks import drop_neutral_masks
 from negengine.export.passes.outputs import drop_hidden, hoist_mask_row

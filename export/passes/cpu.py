@@ -1,0 +1,108 @@
+"""What CPUs compute faster in another form, of the finished fp32 graph."""
+
+import numpy as np
+import onnx_ir as ir
+from onnx import version_converter
+
+from ..graph import Graph, array, attribute, dims, given, is_constant, only_reader
+from ..observe import PROBE, Layout, layouts
+from .attention import before_repetition
+from .context import Context
+
+_OPSET = 23
+_OWN, _ELSEWHERE = "SimplifiedLayerNormalization", "negengine.conversion"
+_BLOCK = 16  # channels: a vector of AVX-512
+_ACTIVATIONS = ("Gelu", "FastGelu", "Relu", "Tanh")
+
+
+def use_standard_attention(graph: Graph, _: Context) -> None:
+    """Replace MultiHeadAttention by the biases inside it and the Attention of the ONNX standard, faster on CPUs.
+
+    MultiHeadAttention copies queries, keys and values into one matrix for each head; Attention reads them where they
+    are, also those that several heads share: 0.9 ms instead of 2.7 for 28 sentences of 18 tokens, 12 heads of 64 (one
+    core). Demands a finished graph; raises its operator set to 23, the first with Attention.
+    """
+    if not any(node.op_type == "MultiHeadAttention" for node in graph.nodes):
+        return
+    for node in graph.nodes:  # ONNX Runtime's own operator in the standard's domain, which the converter does not know
+        if node.op_type == _OWN and node.domain == "":
+            node.domain = _ELSEWHERE
+    graph.model.graph.opset_imports[_ELSEWHERE] = 1
+    graph.become(version_converter.convert_version(graph.proto(), _OPSET))
+    for node in graph.nodes:
+        if node.domain == _ELSEWHERE:
+            node.domain = ""
+    graph.model.graph.opset_imports.pop(_ELSEWHERE, None)
+    for node in graph.nodes:
+        if node.op_type == "MultiHeadAttention":
+            graph.replace(node.outputs[0], _standard(graph, node))
+
+
+def _standard(graph: Graph, node: ir.Node) -> ir.Value:
+    bias, padding, scores_bias = [*node.inputs[3:], None, None, None][:3]
+    if padding is not None:
+        raise ValueError(f"{node.name} has a padding mask: sentences of one length need none")
+    projections = list(node.inputs[:3])
+    if bias is not None:
+        parts = [graph.constant(part, "bias") for part in np.split(array(bias), len(projections))]
+        projections = [graph.add("Add", own, "biased") for own in zip(projections, parts, strict=True)]
+    heads = attribute(node, "num_heads")
+    (key, times), (value, times_of_value) = map(before_repetition, projections[1:])
+    if times == times_of_value:
+        projections[1:] = [key, value]
+    else:
+        times = 1
+    inputs = [*projections, *([scores_bias] if scores_bias is not None else [])]
+    further = {"scale": attribute(node, "scale")} if "scale" in node.attributes else {}
+    if attribute(node, "unidirectional", 0):
+        further["is_causal"] = 1
+    return graph.add("Attention", inputs, "context", q_num_heads=heads, kv_num_heads=heads // times, **further)
+
+
+def convolve(graph: Graph, _: Context) -> None:
+    """Replace the products over all positions by 1 × 1 convolutions over the tokens as pixels.
+
+    With AVX-512 on a core: 159 GFLOP/s, where MatMul reaches 131 and MKL 150 (504 × 768 by 768 × 3,072). The sums are
+    the same, their order differs. A session transposes the weights once, so that they stay what they are on disk.
+    Demands a finished graph.
+    """
+    known = layouts(graph)
+    blocked: dict[ir.Value, ir.Value] = {}  # [batch, length, channels] -> the same as [1, channels, batch, length]
+    first = graph.numbers(0, stem="axis")
+    pixel = graph.numbers(2, 3, stem="axes")
+    for node in [node for node in graph.nodes if _can_be_convolved(node, known)]:
+        tokens, weights = map(given, node.inputs)
+        if tokens not in blocked:
+            image = graph.add("Unsqueeze", [tokens, first], "image")
+            blocked[tokens] = graph.add("Transpose", [image], "channels", perm=[0, 3, 1, 2])
+        kernel = graph.add("Unsqueeze", [graph.add("Transpose", [weights], "kernel", perm=[1, 0]), pixel], "kernel")
+        bias, output = _bias_behind(node)
+        result = graph.add("Conv", [blocked[tokens], kernel, *bias], "convolved", kernel_shape=[1, 1])
+        active = only_reader(output, *_ACTIVATIONS)
+        if active is not None and len(active.inputs) == 1:
+            result = graph.add(active.op_type, [result], "active", domain=active.domain)
+            output = active.outputs[0]
+        back = graph.add("Transpose", [result], "tokens", perm=[0, 2, 3, 1])
+        back = graph.add("Squeeze", [back, first], "tokens")
+        graph.replace(output, back)
+        blocked[back] = result
+
+
+def _can_be_convolved(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:
+    if node.op_type != "MatMul" or not is_constant(node.inputs[1]):
+        return False
+    if known[given(node.inputs[0])].shape[:-1] != PROBE:
+        return False
+    sizes = dims(node.inputs[1])
+    return len(sizes) == 2 and all(size % _BLOCK == 0 for size in sizes)
+
+
+def _bias_behind(product: ir.Node) -> tuple[list[ir.Value], ir.Value]:
+    """The bias added to a product, if the sum is all that reads the product; and the value after that."""
+    output = product.outputs[0]
+    add = only_reader(output, "Add")
+    if add is not None:
+        other = next((value for value in add.inputs if value is not output), None)
+        if other is not None and is_constant(other) and len(dims(other)) == 1:
+            return [other], add.outputs[0]
+    return [], output
