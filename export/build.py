@@ -52,7 +52,7 @@ from .passes.context import Context, run_passes
 from .passes.share_prefix import SHARES_PREFIXES
 from .quiet import quiet
 from .samples import USUAL, Sample, batches
-from .tasks import Task, begin_with_bos, task_named, task_of
+from .tasks import TEXT_CLASSIFICATION, Task, begin_with_bos, task_named, task_of
 from .trace import Exporter, exporter_of, takes_segments
 
 _PACKAGES = (
@@ -115,8 +115,6 @@ def build(
 
 @dataclass(frozen=True)
 class _Traced:
-    """What is kept of PyTorch's model."""
-
     graph: Graph
     samples: Sequence[Sample]
     reference: Logits
@@ -161,9 +159,9 @@ def _write(
     usual = [sample for sample in traced.samples if len(sample.ids) <= USUAL]
     say(f"measuring how large values become on {len(usual)} inputs")
     peaks = channel_peaks(graph, [batch.feeds for batch in batches(usual)])
-    context = replace(context, said=dict(told), peaks=peaks)
+    context = replace(context, peaks=peaks)
     for variant in task.variants:
-        if not variant.applies(context):
+        if variant.if_said and not told[variant.if_said]:
             continue
         say(variant.what)
         weights = staged / ((variant.file if variant.size else variant.source) + _WEIGHTS)
@@ -211,7 +209,7 @@ def _trace(
             raise
         raise OSError(int(found[1]), os.strerror(int(found[1])), str(staged / TOKENIZER)) from error
     model.config.save_pretrained(staged)
-    segments = task.head.takes_pairs and takes_segments(exporter, model, tokenizer.model_input_names)
+    segments = task is TEXT_CLASSIFICATION and takes_segments(exporter, model, tokenizer.model_input_names)
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)

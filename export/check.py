@@ -24,7 +24,7 @@ from .checkpoint import (
     locate,
 )
 from .checkpoint_files import SAFE, tensors_of, weights_of
-from .families import family_of, first_position, longest_of
+from .families import first_position, has_standard_attention, longest_of
 from .observe import told_in_one_line
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
@@ -78,7 +78,7 @@ class _Looks:
     def family(self) -> str:
         check_architecture(self.source.name, self.config, self.task.head)
         exporter_of(self.source.name, self.config, self.task.head.task)
-        fused = family_of(self.config).standard_attention
+        fused = has_standard_attention(self.config)
         attention = "one fused operator computes its attention" if fused else "its attention may keep plain operators"
         return "; ".join(filter(None, [self.config.model_type, attention, about_own_code(self.config)]))
 

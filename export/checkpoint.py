@@ -65,10 +65,6 @@ class Head:
     def is_decoder(self) -> bool:
         return self.task == Task.TEXT_GENERATION
 
-    @property
-    def takes_pairs(self) -> bool:  # the model may tell a first text from a second one
-        return self.task == Task.TEXT_CLASSIFICATION
-
 
 @dataclass(frozen=True)
 class Source:

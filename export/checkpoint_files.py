@@ -26,15 +26,25 @@ from .checkpoint import Source, json_object
 from .quiet import quiet
 
 SAFE = ".safetensors"
-_INDEX = "model.safetensors.index.json"
-_FP32 = 4
-_WEIGHTS = (SAFE, ".bin")
+_FP32 = 4  # bytes
 
 
 def weights_of(source: Source) -> dict[str, float] | None:
-    """The files of weights that transformers reads, with their size in fp32; None if the hub does not tell."""
+    """The whole files of weights that transformers reads, with their size in fp32; None if the hub does not tell."""
     files = _weight_files(source)
-    _refuse_incomplete(source, [*files, *_adapters(source)])
+    for path in (*files, *_adapters(source)):
+        if path.suffix == SAFE:
+            try:
+                _sizes(path)
+            except SafetensorError as error:  # a download was interrupted
+                raise InputError(f"{path} is damaged or cut off ({first_line(error)}): fetch it again") from None
+    index = Path(source.location) / "model.safetensors.index.json"
+    if source.is_local and is_file(index):
+        named = json_object(index).get("weight_map")
+        if not isinstance(named, dict):
+            raise InputError(f"{index} has no weight_map, which names the files of weights: fetch it again")
+        if missing := sorted({*map(str, named.values())} - {path.name for path in files}):
+            raise InputError(f"{index.parent / missing[0]} is missing, which {index.name} names: fetch it again")
     if files or source.is_local:
         known = {path.name: sum(_sizes(path).values()) * _FP32 for path in files if path.suffix == SAFE}
         return {path.name: float(known.get(path.name, path.stat().st_size)) for path in files}
@@ -57,23 +67,6 @@ def tensors_of(source: Source) -> set[str] | None:
         return None
 
 
-def _refuse_incomplete(source: Source, files: Iterable[Path]) -> None:
-    """Raise InputError where a download was interrupted: a file is shorter than its header says, or one is missing."""
-    for path in files:
-        if path.suffix == SAFE:
-            try:
-                _sizes(path)
-            except SafetensorError as error:
-                raise InputError(f"{path} is damaged or cut off ({first_line(error)}): fetch it again") from None
-    index = Path(source.location) / _INDEX
-    if source.is_local and is_file(index):
-        named = json_object(index).get("weight_map")
-        if not isinstance(named, dict):
-            raise InputError(f"{index} has no weight_map, which names the files of weights: fetch it again")
-        if missing := sorted({*map(str, named.values())} - {path.name for path in files}):
-            raise InputError(f"{index.parent / missing[0]} is missing, which {index.name} names: fetch it again")
-
-
 def _adapters(source: Source) -> list[Path]:
     return [source.adapter / adapter.WEIGHTS] if source.adapter else []
 
@@ -92,7 +85,7 @@ def _weight_files(source: Source) -> list[Path]:
 
 def _preferred(names: Iterable[str]) -> list[str]:
     """The files that transformers reads: safetensors if there are any."""
-    known = [name for name in names if name.endswith(_WEIGHTS) and "/" not in name]
+    known = [name for name in names if name.endswith((SAFE, ".bin")) and "/" not in name]
     safe = [name for name in known if name.endswith(SAFE)]
     return safe or [name for name in known if name.startswith("pytorch_model")]
 
@@ -125,8 +118,6 @@ _Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
 
 class _Result(msgspec.Struct):
-    """What the result of every finished training has."""
-
     steps: _Count
     epochs: _Count
     score: float
@@ -142,7 +133,7 @@ class TrainingRecord(msgspec.Struct):
     metadata: dict[str, Any] = {}
     finished: bool = False
     files: dict[str, str] = {}  # name → SHA-256
-    result: dict[str, Any] = {}
+    result: dict[str, Any] = {}  # of a finished one, with what `_Result` has
 
     def __post_init__(self) -> None:
         if wrong := [name for name in self.files if not is_file_name(name)]:

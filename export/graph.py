@@ -253,6 +253,18 @@ def dims(value: ir.Value | None) -> tuple[int, ...]:
     return tuple(value.const_value.shape.numpy()) if value is not None and value.const_value is not None else ()
 
 
+def is_scalar(value: ir.Value | None) -> bool:
+    """Whether a value is an initializer of one number."""
+    return is_constant(value) and int(np.prod(dims(value))) == 1
+
+
+def bias_of(add: ir.Node | None) -> tuple[ir.Value, ir.Value] | None:
+    """Of an Add, the value and the constant vector that is added to it."""
+    inputs = [value for value in add.inputs if value is not None] if add is not None else []
+    vectors = [value for value in inputs if is_constant(value) and len(dims(value)) == 1]
+    return (next(one for one in inputs if one is not vectors[0]), vectors[0]) if len(vectors) == 1 else None
+
+
 def given(value: ir.Value | None) -> ir.Value:
     """An input that a node has."""
     if value is None:

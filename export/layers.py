@@ -1,13 +1,8 @@
 """Layers in a form that a graph can have, where transformers computes them in another one; the sums are the same.
 
-Mixtures of experts: transformers chooses a token's experts and computes these alone, in a loop or by indices that
-depend on the tokens. Here every expert computes every token, and those that were not chosen get the weight 0. Where two
-of eight experts are chosen, the experts take four times as long.
-
-Gated delta rule (Yang et al. 2024), the linear attention of Qwen 3.5: transformers goes through a text in chunks, so
-the number of operations depends on its length. Here a text is one chunk.
-
-transformers 5 lets us give these forms; transformers 4 does not.
+Mixtures of experts: every expert computes every token, and those that were not chosen get the weight 0. Where two of
+eight experts are chosen, the experts take four times as long. Gated delta rule (Yang et al. 2024), the linear attention
+of Qwen 3.5: a text is one chunk. transformers 5 lets us give these forms; transformers 4 does not.
 """
 
 import sys
@@ -69,7 +64,6 @@ def _delta_rule(
     """What is read at each token, [B, L, heads × n, e].
 
     Given: queries and keys [B, L, heads, d], values [B, L, heads × n, e], log-decays and strengths [B, L, heads × n].
-
     A token writes what its value has beyond what is read with its key. So the values that are written solve a system
     of equations whose matrix is triangular, with ones on its diagonal: each depends on those before it.
     """
@@ -90,9 +84,8 @@ def _delta_rule(
 def _inverse(below: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
     """The inverse of matrices with ones on the diagonal and these numbers below it, [B, heads, L, L].
 
-    Of two neighbouring blocks on the diagonal whose inverses are known, the inverse of both together has
-    - second inverse × what stands below the first block × first inverse
-    in the corner. So the blocks' size doubles in each step; what stands on or above the diagonal is not read.
+    Of two neighbouring blocks on the diagonal whose inverses are known, the inverse of both together has - second
+    inverse × what stands below the first block × first inverse in the corner. So the blocks' size doubles in each step.
     """
     inverse = (position[:, None] == position).to(below.dtype)
     for step in range((LONGEST_CHUNK - 1).bit_length()):

@@ -3,6 +3,7 @@
 Of large values only a summary computed inside the graph leaves ONNX Runtime.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -194,19 +195,10 @@ def count_flops(graph: Graph, length: int) -> int:
     return total // batch
 
 
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape, dtype=np.int64))
-
-
-def _attention(inputs: list[tuple[int, ...]], _: tuple[int, ...]) -> int:
-    query, key = inputs[:2]
-    return 2 * (2 * query[0] * query[1] * key[1] * query[2])
-
-
 _COUNTS: Mapping[str, Callable[[list[tuple[int, ...]], tuple[int, ...]], int]] = {
-    "MatMul": lambda inputs, output: 2 * _size(output) * inputs[0][-1],
+    "MatMul": lambda inputs, output: 2 * math.prod(output) * inputs[0][-1],
     "Gemm": lambda inputs, output: 2 * inputs[0][0] * inputs[0][1] * output[1],
-    "MultiHeadAttention": _attention,
-    "Attention": _attention,
-    "Conv": lambda inputs, output: 2 * _size(output) * _size(inputs[1][1:]),
+    "Conv": lambda inputs, output: 2 * math.prod(output) * math.prod(inputs[1][1:]),
+    # Scores and context: of queries [B, L, H] and keys [B, K, H].
+    **dict.fromkeys(("MultiHeadAttention", "Attention"), lambda inputs, _: 4 * math.prod(inputs[0]) * inputs[1][1]),
 }

@@ -19,7 +19,6 @@ from .graph import Graph
 from .observe import told_in_one_line
 
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
-_FIXED = {"logits_to_keep": 0}  # numbers that PyTorch's tracer would turn into inputs of the graph; 0 keeps all rows
 
 
 class Optimum:
@@ -32,7 +31,6 @@ class Optimum:
 
     @classmethod
     def of(cls, config: PretrainedConfig, task: str) -> "Optimum | None":
-        """The exporter, if Optimum knows the family and the task."""
         asked = {"model_type": config.model_type, "task": task, "library_name": "transformers"}
         try:
             return cls(TasksManager.get_exporter_config_constructor("onnx", **asked), task)
@@ -50,7 +48,8 @@ class Optimum:
         TasksManager.standardize_model_attributes(model)
         for key, value in (config.values_override or {}).items():
             setattr(model.config, key, value)
-        fixed = {key: value for key, value in _FIXED.items() if key in inspect.signature(model.forward).parameters}
+        # The tracer would turn this number into an input of the graph; 0 keeps all rows.
+        fixed = {"logits_to_keep": 0} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
         with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, fixed):
             example = config.generate_dummy_inputs(framework="pt", **DEFAULT_DUMMY_SHAPES)
             torch.onnx.export(

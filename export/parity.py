@@ -62,13 +62,10 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
     return np.concatenate([np.atleast_2d(found[row]) for row in range(len(samples))])
 
 
-_EVERY = 9  # sample whose log-probabilities of all tokens are compared: their logits are large
-
-
 def reference_token_logprobs(model: PreTrainedModel, samples: Sequence[Sample], name: str) -> dict[int, Logits]:
     """PyTorch's log-probabilities of all tokens but the first, for some samples: number → float32 [L - 1]."""
     found: dict[int, Logits] = {}
-    for row in sorted({*range(0, len(samples), _EVERY), len(samples) - 1}):
+    for row in sorted({*range(0, len(samples), 9), len(samples) - 1}):  # not of all: their logits are large
         ids = torch.from_numpy(samples[row].ids.astype(np.int64))
         with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {len(ids)} tokens"):
             logprobs = model(input_ids=ids[None]).logits[0, :-1].log_softmax(-1)

@@ -1,8 +1,7 @@
 """The tasks that a checkpoint can be exported for, and how they differ in the pipeline. To add one, name it here.
 
 A causal model gets what stands before a mask, and the row of its last token is asked for. So its graph is that of a
-masked model with another mask in its attention; it also gives the rows of all tokens (`hidden`), of which a second
-graph makes log-probabilities.
+masked model with another mask in its attention; a second graph makes log-probabilities of the rows of all tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer, begin_with
 from . import passes, samples
 from .checkpoint import Checkpoint, Head
 from .families import intermediate_size
-from .passes.context import Context, Pass
+from .passes.context import Pass
 from .passes.share_prefix import SHARES_PREFIXES
 from .samples import Sample
 
@@ -36,10 +35,10 @@ class Variant:
     file: str
     passes: tuple[Pass, ...]
     what: str  # said while it is made
-    size: float  # of the weights that it has of its own, as a multiple of those in fp32
-    is_exact: bool  # it computes the same in fp32, so it is compared with PyTorch too
+    size: float = 0  # of the weights that it has of its own, as a multiple of those in fp32
+    is_exact: bool = False  # it computes the same in fp32, so it is compared with PyTorch too
     source: str = GRAPH
-    applies: Callable[[Context], bool] = lambda _: True
+    if_said: str = ""  # made only if a pass on the fp32 graph has said so
 
 
 @dataclass(frozen=True)
@@ -97,12 +96,12 @@ def _of_causal(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-_CONVOLVED = Variant(CONVOLVED, passes.CPU, "rewriting for CPUs", size=0, is_exact=True)
+_CONVOLVED = Variant(CONVOLVED, passes.CPU, "rewriting for CPUs", is_exact=True)
 
 
 def _low(device: str, own: tuple[Pass, ...]) -> Variant:
     what, size = {"cpu": ("quantizing to int8", 0.3), "cuda": ("converting to fp16", 0.5)}[device]
-    return Variant(LOW_PRECISION[device], own, what, size, is_exact=False)
+    return Variant(LOW_PRECISION[device], own, what, size)
 
 
 FILL_MASK = Task(
@@ -125,19 +124,11 @@ TEXT_GENERATION = Task(
     length=16,  # a sentence of the Self-Contained Negation Test up to its mask
     passes=passes.TEXT_GENERATION,
     variants=(
-        Variant(VOCABULARY, passes.VOCABULARY_ONLY, "cutting out the vocabulary projection", size=0, is_exact=False),
+        Variant(VOCABULARY, passes.VOCABULARY_ONLY, "cutting out the vocabulary projection"),
         _CONVOLVED,
         _low("cpu", passes.CAUSAL_INT8),
         *(
-            Variant(
-                file,
-                own,
-                f"sharing beginnings in {source}",
-                size=0,
-                is_exact=False,
-                source=source,
-                applies=lambda context: bool(context.said[SHARES_PREFIXES]),
-            )
+            Variant(file, own, f"sharing beginnings in {source}", source=source, if_said=SHARES_PREFIXES)
             for own, files in ((passes.SHARING, SHARING_PREFIXES), (passes.TREES, TREES))
             for source, file in files.items()
         ),

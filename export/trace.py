@@ -26,8 +26,6 @@ try:
 except ImportError:  # it is not installed, or not for this version of transformers
     Optimum = None  # type: ignore[assignment, misc]
 
-_OPSET = 18  # for which PyTorch writes operators
-
 
 class Exporter(Protocol):
     """What makes a graph of a model."""
@@ -61,7 +59,7 @@ class Torch:
             given = {"dynamic_shapes": (tuple(axes for _ in inputs),), "strict": False}
             traced = torch.export.export(_Logits(model, inputs, fixed), example, **given)
             names = {"input_names": list(inputs), "output_names": ["logits"]}
-            written = torch.onnx.export(traced, **names, opset_version=_OPSET, dynamo=True, verbose=False)
+            written = torch.onnx.export(traced, **names, opset_version=18, dynamo=True, verbose=False)
         ClearMetadataAndDocStringPass()(written.model)  # lines of source files, with their folders
         graph = Graph(written.model, weights, name)
         graph.prune()

@@ -3,60 +3,36 @@
 All tasks share `COMMON`; each task adds its own passes before and after it.
 """
 
-from .attention import fix_repetitions, fuse_attention
+from . import attention, cpu, fuse, half, int8, masks, outputs, rotate, share_prefix, simplify
 from .context import Pass
-from .cpu import convolve, use_standard_attention
-from .fuse import fuse_operators, fuse_residuals
-from .half import halve
-from .int8 import quantize_products, quantize_vocabulary, smooth, split_outliers
-from .masks import derive_segments, drop_neutral_masks, restore_segments, unify_causal_masks
-from .outputs import (
-    add_decision_head,
-    add_token_labels,
-    cut_vocabulary,
-    drop_hidden,
-    hoist_first_token,
-    hoist_mask_row,
-    keep_hidden,
-)
-from .rotate import fuse_rotations
-from .share_prefix import find_sharing, share_beginnings, share_prefix
-from .simplify import (
-    drop_casts,
-    fix_reshapes,
-    fold_constants,
-    fold_shapes,
-    keep_tokens_apart,
-    narrow_ids,
-    slice_position_tables,
-)
 
-_UNMASKED: tuple[Pass, ...] = (fold_constants, drop_casts, drop_neutral_masks)
+_UNMASKED: tuple[Pass, ...] = (simplify.fold_constants, simplify.drop_casts, masks.drop_neutral_masks)
 _FUSED: tuple[Pass, ...] = (
-    slice_position_tables,
-    fix_reshapes,
-    fix_repetitions,
-    fuse_rotations,
-    keep_tokens_apart,
-    narrow_ids,
-    fuse_attention,
-    fuse_operators,
+    simplify.slice_position_tables,
+    simplify.fix_reshapes,
+    attention.fix_repetitions,
+    rotate.fuse_rotations,
+    simplify.keep_tokens_apart,
+    simplify.narrow_ids,
+    attention.fuse_attention,
+    fuse.fuse_operators,
 )
+_DECIDED: tuple[Pass, ...] = (outputs.hoist_mask_row, outputs.add_decision_head)
 COMMON: tuple[Pass, ...] = (*_UNMASKED, *_FUSED)
-CAUSAL: tuple[Pass, ...] = (fold_shapes, *_UNMASKED, unify_causal_masks, *_FUSED)
-FILL_MASK = (*COMMON, hoist_mask_row, add_decision_head)
-TEXT_CLASSIFICATION = (derive_segments, *COMMON, hoist_first_token, restore_segments)
-TOKEN_CLASSIFICATION = (*COMMON, add_token_labels)
-TEXT_GENERATION = (*CAUSAL, keep_hidden, hoist_mask_row, add_decision_head, find_sharing)
+CAUSAL: tuple[Pass, ...] = (simplify.fold_shapes, *_UNMASKED, masks.unify_causal_masks, *_FUSED)
+FILL_MASK = (*COMMON, *_DECIDED)
+TEXT_CLASSIFICATION = (masks.derive_segments, *COMMON, outputs.hoist_first_token, masks.restore_segments)
+TOKEN_CLASSIFICATION = (*COMMON, outputs.add_token_labels)
+TEXT_GENERATION = (*CAUSAL, outputs.keep_hidden, *_DECIDED, share_prefix.find_sharing)
 
 # From the finished fp32 graph:
-CPU: tuple[Pass, ...] = (use_standard_attention, convolve)
+CPU: tuple[Pass, ...] = (cpu.use_standard_attention, cpu.convolve)
 # For classifiers INT8, for language models LANGUAGE_INT8.
-INT8: tuple[Pass, ...] = (split_outliers, smooth, quantize_products, use_standard_attention)
-LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, quantize_vocabulary)
-FP16: tuple[Pass, ...] = (fuse_residuals, halve)
-CAUSAL_INT8: tuple[Pass, ...] = (drop_hidden, *LANGUAGE_INT8)
-CAUSAL_FP16: tuple[Pass, ...] = (drop_hidden, *FP16)
-SHARING: tuple[Pass, ...] = (share_prefix,)
-TREES: tuple[Pass, ...] = (share_beginnings,)
-VOCABULARY_ONLY: tuple[Pass, ...] = (cut_vocabulary,)
+INT8: tuple[Pass, ...] = (int8.split_outliers, int8.smooth, int8.quantize_products, cpu.use_standard_attention)
+LANGUAGE_INT8: tuple[Pass, ...] = (*INT8, int8.quantize_vocabulary)
+FP16: tuple[Pass, ...] = (fuse.fuse_residuals, half.halve)
+CAUSAL_INT8: tuple[Pass, ...] = (outputs.drop_hidden, *LANGUAGE_INT8)
+CAUSAL_FP16: tuple[Pass, ...] = (outputs.drop_hidden, *FP16)
+SHARING: tuple[Pass, ...] = (share_prefix.share_prefix,)
+TREES: tuple[Pass, ...] = (share_prefix.share_beginnings,)
+VOCABULARY_ONLY: tuple[Pass, ...] = (outputs.cut_vocabulary,)

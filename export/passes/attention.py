@@ -1,9 +1,7 @@
 """Fuse the pieces of an attention into one MultiHeadAttention operator over all tokens of a batch.
 
-ONNX Runtime's own `Attention` multiplies sentence by sentence and head by head on the CPU: matrices of 18 rows. Heads
-that share keys and values (Ainslie et al. 2023, grouped-query attention) are repeated as
-
-    [B, heads, L, d]  ->  Unsqueeze [B, heads, 1, L, d], Expand [B, heads, n, L, d], Reshape [B, heads × n, L, d]
+Heads that share keys and values (Ainslie et al. 2023, grouped-query attention) are repeated as
+[B, heads, L, d] -> Unsqueeze [B, heads, 1, L, d], Expand [B, heads, n, L, d], Reshape [B, heads × n, L, d].
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Graph, array, attribute, attributes, dims, is_constant, numbers_in, only_reader, written_by
+from ..graph import Graph, array, attribute, attributes, bias_of, is_scalar, numbers_in, only_reader, written_by
 from ..observe import PROBE, Layout, layouts, observe
 from .context import Context
 from .masks import is_causal_mask
@@ -27,11 +25,9 @@ Layouts = Mapping[ir.Value, Layout]
 
 @dataclass(frozen=True)
 class _Heads:
-    """A [B, L, hidden] value seen as heads, and the scalar it was multiplied by."""
-
-    value: ir.Value
+    value: ir.Value  # [B, L, hidden]
     heads: int
-    scale: float
+    scale: float  # by which it was multiplied
 
 
 def fuse_attention(graph: Graph, _: Context) -> None:
@@ -80,19 +76,15 @@ def _unscale(value: ir.Value | None) -> tuple[ir.Value | None, float]:
     """Walk up through products with and quotients by constant scalars."""
     scale = 1.0
     while (node := written_by(value, "Mul", "Div")) is not None:
-        if _is_scalar(node.inputs[1]):
+        if is_scalar(node.inputs[1]):
             factor, rest = array(node.inputs[1]).item(), node.inputs[0]
             scale = scale / factor if node.op_type == "Div" else scale * factor
-        elif node.op_type == "Mul" and _is_scalar(node.inputs[0]):
+        elif node.op_type == "Mul" and is_scalar(node.inputs[0]):
             scale, rest = scale * array(node.inputs[0]).item(), node.inputs[1]
         else:
             break
         value = rest
     return value, scale
-
-
-def _is_scalar(value: ir.Value | None) -> bool:
-    return is_constant(value) and int(np.prod(dims(value))) == 1
 
 
 def _keys(graph: Graph, value: ir.Value | None, known: Layouts) -> _Heads | None:
@@ -165,7 +157,7 @@ def _side_by_side(graph: Graph, node: ir.Node, part: ir.Value) -> _Heads | None:
         if sizes is None or attribute(node, "axis", 0) not in {-1, 3}:
             return None
         bounds = [graph.numbers(one) for one in (sum(sizes[:number]), sum(sizes[: number + 1]), -1)]
-    elif len(bounds) < 3 or not all(map(is_constant, bounds)) or array(bounds[2]).tolist() not in ([-1], [3]):
+    elif len(bounds) < 3 or None in map(numbers_in, bounds) or numbers_in(bounds[2]) not in ([-1], [3]):
         return None
     return _Heads(_rows(graph, graph.add("Slice", [transpose.inputs[0], *bounds], "part")), heads, 1.0)
 
@@ -183,12 +175,10 @@ def _without_biases(graph: Graph, values: Sequence[ir.Value]) -> tuple[Sequence[
     """Let the operator add the three projections' biases, where there are three."""
     stripped, biases = [], []
     for value in values:
-        add = written_by(value, "Add")
-        constants = [] if add is None else [one for one in add.inputs if is_constant(one) and len(dims(one)) == 1]
-        if add is None or len(constants) != 1:
+        if (biased := bias_of(written_by(value, "Add"))) is None:
             return values, None
-        biases.append(array(constants[0]))
-        stripped.append(next(one for one in add.inputs if one is not constants[0]))
+        stripped.append(biased[0])
+        biases.append(array(biased[1]))
     return stripped, graph.constant(np.concatenate(biases), "projection_bias")
 
 
@@ -197,7 +187,7 @@ def fix_repetitions(graph: Graph, context: Context) -> None:
     expands = [
         (node, node.inputs[0])
         for node in graph.nodes
-        if node.op_type == "Expand" and not is_constant(node.inputs[1])
+        if node.op_type == "Expand" and numbers_in(node.inputs[1]) is None
         if node.inputs[0] is not None and written_by(node.inputs[0], "Unsqueeze") is not None
     ]
     wanted = [value for node, before in expands for value in (before, node.outputs[0])]

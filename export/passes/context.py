@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from ..graph import Graph, stands_for
 
-_SHAPES = ((2, 5), (3, 7))  # pairwise different numbers, so that no dimension is mistaken for another
-_LONGEST_PROBE = 1024
-
 
 @dataclass(frozen=True)
 class Context:
@@ -25,7 +22,6 @@ class Context:
     labels: int  # of a classifier
     standard_attention: bool
     family: str
-    said: Mapping[str, Any] = field(default_factory=dict)
     # For the passes on the finished graph, by name of each fp32 value: the largest magnitude of each channel on real
     # sentences and strings of random tokens, float32 [channels].
     peaks: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
@@ -37,8 +33,9 @@ class Context:
     def probes(self) -> list[dict[str, NDArray[np.int64]]]:
         """Random token ids of three shapes; the last is as long as the model takes, or 1,024 tokens."""
         found = []
-        # A mask can be neutral for short sentences and not for long ones (a sliding window).
-        for shape in (*_SHAPES, (1, min(self.longest, _LONGEST_PROBE))):
+        # Pairwise different numbers, so that no dimension is mistaken for another. A mask can be neutral for short
+        # sentences and not for long ones (a sliding window).
+        for shape in ((2, 5), (3, 7), (1, min(self.longest, 1024))):
             ids = np.random.default_rng(0).integers(0, self.vocabulary, shape)
             if self.padding_id is not None:
                 ids = np.where(ids == self.padding_id, (ids + 1) % self.vocabulary, ids)
@@ -46,8 +43,7 @@ class Context:
         return found
 
 
-# A pass rewrites a graph in place, and returns what export.json is to say about it, if anything. What it demands of a
-# graph and what it ensures stands in its docstring.
+# It rewrites a graph in place, and returns what export.json is to say about it. Its docstring says what it demands.
 Pass = Callable[[Graph, Context], Mapping[str, Any] | None]
 
 

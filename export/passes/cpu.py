@@ -4,13 +4,12 @@ import numpy as np
 import onnx_ir as ir
 from onnx import version_converter
 
-from ..graph import Graph, array, attribute, dims, given, is_constant, only_reader
-from ..observe import PROBE, Layout, layouts
+from ..graph import Graph, array, attribute, bias_of, dims, given, only_reader
+from ..observe import PROBE, layouts
 from .attention import before_repetition
 from .context import Context
 
-_OPSET = 23
-_OWN, _ELSEWHERE = "SimplifiedLayerNormalization", "negengine.conversion"
+_ELSEWHERE = "negengine.conversion"
 _BLOCK = 16  # channels: a vector of AVX-512
 _ACTIVATIONS = ("Gelu", "FastGelu", "Relu", "Tanh")
 
@@ -25,15 +24,14 @@ def use_standard_attention(graph: Graph, _: Context) -> None:
     if not any(node.op_type == "MultiHeadAttention" for node in graph.nodes):
         return
     for node in graph.nodes:  # ONNX Runtime's own operator in the standard's domain, which the converter does not know
-        if node.op_type == _OWN and node.domain == "":
+        if node.op_type == "SimplifiedLayerNormalization" and node.domain == "":
             node.domain = _ELSEWHERE
     graph.model.graph.opset_imports[_ELSEWHERE] = 1
-    graph.become(version_converter.convert_version(graph.proto(), _OPSET))
+    graph.become(version_converter.convert_version(graph.proto(), 23))
+    graph.model.graph.opset_imports.pop(_ELSEWHERE, None)
     for node in graph.nodes:
         if node.domain == _ELSEWHERE:
             node.domain = ""
-    graph.model.graph.opset_imports.pop(_ELSEWHERE, None)
-    for node in graph.nodes:
         if node.op_type == "MultiHeadAttention":
             graph.replace(node.outputs[0], _standard(graph, node))
 
@@ -70,13 +68,18 @@ def convolve(graph: Graph, _: Context) -> None:
     blocked: dict[ir.Value, ir.Value] = {}  # [batch, length, channels] -> the same as [1, channels, batch, length]
     first = graph.numbers(0, stem="axis")
     pixel = graph.numbers(2, 3, stem="axes")
-    for node in [node for node in graph.nodes if _can_be_convolved(node, known)]:
+    products = [node for node in graph.nodes if node.op_type == "MatMul" and len(dims(node.inputs[1])) == 2]
+    products = [node for node in products if known[given(node.inputs[0])].shape[:-1] == PROBE]
+    for node in [node for node in products if not any(size % _BLOCK for size in dims(node.inputs[1]))]:
         tokens, weights = map(given, node.inputs)
         if tokens not in blocked:
             image = graph.add("Unsqueeze", [tokens, first], "image")
             blocked[tokens] = graph.add("Transpose", [image], "channels", perm=[0, 3, 1, 2])
         kernel = graph.add("Unsqueeze", [graph.add("Transpose", [weights], "kernel", perm=[1, 0]), pixel], "kernel")
-        bias, output = _bias_behind(node)
+        output, bias = node.outputs[0], []
+        add = only_reader(output, "Add")
+        if add is not None and (biased := bias_of(add)) is not None:
+            output, bias = add.outputs[0], [biased[1]]
         result = graph.add("Conv", [blocked[tokens], kernel, *bias], "convolved", kernel_shape=[1, 1])
         active = only_reader(output, *_ACTIVATIONS)
         if active is not None and len(active.inputs) == 1:
@@ -86,23 +89,3 @@ def convolve(graph: Graph, _: Context) -> None:
         back = graph.add("Squeeze", [back, first], "tokens")
         graph.replace(output, back)
         blocked[back] = result
-
-
-def _can_be_convolved(node: ir.Node, known: dict[ir.Value, Layout]) -> bool:
-    if node.op_type != "MatMul" or not is_constant(node.inputs[1]):
-        return False
-    if known[given(node.inputs[0])].shape[:-1] != PROBE:
-        return False
-    sizes = dims(node.inputs[1])
-    return len(sizes) == 2 and all(size % _BLOCK == 0 for size in sizes)
-
-
-def _bias_behind(product: ir.Node) -> tuple[list[ir.Value], ir.Value]:
-    """The bias added to a product, if the sum is all that reads the product; and the value after that."""
-    output = product.outputs[0]
-    add = only_reader(output, "Add")
-    if add is not None:
-        other = next((value for value in add.inputs if value is not output), None)
-        if other is not None and is_constant(other) and len(dims(other)) == 1:
-            return [other], add.outputs[0]
-    return [], output

@@ -8,9 +8,11 @@ from onnxruntime.transformers.fusion_options import FusionOptions
 from onnxruntime.transformers.optimizer import optimize_by_fusion
 
 from ...engine.basics.errors import InputError
-from ..graph import Graph, attribute, dims, is_constant, written_by
+from ..graph import Graph, attribute, bias_of, is_constant, written_by
 from ..observe import Layout, layouts, told_in_one_line
 from .context import Context
+
+_CONTRIB = "com.microsoft"
 
 
 def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
@@ -31,7 +33,7 @@ def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
     with told_in_one_line(graph.name, "fusing its operators"):
         fused = optimize_by_fusion(graph.proto(vectors_inside=True), "bert", optimization_options=options)
     graph.become(fused.model)
-    graph.model.graph.opset_imports["com.microsoft"] = 1
+    graph.model.graph.opset_imports[_CONTRIB] = 1
     graph.prune()
     kinds = [node.op_type for node in graph.nodes]
     found = {
@@ -45,9 +47,6 @@ def fuse_operators(graph: Graph, context: Context) -> Mapping[str, Any]:
             f"this {context.family} model has an unusual form; its export would be exact, but slow"
         )
     return {"fused": found}
-
-
-_CONTRIB = "com.microsoft"
 
 
 def fuse_residuals(graph: Graph, _: Context) -> None:
@@ -66,20 +65,11 @@ def fuse_residuals(graph: Graph, _: Context) -> None:
         if add is None:
             continue
         if node.op_type == "Gelu":
-            if (biased := _bias(add)) is not None:
+            if (biased := bias_of(add)) is not None:
                 graph.replace(node.outputs[0], graph.add("BiasGelu", biased, "bias_gelu", domain=_CONTRIB))
         elif attribute(node, "axis", -1) in {-1, len(known[add.outputs[0]].shape) - 1}:
             _fuse_normalisation(graph, node, add, known)
     graph.model.graph.opset_imports[_CONTRIB] = 1
-
-
-def _bias(add: ir.Node | None) -> tuple[ir.Value, ir.Value] | None:
-    """Of an Add, the value and the constant vector that is added to it."""
-    inputs = [value for value in add.inputs if value is not None] if add is not None else []
-    vectors = [value for value in inputs if is_constant(value) and len(dims(value)) == 1]
-    if len(vectors) != 1:
-        return None
-    return next(value for value in inputs if value is not vectors[0]), vectors[0]
 
 
 def _fuse_normalisation(graph: Graph, node: ir.Node, add: ir.Node, known: dict[ir.Value, Layout]) -> None:
@@ -90,7 +80,7 @@ def _fuse_normalisation(graph: Graph, node: ir.Node, add: ir.Node, known: dict[i
         return
     inputs = [first, second, *node.inputs[1:], *([None] if len(node.inputs) == 2 else [])]
     for one, other in ((first, second), (second, first)):
-        biased = _bias(written_by(one, "Add")) if len(one.consumers()) == 1 else None
+        biased = bias_of(written_by(one, "Add")) if len(one.consumers()) == 1 else None
         if biased is not None:
             inputs = [biased[0], other, *inputs[2:], biased[1]]
             break

@@ -1,17 +1,12 @@
-"""fp16 for CUDA: all but the decision in half precision.
+"""fp16 for CUDA: all but the decision in half precision, which has 11 bits of mantissa and ends at 65,504.
 
-Half precision has 11 bits of mantissa, enough for a transformer's activations, and ends at 65,504, which is not always
-enough:
+Operators known to be safe become fp16: products accumulate in fp32, normalisations take their statistics and the fused
+attention its softmax in fp32. An operator stays fp32 if
 
-- Only operators known to be safe become fp16. Products accumulate in fp32, the fused normalisations take their
-  statistics and the fused attention its softmax in fp32; unfused pieces of these stay fp32.
-- An operator stays fp32 if a value that it reads or writes came within a factor of 8 of the end of the range on real
-  sentences and on strings of random tokens up to the longest, if a weight does, or if a scalar constant (an epsilon, a
-  mask's fill) is no longer itself in fp16.
-- All that follows the vocabulary product stays fp32: bias, top-2, rank, log-sum-exp. The product itself is fp16: alone
-  in fp32 it would take a fifth of the time, as fp32 runs past a GPU's tensor cores.
-
-A tensor has the type of the operator that writes it; where a reader wants the other one, one Cast stands between.
+- a value that it reads or writes came within a factor of 8 of the end of the range on the samples, or a weight does,
+- a scalar constant (an epsilon, a mask's fill) is no longer itself in fp16,
+- it follows the vocabulary product: bias, top-2, rank, log-sum-exp. The product itself is fp16: in fp32 it would take
+  a fifth of the time, as fp32 runs past a GPU's tensor cores.
 """
 
 import math

@@ -129,6 +129,11 @@ def hoist(graph: Graph, logits: ir.Value, index: ir.Value) -> ir.Value:
     return rows[logits]
 
 
+def takes_row(node: ir.Node) -> bool:
+    """Whether a node gathers one row of each sentence, as `hoist` does."""
+    return node.op_type == "GatherND" and attribute(node, "batch_dims", 0) == 1
+
+
 class _OneRow(RowRules):
     """What operators that act row by row become when they get one row for each sentence."""
 

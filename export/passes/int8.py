@@ -10,8 +10,9 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-from ..graph import Graph, array, attribute, attributes, dims, given, is_constant, written_by
+from ..graph import Graph, array, attribute, attributes, bias_of, dims, given, is_constant, written_by
 from .context import Context
+from .hoist import takes_row
 
 OUTLIERS = 16  # channels split off behind an activation; a multiple of the processor's vector width
 _LARGEST = 64  # of a quantized weight
@@ -27,8 +28,7 @@ def mask_row_values(graph: Graph) -> set[ir.Value]:
     """Values with one row for each sentence: all that depends on the mask position, or on a row that was gathered."""
     rows = {value for name, value in graph.inputs.items() if name == "mask_position"}
     for node in graph.nodes:
-        is_gathered = node.op_type == "GatherND" and attribute(node, "batch_dims", 0) == 1  # by `hoist`
-        if is_gathered or not rows.isdisjoint(node.inputs):
+        if takes_row(node) or not rows.isdisjoint(node.inputs):
             rows.update(node.outputs)
     return rows
 
@@ -198,8 +198,8 @@ def quantize_vocabulary(graph: Graph, _: Context) -> None:
     Demands the finished graph of a language model; logits that are scaled or capped after the product stay in fp32.
     """
     logits = graph.outputs["logits"]
-    bias, product = _bias_and_product(logits)
-    if product is None:
+    value, bias = bias_of(written_by(logits, "Add")) or (logits, None)
+    if (product := written_by(value, "MatMul")) is None:
         return
     row, weight = product.inputs
     transpose = written_by(weight, "Transpose")
@@ -225,13 +225,3 @@ def quantize_vocabulary(graph: Graph, _: Context) -> None:
         own = graph.add("Gather", [bias, leaders], "leading_bias", axis=0)
         exact = graph.add("Add", [exact, own], "leading_logits")
     graph.replace(logits, graph.add("ScatterElements", [coarse, leaders, exact], "logits", axis=-1))
-
-
-def _bias_and_product(logits: ir.Value) -> tuple[ir.Value | None, ir.Node | None]:
-    """The bias, if there is one, and the product that make logits; no product if there is anything else between."""
-    add = written_by(logits, "Add")
-    if add is None:
-        return None, written_by(logits, "MatMul")
-    bias = next((value for value in add.inputs if is_constant(value) and len(dims(value)) == 1), None)
-    other = next((value for value in add.inputs if value is not bias), None)
-    return bias, written_by(other, "MatMul") if bias is not None else None

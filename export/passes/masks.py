@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..graph import Array, Graph, array, dims, is_constant, reads
+from ..graph import Array, Graph, array, is_scalar, reads
 from ..observe import observe
 from .context import Context
 
@@ -112,7 +112,7 @@ def _scores(node: ir.Node, mask: ir.Value, seen: Sequence[Array]) -> ir.Value | 
         (node.inputs[1], node.inputs[2], [np.logical_not(values) for values in seen]),
         (node.inputs[2], node.inputs[1], list(seen)),
     ):
-        filled = is_constant(fill) and int(np.prod(dims(fill))) == 1 and float(array(fill).item()) <= _FILL
+        filled = is_scalar(fill) and float(array(fill).item()) <= _FILL
         if filled and all(map(_hides_what_follows, hides)):
             return kept
     return None

@@ -16,7 +16,7 @@ from ...engine.inference.trees import BIAS, POSITIONS
 from ..graph import Graph, attribute, attributes, given, is_constant, reads
 from ..observe import PROBE, Layout, layouts
 from .context import Context
-from .hoist import ELEMENTWISE, RowRules
+from .hoist import ELEMENTWISE, RowRules, takes_row
 from .masks import causal_mask
 from .outputs import drop_hidden
 
@@ -55,11 +55,6 @@ def position_rows(node: ir.Node, known: Mapping[ir.Value, Layout]) -> int | None
         if len(shape) == len(other) == 3 and shape[:2] == (1, PROBE[1]) and other[:2] == PROBE:
             return number
     return None
-
-
-def takes_row(node: ir.Node) -> bool:
-    """Whether a node gathers one row of each sentence, as `hoist` does."""
-    return node.op_type == "GatherND" and attribute(node, "batch_dims", 0) == 1
 
 
 _KINDS = {"MultiHeadAttention": ("unidirectional", 5), "Attention": ("is_causal", 3)}  # attribute, input of the mask
