@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 from transformers import PretrainedConfig
-from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ..engine.basics.errors import InputError
 from ..engine.library.model import Finding, Verdict
@@ -108,7 +107,11 @@ class _Looks:
         checkpoint.refuse_tokens_without_rows()
         self.task.check(checkpoint)
         mask = f", mask {tokenizer.mask_token} ({tokenizer.mask_token_id})" if head.fills_masks else ""
-        return f"{kind_of(tokenizer)}, {len(tokenizer):,} tokens{mask}"
+        content = json.loads(tokenizer.backend_tokenizer.to_str())
+        kind = str(content["model"]["type"])  # WordPiece, BPE or Unigram
+        levels = json.dumps([content["pre_tokenizer"], content["decoder"]])
+        kind = "byte-level BPE" if kind == "BPE" and "ByteLevel" in levels else kind
+        return f"{kind}, {len(tokenizer):,} tokens{mask}"
 
     def weights(self) -> str:
         files = weights_of(self.source)
@@ -148,11 +151,3 @@ def _today(name: str, prefix: str) -> str:
     if name.startswith("lm_predictions.lm_head."):  # DeBERTa's head under its authors' name
         name = name.replace("lm_predictions.lm_head.", "cls.predictions.transform.").replace("transform.bias", "bias")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-
-
-def kind_of(tokenizer: PreTrainedTokenizerFast) -> str:
-    """How a tokenizer divides words: WordPiece, byte-level BPE, BPE or Unigram."""
-    content = json.loads(tokenizer.backend_tokenizer.to_str())
-    kind = str(content["model"]["type"])
-    levels = json.dumps([content["pre_tokenizer"], content["decoder"]])
-    return "byte-level BPE" if kind == "BPE" and "ByteLevel" in levels else kind

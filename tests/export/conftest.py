@@ -17,6 +17,7 @@ from classifier_checkpoints import save_classifier
 from huggingface_hub import constants, file_download
 from huggingface_hub.utils import _http, reset_sessions
 from negengine.engine.inference.exported import ExportedModel, load_exported
+from negengine.export.build import build
 from negengine.export.graph import Graph
 from negengine.export.observe import observe
 from negengine.export.passes.context import Context
@@ -26,8 +27,7 @@ from onnx import numpy_helper
 from onnx.parser import parse_model
 from transformers.utils import hub as transformers_hub
 
-from .families import ROWS, save_tiny
-from .tokenizer_files import tokenizer_json
+from .families import ROWS, save_tiny, tokenizer_json
 
 torch.set_num_threads(1)  # the models are so small that threads would wait for each other most of the time
 
@@ -45,18 +45,13 @@ def graph_of(text: str, **constants: NDArray[Any]) -> Graph:
     return Graph(ir.from_proto(made))
 
 
-class _Computing(torch.nn.Module):
-    def __init__(self, compute: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.forward = compute
-
-
 def traced(compute: Callable[[torch.Tensor], torch.Tensor]) -> Graph:
     """A function of ids, int64 [B, L], to logits as PyTorch's tracer writes it."""
-    stream, axes = io.BytesIO(), {0: "batch", 1: "length"}
+    stream, axes, module = io.BytesIO(), {0: "batch", 1: "length"}, torch.nn.Module()
+    module.forward = compute
     with quiet():
         torch.onnx.export(
-            *(_Computing(compute), (torch.zeros(2, 7, dtype=torch.int64),), stream),
+            *(module, (torch.zeros(2, 7, dtype=torch.int64),), stream),
             input_names=["input_ids"],
             output_names=["logits"],
             dynamic_axes={"input_ids": axes, "logits": axes},
@@ -81,11 +76,7 @@ def operators(graph: Graph) -> dict[str, int]:
 @pytest.fixture(scope="session")
 def checkpoint(once) -> Callable[[str], Path]:
     """A folder with a tiny checkpoint of a row of `families`."""
-
-    def make(row: str) -> Path:
-        return once(f"checkpoint-{row}", lambda folder: save_tiny(ROWS[row], folder))
-
-    return make
+    return lambda row: once(f"checkpoint-{row}", lambda folder: save_tiny(ROWS[row], folder))
 
 
 @pytest.fixture
@@ -100,20 +91,16 @@ def copy(checkpoint, tmp_path) -> Path:
 @pytest.fixture(scope="session")
 def exported(checkpoint, once) -> Callable[[str], Path]:
     """The same, exported."""
-    from negengine.export.build import build
-
     return lambda row: once(f"exported-{row}", lambda folder: build(str(checkpoint(row)), folder))
 
 
 @pytest.fixture(scope="session")
 def classifier(once) -> Callable[[str, str], tuple[Path, ExportedModel]]:
     """Task and family → a tiny checkpoint with a head for the task, and the same exported."""
-    from negengine.export.build import build
 
     def make(task: str, family: str) -> tuple[Path, ExportedModel]:
-        checkpoint = (
-            once(f"{task}-{family}", lambda folder: save_classifier(folder / family, family, task=task)) / family
-        )
+        made = once(f"{task}-{family}", lambda folder: save_classifier(folder / family, family, task=task))
+        checkpoint = made / family
         folder = once(f"exported-{task}-{family}", lambda folder: build(str(checkpoint), folder, task=task))
         return checkpoint, load_exported(folder, task=task)
 

@@ -15,7 +15,7 @@ from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
 from safetensors.torch import save_file
 
 QUERY, BIAS = "bert.encoder.layer.0.attention.self.query", "bert.encoder.layer.1.output.dense.bias"
-WORDS = "bert.embeddings.word_embeddings"
+WORDS, OF_GPT2 = "bert.embeddings.word_embeddings", "transformer.h.0.attn.c_attn"
 
 
 def save_adapter(folder, shapes, **config):
@@ -37,31 +37,22 @@ def linear(layer, columns, rows):
     return {f"{layer}.lora_A.weight": (2, columns), f"{layer}.lora_B.weight": (rows, 2)}
 
 
-@pytest.mark.parametrize(("is_rs", "scale"), [(False, 6 / 2), (True, 6 / 2**0.5)])
-def test_what_is_merged_is_the_formula_of_lora(is_rs, scale, checkpoint, tmp_path):
-    """A layer that was trained as a whole replaces that of the base."""
-    before = weights(checkpoint("bert"))
-    shapes = linear(QUERY, *reversed(before[f"{QUERY}.weight"].shape)) | {BIAS: before[BIAS].shape}
-    own = save_adapter(tmp_path / "lora", shapes, use_rslora=is_rs)
-    after = weights(tmp_path / "lora", checkpoint("bert"))
-    product = own[f"{QUERY}.lora_B.weight"] @ own[f"{QUERY}.lora_A.weight"]
-    expected = before | {f"{QUERY}.weight": before[f"{QUERY}.weight"] + scale * product, BIAS: own[BIAS]}
-    torch.testing.assert_close(after, expected)
-
-
-def test_layers_of_gpt2_are_stored_the_other_way_round(causal_checkpoint, tmp_path):
-    base, layer = causal_checkpoint("gpt2"), "transformer.h.0.attn.c_attn"
-    before = weights(base, task=TEXT_GENERATION)[f"{layer}.weight"]
-    own = save_adapter(tmp_path / "lora", linear(layer, *before.shape))
-    after = weights(tmp_path / "lora", base, TEXT_GENERATION)[f"{layer}.weight"]
-    product = own[f"{layer}.lora_B.weight"] @ own[f"{layer}.lora_A.weight"]
-    torch.testing.assert_close(after, before + 3 * product.T)
-
-
-def test_a_base_has_a_revision_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr("negengine.export.checkpoint._hub_config", lambda *named: tmp_path / named[1] / "config.json")
-    save_adapter(tmp_path / "lora", {})
-    assert locate(str(tmp_path / "lora"), base="lab/tiny@v1").base == "lab/tiny@v1"
+@pytest.mark.parametrize(
+    ("family", "is_rs", "scale"), [("bert", False, 6 / 2), ("bert", True, 6 / 2**0.5), ("gpt2", False, 6 / 2)]
+)
+def test_what_is_merged_is_the_formula_of_lora(family, is_rs, scale, checkpoint, causal_checkpoint, tmp_path):
+    """A layer that was trained as a whole replaces that of the base; GPT-2 stores its layers the other way round."""
+    base, layer, task = checkpoint("bert"), QUERY, FILL_MASK
+    if family == "gpt2":
+        base, layer, task = causal_checkpoint("gpt2"), OF_GPT2, TEXT_GENERATION
+    before = weights(base, task=task)
+    rows, columns = before[f"{layer}.weight"].shape[:: -1 if family == "gpt2" else 1]
+    whole = {BIAS: before[BIAS].shape} if family == "bert" else {}
+    own = save_adapter(tmp_path / "lora", linear(layer, columns, rows) | whole, use_rslora=is_rs)
+    product = scale * own[f"{layer}.lora_B.weight"] @ own[f"{layer}.lora_A.weight"]
+    product = product.T if family == "gpt2" else product
+    expected = before | {f"{layer}.weight": before[f"{layer}.weight"] + product} | {name: own[name] for name in whole}
+    torch.testing.assert_close(weights(tmp_path / "lora", base, task), expected)
 
 
 def test_an_export_of_an_adapter_knows_its_base(checkpoint, tmp_path):
@@ -78,25 +69,23 @@ def test_an_export_of_an_adapter_knows_its_base(checkpoint, tmp_path):
         torch_reference(str(base), exported)
 
 
-REFUSED = {
-    "the base has no weight bert.layer.lora_magnitude_vector of 3 numbers": {"bert.layer.lora_magnitude_vector": (3,)},
-    "the base has no weight cls.bias of 3 × 2 numbers": {"cls.bias": (3, 2)},
-    f"the base has no weight {QUERY}.weight of 5 × 4 numbers": linear(QUERY, 4, 5),
-    "its LoRA of bert.query is not a plain one of the base": linear("bert.query", 4, 4),
-    f"its LoRA of {QUERY} is not a plain one of the base": {f"{QUERY}.lora_A.weight": (2, 3)},
-    f"changes {WORDS}.weight, which the base shares with cls.predictions.decoder.weight": {},
-}
+def test_an_adapter_that_does_not_fit_is_refused(checkpoint, tmp_path):
+    base = checkpoint("bert")
+    for said, shapes in {
+        "the base has no weight bert.lora_magnitude of 3 × 2 numbers": {"bert.lora_magnitude": (3, 2)},
+        f"the base has no weight {QUERY}.weight of 5 × 4 numbers": linear(QUERY, 4, 5),
+        "its LoRA of bert.query is not a plain one of the base": linear("bert.query", 4, 4),
+        f"its LoRA of {QUERY} is not a plain one of the base": {f"{QUERY}.lora_A.weight": (2, 3)},
+        f"changes {WORDS}.weight, which the base shares with cls.predictions.decoder.weight": {
+            f"{WORDS}.weight": weights(base)[f"{WORDS}.weight"].shape
+        },
+    }.items():
+        save_adapter(tmp_path / "lora", shapes)
+        with pytest.raises(InputError, match=rf"lora: {said}.*merge it with peft \(`merge_and_unload`\)"):
+            weights(tmp_path / "lora", base)
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_an_adapter_that_does_not_fit_is_refused(said, checkpoint, tmp_path):
-    shapes, base = REFUSED[said], checkpoint("bert")
-    save_adapter(tmp_path / "lora", shapes or {f"{WORDS}.weight": weights(base)[f"{WORDS}.weight"].shape})
-    with pytest.raises(InputError, match=rf"lora: {said}.*merge it with peft \(`merge_and_unload`\)"):
-        weights(tmp_path / "lora", base)
-
-
-def test_an_adapter_alone_of_another_kind_or_cut_off_is_named(checkpoint, tmp_path):
+def test_an_adapter_alone_of_another_kind_or_cut_off_is_named(checkpoint, tmp_path, monkeypatch):
     base, lora = str(checkpoint("bert")), tmp_path / "lora"
 
     def refused(said, *reference, base=None):
@@ -115,3 +104,6 @@ def test_an_adapter_alone_of_another_kind_or_cut_off_is_named(checkpoint, tmp_pa
     refused("lora is a PREFIX_TUNING adapter, not a model: merge it with peft")
     (lora / "adapter_config.json").write_text('{"lora_alpha": "six"}')
     refused(r"adapter_config\.json: not as peft writes it")
+    monkeypatch.setattr("negengine.export.checkpoint._hub_config", lambda *named: tmp_path / named[1] / "config.json")
+    save_adapter(lora, {})
+    assert locate(str(lora), base="lab/tiny@v1").base == "lab/tiny@v1"

@@ -10,16 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 import transformers as hf
-from classifier_checkpoints import WORDS, save_classifier
+from classifier_checkpoints import save_classifier
 from negengine.engine.basics.errors import InputError
 from negengine.export import build as building
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.tasks import TASKS
 from negengine.export.training.base import Base
-from random_checkpoints import save
 from safetensors.torch import load_file
-from word_tokenizer import word_tokenizer
 
 PAIRS, TOKENS = "text-classification", "token-classification"
 
@@ -33,7 +31,6 @@ def refused(reference, folder, match, **options):
     assert not list(folder.parent.glob(f".{folder.name}.*"))
 
 
-# ---------------------------------------------------------------- a checkpoint that lacks something, or is hostile
 def changed(name, **content):
     """Changes a JSON file of a checkpoint."""
 
@@ -47,6 +44,15 @@ def holding(name, content: bytes):
     return lambda copy: (copy / name).write_bytes(content)
 
 
+def a_pipe(name):
+    return lambda copy: [(copy / name).unlink(), os.mkfifo(copy / name)]
+
+
+def of(config):
+    """Its configuration becomes that of another model."""
+    return holding(CONFIG, config.to_json_string().encode())
+
+
 def without(pattern):
     return lambda copy: [path.unlink() for path in copy.glob(pattern)]
 
@@ -57,21 +63,8 @@ def without_mask(copy):
 
 
 def cut_off(copy):
-    weights = (copy / "model.safetensors").read_bytes()
-    (copy / "model.safetensors").write_bytes(weights[: len(weights) // 2])
-
-
-def with_an_index(copy):
-    named = {"a": "model.safetensors", "b": "model-2.safetensors"}
-    (copy / f"{WEIGHTS}.index.json").write_text(json.dumps({"weight_map": named}))
-
-
-def a_pipe(name):
-    def replace(copy):
-        (copy / name).unlink()
-        os.mkfifo(copy / name)
-
-    return replace
+    weights = (copy / WEIGHTS).read_bytes()
+    (copy / WEIGHTS).write_bytes(weights[: len(weights) // 2])
 
 
 def with_a_token(copy):
@@ -86,24 +79,36 @@ def an_encoder(copy):
 
 
 def pickled(copy):
-    torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
-    (copy / "model.safetensors").unlink()
+    torch.save(load_file(copy / WEIGHTS), copy / "pytorch_model.bin")
+    (copy / WEIGHTS).unlink()
 
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NO_FILE = r"cannot be read \(it is a pipe, not a file\)|holds no config\.json"
-NO_TOKENIZER = "tiny: no fast tokenizer could be loaded"
-WRONG_SIZES = {"num_hidden_layers": -1, "hidden_size": 1.5, "num_attention_heads": 0, "vocab_size": 10**15}
-WRONG_SIZES |= {"pad_token_id": 10**9, "max_position_embeddings": 10**12}
+T5 = hf.T5Config(architectures=["T5ForConditionalGeneration"])
+WRONG_SIZES = {"hidden_size": 1.5, "num_attention_heads": 0, "pad_token_id": 10**9, "num_hidden_layers": "many"}
+INDEX, SHARDS = f"{WEIGHTS}.index.json", {"weight_map": {"a": WEIGHTS, "b": "two.safetensors"}}
 WRONG = {  # what is wrong → what is done to the checkpoint, what an export says, and what --check looks at that says it
     "no configuration": (without(CONFIG), r"tiny holds no config\.json"),
     "cut-off weights": (cut_off, r"model\.safetensors is damaged or cut off .*: fetch it again", "weights"),
-    "a file of weights that is missing": (with_an_index, r"model-2\.safetensors is missing, which .* names", "weights"),
-    "an index that is cut off": (holding(f"{WEIGHTS}.index.json", b"{"), r"index\.json: not JSON", "weights"),
+    "no second file": (holding(INDEX, json.dumps(SHARDS).encode()), r"two\.safetensors is missing, which", "weights"),
+    "an index that is cut off": (holding(INDEX, b"{"), r"index\.json: not JSON", "weights"),
     "no tokenizer": (without("*token*"), "tokenizer could be loaded: there is no tokenizer file", "tokenizer"),
-    "a family without masked models": (changed(CONFIG, model_type="ctrl"), "ctrl"),
+    "a family without masked models": (changed(CONFIG, model_type="ctrl"), "ctrl model, which has no masked-LM head"),
+    "an encoder and a decoder": (of(T5), "tiny: a model of the family t5 has an encoder and a decoder, and cannot be"),
+    "pictures": (of(hf.Gemma3Config()), r"tiny reads more than texts, .* text model alone \(gemma3_text\)"),
+    **{
+        name: (of(hf.CONFIG_MAPPING[name](**sizes)), f"the family {name} cannot be exported: {said}", "family")
+        for name, sizes, said in (
+            ("longformer", {}, "its windows of attention are traced for inputs of one length only"),
+            ("nystromformer", {"num_landmarks": 8}, "where num_landmarks is not .*, it takes inputs of one length"),
+            ("perceiver", {}, "it reads bytes through latents: no row of it belongs to a mask alone"),
+            ("xmod", {}, "a text takes the layers of its language, and a graph has the same for all"),
+        )
+    },
+    "sparse": (of(hf.Gemma3nTextConfig()), "with sparse activations, it needs the inverse of the error function"),
+    "experts": (of(hf.MixtralConfig()), r"4, its experts are computed in a loop .* install 'negengine\[export5\]'"),
     **{f"{name} is a pipe": (a_pipe(name), NO_FILE) for name in (CONFIG, TOKENIZER, WEIGHTS)},
-    "empty configuration": (holding(CONFIG, b""), r"config\.json"),
     "nested configuration": (holding(CONFIG, b"[" * 100_000), r"config\.json"),
     "a family of transformers 5": (
         changed(CONFIG, model_type="eurobert"),
@@ -111,11 +116,9 @@ WRONG = {  # what is wrong → what is done to the checkpoint, what an export sa
     ),
     "no type": (holding(CONFIG, b"{}"), r"config\.json|tiny"),
     **{f"{name} {value!r}": (changed(CONFIG, **{name: value}), "tiny") for name, value in WRONG_SIZES.items()},
-    "layers that are a word": (changed(CONFIG, num_hidden_layers="many"), "tiny"),
-    "nested tokenizer": (holding(TOKENIZER, b"[" * 100_000), NO_TOKENIZER),
+    "nested tokenizer": (holding(TOKENIZER, b"[" * 100_000), "tiny: no fast tokenizer could be loaded"),
     "empty weights": (holding(WEIGHTS, b""), "tiny"),
     "a header without end": (holding(WEIGHTS, struct.pack("<Q", 2**63) + b"{"), "tiny"),
-    "no tensors": (holding(WEIGHTS, struct.pack("<Q", 2) + b"{}"), "tiny"),
     "an encoder alone": (an_encoder, r"weights lack cls\.predictions", "head"),
     "no weights": (without(WEIGHTS), "(no files of|has no safetensors) weights", "weights"),
     "pickled weights": (pickled, "has no safetensors weights; --allow-pickle reads pickled ones", "weights"),
@@ -134,7 +137,8 @@ def test_a_checkpoint_that_is_not_what_it_should_be(wrong, copy, tmp_path):
         ((what, why),) = [(finding.what, finding.said) for finding in findings if not finding.possible]
         assert [what] == looked_at
         assert re.search(said, why)
-        assert (what == "input") is ("head" not in {finding.what for finding in findings})  # no model is made
+        is_made = "head" in {finding.what for finding in findings}
+        assert is_made is (what not in {"family", "input"})  # else there is no model whose weights could be named
     refused(copy, tmp_path / "out", said)
 
 
@@ -144,42 +148,11 @@ def test_pickled_weights_are_read_where_they_are_allowed(copy, tmp_path):
     assert (build(str(copy), tmp_path / "out", allow_pickle=True) / "model.onnx").is_file()
 
 
-# ---------------------------------------------------------------- a model for something else
 def saved(name, **options):
     return lambda folder: save_classifier(folder / name, "bert", **options)
 
 
-def made(name, kind, config):
-    """Another model; where it is none, its configuration replaces that of a GPT-2."""
-
-    def make(folder):
-        model = kind(config) if kind else hf.GPT2LMHeadModel(hf.GPT2Config(n_embd=8, n_layer=1, n_head=1))
-        save(folder / name, model, word_tokenizer(WORDS))
-        config.save_pretrained(folder / name)
-        return folder / name
-
-    return make
-
-
-GPT = made("gpt", hf.GPT2LMHeadModel, hf.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=60))
-T5 = made("t5", hf.T5ForConditionalGeneration, hf.T5Config(vocab_size=60, d_model=16, num_layers=1))
-# X-MOD chooses an adapter for each text.
-XMOD = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "languages": ["en"]}
-XMOD = made("xmod", hf.XmodForMaskedLM, hf.XmodConfig(**XMOD, default_language="en"))
-BART = made("bart", hf.BartForConditionalGeneration, hf.BartConfig(vocab_size=60, d_model=16, encoder_layers=1))
-PICTURES = made("pictures", None, hf.Gemma3Config())
-SPARSE = made("sparse", None, hf.Gemma3nTextConfig())
-EXPERTS = made("experts", None, hf.MixtralConfig())
-NOT_A_FOLDER = "is not a folder: give a hub id, a local folder, or mini"
-TWO_PARTS = "t5: a model of the family t5 has an encoder and a decoder, and cannot be exported; give a masked"
 OTHERS = [  # its name or how it is made, options of the export, what is said
-    (GPT, {"task": "fill-mask"}, "gpt2 model, which has no masked-LM head"),
-    (T5, {}, TWO_PARTS),
-    (BART, {}, TWO_PARTS.replace("t5", "bart")),
-    (PICTURES, {}, r"pictures reads more than texts, .* text model alone \(gemma3_text\)"),
-    (SPARSE, {}, "with sparse activations, it needs the inverse of the error function"),
-    (EXPERTS, {}, r"with transformers 4, its experts are computed in a loop .* pip install 'negengine\[export5\]'"),
-    (XMOD, {}, "a text takes the layers of its language"),
     ("mini", {"task": PAIRS}, "mini is not a sequence classifier: its weights lack"),
     ("mini", {"task": TOKENS}, "mini is not a token classifier: its weights lack"),
     ("mini", {"task": "text-generation"}, "mini is configured as an encoder"),
@@ -189,7 +162,7 @@ OTHERS = [  # its name or how it is made, options of the export, what is said
     (saved("single", names=("O",), task=TOKENS), {}, "single has 1 label"),
     (saved("multi", problem_type="multi_label_classification"), {}, "multi gives several labels at once"),
     (lambda folder: folder, {"revision": "main"}, "--revision is for models of the hub"),
-    *((name, {}, NOT_A_FOLDER) for name in ("./missing", "/missing/model", "~/model")),
+    *((name, {}, "is not a folder: give a hub id, a local") for name in ("./missing", "/missing/model", "~/model")),
     ("a/b/c", {}, "neither a folder here nor a hub id"),
 ]
 
@@ -199,26 +172,17 @@ def test_a_model_for_something_else(model, options, said, tmp_path):
     refused(model if isinstance(model, str) else model(tmp_path), tmp_path / "out", said, **options)
 
 
-@pytest.mark.parametrize(("task", "wrong"), [("fill-mask", slice(None)), (PAIRS, slice(None)), (TOKENS, (-1, 0))])
-def test_a_graph_that_disagrees_with_pytorch_is_not_published(task, wrong, copy, classifier, tmp_path, monkeypatch):
-    checkpoint = copy if task == "fill-mask" else classifier(task, "bert")[0]
-    reference = building.reference_logits
+@pytest.mark.parametrize("task", ["fill-mask", PAIRS, TOKENS])
+def test_a_graph_that_disagrees_with_pytorch_is_not_published(task, copy, classifier, tmp_path, monkeypatch):
+    checkpoint, reference = copy if task == "fill-mask" else classifier(task, "bert")[0], building.reference_logits
 
     def off(*given):
         logits = reference(*given).copy()
-        logits[wrong] += 0.5
+        logits[-1, 0] += 0.5
         return logits
 
     monkeypatch.setattr(building, "reference_logits", off)
     refused(checkpoint, tmp_path / "out", r"the exported graph disagrees with PyTorch: \|Δlogit\| 0.5", task=task)
-
-
-# ---------------------------------------------------------------- code of its own
-MAP = {"AutoConfig": "configuration_mine.Mine", "AutoModelForMaskedLM": "modeling_mine.Mine"}
-
-
-def of_model(copy):
-    changed(CONFIG, model_type="mine", auto_map=MAP)(copy)
 
 
 def of_tokenizer(copy):
@@ -227,41 +191,26 @@ def of_tokenizer(copy):
     changed(CONFIG, tokenizer_class="Mine")(copy)
 
 
-@pytest.fixture
-def armed(copy, monkeypatch):
+def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(copy, tmp_path, monkeypatch):
+    mapped, told = {"AutoConfig": "configuration_mine.Mine", "AutoModelForMaskedLM": "modeling_mine.Mine"}, []
     for name in ("configuration_mine.py", "modeling_mine.py", "tokenization_mine.py"):
         (copy / name).write_text("raise AssertionError('the code of the checkpoint was run')")
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("a question on the terminal"))
-    return copy
-
-
-@pytest.mark.parametrize(("change", "needs"), [(of_model, "tiny needs"), (of_tokenizer, "tiny: its tokenizer needs")])
-def test_code_of_a_checkpoint_is_never_run_and_nobody_is_asked(change, needs, armed, tmp_path):
-    change(armed)
-    said = rf"^{needs} code of its own \(auto_map\), which negengine never runs; transformers 5 \(.*\) may know it$"
-    refused(armed, tmp_path / "out", said)
-    with pytest.raises(InputError, match=said):
-        Base.find(str(armed), TASKS["text-classification"].head, ("yes", "no"))
-    if change is of_model:
-        with pytest.raises(InputError, match=said):
-            check(str(armed))
-
-
-def test_a_model_that_transformers_knows_does_without_its_own_code(armed, tmp_path):
-    changed(CONFIG, auto_map=MAP)(armed)
+    changed(CONFIG, auto_map=mapped)(copy)  # of a model that transformers knows
     ignored = "its own code (auto_map) is not run: this is transformers' bert model with its weights"
-    verdict, told = check(str(armed)), []
+    verdict = check(str(copy))
     assert (verdict.possible, verdict.findings[0].said.endswith(ignored)) == (True, True)
-    build(str(armed), tmp_path / "known", say=told.append)
+    build(str(copy), tmp_path / "known", say=told.append)
     assert told[0] == f"tiny: {ignored}"
-
-
-# ---------------------------------------------------------------- where it is written
-def test_a_checkpoint_whose_name_leads_elsewhere(copy):
-    renamed = copy.rename(copy.with_name("a:b"))
-    with pytest.raises(InputError, match=r"'a:b' is not a name for a model: rename the checkpoint's folder"):
-        build(str(renamed))
-    assert not Path("models/a:b").exists()
+    of_model = changed(CONFIG, model_type="mine")
+    for change, needs in ((of_tokenizer, "tiny: its tokenizer needs"), (of_model, "tiny needs")):
+        change(copy)
+        said = rf"^{needs} code of its own \(auto_map\), which negengine never runs; transformers 5 \(.*\) may know it$"
+        refused(copy, tmp_path / "out", said)
+        with pytest.raises(InputError, match=said):
+            Base.find(str(copy), TASKS["text-classification"].head, ("yes", "no"))
+    with pytest.raises(InputError, match=said):
+        check(str(copy))
 
 
 def test_a_folder_that_is_not_this_tasks_export_is_not_overwritten(copy, classifier, exported, tmp_path):
@@ -273,3 +222,6 @@ def test_a_folder_that_is_not_this_tasks_export_is_not_overwritten(copy, classif
     shutil.copytree(exported("bert"), tmp_path / "other")
     with pytest.raises(InputError, match=r"was exported for fill-mask: give another --output"):
         build(str(classifier(PAIRS, "bert")[0]), tmp_path / "other", task=PAIRS)
+    with pytest.raises(InputError, match=r"'a:b' is not a name for a model: rename the checkpoint's folder"):
+        build(str(copy.rename(copy.with_name("a:b"))))
+    assert not Path("models/a:b").exists()

@@ -1,7 +1,4 @@
-"""With transformers 5, where Optimum cannot be: families of both kinds decide as PyTorch, none runs code of its own.
-
-`make test-5` makes the environment and runs these tests; no other target does.
-"""
+"""With transformers 5, where Optimum cannot be: families of both kinds decide as PyTorch (`make test-5`)."""
 
 import numpy as np
 import pytest
@@ -28,13 +25,13 @@ WINDOWS = {"sliding_window": 40, "layer_types": ["sliding_attention", "full_atte
 LINEAR = {"layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 4}
 LINEAR |= {"linear_key_head_dim": 16, "linear_value_head_dim": 16}
 EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+LOCAL = {"local_attention": 80, "cls_token_id": 0, "sep_token_id": 0}
 WITH_A_SHARED_ONE = EXPERTS | {"shared_expert_intermediate_size": 32}
 MASKED = {
     "bert": SIZES,
     "deberta-v2": SIZES | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "legacy": False},
     "eurobert": SHARED,
-    "modernbert": SIZES
-    | {"local_attention": 16, "global_attn_every_n_layers": 2, "cls_token_id": 0, "sep_token_id": 2},
+    "modernbert": SIZES | LOCAL | {"local_attention": 16, "global_attn_every_n_layers": 2, "sep_token_id": 2},
     "nomic_bert": SIZES,
     "roberta": SIZES,
 }
@@ -45,7 +42,7 @@ CAUSAL = {
     "gpt_oss": SHARED | WINDOWS | EXPERTS,
     "llama": SHARED,
     "mixtral": SHARED | EXPERTS,
-    "modernbert-decoder": SIZES | {"local_attention": 80, "cls_token_id": 0, "sep_token_id": 0},
+    "modernbert-decoder": SIZES | LOCAL,
     "olmo3": SHARED | WINDOWS,
     "olmoe": SHARED | EXPERTS,
     "olmo_hybrid": SHARED | LINEAR | {"linear_num_key_heads": 4},
@@ -55,7 +52,6 @@ CAUSAL = {
     "qwen3_moe": SHARED | EXPERTS,
     "qwen3_next": SHARED | LINEAR | WITH_A_SHARED_ONE,
 }
-
 PLAIN = {"deberta-v2", "gpt_oss"}  # attentions that one operator does not compute
 
 
@@ -65,12 +61,6 @@ def checkpoint(folder, family, sizes, loader):
     special = {role: number for role, number in special.items() if number is not None}
     config = CONFIG_MAPPING[family](vocab_size=len(tokenizer) + 40, **special | sizes)
     return save(folder / family, random_model(loader, config), tokenizer)
-
-
-def logits_of(loader, folder, ids):
-    model = loader.from_pretrained(folder, dtype=torch.float32).eval()
-    with torch.inference_mode():
-        return model(input_ids=torch.from_numpy(ids.astype(np.int64))).logits.numpy()
 
 
 @pytest.mark.parametrize("architecture", few([*MASKED, *CAUSAL], "eurobert", "gpt2", "qwen3_moe"))
@@ -85,26 +75,23 @@ def test_a_family_decides_as_pytorch(architecture, tmp_path):
     assert exported.info["fused"]["attention"] == attentions
     assert exported.info["made_from"]["transformers"] == transformers.__version__
     engine = (CausalLM if is_causal else MaskedLM)(exported)
+    model = loader.from_pretrained(source, dtype=torch.float32).eval()
     for length in (2, 9, exported.max_length):
         ids = np.random.default_rng(length).integers(10, 30, (3, length)).astype(np.int32)
-        position = (
-            np.array([0, length // 2, length - 1], np.int32) if not is_causal else np.full(3, length - 1, np.int32)
-        )
-        wanted = logits_of(loader, source, ids)[range(3), position - is_causal]
+        position = np.array([length - 1] * 3 if is_causal else [0, length // 2, length - 1], np.int32)
+        with torch.inference_mode():
+            logits = model(input_ids=torch.from_numpy(ids.astype(np.int64))).logits.numpy()
+        wanted = logits[range(3), position - is_causal]
         np.testing.assert_allclose(engine.logits(ids, position), wanted, atol=5e-5 * np.abs(wanted).max())
 
 
-def test_every_family_that_only_transformers_5_exports_is_tried():
+def test_every_family_that_only_transformers_5_exports_is_tried_and_state_spaces_are_refused(tmp_path):
     refused = {name: family.refused for name, family in FAMILIES.items() if family.refused}
     assert {name for name, own in refused.items() if own.case == "with transformers 4"} <= {*MASKED, *CAUSAL}
-
-
-def test_a_state_space_model_is_refused_in_plain_words(tmp_path):
     sizes = {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 4}
     source = checkpoint(tmp_path, "mamba", sizes, AutoModelForCausalLM)
-    with pytest.raises(
-        InputError, match=r"^mamba cannot be exported: PyTorch can trace it for texts of one length only$"
-    ):
+    said = "^mamba cannot be exported: PyTorch can trace it for texts of one length only$"
+    with pytest.raises(InputError, match=said):
         build(str(source), tmp_path / "out")
 
 
@@ -120,9 +107,7 @@ def test_a_training_that_was_interrupted_is_finished_and_its_classifier_is_expor
     encoder = save_encoder(tmp_path / "encoder")
     with pytest.raises(KeyboardInterrupt):
         trainings.run(encoder, tmp_path / "trained", at=(14, trainings.interrupt))
-    record = trainings.run(encoder, tmp_path / "trained")
-    again = trainings.run(encoder, tmp_path / "undisturbed")
-    assert record.result == again.result
-    assert record.files == again.files
+    record, again = (trainings.run(encoder, tmp_path / name) for name in ("trained", "undisturbed"))
+    assert (record.result, record.files) == (again.result, again.files)
     exported = load_exported(build(str(tmp_path / "trained"), tmp_path / "out"), task="text-classification")
     assert exported.info["parity"]["top1_agreement"] == 1

@@ -11,14 +11,11 @@ from negengine.export.passes.context import run_passes
 from negengine.export.passes.half import HEADROOM, LARGEST, halve
 from negengine.export.passes.int8 import mask_row_values, quantize_vocabulary, quantized
 from negengine.export.passes.outputs import add_decision_head, hoist_mask_row
-from onnx import TensorProto
-from onnxruntime.quantization.quant_utils import quantize_data
 
 from ..conftest import context, operators, traced, values_of
 
 
 def test_products_over_all_positions_are_int8_or_convolutions_and_of_the_masks_row_that_with_the_vocabulary(exported):
-    """Three layers: Q, K, V, output and two of the feed-forward each; the last layer has K and V alone for all rows."""
     found = load_exported(exported("bert"))
     assert operators(Graph.open(found.folder / "model.cpu.onnx"))["Conv"] == 2 * 6 + 2
     int8 = Graph.open(found.folder / "model.int8.onnx")
@@ -29,17 +26,14 @@ def test_products_over_all_positions_are_int8_or_convolutions_and_of_the_masks_r
     assert [dims(node.inputs[1])[1] for node in of_rows] == [found.vocab_size]
 
 
-def test_a_matrix_is_quantized_as_by_onnx_runtime_in_seven_bits_so_that_no_processor_saturates():
+def test_a_matrix_is_quantized_in_seven_bits_so_that_no_processor_saturates():
     random = np.random.default_rng(0)
     for scale in (1e-3, 1, 1e3):
         weights = (random.normal(size=(48, 7)) * scale * 10.0 ** random.integers(-2, 3, 7)).astype(np.float32)
         weights[:, 3] = 0
         numbers, scales = quantized(weights)
         assert np.abs(numbers.astype(int)).max() == 64
-        for own, scale_of, column in zip(numbers.T, scales, weights.T, strict=True):
-            _, wanted, data = quantize_data(column, TensorProto.INT8, symmetric=True, reduce_range=True)
-            assert scale_of == wanted
-            np.testing.assert_array_equal(own, data)
+        assert (np.abs(numbers * scales - weights) <= 0.501 * scales).all()
 
 
 ROWS, WIDTH, TOKENS = 6, 32, 400
@@ -82,31 +76,23 @@ def test_the_highest_logits_and_the_expected_tokens_are_fp32_and_all_others_near
     assert (found.argmax(axis=1) == wanted.argmax(axis=1)).all()
 
 
-@pytest.mark.parametrize("form", [{"tokens": 9}, {"after": torch.tanh}])
-def test_a_small_vocabulary_and_logits_that_are_changed_after_the_product_stay_fp32(form):
-    """Nine tokens are fewer than the leaders."""
-    graph = decided(**form)
-    wanted, before = logits_of(graph), operators(graph)
-    run_passes((quantize_vocabulary,), graph, context())
-    np.testing.assert_allclose(logits_of(graph), wanted, atol=1e-5)
-    assert (operators(graph) == before) == ("after" in form)
+def test_a_small_vocabulary_and_logits_that_are_changed_after_the_product_stay_fp32():
+    for form in ({"tokens": 9}, {"after": torch.tanh}):  # nine tokens are fewer than the leaders
+        graph = decided(**form)
+        wanted, before = logits_of(graph), operators(graph)
+        run_passes((quantize_vocabulary,), graph, context())
+        np.testing.assert_allclose(logits_of(graph), wanted, atol=1e-5)
+        assert (operators(graph) == before) == ("after" in form)
 
 
-# ---------------------------------------------------------------- fp16
 def test_all_products_of_the_bundled_model_are_fp16_and_its_decision_is_fp32(mini):
-    """From the bias of the vocabulary on."""
     fp16 = Graph.open(mini.folder / "model.fp16.onnx")
     products = [node for node in fp16.nodes if node.op_type in {"MatMul", "MultiHeadAttention"}]
     assert mini.info["fp16"] == {"products": len(products), "kept in fp32": []}
-    assert len(products) == 44
     assert {value.dtype for node in products for value in node.inputs if is_constant(value)} == {ir.DataType.FLOAT16}
-    kinds = operators(fp16)  # residual sums and biases are fused
-    assert (kinds["SkipLayerNormalization"], kinds["BiasGelu"], kinds["Gelu"]) == (12, 7, 0)
     known, logits = layouts(fp16), fp16.outputs["logits"]
     behind = [node.outputs[0] for node in fp16.nodes if node.op_type in {"Exp", "Log", "TopK", "Sub"}]
     assert all(known[value].is_float32 for value in (*behind, logits))
-    (product,) = [value for value in logits.producer().inputs if not is_constant(value)]
-    assert product.producer().inputs[0].producer().op_type == "MatMul"
 
 
 FEEDS = {"input_ids": np.arange(6, dtype=np.int32).reshape(2, 3), "mask_position": np.array([0, 2], np.int32)}
@@ -114,10 +100,8 @@ FEEDS = {"input_ids": np.arange(6, dtype=np.int32).reshape(2, 3), "mask_position
 
 def two_products(scale=1.0, shrink=None, *, measured=True):
     """The mask's row of two products, whose inner values are as large as `scale` says: before, after, what is told."""
-    random = np.random.default_rng(0)
-    words, second, bias = (
-        torch.from_numpy(random.uniform(0.5, 1, shape).astype(np.float32)) for shape in ((9, 4), (4, 4), 4)
-    )
+    torch.manual_seed(0)
+    words, second, bias = (0.5 + torch.rand(shape) / 2 for shape in ((9, 4), (4, 4), 4))
     factor = torch.tensor(1 / scale if shrink is None else shrink)
     graph = traced(lambda ids: (words[ids] @ (torch.eye(4) * scale)) * factor @ second + bias)
     run_passes((hoist_mask_row,), graph, context())
@@ -126,15 +110,11 @@ def two_products(scale=1.0, shrink=None, *, measured=True):
     return before, values_of(graph, FEEDS), told["fp16"]
 
 
-@pytest.mark.parametrize("scale", [1.0, 2 * LARGEST / HEADROOM, 1e30])
-def test_values_within_the_range_are_fp16_and_those_beyond_it_stay_fp32_and_exact_in_size(scale):
-    before, after, told = two_products(scale)
-    np.testing.assert_allclose(after, before, rtol=5e-3, atol=5e-3)
-    assert told["products"] == (2 if scale == 1 else 1)
-    assert [why.split()[0] for why in told["kept in fp32"]] == ([] if scale == 1 else ["MatMul", "Mul"])
-
-
-def test_a_scalar_that_fp16_would_lose_keeps_its_operator_in_fp32_and_all_stays_if_nothing_was_measured():
+def test_values_within_the_range_are_fp16_and_those_beyond_it_and_small_scalars_stay_fp32():
+    for scale, products, kept in ((1.0, 2, []), (2 * LARGEST / HEADROOM, 1, ["MatMul", "Mul"])):
+        before, after, told = two_products(scale)
+        np.testing.assert_allclose(after, before, rtol=5e-3, atol=5e-3)
+        assert (told["products"], [why.split()[0] for why in told["kept in fp32"]]) == (products, kept)
     (why,) = two_products(shrink=1e-12)[2]["kept in fp32"]
     assert (why[:4], why[-9:]) == ("Mul ", " is 1e-12")
     assert two_products(measured=False)[2]["products"] == 0
