@@ -61,7 +61,6 @@ tokenizer_json_of_bytes = partial(tokenizer_json, kind="byte-level BPE")  # Mode
 
 
 def unigram(folder: Path, family: str, kind: str = "unigram") -> None:
-    """A SentencePiece file, which transformers converts."""
     _, fast = TOKENIZER_MAPPING[CONFIG_MAPPING[family]]
     (folder / fast.vocab_files_names["vocab_file"]).write_bytes(_sentencepiece(family, kind))
 

@@ -157,7 +157,6 @@ OF_PAIRS = [*classifier_checkpoints.FAMILIES, "xlnet"]
 
 
 def assert_is_told(family, exported):
-    """What the page and the manifest say of a classifier."""
     assert is_listed(family, exported, "yes" if exported.info.get("segments") else "no")
     assert labels(exported) == LABELS
     assert exported.info["fused"]["attention"] == (0 if family == "xlnet" else 2)
@@ -219,8 +218,6 @@ def test_a_graph_that_depends_on_the_tokens_is_refused(tmp_path, monkeypatch):
 # Where ONNX Runtime would run the graphs on CUDA, without a GPU: its own provider starts on stand-in libraries
 # (tests/stand_in) that compute nothing. Which nodes it takes, which attention kernels it chooses is real.
 CUDA, TOKENS = "CUDAExecutionProvider", 16384  # in a batch
-
-
 GRAPHS = {"single": "model.onnx", "half": "model.fp16.onnx"}
 
 

@@ -159,7 +159,6 @@ OTHERS = [  # its name or how it is made, options of the export, what is said
     ("mini", {"bos": True}, "--bos is for causal models; mini is exported for fill-mask"),
     (saved("pairs"), {"task": "fill-mask"}, "pairs is not a masked language model: its weights lack"),
     (saved("scorer", names=("score",)), {}, "scorer has 1 label: it gives a score"),
-    (saved("single", names=("O",), task=TOKENS), {}, "single has 1 label"),
     (saved("multi", problem_type="multi_label_classification"), {}, "multi gives several labels at once"),
     (lambda folder: folder, {"revision": "main"}, "--revision is for models of the hub"),
     *((name, {}, "is not a folder: give a hub id, a local") for name in ("./missing", "/missing/model", "~/model")),

@@ -95,13 +95,6 @@ def test_every_family_that_only_transformers_5_exports_is_tried_and_state_spaces
         build(str(source), tmp_path / "out")
 
 
-def test_a_family_that_transformers_does_not_know_is_refused_without_its_own_code(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "neobert", "auto_map": {"AutoConfig": "mine.Config"}}')
-    said = r"needs code of its own \(auto_map\), which negengine never runs; a newer transformers may know it$"
-    with pytest.raises(InputError, match=said):
-        build(str(tmp_path), tmp_path / "out")
-
-
 def test_a_training_that_was_interrupted_is_finished_and_its_classifier_is_exported(tmp_path):
     (tmp_path / "encoder").mkdir()
     encoder = save_encoder(tmp_path / "encoder")
