@@ -69,7 +69,7 @@ def relative_drop_interval(
     if after == 0 or before == 0:
         return None, None
     error = np.sqrt(max(0.0, 1 / after - 1 / n_after + 1 / before - 1 / n_before))
-    if error == 0:
+    if not error:
         return None, None
     ratio, spread = (after / n_after) / (before / n_before), normal_quantile(UPPER) * error
     return 1 - float(ratio * np.exp(spread)), 1 - float(ratio * np.exp(-spread))

@@ -67,6 +67,8 @@ def test_the_interval_of_a_mean_of_correlations_stays_in_their_range():
     n = place * (1 - place) / (near.variance / 4) * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 3)) ** 2
     ends = [stats.beta.ppf(0.025, n * place, n - n * place + 1), stats.beta.ppf(0.975, n * place + 1, n - n * place)]
     assert (low, high) == pytest.approx(tuple(2 * end - 1 for end in ends))
+    mirrored = clustered_mean(-np.array([1.0, 0.99, 0.98, 0.7]), np.ones(4, int))
+    assert bounded_interval(mirrored, -1, 1) == pytest.approx((-high, -low))
     far = clustered_mean(np.random.default_rng(0).uniform(-0.5, 0.5, 200), ones)
     assert bounded_interval(far, -1, 1) == pytest.approx(student_interval(far), abs=0.005)
     for alike in (np.full(4, 0.5), np.ones(1)):
