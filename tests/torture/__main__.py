@@ -6,18 +6,22 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+from negengine.engine.basics import atomic
+from negengine.engine.cli import main as program
+from negengine.engine.runs import folder
 
 from . import faults, on_ray
-from .cases import Case, cases, prepare, real_cases
+from .cases import Case, Prepared, build_world, cases, prepare, real_cases
 from .child import Children, Program, in_fork, make_parts_small
 from .faults import Injector
 from .kinds import KINDS, Kind
-from .plants import PLANTS, finds
 from .trial import Place, Row, Skipped, Trial, say
-from .world import build_world
 
 _SHORT_MINUTES, _LONG_MINUTES = 1.8, 60.0
 _LINE_EVERY = 30.0  # seconds
@@ -165,6 +169,64 @@ def _totals(rows: Sequence[Row]) -> str:
     names = ("faults", "survived", "rows", "wrong")
     faults, survived, lost, wrong = (sum(getattr(row, name) for row in rows) for name in names)
     return f"{faults:,} faults, {survived:,} survived, {lost:,} rows lost or doubled, {wrong:,} wrong"
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A bug that is planted, as a table without failures says nothing otherwise; and the fault that must find it."""
+
+    bug: str
+    put: Callable[[], object]  # changes the engine in this process
+    found_by: str  # a kind of fault
+    loses_rows: bool = False  # whether rows must be counted as lost or doubled
+
+
+def finds(plant: Plant, place: Place, prepared: Prepared, until: float) -> bool | None:
+    """Whether the harness finds a planted bug in a few faults; None if the time is over before that."""
+
+    def tried() -> bool | None:
+        plant.put()
+        row = Row("planted", prepared.case.name)
+        for _ in KINDS[plant.found_by].tries(Trial(place, prepared, row)):
+            if row.wrong and (row.rows or not plant.loses_rows):
+                return True
+            if row.faults >= 200:
+                break
+            if time.monotonic() > until:
+                return None
+        return False
+
+    return in_fork(tried)()
+
+
+def _doubled_rows() -> None:
+    import polars as pl
+
+    scan, put_together = folder.RunFolder._scan, folder.put_together
+    resumed = []
+
+    def scanned(run: Any) -> Any:
+        found = scan(run)
+        resumed.append(bool(found))
+        return found
+
+    def doubled(*arguments: Any) -> Any:
+        whole = put_together(*arguments)
+        return replace(whole, rows=pl.concat([whole.rows, whole.rows.head(2)])) if any(resumed) else whole
+
+    folder.RunFolder._scan, folder.put_together = scanned, doubled  # type: ignore[method-assign]
+
+
+PLANTS = (
+    Plant("files are renamed unflushed", partial(setattr, atomic, "_flush", lambda path: None), "power-cut"),
+    Plant(
+        "a refused run ends with 0",
+        lambda: setattr(program, "run", lambda run=program.run: run() and 0),
+        "error-lasting",
+    ),
+    Plant("an error of the disk is a traceback", partial(setattr, atomic, "unwritable", None), "error-once"),
+    Plant("a resumed run has two rows twice", _doubled_rows, "kill-calls", loses_rows=True),
+)
 
 
 if __name__ == "__main__":

@@ -80,12 +80,10 @@ class Started:
     err: int
 
     def wait(self) -> Ended:
-        try:
+        status = None
+        with contextlib.suppress(psutil.TimeoutExpired):
             status = psutil.Process(self.pid).wait(_PATIENCE)
-        except psutil.TimeoutExpired:
-            status = None
-        left = self._left()
-        latest = time.monotonic() + _SECONDS_TO_GO
+        left, latest = self._left(), time.monotonic() + _SECONDS_TO_GO
         while status is not None and left and time.monotonic() < latest:
             time.sleep(0.02)
             left = self._left()
@@ -220,9 +218,9 @@ def make_parts_small() -> None:
     from negengine.engine.inference import machine
     from negengine.engine.text import composition
 
-    small = functools.partial
-    negation.Selection.plan = small(negation.Selection.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
-    negation.Scoring.plan = small(negation.Scoring.plan, triplets_per_part=20)  # type: ignore[method-assign]
+    select, score = negation.Selection, negation.Scoring
+    select.plan = functools.partial(select.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
+    score.plan = functools.partial(score.plan, triplets_per_part=20)  # type: ignore[method-assign]
     Diagnostics.items_per_part = 6
     versions.version = functools.cache(versions.version)
     versions.versions(), versions.own_version(), versions.source_commit(), machine.machine()

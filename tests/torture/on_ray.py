@@ -8,9 +8,9 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -57,37 +57,29 @@ class Cluster:
                 self.made.remove_node(node, allow_graceful=False)
 
 
-@contextmanager
-def _cluster() -> Iterator[Cluster]:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.pop("LD_PRELOAD")  # Ray's processes and the library of faults do not go together
-    cluster = Cluster()
-    try:
-        yield cluster
-    finally:
-        cluster.made.shutdown()
-
-
 def rows(world: Path, base: Path, minutes: float, seed: int, injector: Injector) -> list[Row]:
     """Disturb runs for some minutes; the rows of the table."""
     scratch, draw = base / "scratch-ray", random.Random(seed)
     scratch.mkdir()
     injector.own_state(scratch)
     place = Place(Program(base / "root", scratch, injector), base / "root" / "work-ray" / "run", draw)
-    with _cluster() as cluster:
-        trials = []
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.pop("LD_PRELOAD")  # Ray's processes and the library of faults do not go together
+    cluster, trials = Cluster(), []
+    try:
         for case in real_cases(world):
             alone = prepare(case, place.children, base / "root" / "ray" / case.name, place.work)
             arguments = (*case.arguments, "--ray", cluster.made.address)
             on_ray = replace(alone, case=replace(case, arguments=arguments, name=f"{case.name} on Ray"))
             trials += [Trial(place, on_ray, Row(kind, on_ray.case.name)) for kind in _ENDS]
         until = time.monotonic() + 60 * minutes
-        while time.monotonic() < until:
-            for trial in trials:
-                _disturb(trial, cluster)
-                if time.monotonic() >= until:
-                    break
-    return [trial.row for trial in trials]
+        for trial in cycle(trials):
+            _disturb(trial, cluster)
+            if time.monotonic() >= until:
+                return [trial.row for trial in trials]
+    finally:
+        cluster.made.shutdown()
+    raise AssertionError("there are commands that run on a cluster")
 
 
 def _disturb(trial: Trial, cluster: Cluster) -> None:

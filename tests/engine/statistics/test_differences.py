@@ -1,4 +1,4 @@
-"""Differences of paired outcomes and of two groups: published cases, SciPy, the formulas, and simulation."""
+"""Differences of paired outcomes and of two groups, and what a run can find: published cases, SciPy, the formulas."""
 
 import math
 
@@ -16,7 +16,7 @@ from negengine.engine.statistics.clusters import (
 from negengine.engine.statistics.differences import combined, paired_difference, unpaired_difference
 from negengine.engine.statistics.intervals import proportion
 from negengine.engine.statistics.p_values import sign_flips
-from negengine.engine.statistics.power import detectable
+from negengine.engine.statistics.power import clusters_needed, detectable
 from scipy import stats
 
 
@@ -103,35 +103,13 @@ def test_clusters_count_and_not_their_items():
     assert single.clusters == 240
 
 
-def clustered_samples(clusters, size, rates, count, seed=11):
-    """Two outcomes of the same items; clusters have rates of their own, correlation 0.3, which go together."""
-    random = np.random.default_rng(seed)
-    spread = 1 / 0.3 - 1
-    labels = np.repeat(np.arange(clusters), size)
-    for _ in range(count):
-        common = random.normal(size=clusters)
-        sides = []
-        for rate in rates:
-            place = stats.norm.cdf(np.sqrt(0.7) * common + np.sqrt(0.3) * random.normal(size=clusters))
-            own = stats.beta.ppf(place, rate * spread, (1 - rate) * spread)
-            sides.append(random.random(clusters * size) < own[labels])
-        yield *sides, labels
-
-
-@pytest.mark.parametrize(("clusters", "rates"), [(12, (0.3, 0.3)), (60, (0.98, 0.8))])
-def test_a_clustered_difference_covers_the_truth_and_rejects_no_more_than_it_says(clusters, rates):
-    """Of 200 samples; 0.905 is three standard errors below 95 %. As if independent, it would cover 73 to 82 %."""
-    truth = rates[0] - rates[1]
-    found = [paired_difference(*sample) for sample in clustered_samples(clusters, 20, rates, 200)]
-    assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.905
-    if truth == 0:
-        assert np.mean([one.p <= 0.05 for one in found]) <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_clustered_difference_has_the_interval_of_the_formulas(seed):
     """The correlation is that of the clusters' sums of deviations, the interval of each side its own."""
-    first, second, labels = next(iter(clustered_samples(15, 6, (0.6, 0.3), 1, seed=seed)))
+    random, labels = np.random.default_rng(seed), np.repeat(np.arange(15), 6)
+    common, own = random.normal(size=15), random.normal(size=(2, 15))
+    sides = zip((common + own)[:, labels], (-0.5, 0.7), strict=True)
+    first, second = (side + 0.5 * random.normal(size=90) > limit for side, limit in sides)
     second = second if seed % 2 else ~second  # goes against the first one
     sides = [clustered_mean(*cluster_sums(side, labels)) for side in (first, second)]
     one, other = (
@@ -177,16 +155,6 @@ def test_a_crossed_difference_has_the_interval_of_the_formulas():
     same = paired_difference(first | ~first, first | ~first, pairs, verbs)
     assert (same.low, same.p, same.detectable) == (pytest.approx(-same.high), 1.0, None)
     assert 0.2 < same.high < 0.35  # none of ten verbs has an upper bound of 31 %
-
-
-def test_where_verbs_decide_a_difference_by_chance_is_rarely_significant():
-    """Two outcomes of one rate, each decided by the verb alone: 60 pairs with 20 of 30 verbs; pairs alone find 60."""
-    random, pairs, significant = np.random.default_rng(3), np.repeat(np.arange(60), 20), 0
-    for _ in range(200):
-        verbs = random.integers(0, 30, 1_200)
-        one, other = (random.normal(size=30)[verbs] + random.normal(size=1_200) > 0 for _ in range(2))
-        significant += paired_difference(one, other, pairs, verbs).p < 0.05
-    assert significant <= 18  # 5 % and two standard errors and a half
 
 
 def test_independent_numbers_have_welchs_interval():
@@ -252,3 +220,43 @@ def test_groups_that_tell_nothing_have_no_interval_or_the_widest():
         found = unpaired_difference(np.array([1, 0, 1, 0], kind), np.array([0, 1], kind), one_cluster)
         assert (found.value, found.clusters) == (0, 1)
         assert (found.low, found.high) == (wanted if kind is float else pytest.approx(wanted))
+
+
+def found_by(sums, size=1):
+    sums = np.array(sums)
+    return detectable(clustered_mean(sums, np.full(len(sums), size)), sums)
+
+
+def test_the_detectable_difference_by_hand():
+    # Ten clusters of one, 1 and 3 in turn: variance 10/9 · 10 / 100 = 1/9; t(9) has the quantiles 2.262157, 0.883404.
+    assert found_by([1.0, 3.0] * 5) == pytest.approx((2.262157 + 0.883404) / 3, abs=1e-6)
+    # All signs of five clusters alike have p = 2 / 2⁵ = 0.0625; and what does not vary does not tell what it can find.
+    assert found_by([1.0, 2, 1, 2, 1], 3) is None
+    assert found_by([1.0, 2, 1, 2, 1, 2], 3) is not None
+    assert found_by([2.0] * 30, 4) is None
+
+
+@pytest.mark.parametrize(("items", "differing"), [(300, 1), (300, 5), (1000, 3)])
+def test_where_few_items_differ_the_detectable_difference_is_found_in_four_of_five_samples(items, differing):
+    """Items that differ do so in one direction, which is the best case: six are needed for a p below 5 %."""
+    smallest = found_by([1.0] * differing + [0.0] * (items - differing))
+    found = np.random.default_rng(4).random((400, items)) < smallest
+    shares = np.mean([sign_flips(sums) <= 0.05 for sums in found.astype(float)])
+    assert shares == pytest.approx(0.8, abs=0.06)  # three standard errors
+
+
+@pytest.mark.parametrize("width", [0.04, 0.12, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize(("rate", "size", "correlation"), [(0.5, 1, 0.0), (0.02, 20, 0.05), (0.3, 63, 0.3)])
+def test_one_cluster_less_does_not_make_the_width(width, rate, size, correlation):
+    """The few clusters that a wide interval needs are counted with their own quantile, not with that of still fewer."""
+
+    def wide(clusters):
+        variance = rate * (1 - rate) * (1 + (size - 1) * correlation) / (clusters * size)
+        return 2 * stats.t.ppf(0.975, clusters - 1) * variance**0.5
+
+    clusters = clusters_needed(width, rate, size, correlation)
+    assert wide(clusters) <= width
+    assert clusters == 2 or wide(clusters - 1) > width
+    # Cochran: 1.96² · 4 · 0.25 / 0.1² = 384.1, a little more with Student's quantile; and two at least.
+    assert 385 <= clusters_needed(0.1, 0.5, 1, 0.0) <= 388
+    assert clusters_needed(1.0, 0.01, 1_000, 0.0) == 2
