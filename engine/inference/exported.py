@@ -151,7 +151,7 @@ class ExportedModel:
     def tokenizer(self) -> MaskTokenizer:
         """The tokenizer of a language model, for sentences with a mask; InputError if it is damaged."""
         if self.is_causal:
-            return CausalTokenizer.of(self.folder, self.vocab_size)
+            return CausalTokenizer(load_tokenizer(self.folder), self.vocab_size)
         return MaskTokenizer.load(self.folder, self.mask_token)
 
     def tokenizer_with(self, *, bos: bool) -> MaskTokenizer:

@@ -55,7 +55,6 @@ def _longest(word: str, beginnings: Sequence[str]) -> int:
     return max((len(beginning) for beginning in beginnings if word.startswith(beginning)), default=0)
 
 
-AGREEMENT_FILE = "agreement.toml"
 Texts = Annotated[tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], ...], msgspec.Meta(max_length=2000)]
 
 
@@ -97,7 +96,7 @@ class Agreement:
 
 def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     """The rules of a lexicon, none without the file; InputError for a bad rule, or a gender that is not there."""
-    path = folder / AGREEMENT_FILE
+    path = folder / "agreement.toml"
     if not exists(path):
         return Agreement()
     file = TomlFile.read(path)
@@ -109,12 +108,6 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
                 f"{file.line_of('article', number, 'gender')}: pronouns.txt has no gender {article.gender!r}, it has "
                 f"{', '.join(genders)}"
             )
-    return Agreement(
-        _elisions(file), tuple(articles), _endings(file, genders), tuple(file.convert("verbs", VerbEndings))
-    )
-
-
-def _elisions(file: TomlFile) -> tuple[Elision, ...]:
     found: dict[str, tuple[tuple[str, Beginnings], ...]] = {}
     for number, rule in enumerate(file.convert("elision", _Elisions)):
         for word, form in rule.words.items():
@@ -122,15 +115,11 @@ def _elisions(file: TomlFile) -> tuple[Elision, ...]:
                 where = file.line_of("elision", number, "words")
                 raise InputError(f'{where}: {word} = {form!r} must be one word in lower case, and its form: de = "d\'"')
             found[word] = (*found.get(word, ()), (form, Beginnings.of(rule)))
-    return tuple(Elision(word, forms) for word, forms in found.items())
-
-
-def _endings(file: TomlFile, genders: tuple[str, ...]) -> tuple[dict[str, str], ...]:
-    rules = []
-    for number, rule in enumerate(file.tables("endings")):
-        if set(rule) != set(genders) or not all(isinstance(ending, str) for ending in rule.values()):
+    endings = file.tables("endings")
+    for number, ending in enumerate(endings):
+        if set(ending) != set(genders) or not all(isinstance(text, str) for text in ending.values()):
             raise InputError(
                 f"{file.line_of('endings', number)}: [[endings]] must have an ending for each of {', '.join(genders)}"
             )
-        rules.append({gender: str(rule[gender]) for gender in genders})
-    return tuple(rules)
+    elisions = tuple(Elision(word, forms) for word, forms in found.items())
+    return Agreement(elisions, tuple(articles), tuple(endings), tuple(file.convert("verbs", VerbEndings)))

@@ -105,9 +105,13 @@ class Rules:
         rules, patterns = self.language.lexicon.agreement.elisions, self.language.patterns.all
         texts = [own for entries in self._entries.values() for own in entries.items()]
         texts += [(piece, self.of_pattern(pattern)) for pattern in patterns for piece in pattern.pieces]
+        by_word = {rule.word: rule for rule in rules}
         for text, where in texts:
-            for said in _not_elided(text, rules):
-                yield _problem(where, said)
+            for word, following in _TWO_WORDS.findall(SLOT.sub("", text)):
+                if (own := by_word.get(word.lower())) is not None:
+                    right = own.spell(following, capital=word[0].isupper())
+                    if right != f"{word} {following}":
+                        yield _problem(where, f"'{word} {following}' should be {right!r}")
         for pattern in patterns:
             for hole, piece in zip(pattern.holes, pattern.pieces, strict=False):
                 for rule in rules:
@@ -218,22 +222,11 @@ def _divided(profession: str) -> tuple[str, str]:
 def _agree(forms: Mapping[str, str], rules: Sequence[Mapping[str, str]]) -> bool:
     """Whether the forms of a word differ by one of the rules; of several words the first decides."""
     words = {gender: form.split()[0] for gender, form in forms.items()}
-    for rule in rules:
-        if all(word.endswith(rule[gender]) for gender, word in words.items()):
-            stems = {word.removesuffix(rule[gender]) for gender, word in words.items()}
-            if len(stems) == 1:
-                return True
-    return False
-
-
-def _not_elided(text: str, rules: Sequence[Elision]) -> Iterator[str]:
-    by_word = {rule.word: rule for rule in rules}
-    for word, following in _TWO_WORDS.findall(SLOT.sub("", text)):
-        rule = by_word.get(word.lower())
-        if rule is not None:
-            right = rule.spell(following, capital=word[0].isupper())
-            if right != f"{word} {following}":
-                yield f"'{word} {following}' should be {right!r}"
+    return any(
+        all(word.endswith(rule[gender]) for gender, word in words.items())
+        and len({word.removesuffix(rule[gender]) for gender, word in words.items()}) == 1
+        for rule in rules
+    )
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -1,8 +1,7 @@
 """The token ids of sentences, put together from the ids of their fillers instead of tokenized one by one.
 
-Each filler is tokenized once, in an example sentence, the template; a span is the part of it that one filler replaces.
-Not every tokenizer allows this: `composer` compares sentences that cover every filler with the tokenizer's own. A
-sentence is a row of fillers: slot → int64 [n], indices in that slot's list; slots that the pattern lacks are ignored.
+Each filler is tokenized once, in an example sentence, the template, and `composer` compares sentences that cover every
+filler with the tokenizer's own. Sentences are fillers: slot → int64 [n], indices in that slot's list.
 """
 
 import itertools
@@ -65,7 +64,7 @@ class _Layout:
 
 @dataclass(frozen=True, eq=False)
 class SlotwiseComposer:
-    """Puts sentences together from the token ids of their fillers."""
+    """Puts sentences together from the token ids of their fillers, in spans of the template."""
 
     template: NDArray[np.int32]  # int32 [length of the example sentence], its token ids
     mask: int
@@ -158,8 +157,8 @@ def composer(
 ) -> "Composer":
     """The fastest composer that gives exactly the tokenizer's ids; InputError if a filler holds a special token.
 
-    The seed draws random combinations for the comparison; the ids do not depend on it. `sentences`, slot → int [n], are
-    all that are going to be composed: if they are fewer, they are compared instead.
+    The seed draws random combinations for the comparison. `sentences`, slot → int [n], are all that are going to be
+    composed: if they are fewer, they are compared instead.
     """
     whole = WholeSentenceComposer(tokenizer, pattern, {slot: fillers[slot] for slot in pattern.slots})
     for slot, words in whole.fillers.items():
@@ -173,7 +172,13 @@ def composer(
         compared = _sample(whole, seed, random_combinations)
         if sentences and 0 < n_sentences(sentences) < n_sentences(compared):
             compared = {slot: indices.astype(np.int64) for slot, indices in sentences.items()}
-        return replace(slotwise, proved=_prove(slotwise, whole, compared))
+        texts = whole.texts(compared)
+        expected = tokenizer.encode_masked(texts)
+        for bucket in slotwise.compose(compared):
+            for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
+                if not np.array_equal(ids, expected[row]) or ids[mask] != tokenizer.mask_id:
+                    raise _NotSlotwiseError(f"the fillers of {texts[row]!r} change each other's tokens")
+        return replace(slotwise, proved=len(texts))
     except _NotSlotwiseError as error:
         return replace(whole, reason=str(error))
 
@@ -257,13 +262,3 @@ def _sample(whole: WholeSentenceComposer, seed: int, random_combinations: int) -
         slot: np.concatenate([np.resize(rng.permutation(size), covering), rng.integers(size, size=random_combinations)])
         for slot, size in sizes.items()
     }
-
-
-def _prove(slotwise: SlotwiseComposer, whole: WholeSentenceComposer, fillers: Mapping[str, NDArray[np.int64]]) -> int:
-    texts = whole.texts(fillers)
-    expected = whole.tokenizer.encode_masked(texts)
-    for bucket in slotwise.compose(fillers):
-        for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
-            if not np.array_equal(ids, expected[row]) or ids[mask] != whole.tokenizer.mask_id:
-                raise _NotSlotwiseError(f"the fillers of {texts[row]!r} change each other's tokens")
-    return len(texts)

@@ -17,7 +17,6 @@ from .bundled import BUNDLED_LEXICON
 from .pattern import MASK, PROFESSION, SLOT_NAME, SLOTS, WORD_SLOTS, column
 from .text_lines import Located, read_entries
 
-VERBS_FILE = "verbs.txt"
 FORMS_SEPARATOR = ", "  # between the accepted forms of a verb, where they are one text
 _HINT = "a lexicon folder holds names_female.txt, names_male.txt, professions.txt and verbs.txt"
 _MOST_PAIRS = 10**7
@@ -67,10 +66,7 @@ class Lexicon:
 
     @property
     def sha256(self) -> str:
-        """Hexadecimal digest of the entries and their order; of optional files, where they differ from ours.
-
-        Articles and rules of agreement are not part of it: elisions are part of the patterns' digest.
-        """
+        """Hexadecimal digest of the entries and their order; of optional files, where they differ from ours."""
         entries: list[object] = [self.names, self.genders, self.professions, self.verbs]
         if self.pronouns != _bundled_pronouns():
             entries.append({"pronouns": list(self.pronouns.items())})
@@ -83,12 +79,8 @@ class Lexicon:
         return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
 
 
-def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon:
-    """Read a lexicon folder, or the bundled English lexicon, whose articles and pronouns stand in for missing files.
-
-    Raises InputError if a file is missing, empty or no text; an entry is there twice, is not printable or lacks its
-    article; genders differ between the files.
-    """
+def load_lexicon(folder: Path | None = None, verbs: str = "verbs.txt") -> Lexicon:
+    """Read a lexicon folder, or the bundled English lexicon, whose articles and pronouns stand in for missing files."""
     folder = folder or BUNDLED_LEXICON
     pronouns, labels = _read_pronouns(folder)
     _refuse_other_genders(folder, "names", labels)
@@ -120,8 +112,8 @@ def load_lexicon(folder: Path | None = None, verbs: str = VERBS_FILE) -> Lexicon
     )
 
 
-def _read(path: Path, hint: str = _HINT) -> list[Located]:
-    if entries := read_entries(path, hint):
+def _read(path: Path) -> list[Located]:
+    if entries := read_entries(path, _HINT):
         return entries
     raise InputError(f"{path}:1: no entry in this file; write one entry per line")
 

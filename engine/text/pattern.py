@@ -1,7 +1,6 @@
 """Sentences with slots, one of them for the mask, as values; and their texts as expressions over a table of words.
 
-The sentence is the context, a space and the target, if there is one. This is the only list of slots: another one is a
-text file of the lexicon (`slot_CITY.txt` makes {CITY}).
+This is the only list of slots: another one is a text file of the lexicon (`slot_CITY.txt` makes {CITY}).
 """
 
 import hashlib
@@ -34,15 +33,13 @@ def column(slot: str) -> str:
     return _COLUMNS.get(slot, slot.lower())
 
 
-Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
-
-
 class PublishedColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column of a paper's table: a model, and whom the target sentence is about."""
 
     # Names on the Hugging Face hub, the one that the paper uses first.
     models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    drops: dict[str, Percent] = {}  # pattern → 100 − repetition rate, in percentage points
+    # Pattern → 100 − repetition rate, in percentage points.
+    drops: dict[str, Annotated[float, msgspec.Meta(ge=0, le=100)]] = {}
     coreference: Coreference = Coreference.PRONOUN
     triplets: Annotated[int, msgspec.Meta(ge=0)] | None = None  # how many were selected; None where it is not printed
     # The keys are those of selection.json: verbs, pairs, tested, repeating, ratio (percent), selected.
@@ -58,12 +55,9 @@ _LAST_WORD = re.compile(r"(\w+) \Z")
 class Role(StrEnum):
     """What a pattern is for (sections 3.1 to 3.3 of the paper)."""
 
-    SELECTING = "selecting"
-    """The triplets whose verb is repeated in it make the test set."""
-    FORBIDDEN = "forbidden"
-    """Its negation rules the repetition out."""
-    CONTROL = "control"
-    """Repetition stays natural in it."""
+    SELECTING = "selecting"  # the triplets whose verb is repeated in it make the test set
+    FORBIDDEN = "forbidden"  # its negation rules the repetition out
+    CONTROL = "control"  # repetition stays natural in it
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ class Hole:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A context and a target sentence with slots in braces; exactly one {MASK}."""
+    """A context and, behind a space, a target sentence with slots in braces; exactly one {MASK}."""
 
     name: str
     context: str
@@ -233,19 +227,13 @@ def expected_verbs(pattern: Pattern, verb: str = column(VERB)) -> pl.Expr:
 
 def _spelled(hole: Hole, name: str) -> pl.Expr:
     """`Hole.spell` over a column."""
-    words = pl.col(name)
-    if hole.elision is not None:
-        return _elided(hole.elision, words, capital=hole.capital)
-    return words.str.slice(0, 1).str.to_uppercase() + words.str.slice(1) if hole.starts_sentence else words
-
-
-def _elided(rule: Elision, words: pl.Expr, *, capital: bool) -> pl.Expr:
-    """`Elision.spell` over a column."""
-    form = pl.lit(before(rule.word, capital=capital))
+    words, rule = pl.col(name), hole.elision
+    if rule is None:
+        return words.str.slice(0, 1).str.to_uppercase() + words.str.slice(1) if hole.starts_sentence else words
+    form, lower = pl.lit(before(rule.word, capital=hole.capital)), words.str.to_lowercase()
     for other, following in reversed(rule.forms):
-        lower = words.str.to_lowercase()
         fits = _longest(lower, following.before) > _longest(lower, following.unless)
-        form = pl.when(fits).then(pl.lit(before(other, capital=capital))).otherwise(form)
+        form = pl.when(fits).then(pl.lit(before(other, capital=hole.capital))).otherwise(form)
     return form + words
 
 

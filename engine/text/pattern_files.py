@@ -25,7 +25,7 @@ def load_patterns(
 ) -> PatternSet:
     """Read a pattern set without its words: a TOML file, or the name of a bundled set (by default the paper's).
 
-    `slots` are the names that may stand in braces besides the file's own. InputError for whatever the file does wrong.
+    `slots` are the names that may stand in braces besides the file's own.
     """
     file = PatternFile.read(source)
     return file.patterns([*slots, *(slot for slot in file.slots if slot not in slots)], elisions)
@@ -50,7 +50,7 @@ class PatternFile:
 
     @classmethod
     def read(cls, source: str | Path | None = None) -> "PatternFile":
-        """Read a file. InputError as `load_patterns`, except for faults in the patterns themselves."""
+        """Read a file, but for its patterns."""
         path = pattern_path(source)
         toml = TomlFile.read(path, "give a TOML file of patterns, or the name of a bundled set")
         known = ("name", "lexicon", "verbs", "slots", "pattern", "published")
@@ -71,21 +71,27 @@ class PatternFile:
         return cls(toml, lexicon, verbs, _slots(toml), tuple(toml.convert("published", PublishedColumn)))
 
     def patterns(self, slots: Collection[str], elisions: Sequence[Elision] = ()) -> PatternSet:
-        """The patterns. InputError as `load_patterns`."""
-        tables = self.toml.tables("pattern")
+        rules, tables = tuple(elisions), self.toml.tables("pattern")
         if not tables:
             raise InputError(f"{self.toml.line('pattern')}: no pattern; each is a table [[pattern]]")
         if len(tables) > _MOST_PATTERNS:
             raise InputError(f"{self.toml.path}: {len(tables):,} patterns; a set has at most {_MOST_PATTERNS}")
-        rules, read = tuple(elisions), self.toml.convert("pattern", _PatternTable)
-        patterns = [self._pattern(table, number, slots, rules) for number, table in enumerate(read)]
+        patterns: list[Pattern] = []
         first: dict[str, int] = {}
-        for number, pattern in enumerate(patterns):
-            if (earlier := first.setdefault(pattern.name, number)) != number:
+        for number, table in enumerate(self.toml.convert("pattern", _PatternTable)):
+            for key, sentence in (("context", table.context), ("target", table.target)):
+                if fault := _fault(sentence, slots):
+                    raise InputError(f"{self.line(number, key)}: {fault}")
+            pattern = Pattern(table.name, table.context, table.target, table.role, rules)
+            if (masks := sum(hole.slot == MASK for hole in pattern.holes)) != 1:
+                needed = f"{table.name} has {masks} masks; it needs exactly one {{{MASK}}}"
+                raise InputError(f"{self.line(number)}: {needed}")
+            if (earlier := first.setdefault(table.name, number)) != number:
                 raise InputError(
-                    f"{self.line(number, 'name')}: the name {pattern.name!r} is also in {self.line(earlier, 'name')}; "
+                    f"{self.line(number, 'name')}: the name {table.name!r} is also in {self.line(earlier, 'name')}; "
                     "give each pattern its own"
                 )
+            patterns.append(pattern)
         selecting = self._selecting(patterns)
         scored = tuple(pattern for pattern in patterns if pattern is not selecting)
         names = [pattern.name for pattern in scored]
@@ -98,18 +104,6 @@ class PatternFile:
 
     def line(self, number: int, key: str | None = None) -> str:
         return self.toml.line_of("pattern", number, key)
-
-    def _pattern(
-        self, table: _PatternTable, number: int, slots: Collection[str], elisions: tuple[Elision, ...]
-    ) -> Pattern:
-        for key, sentence in (("context", table.context), ("target", table.target)):
-            if fault := _fault(sentence, slots):
-                raise InputError(f"{self.line(number, key)}: {fault}")
-        pattern = Pattern(table.name, table.context, table.target, table.role, elisions)
-        masks = sum(hole.slot == MASK for hole in pattern.holes)
-        if masks != 1:
-            raise InputError(f"{self.line(number)}: {pattern.name} has {masks} masks; it needs exactly one {{{MASK}}}")
-        return pattern
 
     def _selecting(self, patterns: Sequence[Pattern]) -> Pattern:
         numbers = [number for number, pattern in enumerate(patterns) if pattern.role is Role.SELECTING]

@@ -1,7 +1,7 @@
 """Parts of a table and their rows: how bad rows are told from good ones, and what the columns of JSON lines are."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -60,10 +60,7 @@ class Rows:
 
 
 def shared_values(frame: pl.DataFrame, names: Iterable[str], missing: Sequence[str]) -> dict[str, pl.Series]:
-    """The named columns that a frame has, such that rows which belong together have equal values.
-
-    Texts lose the spaces at their ends. An empty cell, NaN, and each of the texts `missing` become null.
-    """
+    """The named columns that a frame has, without outer spaces; an empty cell, NaN, and texts in `missing` are null."""
     found = {name: frame[name] for name in names if name in frame.columns}
     for name, column in found.items():
         if column.dtype == pl.String:
@@ -103,11 +100,6 @@ def common_type(one: pl.DataType | None, other: pl.DataType) -> pl.DataType:
     if other == pl.Null:
         return one
     return pl.Float64() if {one, other} == {pl.Int64(), pl.Float64()} else pl.String()
-
-
-def common_types(known: Mapping[str, pl.DataType], frame: pl.DataFrame) -> dict[str, pl.DataType]:
-    """The columns of a table with those of a further part."""
-    return {**known, **{name: common_type(known.get(name), dtype) for name, dtype in frame.schema.items()}}
 
 
 def _kind(value: Any) -> pl.DataType:

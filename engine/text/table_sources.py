@@ -149,8 +149,7 @@ class TextTable:
             return self._numbered(list(islice(self._raws(lines, texts), part.size)), part.start, schema)
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """What stands for a missing value."""
+    def missing(self) -> tuple[str, ...]:  # what stands for a missing value
         return () if self.kind is Kind.JSON_LINES else _MISSING
 
     def _raws(self, lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
@@ -178,7 +177,7 @@ class TextTable:
             yield _Raw(first, {}, reason, as_json(fields))
 
     def _numbered(self, raws: Sequence[_Raw], before: int, schema: Mapping[str, pl.DataType] | None) -> Rows:
-        """Rows behind `before` others, in the columns of `schema`, by default those of the first row and their own."""
+        """Rows behind `before` others, in the columns of `schema`, by default the table's and their own."""
         numbered = list(enumerate(raws, before + 1))
         good = [(number, raw) for number, raw in numbered if not raw.reason]
         bad = [(number, raw.line, raw.reason, raw.content) for number, raw in numbered if raw.reason]

@@ -41,9 +41,6 @@ class Place(NamedTuple):
     line: int = 0
 
 
-BEGINNING = Place()
-
-
 class BadLineError(InputError):
     """A line that is not text; the lines after it can be read."""
 
@@ -59,7 +56,7 @@ class Lines(Iterator[str]):
         self,
         stream: BinaryIO,
         name: str,
-        start: Place = BEGINNING,
+        start: Place = Place(),  # noqa: B008 - it is immutable
         digest: "hashlib._Hash | None" = None,
         most: int | None = None,
     ) -> None:
@@ -107,7 +104,7 @@ class Lines(Iterator[str]):
 
 @contextmanager
 def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
-    """A text file, unpacked where it is packed; InputError if it cannot be read, now or later."""
+    """A text file, unpacked where it is packed."""
     with open_regular(path, hint) as file:
         try:
             with gzip.open(file) if path.suffix == ".gz" else file as stream:
@@ -117,13 +114,13 @@ def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
 
 
 def stream_lines(path: Path, hint: str = "", most: int | None = None) -> Iterator[Located]:
-    """All lines of a file; only one is held in memory. Raises InputError as `open_text` and `Lines`."""
+    """All lines of a file; only one is held in memory."""
     with open_text(path, hint) as stream:
         yield from Lines(stream, str(path), most=most).located()
 
 
 def read_lines(path: Path) -> list[Located]:
-    """The lines of a file that are not empty. Raises InputError as `stream_lines`, or if there is none."""
+    """The lines of a file that are not empty; InputError if there is none."""
     return _not_empty(stream_lines(path, most=MOST_TABLE), str(path))
 
 
@@ -139,7 +136,7 @@ def _not_empty(lines: Iterator[Located], name: str) -> list[Located]:
 
 
 def read_text(path: Path, hint: str, most: int) -> str:
-    """A file as one text with line feeds, without a byte order mark. Raises InputError as `stream_lines`."""
+    """A file as one text with line feeds, without a byte order mark."""
     return "".join(f"{text}\n" for text, _ in stream_lines(path, hint, most))
 
 
@@ -166,7 +163,7 @@ class Row:
 
 
 def checked_length(text: str, what: str) -> str:
-    """The same text. Raises InputError if it is too long for any model."""
+    """The same text; InputError if it is too long for any model."""
     if len(text) > LONGEST_FIELD:
         raise InputError(f"{what} has {len(text):,} characters; give a text with at most {LONGEST_FIELD:,}")
     return text
@@ -197,12 +194,12 @@ def stream_rows(lines: Iterable[Located], name: str) -> Iterator[Row]:
 
 
 def json_rows(lines: Iterable[Located]) -> list[Row]:
-    """Lines that hold one JSON object each. Raises InputError if one does not."""
+    """Lines that hold one JSON object each."""
     return [Row(json_object(line, location), location) for line, location in lines]
 
 
 def json_object(line: str, location: str) -> dict[str, Any]:
-    """The JSON object of a line. Raises InputError if it is something else."""
+    """The JSON object of a line."""
     fields = parse_json(line, location)
     if not isinstance(fields, dict):
         raise InputError(f"{location}: {line.strip()[:40]!r} is not a JSON object; write one object per line")
@@ -210,10 +207,7 @@ def json_object(line: str, location: str) -> dict[str, Any]:
 
 
 def read_entries(path: Path, hint: str = "") -> list[Located]:
-    """The entries of a word list: one a line; empty lines and lines that begin with "#" do not count.
-
-    InputError as `stream_lines`, or an entry has a fault (see `fault_of_entry`).
-    """
+    """The entries of a word list: one a line; empty lines and lines that begin with "#" do not count."""
     found = []
     for line, location in stream_lines(path, hint, MOST_LIST):
         text = line.strip()

@@ -1,8 +1,7 @@
 """A model's own tokenizer: for sentences with one mask, and for the sentences of a causal model, which end in a mask.
 
-A causal model predicts the next token from those before it, so what follows the mask is not read: a full stop is
-dropped, words there are refused. The space before the mask is part of the next token ("Ġsmoke"), so it is dropped, too.
-The mask's id is outside the vocabulary; no graph ever gets it. Tokens that a tokenizer puts before every text stay.
+The mask of a causal model has an id outside the vocabulary; no graph ever gets it. A full stop behind it is dropped,
+and so is the space before it, which is part of the next token ("Ġsmoke"); words behind it are refused.
 """
 
 import json
@@ -26,7 +25,6 @@ NOT_ONE_TOKEN = -1  # instead of a token id, if the word is not one token
 _FILE = "tokenizer.json"
 _MOST_GROWTH = 256
 _MOST = 2**28  # bytes: ten times those of the largest vocabularies
-MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
 MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
 
 
@@ -90,7 +88,6 @@ class MaskTokenizer:
 
     @classmethod
     def load(cls, folder: Path, mask_token: str) -> "MaskTokenizer":
-        """Read tokenizer.json. InputError as `load_tokenizer` and the constructor."""
         tokenizer = load_tokenizer(folder)
         try:
             return cls(tokenizer, mask_token)
@@ -120,14 +117,10 @@ class MaskTokenizer:
         return sentences
 
     def word_tokens(self, contexts: Sequence[tuple[str, str]], words: Sequence[str]) -> NDArray[np.int32]:
-        """The token that a model must predict at the mask for each word, or `NOT_ONE_TOKEN`: int32 [n].
-
-        RoBERTa has a token with a leading space ("Ġsmoke") and one without ("smoke"): in a sentence, the word is the
-        first.
-        """
+        """The token that a model must predict at the mask for each word, or `NOT_ONE_TOKEN`: int32 [n]."""
         found = self.word_sequences(contexts, words)
-        single = [own[0] if isinstance(own, tuple) and len(own) == 1 else NOT_ONE_TOKEN for own in found]
-        return np.array(single, np.int32)
+        single = (own[0] if isinstance(own, tuple) and len(own) == 1 else NOT_ONE_TOKEN for own in found)
+        return np.fromiter(single, np.int32)
 
     def word_sequences(
         self,
@@ -137,10 +130,9 @@ class MaskTokenizer:
     ) -> list[tuple[int, ...] | str]:
         """The tokens that a model must predict for each word from the mask's position on; or, as a text, why it cannot.
 
-        The word is put at the mask, and the text is tokenized as a whole. The word's tokens must cover the word and
-        nothing else but a space before it, and the tokens before the word must be those of the masked text. The tokens
-        after it may change: a model sees the masked text's. `masked` holds the ids of the texts with their masks, from
-        `encode`.
+        The text with the word at the mask is tokenized. The word's tokens must cover the word and nothing else but a
+        space before it ("Ġsmoke", not "smoke"), and the tokens before the word must be those of the masked text. Those
+        after it may change: a model sees the masked text's. `masked` are the ids of the masked texts, from `encode`.
         """
         if not self.reads_behind:
             contexts = [(before, "") for before, _ in contexts]
@@ -200,8 +192,7 @@ class MaskTokenizer:
     def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Which `ids`, int32 [n], are other tokens than the expected, int32 [n] or [n, k], but read the same: bool [n].
 
-        RoBERTa has "smoke" beside "Ġsmoke". Code that compares texts without outer spaces counts either as a
-        repetition; here only the token that stands at the mask counts.
+        RoBERTa has "smoke" beside "Ġsmoke"; code that compares texts without outer spaces counts either.
         """
         accepted = (expected[:, None] if expected.ndim == 1 else expected).T
         tokens, rows = np.unique(np.stack([ids, *accepted]), return_inverse=True)
@@ -230,11 +221,8 @@ class MaskTokenizer:
         return [text for text, ids in zip(texts, self._alone(texts), strict=True) if self.unknown_id in ids]
 
     def most_tokens(self, texts: Sequence[str]) -> int:
-        """An upper bound on the tokens of any of these texts, special tokens not counted, within any sentence.
-
-        A token covers at least one byte of the normalised text, or marks the start of a word.
-        """
-        normalizer = self.backend.normalizer
+        """An upper bound on the tokens of any of these texts, special tokens not counted, within any sentence."""
+        normalizer = self.backend.normalizer  # a token covers a byte of the normalised text, or marks a word's start
         forms = set(texts) | {normalizer.normalize_str(text) for text in texts if normalizer}
         return max((len(form.encode()) + len(form.split()) for form in forms), default=0)
 
@@ -278,10 +266,6 @@ class CausalTokenizer(MaskTokenizer):
         first = next((i for i, special in enumerate(encoding.special_tokens_mask) if not special), len(encoding.ids))
         # The ids that stand before every text, int32 [n]; empty for GPT-2.
         self.prefix: NDArray[np.int32] = np.array(encoding.ids[:first], np.int32)
-
-    @classmethod
-    def of(cls, folder: Path, vocab_size: int) -> "CausalTokenizer":
-        return cls(load_tokenizer(folder), vocab_size)
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text up to its mask, int32 [length]; InputError for words behind it, or nothing before it."""

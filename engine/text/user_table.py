@@ -13,14 +13,13 @@ import polars as pl
 
 from ..basics.errors import InputError, did_you_mean
 from ..basics.reading import file_sha256, is_folder, paths_in
-from .table_rows import Check, Part, Rows, common_types, shared_values
+from .table_rows import Check, Part, Rows, common_type, shared_values
 from .table_sources import MOST_COLUMNS, ColumnTable, Kind, TextTable, kind_of
 
 ROWS_PER_PART = 4096
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+# A file, a Polars frame, a pandas frame, or a dictionary of columns.
 TableLike = str | Path | pl.DataFrame | pl.LazyFrame | Mapping[str, Sequence[Any]] | Any
-"""A file, a Polars frame, a pandas frame, or a dictionary of columns."""
-
 Source = TextTable | ColumnTable
 
 
@@ -50,9 +49,9 @@ class Table:
     ) -> "Stimuli":
         """Read all rows once, one part at a time: count them, check them, and find the digests and the parts.
 
-        Every row must hold a text in each of the columns `texts`. `check` says what else makes a row bad, such as a
-        sentence without a mask; bad rows are an InputError, or counted with `skip_bad`. `see` gets the name of the
-        file, the good rows of each part, and the texts that stand for a missing value.
+        Every row must hold a text in each of the columns `texts`; `check` says what else makes a row bad. Bad rows are
+        an InputError, or counted with `skip_bad`. `see` gets the name of the file, the good rows of each part, and the
+        texts that stand for a missing value.
         """
         parts: list[tuple[int, Part]] = []
         schema: dict[str, pl.DataType] = {}
@@ -71,7 +70,7 @@ class Table:
                     see(source.name, rows, source.missing)
                 n, bad = n + part.size, bad + len(rows.skipped)
                 parts.append((number, part))
-                schema = common_types(schema, read.frame)
+                schema |= {name: common_type(schema.get(name), kind) for name, kind in read.frame.schema.items()}
                 if len(schema) > MOST_COLUMNS:
                     raise InputError(
                         f"{source.name}: more than {MOST_COLUMNS:,} columns; write one object of few per line"
@@ -236,7 +235,7 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
 
 
 def needed_column(table: Table, option: str, given: str | None, obvious: Sequence[str]) -> str:
-    """As `find_column`, for a column that the table must have. InputError if it does not have it."""
+    """As `find_column`, for a column that the table must have."""
     found = find_column(table, option, given, obvious)
     if found is None:
         raise InputError(

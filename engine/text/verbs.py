@@ -23,8 +23,7 @@ def mask_fillers(
 
     Another accepted form (`further`, of each verb) that is not one token drops out. By the convention `BARE` the verb
     must be one token alone, too. Returns int64 [m], ascending indices in verbs, and their tokens: int32 [m], or int32
-    [m, k] where a verb has several (see `EncodedSentences.expected`). InputError if no verb is left, or the sentence
-    has another mask.
+    [m, k] where a verb has several (see `EncodedSentences.expected`).
     """
     accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
     before, after, spelled = _in_place(tokenizer, pattern, [form for forms in accepted for form in forms], fillers)

@@ -1,8 +1,4 @@
-"""How a vocabulary marks the words: which tokens begin a word, and which continue one (`docs/several-tokens.md`).
-
-WordPiece has `##` before a continuation, byte-level BPE (`Ġ`) and SentencePiece (`▁`) a leading space before a first
-token, BPE with ends of words `</w>` after the last.
-"""
+"""How a vocabulary marks the words: which tokens begin a word, and which continue one (`docs/several-tokens.md`)."""
 
 import re
 import unicodedata
@@ -35,9 +31,9 @@ class WordClass(IntEnum):
 class Mark(StrEnum):
     """Where a vocabulary has its mark."""
 
-    CONTINUATION = "continuation"  # before tokens that continue a word, as in WordPiece
-    BEGINNING = "beginning"  # before tokens that begin a word: a leading space
-    END = "end"  # after the last token of a word
+    CONTINUATION = "continuation"  # before tokens that continue a word: `##` of WordPiece
+    BEGINNING = "beginning"  # before tokens that begin a word: a leading space, `Ġ` or `▁`
+    END = "end"  # after the last token of a word: `</w>`
 
 
 @dataclass(frozen=True, eq=False)
