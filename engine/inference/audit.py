@@ -30,10 +30,7 @@ COUNTS = frozenset(own.name for own in fields(Audit))
 
 
 def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:
-    """The share of the low-precision model's decisions that a run audits: at least `fewest` decisions.
-
-    `decided` has the least number of sentences of each pattern with mixed precision, and the share of close calls.
-    """
+    """The share of the decisions that is audited, from the least number of sentences and the close ones of patterns."""
     sentences = sum(n for n, _ in decided)
     alone = sum(n * (1 - close) for n, close in decided)
     enough = math.log(1 - CONFIDENCE) / math.log1p(-AIM)
@@ -43,10 +40,7 @@ def audit_share(decided: Sequence[tuple[int, float]], fewest: int) -> float:
 
 
 def disagreement_bound(disagreements: int, audited: int, confidence: float = CONFIDENCE) -> float:
-    """Upper confidence bound on the share of wrong decisions that the low-precision model made alone.
-
-    One-sided, Clopper and Pearson (1934); 1 if nothing was audited.
-    """
+    """One-sided upper bound on the share of wrong decisions (Clopper and Pearson 1934); 1 if nothing was audited."""
     if disagreements >= audited:
         return 1.0
     if not disagreements:  # without SciPy, which takes long to import: a share p leaves none with (1 - p) ** audited

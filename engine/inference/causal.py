@@ -29,10 +29,7 @@ _FEWEST_TOKENS = 64  # of the rest of a group's sentences, on average: less woul
 
 
 def common_prefixes(ids: NDArray[np.int32]) -> tuple[int, list[int]] | None:
-    """The groups of int32 [n, L] with the fewest tokens to compute; None where that is not worth it.
-
-    How many first tokens the sentences of a group share, and the first sentence of each group, then n.
-    """
+    """How many tokens of int32 [n, L] groups share at best, and the bounds of the groups; None if not worth it."""
     n, length = ids.shape
     if n < 2 or length < 2:
         return None
@@ -55,10 +52,7 @@ class CausalLM(LanguageModel):
     opens_at_once = False  # each graph holds all weights; likelihoods, verbs and single sentences take one each
 
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
-        """The natural logarithm of the probability of all tokens but the first, each given those before it.
-
-        From ids int32 [n, L] without masks to float32 [n, L - 1].
-        """
+        """The log-probability of each token but the first, given those before it: int32 [n, L] → float32 [n, L - 1]."""
         found = np.empty((len(ids), max(ids.shape[1] - 1, 0)), np.float32)
         row, place = (axis.reshape(-1) for axis in np.indices(found.shape))
 

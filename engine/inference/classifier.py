@@ -88,11 +88,7 @@ def encode_pairs(
     locations: Sequence[str] | None = None,
     max_length: int | None = None,
 ) -> EncodedPairs:
-    """Encode pairs of texts as the model was trained on them, and group them by their number of tokens.
-
-    `locations` are file and line of each pair. A pair of more than `max_length` tokens loses some as by transformers'
-    `longest_first`. InputError if `max_length` does not suit the model, or a text holds the padding token.
-    """
+    """Encode pairs of texts as the model was trained on them; `locations`, file and line of each, are for messages."""
     longest = exported.max_length if max_length is None else max_length
     tokenizer = load_tokenizer(exported.folder)
     tokenizer.no_padding()

@@ -17,11 +17,7 @@ _MOST_DEVICES = 64  # one process for each
 
 
 def choose_device(wanted: str, *, is_exact: bool = False) -> Device:
-    """Turn `auto`, `cpu`, `cuda`, `webgpu` or `cuda:1` into a device that exists; else an InputError.
-
-    `auto` is the first CUDA device, else the first WebGPU device that is not software, else the CPU. With `is_exact`,
-    for fp32, only a device whose fp32 is the reference is chosen.
-    """
+    """Turn `auto`, `cpu`, `webgpu` or `cuda:1` into a device that exists; `is_exact`: whose fp32 is the reference."""
     if wanted == "auto":
         found = (kind() for kind in _PREFERRED if kind.missing() is None)
         kept = (device for device in found if not device.is_software)
@@ -53,10 +49,7 @@ def refuse_fp32(wanted: str) -> None:
 
 
 def choose_devices(wanted: str, *, is_exact: bool = False) -> tuple[Device, ...]:
-    """Turn one or several words for devices, separated by commas, into devices that exist; errors as `choose_device`.
-
-    `cpu,cpu` gives two processes on the CPU; a GPU, whose memory the sessions of one process divide, can be given once.
-    """
+    """Turn words for devices, separated by commas, into devices; `cpu,cpu` gives two processes on the CPU."""
     words = [word.strip() for word in wanted.split(",")]
     if len(words) > 1 and "auto" in words:
         raise InputError(f"--device {wanted}: auto stands for one device; to use several, name each of them")
@@ -70,10 +63,7 @@ def choose_devices(wanted: str, *, is_exact: bool = False) -> tuple[Device, ...]
 
 
 def threads_each(devices: Sequence[Device], threads: int | None = None) -> tuple[int | None, ...]:
-    """The number of threads for the process of each device: as given; else each CPU's share of this process's cores.
-
-    None for a GPU, as its threads do not compute.
-    """
+    """The threads for the process of each device: as given; else a CPU's share of the cores, None for GPUs."""
     cores, processes = cpu_threads(), sum(device.uses_cores for device in devices)
     shares = (max(1, cores // processes + (number < cores % processes)) for number in range(processes))
     return tuple(threads or (next(shares) if device.uses_cores else None) for device in devices)

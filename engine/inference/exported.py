@@ -176,10 +176,7 @@ class ExportedModel:
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
 
     def verify_files(self, graph: Path | None = None) -> None:
-        """Compare files with export.json; of the low-precision graphs only `graph`, if it is given.
-
-        InputError if one is missing or damaged; of a file that seems unchanged, only a sample is read.
-        """
+        """Compare files with export.json; of the low-precision graphs only `graph`, if it is given."""
         known = VerifiedFiles(self.folder)
         for name, wanted in self.info["files"].items():
             if graph is not None and is_low_precision(name) and not name.startswith(_stem(graph.name)):
@@ -233,11 +230,7 @@ def name_of_checkpoint(folder: Path) -> str:
 
 
 def load_exported(reference: str | Path, *, task: str | None = None) -> ExportedModel:
-    """Find an exported model by its export.json. The files' contents are compared later, by `verify_files`.
-
-    A folder of that path wins if it is an exported model; else the name is looked for under `models/`. The path of a
-    checkpoint stands for the export that was made from it. Without a task, either kind of language model is found.
-    """
+    """Find an exported model by its folder, its name or its checkpoint's folder; its files are compared later."""
     command = f"negengine export {reference}" + (f" --task {task}" if task else "")
     folder = _find(Path(reference), command)
     manifest, info = read_manifest(folder)

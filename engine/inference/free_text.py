@@ -19,10 +19,7 @@ MASK = "[MASK]"  # in a text this stands for the mask token of any model
 def encode_texts(
     exported: ExportedModel, tokenizer: MaskTokenizer, texts: Sequence[str], locations: Sequence[str] | None = None
 ) -> list[Bucket]:
-    """Encode texts with one mask each, written [MASK] or as the model's own; group them by length, the shortest first.
-
-    `locations`, `file:line`, are for the message about a text without one mask, with the padding token, or too long.
-    """
+    """Encode texts with one mask each, [MASK] or the model's own, by ascending length; `locations` are for messages."""
     encoded = tokenizer.encode([text.replace(MASK, tokenizer.mask_token) for text in texts])
     for row, ids in enumerate(encoded):
         one_mask(exported, tokenizer, ids, locations[row] if locations else repr(texts[row]))
@@ -50,10 +47,7 @@ def reduce_logits(
     sentences: Sequence[Bucket],
     reduce: Callable[[NDArray[np.int64], NDArray[np.float32]], Result],
 ) -> list[Result]:
-    """Compute something from the logits of each batch; several threads call `reduce`, on the core that computed them.
-
-    It gets the rows of a batch, int64 [n], and their logits at the mask, float32 [n, V].
-    """
+    """What `reduce` makes, in several threads, of each batch, its rows, int64 [n], and logits, float32 [n, V]."""
     divided = model.divide_together([(len(bucket.rows), bucket.ids.shape[1]) for bucket in sentences])
     most = max(1, MOST_LOGITS // model.exported.vocab_size)
     batches = [
@@ -88,10 +82,7 @@ _FEW = 16  # up to so many tokens, repeated maxima are faster than a partition o
 def top_tokens(
     logits: NDArray[np.float32], k: int, excluded: Sequence[int] | NDArray[np.integer] = ()
 ) -> NDArray[np.int64]:
-    """The k tokens with the highest logits of each sentence, int64 [n, k]: the highest first, then the smaller id.
-
-    ValueError if fewer than k tokens are left to rank.
-    """
+    """The k tokens with the highest logits of each sentence, int64 [n, k]: the highest first, then the smaller id."""
     excluded = np.unique(np.asarray(excluded, np.int64))
     if not 0 <= k <= logits.shape[1] - len(excluded):
         raise ValueError(f"{k} tokens wanted, of {logits.shape[1]} with {len(excluded)} excluded")

@@ -1,7 +1,4 @@
-"""Batches on a GPU, of any kind: filled up to a few sizes, and halved when they do not fit its memory.
-
-The shaders of WebGPU are compiled for each new size, and ONNX Runtime keeps memory for each shape that it has seen.
-"""
+"""Batches on a GPU, filled up to a few sizes, as each new one costs shaders and memory; halved if they do not fit."""
 
 import threading
 from collections.abc import Sequence
@@ -21,10 +18,7 @@ _LOST = ("lost", "removed", "hung", "wait for the operation", "mapasync")  # of 
 
 
 def rounded_up(n: int, full: int) -> int:
-    """The number of sentences that a batch of n is filled up to, at most a full batch.
-
-    It is 1 or 1½ times a power of two, and 8 or more: above 8 sentences at most a third of the work is wasted.
-    """
+    """What a batch of n sentences is filled up to: 8 or more, 1 or 1½ times a power of two, at most a full batch."""
     n = max(n, _FEWEST_SENTENCES)
     power = 1 << (n - 1).bit_length()
     return min(full, power * 3 // 4 if n <= power * 3 // 4 else power)

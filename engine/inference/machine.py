@@ -1,8 +1,4 @@
-"""The machine that this process runs on, what its kind of processor decides, and the energy that it uses.
-
-Nothing here names a host or a user. Energy comes from the counters of the processor (RAPL) and of CUDA devices (NVML):
-what other programs use is in it, too.
-"""
+"""The machine, without names of host or user; what its kind of processor decides; energy, also of other programs."""
 
 import platform
 import re
@@ -23,14 +19,16 @@ _PROC, _DMI = Path("/proc"), Path("/sys/class/dmi/id")
 
 @cache
 def machine() -> dict[str, Any]:
-    """System, kind of host, processor, cores for this process, memory in GiB; what is not told is missing.
-
-    The kind of host is what its maker calls it, such as `Google Google Compute Engine` or `LENOVO 20XW`.
-    """
+    """System, kind of host, processor, cores for this process, memory in GiB; what is not told is missing."""
+    processor = cpu_information().get("model name") or platform.processor() or platform.machine()
+    if platform.system() == "Darwin":
+        with suppress(OSError, subprocess.SubprocessError):
+            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            processor = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     found = {
         "system": f"{platform.system()} {platform.machine()}",
         "host": host_kind(),
-        "processor": cpu_model(),
+        "processor": processor,
         "cores": cpu_threads(),
         "memory GiB": memory_gib(),
     }
@@ -43,17 +41,6 @@ def cpu_information(proc: Path = _PROC) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
 
 
-def cpu_model() -> str:
-    """The processor's name, such as `AMD EPYC 9B45`; the name of the architecture where there is no other."""
-    if name := cpu_information().get("model name"):
-        return name
-    if platform.system() == "Darwin":
-        with suppress(OSError, subprocess.SubprocessError):
-            command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    return platform.processor() or platform.machine()
-
-
 def memory_gib(proc: Path = _PROC) -> float | None:
     """Memory of the machine in GiB; None where the system does not tell."""
     found = re.search(r"^MemTotal:\s+(\d+) kB", _read(proc / "meminfo"), re.MULTILINE)
@@ -61,7 +48,7 @@ def memory_gib(proc: Path = _PROC) -> float | None:
 
 
 def host_kind(dmi: Path = _DMI) -> str | None:
-    """Maker and product of the machine, physical or virtual; None where the system does not tell."""
+    """Maker and product of the machine, such as `LENOVO 20XW`; None where the system does not tell."""
     words = [_read(dmi / name).strip() for name in ("sys_vendor", "product_name")]
     return " ".join(filter(None, words)) or None
 
@@ -108,10 +95,7 @@ PROCESSOR = "cpu"  # its name among the devices whose energy is read
 
 
 class EnergyMeter:
-    """Joules of this machine's processor and CUDA devices since the meter was made.
-
-    The processor's counters start anew every few minutes to hours, so they must be read again from time to time.
-    """
+    """Joules of processor and CUDA devices since it was made; to be read often, as counters start anew within hours."""
 
     def __init__(self, folder: Path = _POWERCAP) -> None:
         self._folder = folder

@@ -1,7 +1,4 @@
-"""An exported model that is opened on a device; of a language model: token ids in, decisions out, nothing padded.
-
-Six numbers of each sentence come back, which the graph computes; logits over the vocabulary stay on the device.
-"""
+"""An exported model that is opened on a device; of a language model: token ids in, six numbers of each sentence out."""
 
 import math
 from abc import ABC, abstractmethod
@@ -41,16 +38,14 @@ from .session import Device
 Ids = NDArray[np.int32]
 Asked = tuple[Ids, Ids, Ids]  # sentences of one length: their ids, the positions of their masks, the expected tokens
 Logits = NDArray[np.float32]
+# Corrects logits of sentences where they decide about some tokens of each, int32 [n, k]: see `near_ties`.
 Correct = Callable[[Sequence[tuple[Ids, Ids]], Sequence[Logits], Sequence[Ids]], None]
-"""Corrects logits of sentences where they decide about some tokens of each, int32 [n, k]: see `near_ties`."""
 MOST_LOGITS = 2**23  # in the memory of a core: 32 MB; only with large vocabularies are batches smaller for that
 
 # The last digits of a sentence's logits depend on its batch, those of an int8 model even the first ones. So sentences
 # are divided into the same batches for any number of threads: into a multiple of 8 (`Device.together`) of the same
-# size, so that 1, 2, 4 or 8 cores have equal work, unless the batches would be too small to be efficient. A token of a
-# batch of 128 takes 1 to 3 % longer than one of a batch of 512 (bert-base's shape, one core of an AMD EPYC), one of 54
-# takes 7 to 10 % longer, one of 27 a quarter. So padding, to join sentences of several lengths, would not make larger
-# batches faster.
+# size, so that 1, 2, 4 or 8 cores have equal work. A token of a batch of 128 takes 1 to 3 % longer than one of a batch
+# of 512 (bert-base's shape, one core of an AMD EPYC), one of 54 takes 7 to 10 % longer, one of 27 a quarter.
 FEWEST_TOKENS = 128
 
 
@@ -90,10 +85,7 @@ class OpenedModel:
         return self.device.together * sentences_in(self.batch_tokens, length)
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
-        """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones.
-
-        A group is not divided for the cores' sake, as there are batches of other groups.
-        """
+        """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones."""
         share = sum(n * length for n, length in shapes) // self.device.together
         tokens = min(self.batch_tokens, max(FEWEST_TOKENS, share))
         sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
@@ -268,9 +260,9 @@ class LanguageModel(OpenedModel, Decider):
     ) -> Steps[list[Result]]:
         """Compute something from all logits at the masks of each batch, on the core that computed the logits.
 
-        A batch has one or several times ids int32 [n, L] and positions of the masks int32 [n]. `reduce` gets the number
-        of a batch and its logits, each float32 [n, V]; several threads call it. The logits of a few batches are in
-        memory at a time. `asked` says which tokens' ranks are read, of the same logits: int32 [n, k].
+        A batch has one or several times ids int32 [n, L] and positions of the masks int32 [n]. `reduce`, which several
+        threads call, gets the number of a batch and its logits, each float32 [n, V]; `asked` gets the same, and says
+        which tokens' ranks are read: int32 [n, k].
         """
 
         def job(number: int, run: RunOne) -> Result:

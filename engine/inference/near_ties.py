@@ -1,8 +1,4 @@
-"""Ranks and first choices from a device whose fp32 is not the reference's: near-ties are decided again.
-
-A sentence is certain where no other logit lies within a bound of that of a token that it is asked about. The reference
-model computes the others again, and an audit, as in `mixed`; the bound is measured on distances to the next token.
-"""
+"""Near-ties of ranks and first choices, from a device whose fp32 is not the reference's, are decided again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,14 +10,12 @@ from .audit import audit_share
 from .mixed import CALIBRATION_SENTENCES, Auditor, Calibration, even_numbers, of_margins, widest
 from .model import Ids, LanguageModel, Logits
 
-_NOTHING = Calibration(bias=0.0, deviation=0.0, bound=0.0, never=(), close=0.0, sentences=0)
-
 
 class NearTies(Auditor):
     """Computes sentences with near-ties again, by the reference model; while it `measures`, all of them."""
 
     def __init__(self, reference: LanguageModel) -> None:
-        super().__init__(_NOTHING)
+        super().__init__(Calibration(bias=0.0, deviation=0.0, bound=0.0, never=(), close=0.0, sentences=0))
         self.reference, self.measures = reference, False
         self._errors: list[NDArray[np.float64]] = []
         self._certainties: list[Logits] = []
@@ -46,8 +40,7 @@ class NearTies(Auditor):
                 self._errors.append((distance - _distance(found, tokens, nearest)).astype(np.float64).ravel())
 
     @property
-    def is_measured(self) -> bool:
-        """Whether enough sentences were computed for a calibration."""
+    def is_measured(self) -> bool:  # whether enough sentences were computed for a calibration
         return sum(map(len, self._certainties)) >= CALIBRATION_SENTENCES[0]
 
     def measured(self, total: int, precision: str) -> Calibration | None:

@@ -1,7 +1,4 @@
-"""How each pattern of a run is decided: with mixed precision (`mixed`), or by the reference model alone.
-
-The choice depends on the run's inputs and the kind of device alone, so all shards make the same one.
-"""
+"""How each pattern of a run is decided, by inputs and kind of device alone: with mixed precision, or in fp32."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,8 +39,7 @@ class ModelPair(Generic[Opened]):
         return self.on or self.reference.device
 
     @cached_property
-    def low_precision(self) -> Opened | None:
-        """Opened when it is asked for first: a short run does not need it."""
+    def low_precision(self) -> Opened | None:  # opened when it is asked for first: a short run does not need it
         opened = self.open_low_precision() if self.open_low_precision else None
         if opened is not None and opened.precision == ON_WEBGPU:
             tally.say(f"{self.device}: the device or the export has no fp16, so it computes in fp32")
@@ -93,8 +89,7 @@ class _Candidate:
     speed_ratio: float
 
     @property
-    def weight(self) -> tuple[int, float]:
-        """The least number of sentences, and the share of close calls."""
+    def weight(self) -> tuple[int, float]:  # the least number of sentences, and the share of close calls
         found, at_least = self.calibration, self.workload.at_least
         if at_least is None:
             return self.workload.total, found.close
@@ -116,11 +111,7 @@ def choose_precisions(
     say: Say = lambda _: None,
     speed_ratio: float | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Choose how each pattern of a run is decided: pattern → a JSON value for the run's record.
-
-    It holds the `reason` for fp32, or the fields of `Calibration`, and the `speedup` that is expected of mixed
-    precision. `speed_ratio` is that of the low-precision model over fp32.
-    """
+    """Choose how each pattern of a run is decided: pattern → `reason` or `Calibration`, as JSON for its record."""
     if models.open_low_precision is None:
         return {own.pattern: _fp32("the reference model alone is open") for own in workloads}
     ratio = models.device.low_precision_speed() if speed_ratio is None else speed_ratio

@@ -1,8 +1,4 @@
-"""A device as the engine sees it, and ONNX Runtime sessions that run wholly on it.
-
-ONNX Runtime falls back to the CPU without an error. Here a session runs on its device, but for arithmetic with shapes,
-or it is not opened.
-"""
+"""A device as the engine sees it, and ONNX Runtime sessions that run wholly on it, without falling back to the CPU."""
 
 import ctypes
 from abc import ABC, abstractmethod
@@ -85,8 +81,7 @@ class Device(ABC):
         return self
 
     @property
-    def is_reference(self) -> bool:
-        """Whether its fp32 is that of the reference model."""
+    def is_reference(self) -> bool:  # whether its fp32 is that of the reference model
         return self.reference == self
 
     def low_precision(self, exported: ExportedModel) -> Path | None:
@@ -129,9 +124,6 @@ def placed(session: ort.InferenceSession) -> dict[str, Counter[str]]:
 
 
 def give_back_freed_memory() -> None:
-    """Ask the C library for the memory that was freed; nothing happens where it cannot (it is not glibc).
-
-    ONNX Runtime packs the weights while it opens a graph; of a model of 65 MB, their first copies keep 68 of 138 MB.
-    """
+    """Ask the C library for the memory that was freed, if it is glibc: of weights, which an opened graph has packed."""
     with suppress(OSError, TypeError, AttributeError):  # Windows has no library of the process itself
         ctypes.CDLL(None).malloc_trim(0)

@@ -108,8 +108,6 @@ class _Shaders(Filled):
 
 @dataclass(frozen=True)
 class _Adapter:
-    """What is known of a GPU."""
-
     name: str
     is_software: bool
     has_fp16: bool

@@ -112,11 +112,7 @@ class Expanded:
     causal: bool  # the model reads only what stands before a mask
 
     def queries(self, token: int, chosen: NDArray[np.int64], *, filled: bool = True) -> tuple[Bucket, Ids]:
-        """The queries about one token of some words, int64 [c], with or without the tokens before it filled in.
-
-        The number of a word's tokens asks for what follows the word. Beside the bucket, whose rows are positions in all
-        words, the expected tokens: int32 [c], 0 for the end of a word; [c, a] where several forms are accepted.
-        """
+        """Queries about one token of some words, int64 [c], and what is expected: int32 [c] or [c, a], 0 for an end."""
         first = self.first[chosen]
         stop = int(first[0]) + token + 1 if self.causal else self.ids.shape[1]
         ids = self.ids[chosen, :stop]
@@ -127,9 +123,7 @@ class Expanded:
         return Bucket(self.rows[chosen], np.ascontiguousarray(ids), (first + token).astype(np.int32)), expected
 
 
-def expand(
-    buckets: Sequence[Bucket], words: TokenSequences, *, causal: bool = False, at_most: int = WORDS_AT_ONCE
-) -> Iterator[Expanded]:
+def expand(buckets: Sequence[Bucket], words: TokenSequences, *, causal: bool = False) -> Iterator[Expanded]:
     """Make room for every token of the words at the masks, and group them by the number of tokens of their queries."""
     by_length: dict[int, list[tuple[Bucket, NDArray[np.int64]]]] = {}
     for bucket in buckets:
@@ -140,8 +134,8 @@ def expand(
     for length, group in sorted(by_length.items(), key=lambda item: item[0]):
         sources = np.repeat(np.arange(len(group)), [len(own) for _, own in group])
         within = np.concatenate([own for _, own in group])
-        for start in range(0, len(within), at_most):
-            part = slice(start, start + at_most)
+        for start in range(0, len(within), WORDS_AT_ONCE):
+            part = slice(start, start + WORDS_AT_ONCE)
             pieces = [(group[i][0], within[part][sources[part] == i]) for i in np.unique(sources[part]).tolist()]
             rows = np.concatenate([bucket.rows[own] for bucket, own in pieces])
             own_words = words.take(rows)
@@ -175,13 +169,8 @@ def score_words(
     *,
     causal: bool = False,
     advance: Advance = ignored,
-    at_once: int = WORDS_AT_ONCE,
 ) -> Steps[WordScores]:
-    """Score words by `left-to-right` or `all-masks` (Kauf and Ivanova 2023): from decisions, without all logits.
-
-    The sentences have one mask each; `words` are those at the mask of each row, from `MaskTokenizer.word_sequences`.
-    `advance` is called with numbers of queries. InputError where the method is not defined for the model.
-    """
+    """Score the words at the masks by `left-to-right` or `all-masks` (Kauf and Ivanova 2023), from decisions alone."""
     refuse_undefined(method, causal=causal)
     scores, filled = WordScores.empty(words), method is TargetMethod.LEFT_TO_RIGHT
     if words.widest > 1 and isinstance(model, CausalLM) and model.answers(OUTPUTS):
@@ -195,7 +184,7 @@ def score_words(
         return scores
     yield from gathered(
         _deciding(model, group, token, np.flatnonzero(group.words.counts > token), scores, advance, filled=filled)
-        for group in expand(buckets, words, causal=causal, at_most=at_once)
+        for group in expand(buckets, words, causal=causal)
         for token in range(group.words.widest)
     )
     return scores
@@ -208,12 +197,8 @@ def repeated_words(
     *,
     causal: bool = False,
     advance: Callable[[int, int], None] = lambda _words, _queries: None,
-    at_once: int = WORDS_AT_ONCE,
 ) -> Steps[WordScores]:
-    """Score words by `left-to-right` as far as the model repeats them: nothing is asked after the first wrong token.
-
-    `advance` is called with numbers of words whose first query is done, and of queries.
-    """
+    """Score words by `left-to-right` up to the first wrong token; `advance` gets numbers of begun words and queries."""
     scores = WordScores.empty(words)
 
     def repeating(group: Expanded) -> Steps[None]:
@@ -228,7 +213,7 @@ def repeated_words(
             if not len(chosen):
                 return
 
-    yield from gathered(repeating(group) for group in expand(buckets, words, causal=causal, at_most=at_once))
+    yield from gathered(repeating(group) for group in expand(buckets, words, causal=causal))
     return scores
 
 
@@ -267,10 +252,7 @@ def _following(
     *,
     ends: bool = False,
 ) -> Steps[None]:
-    """Ask a causal model for all tokens of words, and on demand for what follows them, in one run of each sentence.
-
-    `put` gets the rows and the numbers of the tokens, then what `CausalLM.following` gives it.
-    """
+    """Ask for all tokens of words in one run of each sentence; `put` gets rows, tokens, and what `following` gives."""
     rows, first = (np.concatenate([getattr(own, name) for own in buckets]) for name in ("rows", "mask_position"))
     counts = words.counts[rows] + ends
     every = zip((ids for own in buckets for ids in own.ids), first, words.tokens[rows], counts, strict=True)
@@ -297,7 +279,6 @@ def score_whole_words(
     *,
     causal: bool = False,
     advance: Advance = ignored,
-    at_once: int = WORDS_AT_ONCE,
 ) -> WordScores:
     """Score words by `whole-word`, in fp32: from all logits, some batches at a time; arguments as for `score_words`.
 
@@ -353,7 +334,7 @@ def score_whole_words(
         yield from model.reduce_logits(asked, judge, read)
 
     def each() -> Iterator[Steps[None]]:
-        for group in expand(buckets, words, causal=causal, at_most=at_once):
+        for group in expand(buckets, words, causal=causal):
             for token in range(group.words.widest + ends):
                 asked = group.words.counts >= token if ends else group.words.counts > token
                 yield scoring(group, token, np.flatnonzero(asked))
@@ -407,13 +388,10 @@ def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 def sampled_queries(
     buckets: Sequence[Bucket], words: TokenSequences, token: NDArray[np.int64], *, causal: bool = False
 ) -> EncodedSentences:
-    """One left-to-right query for each word, as sentences: what the error of a low-precision model is measured on.
-
-    `token`, int64 [n], is which token of each word is asked for, from 0.
-    """
+    """One left-to-right query for each word, as sentences; `token`, int64 [n], is which one is asked for, from 0."""
     expected = np.zeros_like(words.expected(0))
     found = []
-    for group in expand(buckets, words, causal=causal, at_most=max(1, len(words))):
+    for group in expand(buckets, words, causal=causal):
         for number in np.unique(token[group.rows]).tolist():
             bucket, own = group.queries(number, np.flatnonzero(token[group.rows] == number))
             expected[bucket.rows] = own

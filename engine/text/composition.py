@@ -155,11 +155,7 @@ def composer(
     random_combinations: int = RANDOM_COMBINATIONS,
     sentences: Mapping[str, NDArray[np.integer]] | None = None,
 ) -> "Composer":
-    """The fastest composer that gives exactly the tokenizer's ids; InputError if a filler holds a special token.
-
-    The seed draws random combinations for the comparison. `sentences`, slot → int [n], are all that are going to be
-    composed: if they are fewer, they are compared instead.
-    """
+    """The fastest composer with the tokenizer's ids, by random combinations, or all `sentences` if they are fewer."""
     whole = WholeSentenceComposer(tokenizer, pattern, {slot: fillers[slot] for slot in pattern.slots})
     for slot, words in whole.fillers.items():
         for word, token in zip(words, tokenizer.special_token_in(words), strict=True):

@@ -31,10 +31,7 @@ def string_keys(strings: Sequence[str], key: str) -> NDArray[np.uint64]:
 
 
 def combine(*keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash tuples of keys, element by element: uint64, of the broadcast shape.
-
-    The order counts. With all but one key fixed, different values of that key never collide.
-    """
+    """Hash tuples of keys, in order: uint64, of the broadcast shape. Two that differ in one key never collide."""
     combined = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
         for key in keys:

@@ -1,7 +1,4 @@
-"""The words that fill the slots: a folder of text files, one entry per line (`docs/languages.md`).
-
-The code does not contain words of any language: articles, pronouns and genders are read from the folder, too.
-"""
+"""The words that fill the slots, and all that depends on a language: a folder of text files (`docs/languages.md`)."""
 
 import hashlib
 import json
@@ -59,8 +56,7 @@ class Lexicon:
         return len(self.names) * len(self.professions)
 
     @property
-    def slots(self) -> tuple[str, ...]:
-        """The slots that a pattern may have with this lexicon, {MASK} among them."""
+    def slots(self) -> tuple[str, ...]:  # the slots that a pattern may have with this lexicon, {MASK} among them
         own = sorted({*self.forms, *self.lists} - {*WORD_SLOTS})
         return (*WORD_SLOTS, *own, MASK)
 

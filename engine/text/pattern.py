@@ -1,7 +1,4 @@
-"""Sentences with slots, one of them for the mask, as values; and their texts as expressions over a table of words.
-
-This is the only list of slots: another one is a text file of the lexicon (`slot_CITY.txt` makes {CITY}).
-"""
+"""Sentences with slots, one of them for the mask, as values; and their texts as expressions over a table of words."""
 
 import hashlib
 import json
@@ -94,8 +91,7 @@ class Pattern:
         return " ".join(part for part in (self.context, self.target) if part)
 
     @property
-    def slots(self) -> tuple[str, ...]:
-        """The slots that take a filler, in order of appearance."""
+    def slots(self) -> tuple[str, ...]:  # the slots that take a filler, in order of appearance
         return tuple(dict.fromkeys(hole.slot for hole in self.holes if hole.slot != MASK))
 
     @property
@@ -155,13 +151,11 @@ class PatternSet:
         return (self.selecting, *self.scored)
 
     @property
-    def slots(self) -> tuple[str, ...]:
-        """The slots of all patterns that take a filler, in order of appearance."""
+    def slots(self) -> tuple[str, ...]:  # the slots of all patterns that take a filler, in order of appearance
         return tuple(dict.fromkeys(slot for pattern in self.all for slot in pattern.slots))
 
     @property
-    def sha256(self) -> str:
-        """Hexadecimal digest of the patterns, their order, and the rules of elision that apply."""
+    def sha256(self) -> str:  # hexadecimal digest of the patterns, their order, and the rules of elision that apply
         content: list[object] = [[own.name, own.role, own.context, own.target] for own in self.all]
         if rules := self._rules():
             content.append(rules)

@@ -23,10 +23,7 @@ _LONGEST_SENTENCE = 2_000  # characters
 def load_patterns(
     source: str | Path | None = None, slots: Collection[str] = SLOTS, elisions: Sequence[Elision] = ()
 ) -> PatternSet:
-    """Read a pattern set without its words: a TOML file, or the name of a bundled set (by default the paper's).
-
-    `slots` are the names that may stand in braces besides the file's own.
-    """
+    """Read a pattern set without its words, by default the paper's; `slots` may stand in braces beside its own."""
     file = PatternFile.read(source)
     return file.patterns([*slots, *(slot for slot in file.slots if slot not in slots)], elisions)
 
@@ -169,10 +166,7 @@ class Language:
 def load_language(
     patterns: str | Path | None = None, lexicon: str | Path | None = None, slots: Collection[str] = ()
 ) -> Language:
-    """Read a pattern set and its words: of the given lexicon, the one that the pattern file names, or the English one.
-
-    InputError as `load_patterns` and `load_lexicon`, and where the slots of the two do not fit together.
-    """
+    """Read a pattern set and its words: of the given lexicon, the one that the file names, or the English one."""
     file = PatternFile.read(patterns)
     folder = lexicon_path(file.lexicon if lexicon is None else lexicon)
     words = load_lexicon(folder, file.verbs)

@@ -77,11 +77,7 @@ def as_json(value: Any) -> str:
 
 
 def typed(name: str, values: Sequence[Any], dtype: pl.DataType | None = None) -> pl.Series:
-    """Values of JSON as a plain column: Boolean, Int64, Float64 or String; Null if there are only nulls.
-
-    Values of several kinds, lists and objects are written as texts. `dtype` is what the column is in the whole table;
-    by default these values alone decide.
-    """
+    """Values of JSON as a plain column, by default of the type that they have together; others are written as texts."""
     if dtype is None:
         dtype = pl.Null()
         for kind in {_kind(value) for value in values}:

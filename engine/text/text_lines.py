@@ -1,7 +1,4 @@
-"""The one reader of text files: line by line, so that every error names its file and line.
-
-A file is UTF-8 text, or such a text packed with gzip; a line and a text are bounded, so that no file takes all memory.
-"""
+"""The one reader of text files, also packed with gzip: line by line, so that every error names its file and line."""
 
 import gzip
 import hashlib

@@ -72,18 +72,13 @@ class MaskTokenizer:
 
     reads_behind: ClassVar[bool] = True
 
-    def __init__(self, tokenizer: Tokenizer, mask_token: str) -> None:
-        """Switch truncation and padding off. InputError if the tokenizer does not know the mask token."""
-        mask_id = tokenizer.token_to_id(mask_token)
+    def __init__(self, tokenizer: Tokenizer, mask_token: str, mask_id: int | None = None) -> None:
+        mask_id = tokenizer.token_to_id(mask_token) if mask_id is None else mask_id
         if mask_id is None:
             raise InputError(f"the tokenizer has no token {mask_token!r}; give the model's own mask token")
-        self._hold(tokenizer, mask_token)
-        self.mask_id: int = mask_id
-
-    def _hold(self, tokenizer: Tokenizer, mask_token: str) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        self.backend, self.mask_token = tokenizer, mask_token
+        self.backend, self.mask_token, self.mask_id = tokenizer, mask_token, mask_id
         self.vocab_size: int = tokenizer.get_vocab_size()
 
     @classmethod
@@ -160,11 +155,8 @@ class MaskTokenizer:
                 found.append(own)
         return found
 
-    def is_single_token(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Whether each text is one token when it stands alone, special tokens not counted: bool [n]."""
-        return np.array([len(ids) == 1 for ids in self._alone(texts)], dtype=bool)
-
-    def _alone(self, texts: Sequence[str]) -> Iterator[list[int]]:
+    def alone(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        """The ids of each text when it stands alone, without special tokens."""
         return (encoding.ids for encoding in self.backend.encode_batch_fast(list(texts), add_special_tokens=False))
 
     def token_text(self, token_id: int) -> str:
@@ -190,10 +182,7 @@ class MaskTokenizer:
         return " ".join(self.token_text(token) for token in tokens)
 
     def same_text(self, ids: NDArray[np.int32], expected: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which `ids`, int32 [n], are other tokens than the expected, int32 [n] or [n, k], but read the same: bool [n].
-
-        RoBERTa has "smoke" beside "Ġsmoke"; code that compares texts without outer spaces counts either.
-        """
+        """Which `ids`, int32 [n], differ from the expected, int32 [n] or [n, k], but read the same: bool [n]."""
         accepted = (expected[:, None] if expected.ndim == 1 else expected).T
         tokens, rows = np.unique(np.stack([ids, *accepted]), return_inverse=True)
         texts = np.array([self.token_text(token) for token in tokens.tolist()], dtype=object)
@@ -213,12 +202,12 @@ class MaskTokenizer:
     def special_token_in(self, texts: Sequence[str]) -> list[str | None]:
         """The first special token that each text holds, such as "[PAD]"; a word that is unknown is not one."""
         special = self._special_tokens() - {self.unknown_id}
-        found = [next((token for token in ids if token in special), None) for ids in self._alone(texts)]
+        found = [next((token for token in ids if token in special), None) for ids in self.alone(texts)]
         return [None if token is None else str(self.backend.id_to_token(token)) for token in found]
 
     def unknown(self, texts: Sequence[str]) -> list[str]:
         """The texts that hold the unknown token: the model does not know some of their letters."""
-        return [text for text, ids in zip(texts, self._alone(texts), strict=True) if self.unknown_id in ids]
+        return [text for text, ids in zip(texts, self.alone(texts), strict=True) if self.unknown_id in ids]
 
     def most_tokens(self, texts: Sequence[str]) -> int:
         """An upper bound on the tokens of any of these texts, special tokens not counted, within any sentence."""
@@ -260,8 +249,8 @@ class CausalTokenizer(MaskTokenizer):
     reads_behind: ClassVar[bool] = False
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
-        self._hold(tokenizer, MASK_TOKEN)
-        self.mask_id = max(vocab_size, self.vocab_size)  # a model may have more logits than its tokenizer has tokens
+        # a model may have more logits than its tokenizer has tokens
+        super().__init__(tokenizer, MASK_TOKEN, max(vocab_size, tokenizer.get_vocab_size()))
         encoding = tokenizer.encode("a")
         first = next((i for i, special in enumerate(encoding.special_tokens_mask) if not special), len(encoding.ids))
         # The ids that stand before every text, int32 [n]; empty for GPT-2.
@@ -289,7 +278,7 @@ class CausalTokenizer(MaskTokenizer):
         masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
         return [
             np.concatenate([self.prefix, np.array(ids, np.int32), mask])
-            for ids, mask in zip(self._alone(before), masks, strict=True)
+            for ids, mask in zip(self.alone(before), masks, strict=True)
         ]
 
     def n_special_tokens(self) -> int:

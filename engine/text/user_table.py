@@ -49,9 +49,8 @@ class Table:
     ) -> "Stimuli":
         """Read all rows once, one part at a time: count them, check them, and find the digests and the parts.
 
-        Every row must hold a text in each of the columns `texts`; `check` says what else makes a row bad. Bad rows are
-        an InputError, or counted with `skip_bad`. `see` gets the name of the file, the good rows of each part, and the
-        texts that stand for a missing value.
+        Bad rows, by `check` or without a text in one of `texts`, are an InputError, or counted with `skip_bad`. `see`
+        gets the name of the file, the good rows of each part, and the texts that stand for a missing value.
         """
         parts: list[tuple[int, Part]] = []
         schema: dict[str, pl.DataType] = {}
@@ -103,18 +102,15 @@ class Stimuli:
         return [part.size for _, part in self.parts]
 
     @property
-    def n(self) -> int:
-        """The rows, bad ones among them."""
+    def n(self) -> int:  # the rows, bad ones among them
         return sum(self.sizes)
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """What results call each of several files; empty for a single one."""
+    def files(self) -> tuple[str, ...]:  # what results call each of several files; empty for a single one
         return tuple(Path(source.name).stem for source in self.sources) if len(self.sources) > 1 else ()
 
     @property
-    def sha256(self) -> str:
-        """Of the one file, or of the names and digests of all."""
+    def sha256(self) -> str:  # of the one file, or of the names and digests of all
         if not self.files:
             return self.digests[0]
         lines = [f"{digest}  {file}\n" for file, digest in zip(self.files, self.digests, strict=True)]

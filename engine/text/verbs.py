@@ -19,17 +19,16 @@ def mask_fillers(
     convention: VerbConvention,
     further: Sequence[Sequence[str]] = (),
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The mono-token verbs: verbs whose main form is one token at the mask (see `MaskTokenizer.word_tokens`).
+    """The mono-token verbs, whose main form is one token at the mask: int64 [m], their indices, and int32 [m] tokens.
 
-    Another accepted form (`further`, of each verb) that is not one token drops out. By the convention `BARE` the verb
-    must be one token alone, too. Returns int64 [m], ascending indices in verbs, and their tokens: int32 [m], or int32
-    [m, k] where a verb has several (see `EncodedSentences.expected`).
+    By the convention `BARE` the verb must be one token alone, too. The tokens are int32 [m, k] where a verb has other
+    forms (`further`) that are one token.
     """
     accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
     before, after, spelled = _in_place(tokenizer, pattern, [form for forms in accepted for form in forms], fillers)
     tokens = tokenizer.word_tokens([(before, after)] * len(spelled), spelled)
     if convention == VerbConvention.BARE:
-        tokens = np.where(tokenizer.is_single_token(spelled), tokens, NOT_ONE_TOKEN)
+        tokens = np.where([len(ids) == 1 for ids in tokenizer.alone(spelled)], tokens, NOT_ONE_TOKEN)
     # The tokens of each verb in a row, int32 [verbs, k]: its main form first, the row filled up with it.
     forms = np.array([len(own) for own in accepted])
     first = np.cumsum(forms) - forms

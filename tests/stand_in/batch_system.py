@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 FOLDER = Path(os.environ["BATCH_SYSTEM"])
@@ -18,21 +19,17 @@ Environment = dict[str, str]
 
 
 def new_job() -> str:
-    for number in range(1, 1_000):
-        try:
+    for number in count(1):
+        with suppress(FileExistsError):
             (FOLDER / f"job-{number}").mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return str(number)
-    raise RuntimeError("too many jobs")
+            break
+    return str(number)
 
 
 def indices(text: str) -> tuple[list[int], int]:
     """The indices of an array such as 0-15, 1-9:4 or 3,7, and the step that a batch system tells."""
     found, step = [], 1
-    for part in text.partition("%")[0].split(","):
-        ends, _, own = part.partition(":")
-        first, _, last = ends.partition("-")
+    for first, last, own in re.findall(r"(\d+)(?:-(\d+))?(?::(\d+))?", text.partition("%")[0]):
         step = int(own or 1)
         found += range(int(first), int(last or first) + 1, step)
     return found, step
@@ -42,10 +39,6 @@ def directives(script: str, mark: str, option: str) -> str | None:
     """The value of an option in the comments of a script."""
     found = re.search(rf"^#{mark} {option}[ =]?(\S.*)$", script, re.MULTILINE)
     return found[1].strip() if found else None
-
-
-def ended(job: str) -> list[int]:
-    return [int(path.read_text()) for path in sorted((FOLDER / f"job-{job}").glob("*.status"))]
 
 
 def run_tasks(job: str, command: list[str], tasks: dict[str, Environment], stdin: str | None = None) -> None:
@@ -74,7 +67,7 @@ def may_start(dependency: str | None, job: str) -> bool:
     if dependency is None:
         return True
     kind, _, before = dependency.partition(":")
-    statuses = ended(before)
+    statuses = [int(path.read_text()) for path in (FOLDER / f"job-{before}").glob("*.status")]
     assert statuses, f"job {before} is not known"
     if kind == "afterok" and any(statuses):
         (FOLDER / f"job-{job}" / "never.status").write_text("1")
@@ -117,9 +110,9 @@ def sbatch(arguments: list[str]) -> None:
 def srun(arguments: list[str]) -> None:
     options = take_options(arguments)
     per_node = int(options.get("--ntasks-per-node", 0)) * int(options.get("--nodes", 0))
-    count = int(options.get("--ntasks", 0)) or per_node or int(os.environ["SLURM_NTASKS"])
-    step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": str(count), "SLURM_STEP_NUM_TASKS": str(count)}
-    variables = [os.environ | step | {"SLURM_PROCID": str(number)} for number in range(count)]
+    n = int(options.get("--ntasks", 0)) or per_node or int(os.environ["SLURM_NTASKS"])
+    step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": str(n), "SLURM_STEP_NUM_TASKS": str(n)}
+    variables = [os.environ | step | {"SLURM_PROCID": str(number)} for number in range(n)]
     started = [subprocess.Popen(arguments, env=own) for own in variables]
     signal.signal(signal.SIGTERM, lambda *_: [process.terminate() for process in started])  # as srun does
     sys.exit(max(process.wait() for process in started))

@@ -15,19 +15,15 @@ LONGEST = 24
 SHORT, MIDDLE, LONG = " ".join(WORDS[:3]), " ".join(WORDS[3:15]), " ".join(WORDS * 4)
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    names = ["entailment", "not_entailment"]
-    return save_classifier(tmp_path_factory.mktemp("checkpoint"), "bert", names, max_position_embeddings=LONGEST)
-
-
-@pytest.fixture(scope="module")
-def exported(checkpoint, tmp_path_factory):
-    task = "text-classification"
-    return load_exported(build(str(checkpoint), tmp_path_factory.mktemp("exported") / "tiny", task=task), task=task)
-
-
 PAIRS = [(SHORT, MIDDLE), (LONG, SHORT), (SHORT, LONG), (LONG, LONG), (MIDDLE, MIDDLE), (SHORT, SHORT)]
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """A checkpoint and its export."""
+    folder, task, names = tmp_path_factory.mktemp("tiny"), "text-classification", ["entailment", "not_entailment"]
+    checkpoint = save_classifier(folder / "checkpoint", "bert", names, max_position_embeddings=LONGEST)
+    return checkpoint, load_exported(build(str(checkpoint), folder / "tiny", task=task), task=task)
 
 
 def rows_of(encoded):
@@ -39,7 +35,8 @@ def rows_of(encoded):
 
 
 @pytest.mark.parametrize("longest", [None, 24, 11, 5])
-def test_ids_segments_and_cuts_are_those_of_transformers(longest, checkpoint, exported):
+def test_ids_segments_and_cuts_are_those_of_transformers(longest, classifier):
+    checkpoint, exported = classifier
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     encoded = encode_pairs(exported, PAIRS, max_length=longest)
     for row, found in rows_of(encoded).items():
@@ -48,12 +45,10 @@ def test_ids_segments_and_cuts_are_those_of_transformers(longest, checkpoint, ex
     lengths = [part.ids.shape[1] for part in encoded.buckets]
     assert lengths == sorted(set(lengths))
     assert sorted(np.concatenate([part.rows for part in encoded.buckets]).tolist()) == list(range(len(PAIRS)))
-    if longest is None:  # 24 tokens with three special ones leave 21
-        assert encoded.truncated.tolist() == [False, True, True, True, True, False]
-
-
-def test_the_truncation_side_of_the_checkpoint_is_kept(checkpoint, exported):
-    """Some tokenizers cut at the start; tokenizer.json alone does not say so."""
+    if longest is not None:
+        return
+    assert encoded.truncated.tolist() == [False, True, True, True, True, False]  # three special tokens leave 21
+    # Some tokenizers cut at the start; tokenizer.json alone does not say so.
     tokenizer = AutoTokenizer.from_pretrained(checkpoint, truncation_side="left")
     assert exported.info["truncation_side"] == "right"
     left = replace(exported, info=exported.info | {"truncation_side": "left"})
@@ -61,7 +56,8 @@ def test_the_truncation_side_of_the_checkpoint_is_kept(checkpoint, exported):
     assert ids == tokenizer(LONG, SHORT, truncation=True, max_length=LONGEST)["input_ids"]
 
 
-def test_what_a_classifier_does_not_take_is_refused(mini, exported):
+def test_what_a_classifier_does_not_take_is_refused(mini, classifier):
+    _, exported = classifier
     for longest in (4, 25):
         with pytest.raises(InputError, match=rf"--max-length {longest}: .* takes 5 to 24 tokens"):
             encode_pairs(exported, PAIRS, max_length=longest)

@@ -1,4 +1,4 @@
-"""The devices that `--device` names, what NVIDIA's driver tells of them, and the sizes of batches on CUDA.
+"""Devices and the machine: what `--device` names, what driver and system tell, what the kind decides, energy used.
 
 The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_placement.py.
 """
@@ -7,31 +7,27 @@ import shutil
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import numpy as np
+import pynvml
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference import cuda
 from negengine.engine.inference import device as devices
+from negengine.engine.inference import machine as own
 from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.cuda import Cuda, cuda_memory, cuda_text, cuda_version
 from negengine.engine.inference.device import choose_devices, threads_each
 from negengine.engine.inference.gpu import rounded_up
+from negengine.engine.inference.machine import EnergyMeter, cpu_information, energy_used, host_kind, memory_gib
 
 
-@pytest.fixture
-def two_gpus(monkeypatch):
-    monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
-    monkeypatch.setattr(Cuda, "count", lambda: 2)
-
-
-def test_cuda_without_a_device_is_an_error_and_auto_takes_the_cpu(monkeypatch):
+def test_devices_by_their_names(monkeypatch):
     monkeypatch.setattr(Cuda, "count", lambda: 0)
     assert choose_devices("auto") == (CPU,)
     with pytest.raises(InputError, match=r"--device cuda:1: .*CUDA"):
         choose_devices("cuda:1")
-
-
-@pytest.mark.usefixtures("two_gpus")
-def test_devices_by_their_names():
+    monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(Cuda, "count", lambda: 2)
     for words, found in {
         "cpu": [CPU],
         "auto": [Cuda(0)],
@@ -50,10 +46,7 @@ def test_devices_by_their_names():
         with pytest.raises(InputError, match=reason):
             choose_devices(words)
 
-
-def test_several_cpus_share_the_cores_unless_the_user_says_how_many_threads(monkeypatch):
-    """Each used to take all of them."""
-    monkeypatch.setattr(devices, "cpu_threads", lambda: 5)
+    monkeypatch.setattr(devices, "cpu_threads", lambda: 5)  # several CPUs share the cores
     assert threads_each([CPU]) == (5,)
     assert threads_each([CPU, Cuda(), CPU]) == (3, None, 2)
     assert threads_each([CPU] * 7) == (1,) * 7
@@ -62,11 +55,7 @@ def test_several_cpus_share_the_cores_unless_the_user_says_how_many_threads(monk
 
 def driver_with(known):
     """As libcuda answers on a machine whose visible devices have these (memory, address)."""
-
-    def write(target, value, status=0):
-        target.value = value
-        return status
-
+    write = lambda target, value, status=0: (setattr(target, "value", value), status)[1]  # noqa: E731
     return SimpleNamespace(
         cuInit=lambda _: 0 if known else 100,
         cuDeviceGetCount=lambda count: write(count._obj, len(known)),
@@ -83,22 +72,21 @@ def test_devices_are_those_of_the_driver(monkeypatch):
     monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver_with(known))
     assert (Cuda.count(), cuda_version()) == (2, "13.1")
     assert [(cuda_memory(index), cuda_text("cuDeviceGetPCIBusId", index)) for index in (0, 1)] == known
-    assert cuda_text("cuDeviceGetName", 1) == "NVIDIA H200"
-    assert (cuda_memory(2), cuda_text("cuDeviceGetName", 2)) == (None, None)
-
+    assert (cuda_text("cuDeviceGetName", 1), cuda_text("cuDeviceGetName", 2)) == ("NVIDIA H200", None)
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
+    hardware = {"hardware": "NVIDIA H200", "memory GiB": 80.0, "driver": "580.95.05", "CUDA": "13.1"}
+    assert Cuda(1).hardware() == hardware
+    monkeypatch.setattr(pynvml, "nvmlInit", Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)))
+    assert "driver" not in Cuda(2).hardware()
     # With an empty CUDA_VISIBLE_DEVICES the driver does not start; or there is none.
     for load in (lambda _: driver_with([]), Mock(side_effect=OSError("libcuda.so.1: cannot open shared object file"))):
         monkeypatch.setattr(cuda.ctypes, "CDLL", load)
         assert [Cuda.count(), cuda_version(), cuda_memory(0), cuda_text("cuDeviceGetName", 0)] == [0, None, None, None]
 
 
-def test_batches_on_cuda_have_15_sizes_up_to_1024_and_waste_at_most_a_third():
-    """Powers of two or half as much again, from 8 on; 1 to 6 sentences used to be filled up to 6."""
+def test_batches_on_a_gpu_have_few_sizes_and_waste_at_most_a_third():
     assert [rounded_up(n, 910) for n in (1, 8, 9, 12, 13, 17, 25, 900)] == [8, 8, 12, 12, 16, 24, 32, 910]
-    assert rounded_up(3, 5) == 5
-    sizes = {n: rounded_up(n, 1024) for n in range(1, 1025)}
-    assert len(set(sizes.values())) == 15
-    assert all(size - n <= size / 3 for n, size in sizes.items() if n > 8)
 
 
 def test_a_damaged_graph_is_one_line_and_nothing_else_is_printed(tmp_path, mini, capfd):
@@ -114,3 +102,86 @@ def test_a_damaged_graph_is_one_line_and_nothing_else_is_printed(tmp_path, mini,
         with pytest.raises(InputError, match=r"^[^\n\x1b]*model\.onnx: ONNX Runtime cannot open it[^\n\x1b]*$"):
             CPU.session(tmp_path / "model.onnx")
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_linux_tells_and_where_it_tells_nothing(tmp_path):
+    assert (cpu_information(tmp_path), memory_gib(tmp_path), host_kind(tmp_path)) == ({}, None, None)
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: A CPU\n\nprocessor\t: 1\nmodel name\t: B CPU\n")
+    (tmp_path / "meminfo").write_text("MemFree: 1 kB\nMemTotal:       25165824 kB\n")
+    (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
+    assert cpu_information(tmp_path)["model name"] == "A CPU"
+    assert (memory_gib(tmp_path), host_kind(tmp_path)) == (24.0, "Amazon EC2")
+
+
+def test_instruction_sets_say_which_graph_runs_and_what_int8_gains(monkeypatch):
+    """/proc/cpuinfo, what NumPy finds → convolutions in place of products, int8 over fp32."""
+    for known, found, convolutions, speed in [
+        ({"flags": "fpu avx avx2 avx512f avx512_vnni fma"}, [], True, 2.2),
+        ({"flags": "avx2 avx_vnni"}, [], False, 2.2),
+        ({"flags": "avx avx2 fma"}, ["X86_V4"], False, 1.6),
+        ({"Features": "asimd asimddp i8mm"}, [], False, 1.0),
+        ({}, ["AVX2", "AVX512F"], True, 1.6),
+        ({}, ["X86_V3", "X86_V4", "AVX512_ICL"], True, 2.2),
+        ({}, None, False, 1.0),
+    ]:
+        monkeypatch.setattr(own, "cpu_information", lambda known=known: known)
+        monkeypatch.setattr(own, "instruction_sets", own.instruction_sets.__wrapped__)
+        said = {} if found is None else {"SIMD Extensions": {"baseline": ["X86_V2"], "found": found}}
+        monkeypatch.setattr(np, "show_config", lambda said=said, **_: said)
+        assert (own.prefers_convolutions(), CPU.low_precision_speed()) == (convolutions, speed)
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def zone(tmp_path, monkeypatch):
+    """Sets a counter of the processor, in microjoules, on a machine without a GPU."""
+    monkeypatch.setattr(Cuda, "count", lambda: 0)
+
+    def write(name, what, microjoules, largest=262_143_328_850):
+        (tmp_path / name).mkdir(exist_ok=True)
+        for file, content in (("name", what), ("energy_uj", microjoules), ("max_energy_range_uj", largest)):
+            (tmp_path / name / file).write_text(f"{content}\n")
+
+    return write
+
+
+def test_packages_and_readings_are_added_and_what_is_inside_a_package_is_not(zone, tmp_path):
+    zones = [("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1")]
+    meter = None
+    for readings, used in (((5, 3, 2.5), 0), ((6, 3.5, 4.5), 3), ((6, 3.5, 5), 3.5)):
+        for names, joules in zip(zones, readings, strict=True):
+            zone(*names, joules * 1e6)
+        meter = meter or EnergyMeter(tmp_path)
+        assert meter.joules() == {"cpu": used}
+
+
+@pytest.mark.parametrize(("largest", "used"), [(10_000_000, {"cpu": 3}), ("", {})])
+def test_a_counter_that_starts_anew_is_followed_if_its_range_is_known(zone, tmp_path, largest, used):
+    zone("intel-rapl:0", "package-0", 9_000_000, largest)
+    meter = EnergyMeter(tmp_path)
+    zone("intel-rapl:0", "package-0", 2_000_000, largest)
+    assert meter.joules() == used
+    zone("intel-rapl:0", "package-0", "no number")
+    with energy_used([CPU], tmp_path) as joules:
+        pass
+    assert joules == [None]
+
+
+def test_energy_of_a_gpu_is_that_of_the_device_at_its_address(monkeypatch, tmp_path):
+    """CUDA calls it 0, and NVML knows it by its address; of a second one the driver knows no address."""
+    counter = iter([1_000, 4_000, 5_000, 6_000])
+    monkeypatch.setattr(Cuda, "count", lambda: 2)
+    monkeypatch.setattr(cuda, "cuda_text", lambda _, index: None if index else "0000:C1:00.0")
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByPciBusId", {"0000:C1:00.0": "handle"}.__getitem__)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: next(counter))
+
+    def used(device):
+        with energy_used([device], tmp_path) as joules:
+            pass
+        return joules
+
+    assert (used(Cuda(0)), used(Cuda(1))) == ([3], [None])
+    refused = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", refused)
+    assert used(Cuda(0)) == [None]

@@ -26,15 +26,10 @@ def write_export(folder, **changes):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder that the command runs in."""
+def tiny(tmp_path, monkeypatch):
+    """An export in the folder that the command runs in."""
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def tiny(here):
-    folder = write_export(here / "models" / "tiny")
+    folder = write_export(tmp_path / "models" / "tiny")
     for name in FILES:
         os.utime(folder / name, (1_000_000, 1_000_000))  # long ago
     return folder
@@ -60,33 +55,28 @@ def test_by_name_and_by_path_it_is_the_same_and_low_precision_graphs_do_not_belo
     assert load_exported("tiny").sha256 != identity
 
 
-@pytest.mark.parametrize("inside", [{}, {"config.json": "{}"}])
-def test_a_folder_of_the_same_name_does_not_hide_an_exported_model_unless_it_is_one(inside, tiny, here):
-    """`negengine export ./tiny; negengine select tiny` used to ask for an export for ever."""
-    (here / "tiny").mkdir()
-    for name, content in inside.items():
-        (here / "tiny" / name).write_text(content)
-    assert load_exported("tiny").folder.resolve() == load_exported("./tiny").folder.resolve() == tiny
-    write_export(here / "tiny", name="other")
+def test_a_folder_of_the_same_name_does_not_hide_an_export_and_a_checkpoint_stands_for_its_own(tiny, tmp_path):
+    (tmp_path / "tiny").mkdir()
+    for name in ("notes.txt", "config.json"):
+        (tmp_path / "tiny" / name).write_text("{}")
+        assert load_exported("tiny").folder.resolve() == load_exported("./tiny").folder.resolve() == tiny
+    write_export(tmp_path / "tiny", name="other")
     assert load_exported("tiny").name == "other"
-
-
-def test_the_path_of_a_checkpoint_stands_for_the_export_that_was_made_from_it(here):
-    checkpoint = here / "lab" / "best"
+    checkpoint = tmp_path / "lab" / "best"
     checkpoint.mkdir(parents=True)
     (checkpoint / "config.json").write_text("{}")
-    write_export(here / "models" / "best", origin=str(here / "another" / "best"))
+    write_export(tmp_path / "models" / "best", origin=str(tmp_path / "another" / "best"))
     refused("lab/best", "lab/best is a checkpoint, .*: run `negengine export lab/best`, then give its name, best")
-    write_export(here / "models" / "best", origin=str(checkpoint.resolve()))
+    write_export(tmp_path / "models" / "best", origin=str(checkpoint.resolve()))
     assert load_exported("lab/best").name == "best"
 
 
-def test_what_is_not_there_is_told_with_what_to_run(tiny, here):
-    write_export(here / "models" / "owner" / "name")
-    (here / "models" / "broken").mkdir()
-    (here / "models" / "broken" / "export.json").write_text("{")
+def test_what_is_not_there_is_told_with_what_to_run(tiny, tmp_path):
+    write_export(tmp_path / "models" / "owner" / "name")
+    (tmp_path / "models" / "broken").mkdir()
+    (tmp_path / "models" / "broken" / "export.json").write_text("{")
     assert exported_names() == ["owner/name", "tiny"]
-    (here / "notes").mkdir()
+    (tmp_path / "notes").mkdir()
     refused("other", r"^no exported model other: run `negengine export other` first$")
     refused("other", "run `negengine export other --task text-classification`", task="text-classification")
     refused("tinny", r"no exported model tinny \(did you mean tiny\?\)")
@@ -112,7 +102,6 @@ def test_a_field_that_is_missing_or_wrong_is_told(tiny):
     refused("tiny", r"export\.json: not as .* digest of its content.*; export .* with --force")
 
 
-# ---------------------------------------------------------------- files
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_told_at_once_and_a_changed_one_when_files_are_verified(name, tiny):
     """A low-precision graph is not, unless it is opened."""
@@ -137,9 +126,9 @@ def damage(folder, *, seconds=None, content=b"GRAPH"):
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns) if seconds is None else (seconds * 10**9,) * 2)
 
 
-def test_a_file_is_read_again_as_a_whole_only_once_it_has_changed(tiny, here, monkeypatch):
+def test_a_file_is_read_again_as_a_whole_only_once_it_has_changed(tiny, tmp_path, monkeypatch):
     load_exported("tiny").verify_files()
-    copy = shutil.copytree(tiny, here / "models" / "copy")
+    copy = shutil.copytree(tiny, tmp_path / "models" / "copy")
     found = load_exported("tiny")
     with monkeypatch.context() as patched:
         patched.delattr(exported, "hashlib")
@@ -149,12 +138,10 @@ def test_a_file_is_read_again_as_a_whole_only_once_it_has_changed(tiny, here, mo
     for name in ("tiny", "copy"):
         with pytest.raises(InputError, match=rf"{name}/model\.onnx is damaged"):
             load_exported(name).verify_files()
-
-
-def test_a_second_change_a_moment_after_the_first_one_is_found(tiny):
+    write_export(tiny)
     os.utime(tiny / "model.onnx", None)
     load_exported("tiny").verify_files()
-    damage(tiny)
+    damage(tiny)  # a moment after the file was written
     with pytest.raises(InputError, match=r"tiny/model\.onnx is damaged"):
         load_exported("tiny").verify_files()
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import free_text
-from negengine.engine.inference.free_text import encode_texts, logprobs_of, predict_texts, top_tokens
+from negengine.engine.inference.free_text import encode_texts, predict_texts, top_tokens
 from negengine.engine.inference.model import MaskedLM
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -28,11 +27,7 @@ def model(mini):
     return MaskedLM(mini)
 
 
-def test_texts_are_grouped_by_length_and_a_bad_one_is_told_with_its_location(mini, mini_tokenizer):
-    found = encode_texts(mini, mini_tokenizer, TEXTS)
-    assert [part.rows.tolist() for part in found] == [[2], [1], [0], [3]]
-    assert all((part.ids[0, part.mask_position] == mini_tokenizer.mask_id).all() for part in found)
-
+def test_a_bad_text_is_told_with_its_location(mini, mini_tokenizer):
     for text, reason in {
         "nothing": r"no masks, where one \[MASK\] is needed",
         "[MASK] [MASK]": "2 masks",
@@ -68,22 +63,3 @@ def test_tokens_and_probabilities_are_pytorchs(model, mini_tokenizer):
         assert [row["token"] for row in own] == [mini_tokenizer.token_text(int(token)) for token in best.indices]
         np.testing.assert_allclose([row["logit"] for row in own], best.values, atol=1e-4)
         np.testing.assert_allclose([row["probability"] for row in own], logits.softmax(0)[best.indices], atol=1e-5)
-
-
-def test_more_tokens_than_the_vocabulary_has_give_the_whole_vocabulary(model, mini_tokenizer):
-    rows = predict_texts(model, mini_tokenizer, TEXTS[:1], top=model.exported.vocab_size + 1)
-    assert len(rows) == model.exported.vocab_size
-    assert sum(row["probability"] for row in rows) == pytest.approx(1)
-    assert predict_texts(model, mini_tokenizer, []) == []
-
-
-def test_batches_are_smaller_where_the_vocabulary_is_large(model, mini_tokenizer, monkeypatch):
-    """As if there were room for the logits of two sentences on a core."""
-    texts = [TEXTS[1]] * 5
-    whole, sizes = predict_texts(model, mini_tokenizer, texts, 2), []
-    monkeypatch.setattr(free_text, "MOST_LOGITS", 3 * model.exported.vocab_size - 1)
-    spy = lambda logits, ids: (sizes.append(len(logits)), logprobs_of(logits, ids))[1]  # noqa: E731
-    monkeypatch.setattr(free_text, "logprobs_of", spy)
-    divided = predict_texts(model, mini_tokenizer, texts, 2)
-    assert sorted(sizes) == [1, 2, 2]
-    assert [own["token"] for own in divided] == [own["token"] for own in whole]

@@ -81,7 +81,6 @@ def kind(request):
     return KINDS[request.param]
 
 
-# ---------------------------------------------------------------- deciding
 UNCERTAIN = [  # the low-precision model's margins, the right ones, the bound, what is decided again
     ([0.25, -0.5, 0.625, -0.625, 9], [-0.25, 0.5, 9, -9, 9], 0.5, [0, 1]),
     ([0.0], [9.0], 0.0, [0]),  # a margin of nothing is never trusted
@@ -136,7 +135,6 @@ def test_every_row_names_the_model_that_gave_its_numbers():
     assert pairs.classify(numbered_pairs(6)).precision.tolist() == [0, 1, 1, 0, 1, 0]
 
 
-# ---------------------------------------------------------------- what is certain
 def test_a_margin_is_corrected_by_its_bias_and_some_verbs_are_never_trusted():
     """All margins are 1 too high: 1.2 is a close call. 0.2 is corrected to -0.8, so no sign says what it was."""
     exact = MarginDecider([-0.1, -0.8, 3, 0.25])
@@ -164,7 +162,6 @@ def test_the_certainty_of_a_label_is_the_corrected_margin_of_the_two_best_unless
         assert LABELS.certainty(found, None, calibration(0.0, bias)).tolist() == certainty
 
 
-# ---------------------------------------------------------------- the audit
 def audited(n=20_000, **more):
     """Which of n clear decisions are audited."""
     exact = MarginDecider(np.full(n, 9.0))
@@ -220,7 +217,6 @@ def test_even_numbers_are_even_and_the_same_on_every_machine_and_in_every_versio
     assert np.histogram(found, 10, (0, 1))[0] == pytest.approx(1_000, abs=150)
 
 
-# ---------------------------------------------------------------- the calibration
 def calibrated(n, *more):
     """Of errors of 1 and -1 in turn, each of a verb of its own, and some more errors."""
     error = np.concatenate([np.resize([1.0, -1.0], n), more])
@@ -295,7 +291,6 @@ def test_a_calibration_comes_back_from_json_with_the_same_bits_and_anything_else
             Calibration.from_json({**whole.to_json(), **change})
 
 
-# ---------------------------------------------------------------- from the calibration to the run
 def test_beyond_the_measured_bound_every_decision_is_that_of_fp32(kind):
     random = np.random.default_rng(5)
     truth = random.normal(0, 2, 3_000)
@@ -340,8 +335,6 @@ def test_a_long_run_of_each_kind_takes_mixed_precision_and_goes_on_with_what_it_
     assert isinstance(decider, Mixed)
     assert decider.calibration == replace(Calibration.from_json(found), bound=0.7)
 
-
-# ---------------------------------------------------------------- several accepted tokens
 
 LOGITS = st.lists(st.lists(st.integers(-40, 40), min_size=6, max_size=6, unique=True), min_size=1, max_size=20)
 ACCEPTED = st.lists(st.integers(0, 5), min_size=1, max_size=4)

@@ -75,9 +75,9 @@ def test_a_short_run_is_decided_in_fp32_without_measuring_or_opening_the_low_pre
     assert choose(AUTO, models=Models(MarginDecider([])))[0]["CpTp"]["precision"] == "fp32"
 
 
-@pytest.mark.parametrize(("total", "measured"), [(0, 1), (312, 312), (15_000, 1_000), (40_000, 2_000), (10**7, 3_000)])
-def test_no_more_is_measured_than_the_run_has_and_a_twentieth_at_most_of_a_long_one(total, measured):
-    assert chosen(MIXED, total)["sentences"] == measured
+def test_no_more_is_measured_than_the_run_has_and_a_twentieth_at_most_of_a_long_one():
+    for total, measured in {0: 1, 312: 312, 15_000: 1_000, 40_000: 2_000, 10**7: 3_000}.items():
+        assert chosen(MIXED, total)["sentences"] == measured
 
 
 def test_the_speed_is_that_of_close_calls_and_audit():
@@ -129,7 +129,6 @@ def test_without_a_given_speed_the_kind_of_processor_counts(monkeypatch):
         assert (choice["precision"], choice["speed_ratio"]) == (precision, speed)
 
 
-# ---------------------------------------------------------------- opening
 RECORDED = {"precision": "mixed", **calibration(0.5).to_json()}
 
 
@@ -142,20 +141,17 @@ def test_a_run_goes_on_with_the_precision_that_it_recorded():
     assert widened({"precision": "fp32"}, 3.0) == {"precision": "fp32"}
 
 
-REFUSED = [
-    (FP32, "mixed", None, "in mixed precision, which cannot change: give --precision mixed, or choose"),
-    (MIXED, "fp32", "int8", "in fp32 precision, which cannot change: give --precision fp32, or choose"),
-    (AUTO, "mixed", None, "the export has no low-precision model for this device"),
-    # The bound of int8 says nothing about fp16.
-    (AUTO, "mixed", "fp16", "with the int8 model, and this device takes the fp16 model: choose another"),
-]
-
-
-@pytest.mark.parametrize(("asked", "begun", "low", "message"), REFUSED)
-def test_another_precision_or_model_than_the_recorded_one_is_refused(asked, begun, low, message):
-    opened = Models(MarginDecider([]), (lambda: MarginDecider([], low)) if low else None)
-    with pytest.raises(InputError, match=message):
-        open_decider(opened, asked, {**RECORDED, "precision": begun})
+def test_another_precision_or_model_than_the_recorded_one_is_refused():
+    """The bound of int8 says nothing about fp16."""
+    for asked, begun, low, message in [
+        (FP32, "mixed", None, "in mixed precision, which cannot change: give --precision mixed, or choose"),
+        (MIXED, "fp32", "int8", "in fp32 precision, which cannot change: give --precision fp32, or choose"),
+        (AUTO, "mixed", None, "the export has no low-precision model for this device"),
+        (AUTO, "mixed", "fp16", "with the int8 model, and this device takes the fp16 model: choose another"),
+    ]:
+        opened = Models(MarginDecider([]), (lambda low=low: MarginDecider([], low)) if low else None)
+        with pytest.raises(InputError, match=message):
+            open_decider(opened, asked, {**RECORDED, "precision": begun})
 
 
 def test_the_low_precision_model_is_opened_once_with_the_given_batches_or_missed_in_one_line(mini, monkeypatch):
@@ -173,7 +169,6 @@ def test_the_low_precision_model_is_opened_once_with_the_given_batches_or_missed
     assert open_models(mini, CPU, AUTO).low_precision is None
 
 
-# ---------------------------------------------------------------- the audit
 FEWEST = 1_000
 
 
@@ -205,22 +200,16 @@ def test_the_numbers_that_the_documentation_tells_and_patterns_share_one_audit()
     assert [audit_share([], FEWEST), audit_share([(0, 0.0)], FEWEST), audit_share([(1, 1.0)], 1)] == [1.0] * 3
 
 
-SUMMARIES = [
-    (42_000, 15_500, 0, "8.0 %|Of the others, 15,500 were made again in fp32: 0 were wrong|0.019 %|3.0 %"),
-    (52_500, 52_500, 1, "10.0 %|Of the others, 52,500 were made again in fp32: 1 was wrong|0.009 %|10.0 %"),
-]
-
-
-@pytest.mark.parametrize(("close", "audited", "wrong", "said"), SUMMARIES)
-def test_a_summary_in_numbers_and_in_words(close, audited, wrong, said):
-    found = audit_summary({"decided": 525_000, "close": close, "audited": audited, "disagreements": wrong})
-    bound = disagreement_bound(wrong, audited)
-    assert [*found.values()] == ["mixed", close / 525_000, audited, wrong, bound, audited / 525_000]
-    calls, again, bound, cost = said.split("|")
-    (text,) = audit_sentences(found)
-    assert text == (
-        f"Mixed precision: {calls} of the decisions were close calls, made in fp32. {again}, so at most {bound} are "
-        f"wrong (95 % confidence). Cost: {cost} of the time of fp32."
-    )
+def test_a_summary_in_numbers_and_in_words():
+    for close, audited, wrong, said in [
+        (42_000, 15_500, 0, "8.0 %|15,500 were made again in fp32: 0 were wrong, so at most 0.019 %|3.0 %"),
+        (52_500, 52_500, 1, "10.0 %|52,500 were made again in fp32: 1 was wrong, so at most 0.009 %|10.0 %"),
+    ]:
+        found = audit_summary({"decided": 525_000, "close": close, "audited": audited, "disagreements": wrong})
+        bound = disagreement_bound(wrong, audited)
+        assert [*found.values()] == ["mixed", close / 525_000, audited, wrong, bound, audited / 525_000]
+        calls, again, cost = said.split("|")
+        begin = f"Mixed precision: {calls} of the decisions were close calls, made in fp32. Of the others, {again} are "
+        assert audit_sentences(found) == [f"{begin}wrong (95 % confidence). Cost: {cost} of the time of fp32."]
     assert audit_summary({"tested": 3}) == {"kind": "fp32"}
     assert audit_sentences({"kind": "fp32"}) == []

@@ -62,15 +62,14 @@ def start():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three tiny models, and what they are asked."""
+    """Two tiny models, and what they are asked."""
     import torch
     from causal_checkpoints import write_causal
-    from classifier_checkpoints import WORDS, save_classifier
     from random_checkpoints import random_model, save
     from transformers import AutoModelForMaskedLM, BertConfig
     from word_tokenizer import word_tokenizer
 
-    folder, random = tmp_path_factory.mktemp("webgpu"), np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("webgpu")
     words = word_tokenizer([*TEXT.split(), *NAMES.split(), *VERBS.split()])
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     masked = random_model(AutoModelForMaskedLM, BertConfig(vocab_size=len(words), max_position_embeddings=40, **sizes))
@@ -78,29 +77,18 @@ def folder(tmp_path_factory):
         masked.cls.predictions.bias[words("smoke dance sing")["input_ids"][1:-1]] += 2.0
     save(folder / "of" / "masked", masked, words)
     write_causal(folder / "of" / "causal", "gpt2", "smoke", n_layer=1)
-    save_classifier(folder / "of" / "pairs", "bert", ("not_entailment", "entailment"), num_hidden_layers=1)
-    for name in ("masked", "causal", "pairs"):
+    for name in ("masked", "causal"):
         loading.export(str(folder / "of" / name), folder / name, progress=False)
     lists = {"names_female": NAMES.split()[:4], "names_male": NAMES.split()[4:], "verbs": VERBS.split()}
     lists["professions"] = ["a dancer", "an architect", "a really happy dancer"]
     (folder / "lexicon").mkdir()
     for name, content in lists.items():
         (folder / "lexicon" / f"{name}.txt").write_text("".join(f"{line}\n" for line in content))
-    for name, (first, second) in {"RTE.txt": ("Text", "Hypothesis"), "dev.tsv": ("sentence1", "sentence2")}.items():
-        texts = [[" ".join(random.choice(WORDS, 5)) for _ in range(2)] for _ in range(30)]
-        rows = [f"{i}\t{one}\t{two}\tentailment\r\n" for i, (one, two) in enumerate(texts)]
-        (folder / name).write_text(f"index\t{first}\t{second}\tgold_label\r\n" + "".join(rows))
     sentences = [f"{name} is a dancer who likes to {verb}." for name in NAMES.split() for verb in VERBS.split()[:3]]
     pairs = [{"sentence_good": own, "sentence_bad": own.replace("likes to", "to likes")} for own in sentences]
     pl.DataFrame(pairs).write_ndjson(folder / "minimal.jsonl")
     masks = [own.replace("likes to smoke", "likes to [MASK]") for own in sentences[::3]]
     pl.DataFrame({"sentence": masks}).with_columns(target=pl.lit("smoke")).write_ndjson(folder / "own.jsonl")
-    facts = [
-        {"relation": "likes", "sub_label": text[:5], "obj_label": "smoke", "masked_sentence": text,
-         "masked_negation": text.replace("likes", "doesn ' t like")}
-        for text in masks
-    ]  # fmt: skip
-    pl.DataFrame(facts).write_ndjson(folder / "SQuAD.jsonl")
     return folder
 
 
@@ -129,41 +117,6 @@ def workers_of(run):
     return [worker for path in sessions for worker in json.loads(path.read_text())["workers"]]
 
 
-BENCH = """
-from pathlib import Path
-from negengine.bench.ceiling import product_rates
-from negengine.bench.gpu import measure
-from negengine.bench.shapes import SHAPES, prepare
-from negengine.engine.inference.webgpu import WebGpu
-from transformers import BertConfig
-sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-name = "bert-base-shape"
-SHAPES[name] = BertConfig, sizes | {"vocab_size": 13_000}
-prepare(name, Path())
-measure([name], Path("gpu.json"), print, device="webgpu", cache=Path())
-print("peak", *product_rates(WebGpu(), 64, 16, 32, "fp32", rounds=1).values())
-"""
-
-
-@pytest.mark.everything
-def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = start("-c", BENCH)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "webgpu:0 is software: its results are compared, and nothing is timed" in done.stdout
-    assert float(done.stdout.split("peak ")[1]) > 0
-    found = json.loads(Path("gpu.json").read_bytes())
-    steps, why = found["steps"], {"selection": "webgpu:0 is software: its speed says nothing"}
-    why["baselines"] = "the baselines need CUDA"
-    assert {name: step["why"] for name, step in steps.items() if step["status"] != "done"} == why
-    assert {step["status"] for step in steps.values()} == {"done", "not here"}
-    assert found["software"]
-    (placed,), (parity,) = (steps[name]["found"].values() for name in ("placement", "parity"))
-    assert "MatMul" in placed["model.onnx"]["operators"]["WebGpuExecutionProvider"]
-    assert parity["webgpu"]["wrong decisions"] == parity["webgpu"]["of them near-ties"]
-    assert parity["webgpu"]["largest difference of a log-probability"] < 1e-3
-
-
 @pytest.mark.everything
 def test_all_floating_point_runs_on_the_device_and_six_numbers_a_sentence_come_back(seen):
     assert {*seen["placed"]["WebGpuExecutionProvider"]} >= FLOATING
@@ -183,10 +136,10 @@ def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding
         np.testing.assert_allclose(ours.select(floats).to_numpy(), exact.select(floats).to_numpy(), atol=2e-5)
         if "precision" in ours:
             kinds |= {*ours["precision"].cast(pl.String).drop_nulls()}
-        if named := [name for name in ("triplets", "rates", "nli") if name in str(path)]:
+        if named := [name for name in ("triplets", "rates") if name in str(path)]:
             assert own.read_bytes() == (folder / "cpu" / path).read_bytes()
             same |= {*named}
-    assert (kinds, same, theirs) == ({"fp32", "webgpu"}, {"triplets", "rates", "nli"}, {})
+    assert (kinds, same, theirs) == ({"fp32", "webgpu"}, {"triplets", "rates"}, {})
     for name in ("killed", "merged"):  # a run that was killed or divided is the whole one
         for file in ("triplets.parquet", "answers.parquet"):
             assert (whole.parent / name / file).read_bytes() == (whole / file).read_bytes()
@@ -196,20 +149,6 @@ def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding
     assert {(worker["device"], worker["hardware"]) for worker in workers_of(whole)} == {("webgpu:0", "software")}
 
 
-@pytest.mark.everything
-def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
-    pytest.importorskip("ray", reason="the extra `ray` is not installed")
-    done = start(SCRIPT, folder, "webgpu", "others")
-    assert done.returncode == 0, done.stderr[-3000:]
-    exact = (folder / "cpu" / "select" / "triplets.parquet").read_bytes()
-    for name, devices in {"processes": ["webgpu:0", "cpu"], "ray": ["webgpu:0"]}.items():
-        assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact
-        record = json.loads((folder / "webgpu" / name / "run.json").read_text())["stages"]["select"]
-        assert record["calibration"]["CpTp"]["low_precision"] == "webgpu"
-        assert [worker["device"] for worker in workers_of(folder / "webgpu" / name)] == devices
-
-
-# ---------------------------------------------------------------- without a device
 class Session:
     """Answers with its ids; refuses batches of more rows than fit."""
 
@@ -227,9 +166,9 @@ class Session:
             raise RuntimeError(self.error)
 
 
-def filled(fit, error="Failed to allocate memory for requested buffer", tokens=640):
+def filled(fit, error="Failed to allocate memory for requested buffer"):
     session = Session(fit, error)
-    return session, Filled(session, WebGpu(), tokens, 1)
+    return session, Filled(session, WebGpu(), 640, 1)
 
 
 def test_batches_that_do_not_fit_the_memory_are_halved_once_and_that_is_said(monkeypatch):
@@ -258,11 +197,11 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "kind", "said"), ERRORS)
-def test_what_cannot_go_on_is_one_line(error, kind, said):
-    _, runner = filled(0, error)
-    with pytest.raises(kind, match=said):
-        runner.fetch(["ids"], [{"input_ids": np.ones((3, 10), np.int32)}])
+def test_what_cannot_go_on_is_one_line():
+    for error, kind, said in ERRORS:
+        _, runner = filled(0, error)
+        with pytest.raises(kind, match=said):
+            runner.fetch(["ids"], [{"input_ids": np.ones((3, 10), np.int32)}])
 
 
 def found_by(monkeypatch, devices, added=lambda _index, _kind: None):
@@ -277,19 +216,15 @@ RADEON = SimpleNamespace(type=None, metadata={"Description": "Radeon"}, vendor="
 GPU = SimpleNamespace(device=RADEON, ep_metadata={"version": "0.5.1"})
 
 
-def fails(what):
-    return Mock(side_effect=RuntimeError(what))
-
-
 def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
-    lost = "Error creating: x.cc:136\nFailed to get a WebGPU adapter: No supported adapters.\n"
-    assert "does not load the plugin for WebGPU (too old)" in found_by(monkeypatch, fails("too old"))
+    broken, lost = Mock(side_effect=RuntimeError("too old")), "x.cc:136\nFailed to get a WebGPU adapter: No adapters.\n"
+    assert "does not load the plugin for WebGPU (too old)" in found_by(monkeypatch, broken)
     with monkeypatch.context() as old:
         old.setattr(webgpu.ort, "InferenceSession", object)
         assert found_by(old, list).endswith("does not tell where operators run: install 1.31 or newer")
     assert found_by(monkeypatch, list) == "no GPU on this machine: use --device cpu"
-    said = found_by(monkeypatch, lambda: [GPU], fails(lost))
-    assert "(Failed to get a WebGPU adapter: No supported adapters.): install the newest driver" in said
+    said = found_by(monkeypatch, lambda: [GPU], Mock(side_effect=RuntimeError(lost)))
+    assert "(Failed to get a WebGPU adapter: No adapters.): install the newest driver" in said
     monkeypatch.setattr(webgpu, "find_spec", lambda _: None)
     assert webgpu._adapter.__wrapped__(0).endswith("pip install 'negengine[webgpu]'")
     monkeypatch.setattr(webgpu.os, "dup", Mock(side_effect=OSError(9, "Bad file descriptor")))  # stderr is closed
@@ -309,9 +244,7 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
     assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
     assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
     monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
-    assert doctor._told(WebGpu()) == (
-        "webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of at most 4,096 tokens)"
-    )
+    assert doctor._told(WebGpu()).startswith("webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of")
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
         WebGpu().session(mini.low_precision("cuda"))
 
@@ -336,7 +269,6 @@ def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, sa
     (line,) = [own for own in capsys.readouterr().err.splitlines() if own.startswith("negengine: ")]
     assert said in line
     assert ("To resume: " + " ".join(command) in line) == ("lost" in said)
-
     group = SimpleNamespace(ep_name="CPUExecutionProvider", get_nodes=lambda: [SimpleNamespace(op_type="Det")])
     session = SimpleNamespace(get_provider_graph_assignment_info=lambda: [group])
     with pytest.raises(InputError, match=r"^m\.onnx: WebGPU cannot run Det of this model: use --device cpu$"):

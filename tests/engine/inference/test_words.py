@@ -11,12 +11,11 @@ from negengine.engine.inference.causal import CausalLM, open_language_model
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts
 from negengine.engine.inference.model import MaskedLM
-from negengine.engine.inference.words import WordScores, expand, repeated_words, score_whole_words, score_words
+from negengine.engine.inference.words import WordScores, score_whole_words, score_words
 from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
-from negengine.engine.text.word_marks import WordClass, WordMarks
+from negengine.engine.text.word_marks import WordMarks
 from negengine.export.build import build
-from scipy.special import softmax
 from tiny_encoder import save_encoder
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
@@ -107,81 +106,21 @@ def test_scores_of_a_masked_model_equal_pytorch(masked, method):
 def test_whole_word_scores_hold_a_bounded_number_of_logits(masked, monkeypatch):
     """Also with a vocabulary of 250,000 tokens, of which a batch of sentences for every core is gigabytes."""
     asked = masked.engine, masked.buckets, masked.words, masked.marks
-    wanted, summed, told = score_whole_words(*asked).logprob, [], []
-    put = words_module._put
-    monkeypatch.setattr(words_module, "_put", lambda *own: (summed.append(len(own[3])), put(*own)))
-    monkeypatch.setattr(words_module, "LOGITS_AT_ONCE", 1)
-    found = score_whole_words(*asked, advance=told.append).logprob
-    assert set(told) == {1}
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
-    monkeypatch.undo()
+    wanted, summed, told, put = score_whole_words(*asked).logprob, [], [], words_module._put
     monkeypatch.setattr(words_module, "_put", lambda *own: (summed.append(len(own[3])), put(*own)))
     monkeypatch.setattr(words_module, "SUMMED_AT_ONCE", 1)
-    summed.clear()
     assert (score_whole_words(*asked).logprob == wanted).all()  # the same batches, in which one row is summed at a time
     assert set(summed) == {1}
+    monkeypatch.setattr(words_module, "LOGITS_AT_ONCE", 1)
+    monkeypatch.setattr(words_module, "WORDS_AT_ONCE", 5)
+    np.testing.assert_allclose(score_whole_words(*asked, advance=told.append).logprob, wanted, atol=1e-4)
+    assert set(told) == {1}
 
 
 def test_a_logarithm_that_is_not_a_number_stays_one():
     scores = WordScores.empty(TokenSequences.of([[5], [6, 7]]))
-    scores.token_logprobs[1, 0] = -1.0
-    assert np.isnan(scores.logprob).tolist() == [True, True]
-    scores.token_logprobs[:, :] = [[-2.0, np.nan], [-1.0, -3.0]]  # nothing stands behind the first word
-    assert scores.logprob.tolist() == [-2.0, -4.0]
-
-
-def test_scores_are_the_same_however_many_words_are_in_memory(masked):
-    asked = masked.engine, masked.buckets, masked.words, TargetMethod.LEFT_TO_RIGHT
-    scores = finished(score_words(*asked))
-    for at_once in (1, 5):
-        divided = finished(score_words(*asked, at_once=at_once))
-        np.testing.assert_allclose(scores.token_logprobs, divided.token_logprobs, atol=1e-4)
-        assert (scores.choices == divided.choices).all()
-
-
-def test_the_greedy_fill_is_the_top1_and_nothing_is_asked_after_a_wrong_token(masked):
-    """The word that greedy filling gives is scored as top-1, and no other."""
-    model, k = masked.engine, 2
-    contexts = [masked.buckets[0]]
-    group = next(expand(contexts, TokenSequences.of([[5] * k] * len(ITEMS))))
-    filled, word = group.ids.copy(), []
-    for i in range(k):
-        found = model.decide(filled, group.first + i, np.zeros_like(group.first))
-        filled[np.arange(len(filled)), group.first + i] = found.top1
-        word.append(found.top1)
-    rows = contexts[0].rows
-    greedy, late, early = np.full((3, len(ITEMS), k), 5, np.int32)
-    for tokens in (greedy, late, early):
-        tokens[rows] = np.stack(word, axis=1)
-    late[rows, -1] += 1
-    early[rows, 0] += 1
-    for tokens, expected, queries in ((greedy, True, k), (late, False, k), (early, False, 1)):
-        words = TokenSequences(tokens, np.full(len(ITEMS), k))
-        scores = finished(score_words(model, contexts, words, TargetMethod.LEFT_TO_RIGHT))
-        told = []
-        found = finished(repeated_words(model, contexts, words, advance=lambda *n, told=told: told.append(n)))
-        assert (scores.top1[rows] == expected).all()
-        assert (found.top1[rows] == expected).all()
-        assert np.sum(told, axis=0).tolist() == [len(rows), found.queries] == [len(rows), queries * len(rows)]
-
-
-def test_probabilities_of_all_whole_words_sum_to_one(causal):
-    """Of a causal model, words of one token and longer ones; the rest is the probability of what begins no word."""
-    model = open_language_model(causal("gpt2"))
-    tokenizer = model.exported.tokenizer
-    marks = WordMarks.of(tokenizer, model.exported.vocab_size)
-    begins, continues = (np.flatnonzero(marks.classes == own) for own in (WordClass.BEGINS, WordClass.CONTINUES))
-    (before,) = tokenizer.encode([f"Jessica likes to {tokenizer.mask_token}"])
-    n, mask = len(begins), len(before) - 1
-    asked = Bucket(np.arange(n), np.tile(before, (n, 1)), np.full(n, mask, np.int32))
-    words = TokenSequences.of([[token] for token in begins.tolist()])
-    alone = np.exp(score_whole_words(model, [asked], words, marks, causal=True).logprob).sum()
-    first = softmax(model.logits(asked.ids[:1], asked.mask_position[:1])[0].astype(float))
-    texts = np.column_stack([asked.ids[:, :mask], begins, asked.ids[:, mask]]).astype(np.int32)
-    second = softmax(model.logits(texts, asked.mask_position + 1).astype(float), axis=1)
-    longer = (first[begins] * second[:, continues].sum(axis=1)).sum()
-    others = first[marks.breaks].sum() - first[begins].sum()
-    assert alone + (longer + others) / first[marks.breaks].sum() == pytest.approx(1, abs=1e-5)
+    scores.token_logprobs[:, :] = [[np.nan, np.nan], [-1.0, -3.0]]
+    assert [np.isnan(scores.logprob[0]), scores.logprob[1]] == [True, -4.0]
 
 
 @pytest.mark.parametrize("method", [TargetMethod.LEFT_TO_RIGHT, TargetMethod.WHOLE_WORD])

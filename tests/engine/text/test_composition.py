@@ -31,9 +31,7 @@ patterns = st.sampled_from(
         *PATTERNS.all,
         Pattern("starts with a profession", "{PROF} is {NAME}.", "{PRON} likes to {MASK}."),
         Pattern("one sentence", "{NAME} is {PROF} and {PRON} likes to {ACT} or {MASK}."),
-        Pattern(
-            "repeated slots", "{NAME} is {PROF}, and {NAME} likes to {ACT}.", "{NAME} is happy to {MASK}, not {ACT}."
-        ),
+        Pattern("repeated slots", "{NAME} is {PROF}, and {NAME} likes to {ACT}.", "{NAME} can {MASK}, not {ACT}."),
         Pattern("mask first", "{MASK} is what {NAME} likes, {PRON} says.", "{PROF} must {ACT}."),
         Pattern("only the mask", "People like to {MASK}."),
         Pattern("nothing between", "{NAME}{PROF} {ACT}{MASK} {PRON}"),
@@ -128,22 +126,18 @@ NOT_SLOTWISE = [
 ]
 
 
-@pytest.mark.parametrize(("together", "run", "reason"), NOT_SLOTWISE)
-def test_fillers_that_change_each_others_tokens_are_tokenized_whole(together, run, reason):
-    pattern, new = (LIKES, "Maria [MASK] star.") if "[MASK]" in together else (PATTERNS.selecting, "happy")
-    tokenizer, rows = with_replacement(together, new), run or random_rows(WORDS, 30)
-    made = composer(tokenizer, pattern, WORDS, seed=0, sentences=run)
-    assert not made.slotwise
-    assert reason in made.reason
-    assert composed(made, rows) == tokenized(tokenizer, pattern, WORDS, rows)
-
-
-def test_a_special_token_as_a_word_is_refused_in_one_line(small_tokenizers):
+def test_fillers_that_change_each_others_tokens_are_tokenized_whole(small_tokenizers):
+    for together, run, reason in NOT_SLOTWISE:
+        pattern, new = (LIKES, "Maria [MASK] star.") if "[MASK]" in together else (PATTERNS.selecting, "happy")
+        tokenizer, rows = with_replacement(together, new), run or random_rows(WORDS, 30)
+        made = composer(tokenizer, pattern, WORDS, seed=0, sentences=run)
+        assert not made.slotwise
+        assert reason in made.reason
+        assert composed(made, rows) == tokenized(tokenizer, pattern, WORDS, rows)
     with pytest.raises(InputError, match=r"the word 'a \[SEP\]' for \{PROF\} holds the special token '\[SEP\]' of the"):
         composer(small_tokenizers["WordPiece cased"], PATTERNS.selecting, {**FILLERS, "PROF": ["a [SEP]"]}, seed=0)
 
 
-# ---------------------------------------------------------------- keys
 def test_a_key_is_the_same_on_every_machine_and_in_every_version():
     assert string_keys(["smoke", "dance"], "seed 0").tolist() == [0x714173501914F1E, 0xE5C492543C3C294B]
     assert string_keys([], "k").shape == (0,)

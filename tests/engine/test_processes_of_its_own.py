@@ -1,8 +1,28 @@
-"""No library reports to its makers, in any process that negengine starts."""
+"""Processes of the program: a missing package is told in one line, and no library reports to its makers."""
 
 import os
 import subprocess
 import sys
+
+import pytest
+from negengine.engine.basics.errors import InputError, needs_extra
+
+
+def test_a_missing_package_names_its_extra_and_a_missing_module_of_the_program_is_a_bug():
+    with pytest.raises(InputError, match=r"^nli train needs accelerate: pip install 'negengine\[train\]'$"):  # noqa: SIM117
+        with needs_extra("train", "nli train"):
+            raise ModuleNotFoundError("No module named 'accelerate'", name="accelerate")
+    with pytest.raises(ModuleNotFoundError), needs_extra("train", "nli train"):
+        raise ModuleNotFoundError("No module named 'negengine.export.training'", name="negengine.export.training")
+
+
+def test_without_onnx_runtime_a_command_names_both_builds():
+    code = "import sys; sys.modules['onnxruntime'] = None; import negengine.engine.cli.main as own; sys.exit(own.run())"
+    command = [sys.executable, "-c", code, "predict", "mini", "She is happy to [MASK]."]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = "negengine: ONNX Runtime is missing: pip install 'negengine[cpu]', or 'negengine[gpu]' for an NVIDIA GPU\n"
+    assert (done.returncode, done.stderr, done.stdout) == (2, said, "")
+
 
 # ONNX Runtime sends nothing where one of these says that it is tested.
 TESTED = [
@@ -23,10 +43,7 @@ def test_a_run_in_two_processes_leaves_nothing_in_the_users_folder(mini, tmp_pat
     assert [path.relative_to(home) for path in home.rglob("*")] == []
 
 
-def test_bench_and_doctor_report_nothing_either_and_the_users_own_setting_stays(tmp_path):
-    code = "import negengine.export, os, sys; print(os.environ['ORT_DISABLE_TELEMETRY'], 'onnxruntime' in sys.modules)"
-    environment = os.environ | {"ORT_DISABLE_TELEMETRY": "0"}
-    assert subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip() == "0 False"
+def test_bench_and_doctor_report_nothing_either_and_doctor_tells_of_the_users_own_setting(tmp_path):
     code = "import negengine.bench.openvino, sys, os; import openvino_telemetry"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "import of openvino_telemetry halted" in done.stderr

@@ -1,4 +1,4 @@
-"""Pattern files and languages: what is read, and errors that name file, line and value."""
+"""Word lists, pattern files, languages: what is read, what a digest is of, errors with file, line and value."""
 
 import re
 import shutil
@@ -6,10 +6,13 @@ import shutil
 import numpy as np
 import polars as pl
 import pytest
+from italian import FILES as ITALIAN
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.gh22.gh22_patterns import ACT_SLOTS
 from negengine.engine.text.agreement import Beginnings, Elision
+from negengine.engine.text.agreement_check import Kind, Rules
 from negengine.engine.text.bundled import PATTERNS, lexicon_path
+from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern import (
     SLOTS,
     Pattern,
@@ -24,7 +27,6 @@ from negengine.engine.text.pattern_files import load_language, load_patterns
 
 SELECTING = """\
 name = "mine"
-
 [[pattern]]
 name = "P"
 role = "selecting"
@@ -46,25 +48,20 @@ def write(tmp_path):
 
 def test_the_bundled_set_spells_the_sentences_of_the_paper():
     fillers = {"NAME": "Jessica", "PROF": "a dancer", "ACT": "smoke", "PRON": "she"}
-    patterns = load_patterns()
-    assert [(pattern.name, str(pattern.role), pattern.text(fillers, "[MASK]")) for pattern in patterns.all] == [
+    assert [(own.name, str(own.role), own.text(fillers, "[MASK]")) for own in load_patterns().all] == [
         ("CpTp", "selecting", "Jessica is a dancer who likes to smoke. She is happy to [MASK]."),
         ("CpTn", "forbidden", "Jessica is a dancer who likes to smoke. She isn't happy to [MASK]."),
         ("CnTp", "forbidden", "Jessica is a dancer who doesn't like to smoke. She is happy to [MASK]."),
         ("CnTn", "control", "Jessica is a dancer who doesn't like to smoke. She isn't happy to [MASK]."),
         ("CpTv", "control", "Jessica is a dancer who likes to smoke. She is very happy to [MASK]."),
     ]
-    assert patterns.selecting.slots == ("NAME", "PROF", "ACT", "PRON")
 
 
-def test_the_selecting_pattern_comes_first_and_a_set_lists_the_slots_of_all(write):
+def test_a_set_begins_with_its_selecting_pattern_and_its_digest_is_of_the_patterns_not_of_the_bytes(write):
     text = 'name = "mine"\n' + SECOND.replace("{ACT}", "{CITY}, {ACT2}") + SELECTING.removeprefix('name = "mine"\n')
     patterns = load_patterns(str(write(text)), slots=("NAME", "ACT", "CITY", "ACT2", "PRON", "MASK"))
     assert [pattern.name for pattern in patterns.all] == ["P", "N"]
     assert patterns.slots == ("NAME", "ACT", "PRON", "CITY", "ACT2")
-
-
-def test_the_digest_is_of_the_patterns_not_of_the_bytes(write):
     two = SELECTING + SECOND
     before = load_patterns(write(two))
     assert load_patterns(write(b"\xef\xbb\xbf" + two.encode())) == before
@@ -84,30 +81,30 @@ def test_a_set_is_a_file_or_the_name_of_a_bundled_one(tmp_path):
 
 HIDDEN = '"""\n[[pattern]]\nrole = "x"\n"""'  # lines that look like others, in a string
 BAD_FILES = [
-    (SELECTING.replace("{ACT}", "{VERB}"), "6: unknown slot 'VERB' in '{NAME} likes to {VERB}.'; known are NAME, PROF"),
-    (SELECTING.replace("{MASK}", "{ACT}"), "3: P has 0 masks; it needs exactly one {MASK}"),
-    (SELECTING.replace("{ACT}", "{ACT"), "6: stray brace in '{NAME} likes to {ACT.'"),
+    (SELECTING.replace("{ACT}", "{VERB}"), "5: unknown slot 'VERB' in '{NAME} likes to {VERB}.'; known are NAME, PROF"),
+    (SELECTING.replace("{MASK}", "{ACT}"), "2: P has 0 masks; it needs exactly one {MASK}"),
+    (SELECTING.replace("{ACT}", "{ACT"), "5: stray brace in '{NAME} likes to {ACT.'"),
     (SELECTING.replace("selecting", "control"), "1: no selecting pattern"),
-    (SELECTING + SECOND.replace("control", "selecting"), "11: N is a second selecting pattern beside P ({path}:5)"),
-    (SELECTING + SECOND.replace('"N"', '"P"'), "10: the name 'P' is also in {path}:4"),
-    (SELECTING + SECOND.replace("context", "# context"), "9: this [[pattern]] has no 'context'"),
-    (SELECTING + "tarket = 'x'\n", "8: unknown key 'tarket'; known are name, role, context, target"),
+    (SELECTING + SECOND.replace("control", "selecting"), "9: N is a second selecting pattern beside P ({path}:4)"),
+    (SELECTING + SECOND.replace('"N"', '"P"'), "8: the name 'P' is also in {path}:3"),
+    (SELECTING + SECOND.replace("context", "# context"), "7: this [[pattern]] has no 'context'"),
+    (SELECTING + "tarket = 'x'\n", "7: unknown key 'tarket'; known are name, role, context, target"),
     (SELECTING.removeprefix('name = "mine"'), "1: the set needs a name"),
     ('name = "mine"\n', "1: no pattern; each is a table [[pattern]]"),
-    (SELECTING.replace('"P"', "7"), "4: name is 7; it must be a string"),
-    (SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"), "6: white space in '{NAME} likes\\nto {ACT}"),
-    (SELECTING.replace('"P"', HIDDEN).replace("selecting", "select"), "8: unknown role 'select'; known are selecting,"),
-    (SELECTING.replace('"selecting"', "selecting"), "5: not valid TOML: Invalid value"),
-    (f"{SELECTING}{'.'.join(['a'] * 5_000)} = 1", "8: more than 50 words with dots between them"),
+    (SELECTING.replace('"P"', "7"), "3: name is 7; it must be a string"),
+    (SELECTING.replace("likes to {ACT}", "likes\\nto {ACT}"), "5: white space in '{NAME} likes\\nto {ACT}"),
+    (SELECTING.replace('"P"', HIDDEN).replace("selecting", "select"), "7: unknown role 'select'; known are selecting,"),
+    (SELECTING.replace('"selecting"', "selecting"), "4: not valid TOML: Invalid value"),
+    (f"{SELECTING}{'.'.join(['a'] * 5_000)} = 1", "7: more than 50 words with dots between them"),
     (f"{SELECTING}x = {'[' * 2_000}", " not valid TOML: nested too deeply"),
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), BAD_FILES, ids=range(len(BAD_FILES)))
-def test_an_error_names_file_line_and_value_in_one_line(write, text, message):
-    path = write(text)
-    with pytest.raises(InputError, match=f"^{path}:{re.escape(message.replace('{path}', str(path)))}[^\n]*$"):
-        load_patterns(path)
+def test_an_error_names_file_line_and_value_in_one_line(write):
+    for text, message in BAD_FILES:
+        path = write(text)
+        with pytest.raises(InputError, match=f"^{path}:{re.escape(message.replace('{path}', str(path)))}[^\n]*$"):
+            load_patterns(path)
 
 
 FILES = {
@@ -208,7 +205,7 @@ BAD = [  # file, text of the file or what stands below the name of the set, line
 ]
 
 
-@pytest.mark.parametrize(("file", "text", "line", "message"), BAD, ids=range(len(BAD)))
+@pytest.mark.parametrize(("file", "text", "line", "message"), BAD)
 def test_an_error_of_the_files_of_a_language(language, tmp_path, file, text, line, message):
     (tmp_path / file).write_text(text, "utf-8")
     plain = (PATTERN + SCORED).replace("de {CITY} ", "").replace("{HAPPY} ", "")
@@ -216,7 +213,6 @@ def test_an_error_of_the_files_of_a_language(language, tmp_path, file, text, lin
         language(f'name = "French"\n{text}\n{plain}' if file == SET else TOP + PATTERN)
 
 
-# ---------------------------------------------------------------- sentences
 TEXT_WORDS = {
     "NAME": ["anna", "Maria", "élise"],
     "PROF": ["a dancer", "an architect"],
@@ -232,14 +228,14 @@ SENTENCES += [Pattern("elided", "{NAME} likes to {ACT}.", "{PRON} likes to {MASK
 SENTENCES += [Pattern("first", "{MASK} is what {NAME} does."), Pattern("last", "{NAME}", "{MASK}")]
 
 
-@pytest.mark.parametrize("pattern", SENTENCES, ids=lambda pattern: f"{pattern.name}: {pattern.sentence}"[:60])
-def test_texts_over_columns_are_those_of_one_sentence_each(pattern):
+def test_texts_over_columns_are_those_of_one_sentence_each():
     random, n = np.random.default_rng(1), 40
     rows = {slot: random.integers(len(words), size=n) for slot, words in TEXT_WORDS.items()}
     frame = pl.DataFrame({column(slot): [TEXT_WORDS[slot][i] for i in own] for slot, own in rows.items()})
-    texts = frame.select(sentence_texts(pattern, "[MASK]")).to_series().to_list()
     fillers = [{slot: TEXT_WORDS[slot][own[row]] for slot, own in rows.items()} for row in range(n)]
-    assert texts == [pattern.text(own, "[MASK]") for own in fillers]
+    for pattern in SENTENCES:
+        texts = frame.select(sentence_texts(pattern, "[MASK]")).to_series().to_list()
+        assert texts == [pattern.text(own, "[MASK]") for own in fillers]
 
 
 def test_a_filler_and_an_expected_verb_have_a_capital_where_a_sentence_starts():
@@ -262,19 +258,17 @@ SPELLED = [(DE, text) for text in ("d'aimer", "de fumer", "d'habiter", "de hurle
 SPELLED += [(IL, text) for text in ("lo studente", "l'amico", "il cane")]  # the first form that fits
 
 
-@pytest.mark.parametrize(("rule", "spelled"), SPELLED)
-def test_the_word_before_a_filler_takes_its_form_in_a_text_and_over_a_column(rule, spelled):
-    filler, word = spelled.replace("'", " ").split()[1], rule.word.title()
-    pattern = Pattern("P", f"x {word} {{ACT}}. {word} {{ACT}}", f"{word} {{MASK}}", Role.SELECTING, (rule,))
-    [written] = pl.DataFrame({"verb": [filler]}).select(sentence_texts(pattern, "[MASK]")).to_series()
-    capital = spelled[0].upper() + spelled[1:]  # the word before the mask stays
-    assert written == pattern.text({"ACT": filler}, "[MASK]") == f"x {capital}. {capital} {word} [MASK]"
+def test_the_word_before_a_filler_takes_its_form_in_a_text_and_over_a_column():
+    for rule, spelled in SPELLED:
+        filler, word = spelled.replace("'", " ").split()[1], rule.word.title()
+        pattern = Pattern("P", f"x {word} {{ACT}}. {word} {{ACT}}", f"{word} {{MASK}}", Role.SELECTING, (rule,))
+        [written] = pl.DataFrame({"verb": [filler]}).select(sentence_texts(pattern, "[MASK]")).to_series()
+        capital = spelled[0].upper() + spelled[1:]  # the word before the mask stays
+        assert written == pattern.text({"ACT": filler}, "[MASK]") == f"x {capital}. {capital} {word} [MASK]"
 
 
 def test_rules_that_apply_are_part_of_the_digest_and_kept_in_run_json():
-    def one(*rules):
-        return PatternSet("own", Pattern("P", "{NAME} dort de {ACT}.", "{MASK}.", Role.SELECTING, rules), ())
-
+    one = lambda *rules: PatternSet("own", Pattern("P", "{NAME} dort de {ACT}.", "{MASK}.", "selecting", rules), ())  # noqa: E731
     assert one(IL).sha256 == one().sha256 != one(DE).sha256  # there is no `il` in it
     again = PatternSet.from_json(one(IL, DE).to_json())
     assert again.sha256 == one(DE).sha256
@@ -282,3 +276,151 @@ def test_rules_that_apply_are_part_of_the_digest_and_kept_in_run_json():
     assert "elisions" not in one(IL).to_json()
     with pytest.raises(InputError, match="holds no pattern set"):
         PatternSet.from_json({"name": "own"})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    lists = {"names_female": "Anna\nMaria", "names_male": "John", "professions": "an architect\na dancer"}
+    write_files(tmp_path, {f"{name}.txt": f"{text}\n" for name, text in {**lists, "verbs": "smoke\ndance"}.items()})
+    return tmp_path
+
+
+def write_files(folder, files):
+    """Files by name; None removes one."""
+    for name, text in files.items():
+        if text is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def test_the_bundled_lexicon_has_the_sizes_of_the_paper_and_the_digest_of_earlier_versions():
+    lexicon = load_lexicon()
+    assert (lexicon.genders.count("f"), lexicon.genders.count("m"), len(lexicon.professions)) == (100, 100, 91)
+    assert (lexicon.n_pairs, len(lexicon.verbs)) == (18_200, 1480)
+    assert lexicon.sha256 == "dbeb7e6b3e0cc9a8b835f4d8d2deb11a729ab33f504128819c8675e456c9f044"
+
+
+def test_a_lexicon_is_its_entries_in_the_order_of_their_files(folder):
+    before = load_lexicon(folder)
+    assert list(zip(before.names, before.genders, strict=True)) == [("Anna", "f"), ("Maria", "f"), ("John", "m")]
+    for text in (b"\xef\xbb\xbf# verbs\n\n  smoke \t\r\n   # more\ndance", b"smoke\r\n\r\ndance\r\n"):
+        write_files(folder, {"verbs.txt": text})
+        assert load_lexicon(folder) == before
+    write_files(folder, {"professions.txt": "a C# developer\n"})
+    assert load_lexicon(folder).professions == ("a C# developer",)
+
+
+def test_the_digest_is_of_what_is_said_and_a_lexicon_may_have_slots_of_its_own(folder):
+    before = load_lexicon(folder).sha256
+    write_files(folder, {"articles.txt": "an\na\n", "pronouns.txt": "female = she\nmale = he\n"})
+    assert load_lexicon(folder).sha256 == before  # as without these files
+    for files in (
+        {"verbs.txt": "dance\nsmoke\n"},
+        {"names_female.txt": "Anna\n", "names_male.txt": "Maria\nJohn\n"},
+        {"slot_CITY.txt": "Rome\nParis\n"},
+        {"slot_OBJ.txt": "male = him\nfemale = her\n"},
+    ):
+        write_files(folder, files)
+        assert load_lexicon(folder).sha256 != before
+        before = load_lexicon(folder).sha256
+    lexicon = load_lexicon(folder)
+    assert lexicon.slots == ("NAME", "PROF", "ACT", "PRON", "CITY", "OBJ", "MASK")
+    assert (lexicon.lists, lexicon.forms) == ({"CITY": ("Rome", "Paris")}, {"OBJ": {"f": ("her",), "m": ("him",)}})
+
+
+def test_genders_are_those_of_the_pronouns(folder):
+    write_files(folder, {"pronouns.txt": "female = sie\nmale = er\nneuter = es\n", "names_neuter.txt": "Gretchen\n"})
+    assert load_lexicon(folder).genders == ("f", "f", "m", "n")
+    assert load_lexicon(folder).pronouns == {"f": "sie", "m": "er", "n": "es"}
+    # with the same initial they are written in full
+    write_files(folder, {"pronouns.txt": "male = er\nmixed = sie\n", "names_mixed.txt": "Anna\n"})
+    write_files(folder, dict.fromkeys(["names_neuter.txt", "names_female.txt"]))
+    assert load_lexicon(folder).genders == ("male", "mixed")
+
+
+BAD_LISTS = [
+    ({"verbs.txt": None}, "verbs.txt: cannot be read (No such file or directory)"),
+    ({"verbs.txt": "smoke\n\ndance\nsmoke\n"}, "verbs.txt:4: 'smoke' is also in {folder}/verbs.txt:1"),
+    ({"names_male.txt": "John\nAnna\n"}, "names_male.txt:2: 'Anna' is also in {folder}/names_female.txt:1"),
+    ({"professions.txt": "a dancer\narchitect\n"}, "professions.txt:2: 'architect' has no article; begin it with a or"),
+    ({"verbs.txt": "smoke\ngive  up\n"}, "verbs.txt:2: two spaces in a row in 'give  up'"),
+    ({"verbs.txt": "smoke # a habit\n"}, "verbs.txt:1: a comment after the entry in 'smoke # a habit'"),
+    ({"verbs.txt": ""}, "verbs.txt:1: no entry in this file"),
+    ({"pronouns.txt": "female: she\n"}, "pronouns.txt:1: 'female: she' is not of the form `GENDER = word`"),
+    ({"pronouns.txt": "female = she\nfemale = her\n"}, "pronouns.txt:2: 'female' is there twice"),
+    ({"names_neuter.txt": "Kim\n"}, "names_neuter.txt: pronouns.txt has no gender 'neuter', it has female, male"),
+    ({"slot_city.txt": "Rome\n"}, "slot_city.txt: 'city' cannot be the name of another slot; use capitals"),
+    ({"slot_OBJ.txt": "male = him\n"}, "slot_OBJ.txt: one line `GENDER = form` is needed for each of female, male"),
+    ({"professions_female.txt": "a waitress\n"}, "professions.txt: give either this file, or professions_female.txt"),
+    (
+        {"professions.txt": None, "professions_female.txt": "a woman\n", "professions_male.txt": "a man\nan actor\n"},
+        "professions_female.txt: 1 professions, but professions_male.txt has 2; add the form of 'an actor' ({folder}/",
+    ),
+]
+
+
+@pytest.mark.parametrize(("files", "message"), BAD_LISTS)
+def test_an_error_of_a_word_list_names_file_line_and_value(folder, files, message):
+    write_files(folder, files)
+    with pytest.raises(InputError, match=f"^{folder}/{re.escape(message.replace('{folder}', str(folder)))}[^\n]*$"):
+        load_lexicon(folder)
+
+
+@pytest.fixture
+def found(tmp_path):
+    """The findings as `file:line: what`, once a text in a file was replaced."""
+
+    def found(file="", old="", new="", kind=Kind.PROBLEM):
+        for name, text in ITALIAN.items():
+            changed = text.replace(old, new) if name == file else text
+            assert name != file or changed != text
+            (tmp_path / name).write_text(changed, "utf-8")
+        findings = Rules(load_language(tmp_path / "patterns.toml")).findings()
+        told = [f"{finding.where}: {finding.what}" for finding in findings if finding.kind is kind]
+        return [said.removeprefix(f"{tmp_path}/") for said in told]
+
+    assert found() == found(kind=Kind.NOTE) == []  # all is right at first
+    return found
+
+
+WOMEN, MEN, VERB_LIST = "professions_female.txt", "professions_male.txt", "verbs.txt"
+CPTN = '{OTHER}."\ntarget = "{PRON} non'
+PROBLEMS = [
+    (WOMEN, "un'arch", "una arch", ":1: 'una architetta' has the wrong article; write \"un'architetta\""),
+    (MEN, "uno psi", "un psi", ":2: 'un psicologo' has the wrong article; write 'uno psicologo'"),
+    (WOMEN, "psicologa", "psicologe", ":2: 'una psicologe', 'uno psicologo' do not differ"),
+    (SET, '"contento"', '"felice"', ":5: 'contenta', 'felice' do not differ by a rule"),
+    (VERB_LIST, "ballare", "balare\nballato", ":3: 'ballato' does not end in 'are', as [[verbs]] says"),
+    (VERB_LIST, "ballare", "a andare are", ":2: 'a andare' should be 'ad andare'"),
+    (SET, "molto", "a aver", ":20: 'a aver' should be 'ad aver'"),
+    (SET, "{NAME} è", "D'{NAME} è", ":8: \"d'\" before {NAME} does not suit Maria, Paolo; write 'di {NAME}'"),
+    (SET, "leggere libri", "ballare", ":6: ballare of {OTHER} are verbs of verbs.txt, too"),
+    (SET, f"{{ACT}} o {CPTN}", CPTN, ":14: CpTn has no {ACT}"),
+    (SET, "molto ", "", ":20: CpTv has the same sentence as CpTp"),
+    ("names_female.txt", "Maria", "Marie\u0301", ":2: 'Marie\u0301' has accents as characters of their own"),
+    (WOMEN, "una psicologa", "una psicologa d’acqua", ":2: the apostrophe is ’ here"),
+]
+NOTES = [
+    ("se può {MASK}", "di {MASK}", "patterns.toml:8: 'di' stands before the mask, and is \"d'\" before 1 of 2 verbs"),
+    ("se può {MASK}", "d'{MASK}", 'patterns.toml:8: "d\'" stands before the mask: 1 of 2 verbs cannot: ballare'),
+    ("{MASK}.", "{MASK} ora.", "patterns.toml:8: CpTp: the mask is not at the end; causal models need that"),
+    ("{PRON} ", "", "patterns.toml: no pattern has {PRON}: --coreference takes pronoun only"),
+    (" o {OTHER}", "", "patterns.toml:6: no pattern has {OTHER}"),
+    ("forbidden", "control", "patterns.toml: no pattern is forbidden, so drops cannot be compared"),
+]
+
+
+def test_an_error_or_what_a_user_should_know_is_found_where_it_is(found):
+    for *file, old, new, said in [*PROBLEMS, *NOTES]:
+        kind = Kind.PROBLEM if file else Kind.NOTE
+        assert [own for own in found(*(file or [SET]), old, new, kind) if own.startswith(f"{''.join(file)}{said}")]
+
+
+def test_a_wrong_article_in_one_list_for_all_genders_is_told_once(tmp_path):
+    folder = shutil.copytree(lexicon_path(), tmp_path / "words")
+    (folder / "professions.txt").write_text("an actor\na architect\na university teacher\n")
+    rules = '[[article]]\nform = "an"\nbefore = ["a", "u"]\nunless = ["uni"]\n[[article]]\nform = "a"\n'
+    (folder / "agreement.toml").write_text(rules)
+    [finding] = Rules(load_language(None, folder)).findings()
+    assert finding.what == "'a architect' has the wrong article; write 'an architect'"
