@@ -1,4 +1,7 @@
-"""A run folder keeps what is finished, whatever kills the process, fails on the disk or damages a file."""
+"""A run folder keeps what is finished, whatever kills the process, fails on the disk or damages a file.
+
+The rows of all parts are one lazy frame: each use of it reads whole parts, in order, and only what it needs.
+"""
 
 import contextlib
 import functools
@@ -11,8 +14,7 @@ import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import MOST_JSON
 from negengine.engine.runs import lock
-from negengine.engine.runs.folder import RunFolder
-from negengine.engine.runs.part import EncodedPart, PartFiles
+from negengine.engine.runs.part import EncodedPart, PartFiles, part_rows
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
@@ -59,7 +61,6 @@ def test_a_part_done_otherwise_makes_the_stage_unfinished_before_it_is_written(p
     work(place)
     with monkeypatch.context() as patch:
         patch.setattr(PartFiles, "write", None)  # fails at once
-        patch.setattr(RunFolder, "_save_session", lambda run: None)
         with pytest.raises(TypeError), hold(place) as run:
             run.write_part(1, part(2))
     with pytest.raises(InputError, match="select is not finished"):
@@ -169,8 +170,7 @@ def test_a_second_stage_keeps_the_first_and_one_that_did_nothing_or_could_not_be
 
 
 def test_choices_are_on_disk_at_once_and_survive_the_process_bit_by_bit(place):
-    calibration = {"CpTp": {"precision": "mixed", "bound": 0.1 + 0.2, "never": (3, 5)}}
-    read = {"CpTp": {"precision": "mixed", "bound": 0.1 + 0.2, "never": [3, 5]}}
+    calibration, read = ({"CpTp": {"bound": 0.1 + 0.2, "never": kind((3, 5))}} for kind in (tuple, list))
     with hold(place) as run:
         assert run.choices is None
         run.set_choices(Choices(calibration, 128))
@@ -358,3 +358,79 @@ def test_an_unfinished_stage_or_another_one_is_not_carried_and_the_refused_stage
         with pytest.raises(InputError, match=message), hold(target, "score") as run:
             run.carry_stage(source, "select")
     assert (other / "run.json").read_bytes() == before
+
+
+def test_a_part_that_is_decided_again_keeps_the_wider_margins_and_what_was_wrong_before():
+    """A first decision in fp32 has no audit, so its marker does not count disagreements."""
+    frame = pl.DataFrame({"x": [1]})
+    before = {"audited": 50, "disagreements": 3}, {}, {"Cp": 0.5, "Cn": 2.0, "Cv": 0.1}
+    earlier = EncodedPart.of(PartResult(frame, *before))
+    counts, bounds = {"audited": 40, "disagreements": 0}, {"Cp": 0.5, "Cn": 1.0}
+    again = EncodedPart.of(PartResult(frame, counts, bounds, {"Cp": 0.7, "Cn": 1.0, "Cw": 0.3}))
+    found = again.with_findings(earlier.marker).marker
+    assert found.counts == {"audited": 40, "disagreements": 3, "rows": 1}
+    assert found.needed == {"Cp": 0.7, "Cn": 2.0, "Cv": 0.1, "Cw": 0.3}
+    assert found.bounds == bounds
+    assert again.with_findings(EncodedPart.of(PartResult(frame)).marker).marker.counts == {**counts, "rows": 1}
+
+
+@pytest.mark.parametrize("kind", ["marker", "rows"])
+def test_a_disk_that_cannot_be_read_or_changed_is_told(tmp_path, kind):
+    files = PartFiles(tmp_path, "select", 12)
+    files.rows.parent.mkdir(parents=True)
+    written = part(1, bounds={"CpTp": 0.1 + 0.2, "CnTp": 1}, needed={"CpTp": 0.0, "CnTp": 1e-9})
+    files.write(written)
+    assert files.read().marker == written.marker
+    getattr(files, kind).unlink()
+    getattr(files, kind).mkdir()
+    with pytest.raises(InputError, match=r"part-00012\.\w+: cannot be read \(it is a folder, not a file\)"):
+        files.read()
+    told = r"part-00012\.parquet: cannot be written \((Is a directory|Operation not permitted)\)"
+    with pytest.raises(InputError, match=told):
+        files.remove()
+
+
+SIZES = (3, 0, 4, 2)
+
+
+@pytest.fixture
+def numbered(tmp_path):
+    """The rows of four parts, whose files lie in the folder."""
+    (tmp_path / "parts" / "select").mkdir(parents=True)
+    pairs = [(n, f"v{i}") for n, i in enumerate(i for size in SIZES for i in range(size))]
+    frame = pl.DataFrame(pairs, {"n": pl.Int64, "verb": pl.String}, orient="row")
+    for number, size in enumerate(SIZES):
+        own = frame.slice(sum(SIZES[:number]), size)
+        PartFiles(tmp_path, "select", number).write(EncodedPart.of(PartResult(own)))
+    return frame
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda frame: frame,
+        lambda frame: frame.head(0),
+        lambda frame: frame.filter(pl.col("n") > 3).select("verb"),
+        lambda frame: frame.filter(pl.col("n") > 3).head(2),
+        lambda frame: frame.head(5).filter(pl.col("n") > 3),
+        lambda frame: frame.select(pl.len()),
+        lambda frame: pl.concat([frame.filter(pl.col("verb") == verb) for verb in ("v1", "v0")]),
+    ],
+)
+@pytest.mark.parametrize("engine", ["streaming", "in-memory"])
+def test_a_query_gives_what_it_gives_on_the_whole_frame(tmp_path, numbered, query, engine):
+    assert query(part_rows(tmp_path, "select", 4)).collect(engine=engine).equals(query(numbered.lazy()).collect())
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows.drop("verb"), lambda rows: rows.with_columns(noun=pl.lit("x"))])
+def test_a_part_with_other_columns_is_an_error_and_no_wrong_row(tmp_path, numbered, change):
+    files = PartFiles(tmp_path, "select", 2)
+    files.write(EncodedPart.of(PartResult(pl.read_parquet(files.rows).select("verb", "n"))))
+    assert part_rows(tmp_path, "select", 4).collect().equals(numbered)  # columns in another order are the same columns
+    files.write(EncodedPart.of(PartResult(change(pl.read_parquet(files.rows)))))
+    with pytest.raises(pl.exceptions.PolarsError):
+        part_rows(tmp_path, "select", 4).collect()
+    assert part_rows(tmp_path, "select", 0).collect().is_empty()
+    PartFiles(tmp_path, "select", 0).remove()
+    with pytest.raises(InputError, match=r"part-00000\.parquet: missing or damaged"):
+        part_rows(tmp_path, "select", 4)
