@@ -253,7 +253,6 @@ CASES = [(file, read, damage) for read, files, damages in READERS for file in fi
 
 @pytest.fixture(scope="session")
 def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) -> Path:
-    """A right file for every reader."""
     folder = tmp_path_factory.mktemp("fuzz")
     for name, text in TEXTS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -287,3 +286,13 @@ def test_a_right_file_is_read_and_any_other_bytes_are_a_value_or_an_input_error(
             assert len(str(error)) <= 600  # noqa: PT017
 
     check()
+
+
+@pytest.mark.parametrize("name", ["triplets.parquet", "scores.parquet", "rates.parquet", "selection.json"])
+def test_a_flipped_bit_in_a_result_is_noticed_also_after_the_run_was_opened(scored_run, tmp_path, name):
+    run = shutil.copytree(scored_run, tmp_path / "run")
+    opened, whole = ng.open(run), (run / name).read_bytes()
+    (run / name).write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    for read in (lambda: (opened.items, opened.rates, opened.selection), lambda: (ng.open(run), read_selected(run))):
+        with pytest.raises(InputError, match=rf"{name}: missing, or changed since the run wrote it"):
+            read()

@@ -50,7 +50,6 @@ def test_what_is_no_file_is_told_in_one_line_and_nothing_stays_open(tmp_path, re
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file whose reading fails")
 def test_a_disk_that_fails_is_one_line_and_its_file_is_closed(tmp_path, monkeypatch):
-    """Nothing is at the address 0 of a process."""
     for read in READERS[:2]:
         with pytest.raises(InputError, match=r"^/proc/self/mem: cannot be read \(Input/output error\)"):
             read(Path("/proc/self/mem"))

@@ -1,10 +1,11 @@
-"""The commit of the source: of a git checkout, of an installation from a repository, or unknown."""
+"""The commit of the source: of a git checkout, of an installation, or unknown; and the limits of a container."""
 
 import json
 import subprocess
 from types import SimpleNamespace
 
 import pytest
+from negengine.engine.basics import limits
 from negengine.engine.basics.versions import recorded_source, source_address, source_commit, versions
 
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
@@ -42,10 +43,33 @@ FOUND = json.dumps({"url": "https://x", "vcs_info": {"vcs": "git", "commit_id": 
 WRONG = json.dumps({"url": "https://x", "vcs_info": {"commit_id": 3}})
 
 
-NO = (None, None)
-
-
-@pytest.mark.parametrize(("text", "source"), [(FOUND, ("https://x", "ab12")), (None, NO), ("{", NO), (WRONG, NO)])
-def test_an_installation_from_a_repository_has_what_pip_recorded(text, source):
-    assert recorded_source(SimpleNamespace(read_text={"direct_url.json": text}.__getitem__)) == source
+def test_an_installation_from_a_repository_has_what_pip_recorded():
+    for text, source in {FOUND: ("https://x", "ab12"), **dict.fromkeys((None, "{", WRONG), (None, None))}.items():
+        assert recorded_source(SimpleNamespace(read_text={"direct_url.json": text}.__getitem__)) == source
     assert list(versions(["numpy", "no-such-package"])) == ["numpy"]
+
+
+NONE, OLD = float("inf"), {"cpu/cpu.cfs_period_us": "100000"}
+CASES = [
+    ({}, NONE),
+    ({"cpu.max": "max 100000"}, NONE),
+    ({"cpu.max": "250000 100000"}, 2.5),
+    ({"a/b/cpu.max": "max 100000", "a/cpu.max": "50000 100000", "cpu.max": "800000 100000"}, 0.5),
+    ({"cpu/cpu.cfs_quota_us": "-1", **OLD}, NONE),
+    ({"cpu/cpu.cfs_quota_us": "300000", **OLD}, 3.0),
+    ({"cpu.max": "nonsense"}, NONE),
+]
+
+
+@pytest.mark.parametrize(("files", "quota"), CASES)
+def test_the_smallest_limit_of_a_container_counts(files, quota, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(limits, "OWN_GROUPS", tmp_path / "own")
+    (tmp_path / "own").write_text("1:cpu:/elsewhere\n0::/a/b\n")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert limits.cpu_quota() == quota
+    assert quota > 1 or limits.cpu_threads() == 1
+    (tmp_path / "own").unlink()
+    assert list(limits.control_groups()) == []

@@ -3,14 +3,12 @@
 import io
 import json
 import shutil
-import sys
 from dataclasses import replace
 
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.runs.loop import import_ahead
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import INTERRUPTED, Session, read_run
@@ -18,12 +16,7 @@ from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from small_stages import Batched, InterruptedAfter, Margins, Squares, everything, record, results, run, watched
 
-
-class NoExecutor:
-    """Fails the test if a model is opened."""
-
-    def start(self, stage, options, say):
-        raise AssertionError("a model was opened")
+NO_MODEL = object()  # an executor that fails the test if a model is opened
 
 
 def test_a_run_computes_and_publishes_and_then_opens_no_model_also_without_its_parts_or_a_final_file(tmp_path):
@@ -33,24 +26,24 @@ def test_a_run_computes_and_publishes_and_then_opens_no_model_also_without_its_p
     assert json.loads((tmp_path / "squares.json").read_text()) == {"rows": 12, "model": "mini"}
     reporter, said = watched()
     (tmp_path / "squares.parquet").unlink()  # it is made again from the parts
-    run(Squares(), tmp_path, NoExecutor())
-    run(Squares(), tmp_path, NoExecutor(), reporter=reporter)
+    run(Squares(), tmp_path, NO_MODEL)
+    run(Squares(), tmp_path, NO_MODEL, reporter=reporter)
     assert (results(tmp_path), said) == (before, [f"{tmp_path}: squares is finished already"])
     shutil.rmtree(tmp_path / "parts")
     before = everything(tmp_path)
-    run(Squares(), tmp_path, NoExecutor())
+    run(Squares(), tmp_path, NO_MODEL)
     assert finished_stage(tmp_path, "squares").finished
     assert everything(tmp_path) == before
 
 
 def test_a_stage_that_is_refused_leaves_a_folder_that_claims_nothing(tmp_path):
-    for fault, executor, message in (("check", NoExecutor(), "too long"), ("open", None, "cpu has no memory")):
+    for fault, executor, message in (("check", NO_MODEL, "too long"), ("open", None, "cpu has no memory")):
         with pytest.raises(InputError, match=message):
             run(Squares(fault=fault), tmp_path, executor)
         assert read_run(tmp_path).stages == {}
     run(Squares(seed=1), tmp_path)
     with pytest.raises(InputError, match="seed 1, now 0"):  # before a model is opened
-        run(Squares(), tmp_path, NoExecutor())
+        run(Squares(), tmp_path, NO_MODEL)
 
 
 def test_a_run_that_ends_early_says_why_and_is_resumed_to_the_same_bytes(tmp_path):
@@ -111,7 +104,6 @@ def test_parts_are_decided_again_with_the_margin_that_an_audit_asks_for(tmp_path
 
 @pytest.mark.parametrize("parts", [0, 1, 5, 6, 7, 11])
 def test_stopped_anywhere_or_damaged_later_a_run_that_widens_ends_with_the_same_bytes(tmp_path, parts):
-    """Six parts are decided, and all six again; each process that goes on must know what the first one found."""
     whole, cut = results(run(Margins(ASKS), tmp_path / "whole")), tmp_path / "cut"
     with pytest.raises(KeyboardInterrupt):
         run(Margins(ASKS), cut, InterruptedAfter(parts))
@@ -138,7 +130,6 @@ def test_shards_that_widen_merge_to_the_bytes_of_the_whole_run_where_the_refusal
 
 
 def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):
-    """A low-precision model's numbers depend on them, and so does its calibration: others are refused."""
 
     class Exact(Batched):
         def calibrate(self, model, say):
@@ -164,10 +155,3 @@ def test_a_resumed_run_goes_on_with_the_batches_that_it_has_recorded(tmp_path):
             run(Batched(), folder, options=Opening(batch_tokens=96))
         run(Batched(), folder)
         assert set(pl.read_parquet(folder / "squares.parquet")["tokens"]) == {given or 0}
-
-
-def test_a_module_is_imported_and_one_that_does_not_exist_is_not_an_error(tmp_path, monkeypatch):
-    (tmp_path / "imported_ahead.py").write_text("there = True")
-    monkeypatch.syspath_prepend(tmp_path)
-    import_ahead(["no_such_module_at_all", "imported_ahead"]).join()
-    assert sys.modules.pop("imported_ahead").there

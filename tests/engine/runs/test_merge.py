@@ -1,7 +1,4 @@
-"""Merged shards are what the whole run would have been; each wrong shard is one line, and nothing is written then.
-
-Shards that decided in different ways are put together, and the differences are told and recorded.
-"""
+"""Merged shards are what the whole run would have been; each wrong shard is one line, and nothing is written then."""
 
 import shutil
 from pathlib import Path

@@ -28,7 +28,6 @@ BEGIN = -2  # stands for a part: before a process has read what it is for
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The files of a run in one process."""
     return results(run(Squares(), tmp_path_factory.mktemp("whole") / "run"))
 
 
@@ -45,7 +44,6 @@ def test_two_processes_give_the_bytes_of_one(tmp_path, whole):
 
 @pytest.fixture(scope="module", params=[1, 3])
 def pool(request):
-    """Opened processes, for many runs."""
     with Processes((CPU,) * request.param).start(Squares(parts=100), Opening(), lambda _: None) as workers:
         yield workers
 

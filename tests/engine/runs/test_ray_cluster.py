@@ -1,7 +1,4 @@
-"""A Ray cluster decides as one process does: a head without CPUs, and two nodes with one CPU each, on this machine.
-
-`make torture ARGS='--only ray'` ends nodes and the process that gives out the parts.
-"""
+"""A Ray cluster decides as one process does: a head without CPUs, and two nodes with one CPU each, on this machine."""
 
 import os
 import shutil
@@ -29,7 +26,6 @@ PARTS = 12
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """The cluster; this process is connected to it."""
     from ray.cluster_utils import Cluster
 
     before = dict(os.environ)
@@ -48,7 +44,6 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The files of a run in one process."""
     return results(run(Squares(parts=PARTS), tmp_path_factory.mktemp("whole") / "run"))
 
 

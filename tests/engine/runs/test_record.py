@@ -22,12 +22,9 @@ from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices
 from small_stages import Counted, hold, part, run, work
 
-STAGE = {"identity": {"seed": 0}, "parts": 3}
-
 
 def document(name="select", **stage) -> bytes:
-    """With its digest, as somebody else could make one."""
-    return seal({"format": FORMAT, "negengine": "1", "stages": {name: {**STAGE, **stage}}})
+    return seal({"format": FORMAT, "negengine": "1", "stages": {name: {"identity": {"seed": 0}, "parts": 3, **stage}}})
 
 
 DEEP = b'{"format": 4, "negengine": "1", "stages": {"a": {"parts": 1, "identity": {"x": ' + b"[" * 100_000

@@ -56,14 +56,6 @@ def test_the_hint_is_for_the_folder_at_hand_and_no_recorded_command_is_printed_u
         assert results.resume_hint(Path("a b"), record) == told.replace(" --output", f"{own} --output")
 
 
-def test_the_digest_of_a_result_is_that_of_its_file(tmp_path):
-    for content in (pl.DataFrame({"x": [1, 2]}), pl.LazyFrame({"x": [1, 2]}), {"verb": "lächeln", "n": 3}):
-        digest = results.write_result(tmp_path / "x", content)
-        written = (tmp_path / "x").read_bytes()
-        assert digest == results.result_sha256(content) == sha256(written)
-    assert written.decode() == '{\n  "verb": "lächeln",\n  "n": 3\n}\n'
-
-
 def test_the_checks_of_a_finished_stage_are_told_one_by_one(tmp_path, run):
     RunRecord("0", {}).write(tmp_path)
     with pytest.raises(InputError, match="stopped before its first part; run its command again"):

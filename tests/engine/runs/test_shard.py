@@ -31,7 +31,6 @@ def test_a_shard_is_read_as_it_is_written_and_what_is_none_is_refused():
 
 
 def slurm(indices, index, step=1, **more):
-    """The environment of a task, as sbatch --array sets it."""
     names = {"ID": index, "COUNT": len(indices), "MIN": min(indices), "MAX": max(indices), "STEP": step}
     return {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in names.items()} | more
 
@@ -42,10 +41,6 @@ def srun(number, count, **more):
 
 def lsf(index, last, step=1):
     return {"LSB_JOBINDEX": str(index), "LSB_JOBINDEX_END": str(last), "LSB_JOBINDEX_STEP": str(step)}
-
-
-def skypilot(rank, nodes):
-    return {"SKYPILOT_NODE_RANK": str(rank), "SKYPILOT_NUM_NODES": str(nodes)}
 
 
 SCRIPT = {"SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}  # a batch script has SLURM_PROCID=0, too
@@ -74,7 +69,7 @@ def test_a_slurm_array_with_any_first_index_and_any_step(first, count, step):
         ("auto", [lsf(index, 3) for index in (1, 2, 3)], "1/3 2/3 3/3"),
         ("auto", [lsf(index, 9, 4) for index in (1, 5, 9)], "1/3 2/3 3/3"),
         ("auto:5-8", [lsf(6, 8)], "2/4"),
-        ("auto", [skypilot(0, 2), skypilot(1, 2), skypilot(0, 1)], "1/2 2/2 1/1"),
+        ("auto", [{"SKYPILOT_NODE_RANK": n, "SKYPILOT_NUM_NODES": "2"} for n in "01"], "1/2 2/2"),
         *[("auto:1-16", [{name: "3"}], "3/16") for name in ("PBS_ARRAY_INDEX", "PBS_ARRAYID", "JOB_COMPLETION_INDEX")],
         ("auto:0-15", [{"PBS_ARRAY_INDEX": "3"}], "4/16"),
         # two systems that agree, as where a site sets the variables of another one for old scripts
