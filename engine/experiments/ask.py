@@ -6,7 +6,7 @@ items of an experiment → questions → token ids in batches → answers → ro
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -155,7 +155,6 @@ class AskStage(RankStage[Prepared], Generic[Item]):
     exported: ExportedModel
     experiment: Asked[Item]
     logits_at_once: int = LOGITS_AT_ONCE  # of the first texts of a batch, in the memory of one core
-    size: int = field(default=0)
 
     @property
     def name(self) -> str:  # type: ignore[override]  # other stages have one name each
@@ -167,21 +166,17 @@ class AskStage(RankStage[Prepared], Generic[Item]):
 
     @property
     def identity(self) -> dict[str, Any]:
-        step = f"{self.experiment.unit} per part"
-        return {**model_identity(self.exported), **self.experiment.identity, step: self._step}
+        step = {f"{self.experiment.unit} per part": self.experiment.items_per_part}
+        return {**model_identity(self.exported), **self.experiment.identity, **step}
 
     @property
     def metadata(self) -> dict[str, Any]:
         excluded = dict(self.experiment.excluded)
         return {**model_metadata(self.exported), **({"excluded": excluded} if self.experiment.needs_words else {})}
 
-    @property
-    def _step(self) -> int:
-        return self.size or self.experiment.items_per_part
-
     @cached_property
     def parts(self) -> tuple[range, ...]:
-        return part_ranges(len(self.experiment.items), self._step)
+        return part_ranges(len(self.experiment.items), self.experiment.items_per_part)
 
     @cached_property
     def asked(self) -> Sequence[tuple[Item, Sequence[Question]]]:
@@ -257,13 +252,11 @@ class AskStage(RankStage[Prepared], Generic[Item]):
         tokens = [self.tokens[question.texts[0], word] for question in questions for word in question.words]
         if NOT_ONE_TOKEN in tokens:
             return SEVERAL
-        return "" if all(self._is_ranked[token] for token in tokens) else NOT_RANKED
+        return "" if self._ranked.issuperset(tokens) else NOT_RANKED
 
     @cached_property
-    def _is_ranked(self) -> NDArray[np.bool_]:
-        ranked = np.zeros(self.exported.vocab_size, np.bool_)
-        ranked[self.ranked_ids] = True
-        return ranked
+    def _ranked(self) -> frozenset[int]:
+        return frozenset(self.ranked_ids.tolist())
 
     def _answers(self, model: LanguageModel, asked: Prepared, advance: Advance) -> Answers:
         questions = list(asked.questions.items())

@@ -5,7 +5,6 @@ Items become arrays first: a question to a frame takes a tenth of a millisecond,
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,16 +43,6 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    """The items of a data set and condition that count in a split."""
-
-    dataset: str
-    condition: str
-    name: str  # `all`, or another of the words in `splits`
-    rows: NDArray[np.int64]  # [n], the positions of the items
-
-
-@dataclass(frozen=True, eq=False)
 class Outcomes:
     """A metric of items."""
 
@@ -67,30 +56,19 @@ class Outcomes:
         return cls(values, column.is_not_null().to_numpy(), column.dtype == pl.Boolean)
 
 
-@dataclass(frozen=True, eq=False)
-class ItemArrays:
-    """Items with the columns of `items`, for summaries."""
+def _splits(items: pl.DataFrame) -> dict[tuple[str, str, str], NDArray[np.int64]]:
+    """Data set, condition and split → the positions of its items, in the order of the first item; `all` first."""
+    keys = ("dataset", "condition", "splits")
+    each = by_split(items.select(keys).with_row_index("row")).drop_nulls("splits")
+    grouped = each.group_by(keys, maintain_order=True).agg("row")
+    both = zip(grouped.select(keys).iter_rows(), grouped["row"], strict=True)
+    found = {(str(own[0]), str(own[1]), own[2]): rows.to_numpy().astype(np.int64) for own, rows in both}
+    places = {key: place for place, key in enumerate(dict.fromkeys(key[:2] for key in found))}
+    return {key: found[key] for key in sorted(found, key=lambda key: (places[key[:2]], key[2] != ALL))}
 
-    items: pl.DataFrame
 
-    @cached_property
-    def splits(self) -> tuple[Split, ...]:
-        """Each data set, condition and split that has items, in the order of the first item; `all` first."""
-        keys = ("dataset", "condition", "splits")
-        each = by_split(self.items.select(keys).with_row_index("row")).drop_nulls("splits")
-        found: dict[tuple[str, str], list[Split]] = {}
-        grouped = each.group_by(keys, maintain_order=True).agg("row")
-        for (dataset, condition, name), rows in zip(grouped.select(keys).iter_rows(), grouped["row"], strict=True):
-            own = Split(str(dataset), str(condition), name, rows.to_numpy().astype(np.int64))
-            found.setdefault((own.dataset, own.condition), []).append(own)
-        return tuple(split for own in found.values() for split in sorted(own, key=lambda split: split.name != ALL))
-
-    @cached_property
-    def clusters(self) -> NDArray[np.int64]:
-        return numbered(self.items["cluster"])
-
-    def outcomes(self, metrics: Sequence[str]) -> dict[str, Outcomes]:
-        return {metric: Outcomes.of(self.items[metric]) for metric in metrics}
+def _outcomes(items: pl.DataFrame, metrics: Iterable[str]) -> dict[str, Outcomes]:
+    return {metric: Outcomes.of(items[metric]) for metric in metrics}
 
 
 def numbered(words: pl.Series) -> NDArray[np.int64]:
@@ -126,13 +104,6 @@ class Contrast:
     first: tuple[str, str]
     second: tuple[str, str]
 
-    @property
-    def labels(self) -> tuple[str, str]:
-        condition, split = (
-            one if one == other else f"{one}{VERSUS}{other}" for one, other in zip(self.first, self.second, strict=True)
-        )
-        return condition, split
-
 
 def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
     """Rows as summary.parquet has them: the fields of `Row`, the last ones only where they are known."""
@@ -141,34 +112,30 @@ def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
 
 def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
     """Every metric in every split, with its 95 % interval, which allows for clusters where there are several."""
-    arrays = ItemArrays(items)
-    outcomes = arrays.outcomes(metrics)
-    rows = []
-    for split in arrays.splits:
+    outcomes, clusters, rows = _outcomes(items, metrics), numbered(items["cluster"]), []
+    for (dataset, condition, split), places in _splits(items).items():
         for metric, found in outcomes.items():
-            own = split.rows[found.known[split.rows]]
+            own = places[found.known[places]]
             if len(own):
                 range_ = None if found.yes_or_no else RANGES.get(metric)
-                estimate = _estimated(found.values[own], arrays.clusters[own], yes_or_no=found.yes_or_no, range_=range_)
-                rows.append(Row(split.dataset, split.condition, split.name, metric, *estimate))
+                estimate = _estimated(found.values[own], clusters[own], yes_or_no=found.yes_or_no, range_=range_)
+                rows.append(Row(dataset, condition, split, metric, *estimate))
     return rows
 
 
 def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> list[Row]:
     """Every metric (with a suffix) in every split of several clusters: the mean of their means; n counts clusters."""
-    arrays = ItemArrays(items)
-    outcomes, clusters = arrays.outcomes(metrics), arrays.clusters
+    outcomes, clusters = _outcomes(items, metrics), numbered(items["cluster"])
     rows: list[Row] = []
-    for split in arrays.splits:
+    for (dataset, condition, split), places in _splits(items).items():
         for metric, found in outcomes.items():
-            own = split.rows[found.known[split.rows] & (clusters[split.rows] != UNKNOWN)]
+            own = places[found.known[places] & (clusters[places] != UNKNOWN)]
             if not len(own) or (clusters[own] == clusters[own[0]]).all():
                 continue
             part = pl.DataFrame({"cluster": clusters[own], "value": found.values[own]})
             by_cluster = part.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
-            key = (split.dataset, split.condition, split.name, f"{metric}{suffix}")
             estimate = _independent(by_cluster, (0.0, 1.0) if found.yes_or_no else RANGES.get(metric))
-            rows.append(Row(*key, *estimate, len(by_cluster)))
+            rows.append(Row(dataset, condition, split, f"{metric}{suffix}", *estimate, len(by_cluster)))
     return rows
 
 
@@ -177,18 +144,23 @@ def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
 
     Both allow for clusters. Contrasts without common items have no rows.
     """
-    arrays = ItemArrays(items)
-    outcomes = arrays.outcomes(list(dict.fromkeys(contrast.metric for contrast in wanted)))
-    names = numbered(items["item"])
-    places = {(split.dataset, split.condition, split.name): split.rows for split in arrays.splits}
+    outcomes = _outcomes(items, dict.fromkeys(contrast.metric for contrast in wanted))
+    names, clusters, places = numbered(items["item"]), numbered(items["cluster"]), _splits(items)
     rows: list[Row] = []
     for contrast in wanted:
         found = outcomes[contrast.metric]
         sides = [places.get((contrast.dataset, *side), _NO_ROWS) for side in (contrast.first, contrast.second)]
-        first, second = _same(names, *(own[found.known[own]] for own in sides))
+        first, second = (own[found.known[own]] for own in sides)
+        # Of the items that both sides have: their rows, in the order of the first side.
+        second = second[np.argsort(names[second], kind="stable")]
+        begins, ends = (np.searchsorted(names[second], names[first], side) for side in ("left", "right"))
+        counts = ends - begins
+        second = second[np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
+        first = np.repeat(first, counts)
         if len(first):
-            condition, split = contrast.labels
-            both = _paired(found.values[first], found.values[second], arrays.clusters[first], yes_or_no=found.yes_or_no)
+            both_sides = zip(contrast.first, contrast.second, strict=True)
+            condition, split = (one if one == other else f"{one}{VERSUS}{other}" for one, other in both_sides)
+            both = _paired(found.values[first], found.values[second], clusters[first], yes_or_no=found.yes_or_no)
             key = (contrast.dataset, condition, split)
             rows += difference_rows(key, f"{DIFFERENCE}:{contrast.metric}", contrast.metric, both)
     return rows
@@ -329,14 +301,3 @@ def _independent(
 
 def _of_numbers(found: ClusteredMean, range_: tuple[float, float] | None) -> tuple[float | None, float | None]:
     return student_interval(found) if range_ is None else bounded_interval(found, *range_)
-
-
-def _same(
-    names: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows of the items that two sides have in common, int64 [n] each, in the order of the first."""
-    second = second[np.argsort(names[second], kind="stable")]
-    begins = np.searchsorted(names[second], names[first], "left")
-    counts = np.searchsorted(names[second], names[first], "right") - begins
-    places = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    return np.repeat(first, counts), second[places]

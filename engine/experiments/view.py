@@ -7,12 +7,13 @@ written to files; the frame of a table has each value in full in a column of its
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from ..views import Column, Figure, Table
 from ..views.charts import Points
+from .finished_run import SummaryRun
 from .items import ALL, ORIGINAL
 from .published import CELL, Paper
 from .summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note, differences_in, disagreements
@@ -27,17 +28,6 @@ PAPER = "paper"
 """The series of the paper's figures in a chart."""
 _ENDS = {"value": "{}", "low": "{}_low", "high": "{}_high"}
 _PRINTED = {"published": "published {}", "printed": "printed {}"}
-
-
-class Summarised(Protocol):
-    """A run whose values are shown."""
-
-    @property
-    def summary(self) -> pl.DataFrame: ...
-    @property
-    def model_name(self) -> str: ...
-    @property
-    def paper(self) -> Paper: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +70,7 @@ class View:
     notes: Sequence[str] = ()
     test: str = ""  # what p is from; a note tells it, and what the tests can find
 
-    def table(self, run: Summarised) -> Table:
+    def table(self, run: SummaryRun) -> Table:
         counted = run.summary.filter(self.where)
         summary = counted.with_columns(**self.also)
         values = [column for column in self.columns if isinstance(column, Values)]
@@ -103,7 +93,11 @@ class View:
         shown = [name for column in columns for name in column.names]
         kept = [*(self.rows.columns if self.rows is not None else self.keys), "n", *shown, *texts, *texts.values()]
         kept += [self.section] if self.section else []
-        notes = [*self.notes, *_doubts(values, frame, run.paper, has), *_told(counted, self.test)]
+        notes = [*self.notes, *_doubts(values, frame, run.paper, has)]
+        adjusted = counted.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
+        if self.test and not adjusted.is_empty():
+            notes += [correction_note(adjusted.row(0, named=True), self.test)]
+            notes += [*detectable_note(counted.iter_rows(named=True)), *disagreements(differences_in(counted))]
         title = self.title.replace("{model}", run.model_name)
         return Table(title, frame.select(list(dict.fromkeys(kept))), columns, self.section, notes, texts)
 
@@ -165,7 +159,7 @@ class Chart:
     scale: float = 100
     notes: Sequence[str] = ()
 
-    def figure(self, run: Summarised, table: Table | None = None) -> Figure:
+    def figure(self, run: SummaryRun, table: Table | None = None) -> Figure:
         counted = run.summary.filter(self.where)
         if self.rows is not None:
             keys = [name for name in self.rows.columns if name in counted.columns]
@@ -191,7 +185,7 @@ class Chart:
         caption = self.caption or f"{self.title[:1].upper()}{self.title[1:]} by condition."
         return Figure(self.name, plot, table or self._table(run), alt, caption, wide=wide, joint=self.joint)
 
-    def _table(self, run: Summarised) -> Table:
+    def _table(self, run: SummaryRun) -> Table:
         heading, _, unit = self.title.partition(" (")
         style = PERCENT if self.scale == 100 else {"decimals": 2, "unit": unit.rstrip(")")}
         value = Values(heading, self.metric, interval=True, paper=PAPER, style=style)
@@ -220,11 +214,3 @@ def _doubts(values: Sequence[Values], frame: pl.DataFrame, paper: Paper, has: Ma
     doubts = [*paper.doubts, *dict.fromkeys(paper.marks[mark] for mark in marks if mark in paper.marks)]
     said = [f"{BESIDE}: the paper"] if any(column.paper == BESIDE for column in shown) else []
     return ["; ".join([*said, *doubts])] if said else [f"paper: {'; '.join(doubts)}"] if doubts else []
-
-
-def _told(rows: pl.DataFrame, test: str) -> list[str]:
-    adjusted = rows.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))
-    if not test or adjusted.is_empty():
-        return []
-    finds = detectable_note(rows.iter_rows(named=True))
-    return [correction_note(adjusted.row(0, named=True), test), *finds, *disagreements(differences_in(rows))]

@@ -12,12 +12,12 @@ from negengine.engine.runs.stage import FinishedParts, changed
 
 
 def lama_stage(exported, facts, ranked=None, *, with_p159=False, facts_per_part=512, **attributes):
-    experiment = changed(Lama(with_p159=with_p159), facts=facts, **({"ranked": ranked} if ranked else {}))
-    return changed(experiment.stage(exported), size=facts_per_part, **attributes)
+    own = {"facts": facts, "items_per_part": facts_per_part, **({"ranked": ranked} if ranked else {})}
+    return changed(changed(Lama(with_p159=with_p159), **own).stage(exported), **attributes)
 
 
-def diagnostics_stage(exported, rows, *, draws=3, seed=0, items_per_part=128):
-    return changed(changed(Diagnostics(draws=draws, seed=seed), read=rows).stage(exported), size=items_per_part)
+def diagnostics_stage(exported, rows, *, draws=3, seed=0):
+    return changed(Diagnostics(draws=draws, seed=seed), read=rows).stage(exported)
 
 
 def asked_run(kind, summary, items=None, model="mini", **attributes):

@@ -84,11 +84,6 @@ def kept_answers(folder: Path, stage: StageRecord, triplets: int) -> pl.DataFram
     return frame.drop("triplet").with_columns(pl.col("top1", "precision").cast(pl.Categorical))  # few different texts
 
 
-def is_exact(answers: pl.DataFrame) -> bool:
-    """Whether the reference model gave all numbers."""
-    return bool((answers["precision"].cast(pl.String) == REFERENCE).all())
-
-
 def disagreement(answers: pl.DataFrame, scores: WordScores, tokenizer: MaskTokenizer, near_tie: float) -> str:
     """Why answers are not those of the reference model on this machine, in one clause; empty if they are."""
     now = pl.DataFrame(answer_columns(scores, tokenizer))

@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 
 from ...basics.choices import Coreference
 from ...basics.errors import InputError
-from ...runs.stage import part_ranges
 from ...text.keys import checked_seed, combine, string_keys
 from ...text.lexicon import Lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN
-
-Indices = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +29,16 @@ class Grid:
     def size(self) -> int:
         return len(self.pairs) * self.verbs
 
-    def locate(self, index: NDArray[np.int64]) -> Indices:
+    def locate(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Name, profession and verb (each int64 [n]) of candidates."""
         position, verb = np.divmod(index, self.verbs)
         name, profession = np.divmod(self.pairs[position], self.professions)
         return name, profession, verb
 
-    def parts(self, pairs_per_part: int) -> tuple[range, ...]:
-        return part_ranges(len(self.pairs), pairs_per_part)
-
     def part_pairs(self, part: range) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return np.divmod(self.pairs[part.start : part.stop], self.professions)
 
-    def part_indices(self, part: range) -> Indices:
+    def part_indices(self, part: range) -> tuple[NDArray[np.int64], ...]:
         """Name, profession and verb (each int64 [len(part) * verbs]) of a part's candidates, by ascending index."""
         name, profession = self.part_pairs(part)
         verb = np.tile(np.arange(self.verbs), len(part))
@@ -130,16 +124,8 @@ def subjects(lexicon: Lexicon, coreference: Coreference, seed: int) -> tuple[tup
             allowed = (genders[:, None] == genders) & ~np.eye(len(genders), dtype=bool)
         case Coreference.OTHER_GENDER:
             allowed = genders[:, None] != genders
-    return lexicon.names, _other_names(lexicon, coreference, allowed, seed)
-
-
-def _other_names(
-    lexicon: Lexicon, coreference: Coreference, allowed: NDArray[np.bool_], seed: int
-) -> NDArray[np.int64]:
-    """The allowed name of the smallest key for each pair; allowed is bool [n_names, n_names]."""
-    names = _keys(lexicon.names, "other names", seed)
-    professions = _keys(lexicon.professions, "other names", seed)
-    chosen = np.empty((len(names), len(professions)), dtype=np.int64)
+    names, professions = (_keys(words, "other names", seed) for words in (lexicon.names, lexicon.professions))
+    chosen = np.empty(shape, dtype=np.int64)
     for name, others in enumerate(allowed):
         candidates = np.flatnonzero(others)
         if not len(candidates):
@@ -148,7 +134,7 @@ def _other_names(
                 "add names to the lexicon"
             )
         chosen[name] = candidates[combine(names[name], professions[:, None], names[candidates]).argmin(axis=1)]
-    return chosen
+    return lexicon.names, chosen
 
 
 def _keys(words: Sequence[str], purpose: str, seed: int) -> NDArray[np.uint64]:

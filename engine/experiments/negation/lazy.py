@@ -28,8 +28,6 @@ from ...statistics.intervals import exact_proportion_interval
 # rounds; a larger one tests verbs that are not needed.
 _ROUND = 0.8
 
-Decide = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]  # pairs and verbs → whether they repeat
-
 
 @dataclass(frozen=True, eq=False)
 class LazyRepeats:
@@ -43,11 +41,15 @@ class LazyRepeats:
 
 
 def first_repeating(
-    order: NDArray[np.int64], enough: int, decide: Decide, advance: Callable[[int], None] = lambda _: None
+    order: NDArray[np.int64],
+    enough: int,
+    decide: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]],
+    advance: Callable[[int], None] = lambda _: None,
 ) -> LazyRepeats:
     """Test each pair's verbs in order ([pairs, verbs], by ascending key) until enough of them repeat.
 
-    After each round, `advance` gets the number of newly found verbs; the sum is pairs × `enough` at the end.
+    `decide` gets pairs and verbs, and says which repeat. After each round, `advance` gets the number of newly found
+    verbs; the sum is pairs × `enough` at the end.
     """
     pairs, verbs = order.shape
     in_order = np.zeros((pairs, verbs), np.bool_)

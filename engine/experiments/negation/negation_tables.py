@@ -209,7 +209,10 @@ def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mappi
 def _rates_notes(frame: pl.DataFrame) -> list[str]:
     n, pairs, verbs = frame.filter(pl.col("n") == pl.col("n").max()).select("n", "pairs", "verbs").row(0)
     notes = [f"rate: repetition rate of {counted(n, 'triplet')} ({counted(pairs, 'pair')}, {counted(verbs, 'verb')})"]
-    effects = [_range(frame[name]) for name in ("design_effect", "design_effect_two_way")]
+    effects = []
+    for name in ("design_effect", "design_effect_two_way"):
+        known = sorted({f"{value:.1f}" for value in frame[name].drop_nulls()}, key=float)
+        effects.append(" to ".join(dict.fromkeys((*known[:1], *known[-1:]))))
     if all(effects):
         notes.append(
             f"95 % interval: pairs and verbs are clusters (design effect {effects[1]}; of pairs alone {effects[0]})"
@@ -219,11 +222,6 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
             f"a true difference between two patterns is found with a power of 80 % from {largest:.1f} points on"
         )
     return notes
-
-
-def _range(values: pl.Series) -> str:
-    known = sorted({f"{value:.1f}" for value in values.drop_nulls()}, key=float)
-    return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""
 
 
 def _target(coreference: str) -> str:

@@ -221,12 +221,21 @@ def _shifts(scores: pl.LazyFrame, patterns: Sequence[str], notes: Sequence[str])
     """Rank and log-probability of the expected verb: a shift is visible even if the first choice stays the same."""
     medians = _quantiles(scores, patterns, "expected_rank").select("pattern", "q50").iter_rows()
     said = f"The median rank of the verb is {', '.join(f'{rank:.0f} in {name}' for name, rank in medians)}."
-    figures = [_rank_figure(_ranks(scores, patterns), said)]
-    figures += [_logprob_figure(_quantiles(scores, patterns, "expected_logprob"))]
+    figures = [_rank_figure(scores, patterns, said), _logprob_figure(_quantiles(scores, patterns, "expected_logprob"))]
     return Section("How far does the verb fall?", [said], figures=figures, notes=notes)
 
 
-def _rank_figure(ranks: pl.DataFrame, said: str) -> Figure:
+def _rank_figure(scores: pl.LazyFrame, patterns: Sequence[str], said: str) -> Figure:
+    """Counts of ranks in bins: pattern, rank, n, share, cumulative."""
+    label = pl.lit(_BEYOND)
+    for last, name in reversed(_RANKS):
+        label = pl.when(pl.col("expected_rank") <= last).then(pl.lit(name)).otherwise(label)
+    found = scores.group_by("pattern", rank=label).agg(n=pl.len().cast(pl.Int64)).collect()
+    labels = [*(name for _, name in _RANKS), _BEYOND]
+    bins = pl.DataFrame(list(product(patterns, labels)), schema=["pattern", "rank"], orient="row")
+    counts = bins.join(found, on=["pattern", "rank"], how="left", maintain_order="left").fill_null(0)
+    total, so_far = (own.over("pattern") for own in (pl.col("n").sum(), pl.col("n").cum_sum()))
+    ranks = counts.with_columns(share=pl.col("n") / total, cumulative=so_far / total)
     ends = {label: str(last) for last, label in _RANKS} | {_BEYOND: "all"}
     plot = charts.Lines(
         ranks.with_columns(percent=100 * pl.col("cumulative"), up_to=pl.col("rank").replace(ends)),
@@ -271,19 +280,6 @@ def _logprob_figure(quantiles: pl.DataFrame) -> Figure:
         "It is not a confidence interval.",
         joint=True,
     )
-
-
-def _ranks(scores: pl.LazyFrame, patterns: Sequence[str]) -> pl.DataFrame:
-    """Counts of ranks in bins: pattern, rank, n, share, cumulative."""
-    label = pl.lit(_BEYOND)
-    for last, name in reversed(_RANKS):
-        label = pl.when(pl.col("expected_rank") <= last).then(pl.lit(name)).otherwise(label)
-    found = scores.group_by("pattern", rank=label).agg(n=pl.len().cast(pl.Int64)).collect()
-    labels = [*(name for _, name in _RANKS), _BEYOND]
-    bins = pl.DataFrame(list(product(patterns, labels)), schema=["pattern", "rank"], orient="row")
-    counts = bins.join(found, on=["pattern", "rank"], how="left", maintain_order="left").fill_null(0)
-    total = pl.col("n").sum().over("pattern")
-    return counts.with_columns(share=pl.col("n") / total, cumulative=pl.col("n").cum_sum().over("pattern") / total)
 
 
 def _quantiles(scores: pl.LazyFrame, patterns: Sequence[str], column: str) -> pl.DataFrame:

@@ -47,7 +47,18 @@ def rates(
     """
     scored = _scored(scores, triplets, patterns)
     smallest = _detectable({name: own for name, own in scored.items() if len(own) and name != selecting})
-    rows = [_row(pattern, own, pattern == selecting, smallest.get(pattern)) for pattern, own in scored.items()]
+    rows: list[dict[str, str | int | float | None]] = []
+    for pattern, own in scored.items():
+        repeated, pair, verb = (own[name].to_numpy() for name in ("repeated", "pair", "verb"))
+        total, repetitions = len(repeated), int(repeated.sum())
+        rows.append({"pattern": pattern, "n": total, "repetitions": repetitions})
+        rows[-1] |= {"pairs": own["pair"].n_unique(), "verbs": own["verb"].n_unique()}
+        if total:
+            rate = 100 * repetitions / total
+            rows[-1] |= {"repetition_rate": rate, "drop": 100 - rate}
+        if total and pattern != selecting:
+            by_pair, by_both = clustered_mean(*cluster_sums(repeated, pair)), crossed_mean(repeated, pair, verb)
+            rows[-1] |= _interval(by_pair, "") | _interval(by_both, "_two_way") | {"detectable": smallest[pattern]}
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
@@ -74,23 +85,6 @@ def token_rates(
         )
         for name, own in groups.items()
     )
-
-
-def _row(
-    pattern: str, scored: pl.DataFrame, by_construction: bool, smallest: float | None
-) -> dict[str, str | int | float | None]:
-    repeated, pair, verb = (scored[name].to_numpy() for name in ("repeated", "pair", "verb"))
-    total, repetitions = len(repeated), int(repeated.sum())
-    row: dict[str, str | int | float | None] = {"pattern": pattern, "n": total, "repetitions": repetitions}
-    row |= {"pairs": scored["pair"].n_unique(), "verbs": scored["verb"].n_unique()}
-    if not total:
-        return row
-    rate = 100 * repetitions / total
-    row |= {"repetition_rate": rate, "drop": 100 - rate}
-    if by_construction:
-        return row
-    by_pair, by_both = clustered_mean(*cluster_sums(repeated, pair)), crossed_mean(repeated, pair, verb)
-    return row | _interval(by_pair, "") | _interval(by_both, "_two_way") | {"detectable": smallest}
 
 
 def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:
@@ -126,37 +120,30 @@ def differences(
     interval of the other pattern's drop, and no p.
     """
     scored = _scored(scores, triplets, names)
-    rows = [
-        (first, second, *_difference(scored[first], scored[second], known=first == selecting))
-        for first, second in combinations(names, 2)
-    ]
+    rows: list[tuple[str | int | float | None, ...]] = []
+    for first, second in combinations(names, 2):
+        one, pair, verb = (scored[first][name].to_numpy() for name in ("repeated", "pair", "verb"))
+        other = scored[second]["repeated"].to_numpy()
+        counts = [int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)]
+        difference = 100 * (counts[1] - counts[2]) / len(one)
+        ends: tuple[float | None, ...]
+        if first == selecting:
+            drop = _interval(crossed_mean(other, pair, verb), "")
+            ends = drop["drop_low"], drop["drop_high"], None
+        else:
+            found = paired_difference(one, other, pair, verb)
+            ends = *(None if end is None else 100 * end for end in (found.low, found.high)), found.p
+        rows.append((first, second, len(one), difference, *ends, *counts))
     one_way = pl.DataFrame(rows, schema=_DIFFERENCES, orient="row")
-    other_way = one_way.select(
+    other_way = one_way.with_columns(
         first="second",
         second="first",
-        n="n",
         difference=-pl.col("difference"),
         low=-pl.col("high"),
         high=-pl.col("low"),
-        p="p",
-        both="both",
         only_first="only_second",
         only_second="only_first",
-        neither="neither",
     )
     places = {name: i for i, name in enumerate(names)}
     order = [pl.col(side).replace_strict(places, return_dtype=pl.Int64) for side in ("first", "second")]
     return pl.concat([one_way, other_way]).sort(order)
-
-
-def _difference(first: pl.DataFrame, second: pl.DataFrame, *, known: bool) -> tuple[int | float | None, ...]:
-    one, pair, verb = (first[name].to_numpy() for name in ("repeated", "pair", "verb"))
-    other = second["repeated"].to_numpy()
-    counts = [int(np.count_nonzero(which)) for which in (one & other, one & ~other, other & ~one, ~one & ~other)]
-    difference = 100 * (counts[1] - counts[2]) / len(one)
-    if known:
-        drop = _interval(crossed_mean(other, pair, verb), "")
-        return len(one), difference, drop["drop_low"], drop["drop_high"], None, *counts
-    found = paired_difference(one, other, pair, verb)
-    low, high = (None if end is None else 100 * end for end in (found.low, found.high))
-    return len(one), difference, low, high, found.p, *counts

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.choices import Coreference
-from ...text.pattern import PatternSet, Role
+from ...text.pattern import Pattern, PatternSet, Role
 from ...text.pattern_files import load_patterns
 from .select import SEVERAL_TOKENS
 
@@ -26,7 +26,7 @@ STRONG = 50.0
 """Percentage points; a strong drop is above this."""
 _WHERE = "Kletz et al. 2023, section 3.5"
 _DECIDE = "The 95 % intervals with pairs and verbs as clusters decide."
-_ENDS = ("drop_low_two_way", "drop_high_two_way")
+_ENDS = ("drop_low_two_way", "drop_high_two_way")  # the interval that decides
 _TARGET = {
     Coreference.PRONOUN: "refers to the person of the context sentence with a pronoun",
     Coreference.SAME_NAME: "repeats the name of the context sentence",
@@ -37,13 +37,20 @@ _TARGET = {
 
 def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
     """What the drops of a run, the content of rates.parquet, mean: the test's verdict where the paper has one."""
-    known = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
     forbidden, controls = (
-        [known[pattern.name] for pattern in patterns.scored if pattern.role is role and pattern.name in known]
+        _known(rates, [pattern for pattern in patterns.scored if pattern.role is role])
         for role in (Role.FORBIDDEN, Role.CONTROL)
     )
     if coreference not in SAME_PERSON:
-        return _other_person(forbidden, coreference)
+        said = (
+            f"No verdict: the target sentence is about another person ({coreference}), so that a repetition stays "
+            "natural and a drop is not a sign of understanding."
+        )
+        if forbidden:
+            largest = _with_interval(max(forbidden, key=lambda row: row["drop"]))
+            said += f" The forbidden pattern with the largest drop is {largest}; `negengine compare` "
+            said += "shows it next to a run about the same person."
+        return said
     if not forbidden or not controls:
         return (
             f"No verdict: the test ({_WHERE}) compares forbidden patterns with controls; this run does not have both."
@@ -69,6 +76,12 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
     return f"Passes the test ({_WHERE}): {said}"
 
 
+def _known(rates: pl.DataFrame, patterns: Sequence[Pattern]) -> list[Row]:
+    """The rows of the patterns that have a drop."""
+    rows = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
+    return [rows[pattern.name] for pattern in patterns if pattern.name in rows]
+
+
 def _judge(row: Row, controls: Sequence[Row], *, strong: bool) -> tuple[bool | None, str]:
     """Whether the drop is above the controls, and strong if that is asked; and what is missing. None: not decided."""
     low, high = _ends(row)
@@ -88,26 +101,10 @@ def _at_its_drop(row: Row) -> Row:
 
 def told(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """The drops in words, without a verdict: for verbs that the paper's test does not have."""
-    known = {row["pattern"]: row for row in rates.iter_rows(named=True) if row["drop"] is not None}
-    drops = [_with_interval(known[pattern.name]) for pattern in patterns.scored if pattern.name in known]
-    if not drops:
+    known = _known(rates, patterns.scored)
+    if not known:
         return "none was selected."
-    n = max(int(row["n"]) for row in known.values())
-    return f"the drops of {n:,} triplets are {', '.join(drops)}."
-
-
-def _other_person(forbidden: Sequence[Row], coreference: str) -> str:
-    said = (
-        f"No verdict: the target sentence is about another person ({coreference}), so that a repetition stays natural "
-        "and a drop is not a sign of understanding."
-    )
-    if not forbidden:
-        return said
-    largest = max(forbidden, key=lambda row: row["drop"])
-    return (
-        f"{said} The forbidden pattern with the largest drop is {_with_interval(largest)}; `negengine compare` "
-        "shows it next to a run about the same person."
-    )
+    return f"the drops of {max(row['n'] for row in known):,} triplets are {', '.join(map(_with_interval, known))}."
 
 
 def _overlap(one: Row, other: Row) -> bool:
@@ -119,7 +116,6 @@ def _overlap(one: Row, other: Row) -> bool:
 
 
 def _ends(row: Row) -> tuple[float | None, float | None]:
-    """The interval that decides: with pairs and verbs as clusters."""
     low, high = (row[name] for name in _ENDS)
     return low, high
 
@@ -172,10 +168,8 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
 
 def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     """What was scored, and the drops."""
-    rows = {row["pattern"]: row for row in rates.to_dicts()}
-    known = [rows[pattern.name] for pattern in patterns.scored if pattern.name in rows]
     drops = []
-    for row in (row for row in known if row["drop"] is not None):
+    for row in _known(rates, patterns.scored):
         low, high = _ends(row)
         interval = "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
         drops.append(f"{row['pattern']} {row['drop']:.1f}{interval}")

@@ -17,7 +17,7 @@ from ...basics.choices import Precision, TargetMethod, VerbConvention
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...inference.batches import finished, gathered
-from ...inference.exported import ExportedModel, refuse_too_long
+from ...inference.exported import REFERENCE, ExportedModel, refuse_too_long
 from ...inference.mixed import take_audits
 from ...inference.precision import SHORT_RUN, Workload
 from ...inference.words import sampled_queries, score_words
@@ -30,7 +30,7 @@ from ...text.lexicon import FORMS_SEPARATOR
 from ...text.pattern import AT_MASK, VERB, Pattern, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
-from .answers import ANSWERS_FILE, SAMPLE, answer_columns, disagreement, is_exact, kept_answers
+from .answers import ANSWERS_FILE, SAMPLE, answer_columns, disagreement, kept_answers
 from .negation_runs import SAME_TEXT, ScoresRun, SelectionRun, read_selected
 from .rates import RATES_FILE, SCORES_FILE, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE, rates, token_rates
 from .select import SEVERAL, SEVERAL_TRIPLETS_FILE, TOKENS, TRIPLETS_FILE, Selection, composed, decided_as
@@ -38,8 +38,6 @@ from .select import SEVERAL, SEVERAL_TRIPLETS_FILE, TOKENS, TRIPLETS_FILE, Selec
 TRIPLETS_PER_PART = 8_192
 ANSWERS_SHA256 = "answers_sha256"
 """The key of a recorded choice with the digest of the answers that are taken."""
-
-Rows = NDArray[np.int64] | slice
 
 
 def distinct(words: pl.Series) -> tuple[pl.Series, NDArray[np.int32]]:
@@ -84,10 +82,10 @@ class ScoredPattern:
     words: TokenSequences  # of each distinct verb at this pattern's mask
     causal: bool  # the model reads only what stands before the mask
 
-    def expected(self, rows: Rows) -> TokenSequences:
+    def expected(self, rows: NDArray[np.int64] | slice) -> TokenSequences:
         return self.words.take(self.fillers[VERB][rows].astype(np.int64))
 
-    def compose(self, rows: Rows) -> list[Bucket]:
+    def compose(self, rows: NDArray[np.int64] | slice) -> list[Bucket]:
         return list(self.composer.compose({slot: own[rows].astype(np.int64) for slot, own in self.fillers.items()}))
 
     def sample_rows(self, n: int, seed: int) -> NDArray[np.int64]:
@@ -228,8 +226,8 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         kept = self.triplets[0].kept
         if kept is None or kept.is_empty():
             return {}
-        is_short = model.precision is Precision.AUTO and len(kept) < SHORT_RUN
-        if not is_exact(kept) and (model.precision is Precision.FP32 or is_short):
+        in_fp32 = model.precision is Precision.FP32 or (model.precision is Precision.AUTO and len(kept) < SHORT_RUN)
+        if in_fp32 and not (kept["precision"].cast(pl.String) == REFERENCE).all():
             return {}
         pattern = self.patterns[""][0]
         rows = pattern.sample_rows(SAMPLE, self.seed)

@@ -1,8 +1,7 @@
 """The selection: which verbs does the model repeat for each [NAME, PROF] pair?
 
-Section 3.2 of Kletz, Amsili and Candito (2023): of all candidates [NAME, PROF, verb], those are kept whose verb is the
-model's top-1 in the selecting pattern, at most 20 for each pair; a keyed hash of (seed, NAME, PROF, verb) decides which
-20. So the choice does not depend on batches, shards or interruptions. A part is a range of pairs.
+Section 3.2 of Kletz, Amsili and Candito (2023): of all candidates, those are kept whose verb is the model's top-1 in
+the selecting pattern, at most 20 for each pair; a keyed hash decides which 20, whatever the batches and shards.
 
 A verb of k tokens is *repeated* if each is the model's first choice at its mask: the sentence has k masks, and the
 verb's tokens before it are filled in (see `inference.words`). The number of masks tells the model how long the word is,
@@ -33,7 +32,7 @@ from ...inference.words import WordScores, repeated_words, sampled_queries
 from ...library.again import NEAR_TIE
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
-from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result
+from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
 from ...text.composition import Composer, composer
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, PatternSet, column
@@ -103,7 +102,7 @@ class Verbs:
 
     @property
     def parts(self) -> tuple[range, ...]:
-        return self.grid.parts(self.pairs_per_part)
+        return part_ranges(len(self.grid.pairs), self.pairs_per_part)
 
 
 def decided_as(pattern: str, apart: str) -> str:

@@ -105,7 +105,13 @@ def plan_of(stage: Selection, folder: Path, shard: Shard) -> SelectionPlan:
     quantiles = normal_quantile(UPPER) + normal_quantile(POWER)
     if smallest := quantiles * sqrt(2 * two_way_variance(pairs, most, verbs)):
         work["smallest difference that is found (percentage points)"] = 100 * smallest
-    return SelectionPlan(stage.exported.name, work, _widths(most, verbs), folder, stage.notes)
+    needed, large = (
+        [clusters_needed(width / 100, _RATE, most, correlation) for width in WIDTHS]
+        for correlation in (PAIR_CORRELATION, LARGE_PAIR_CORRELATION)
+    )
+    both = [100 * 2 * normal_quantile(UPPER) * sqrt(two_way_variance(own, most, verbs)) for own in needed]
+    widths = {"width": WIDTHS, "pairs": needed, "pairs_large_correlation": large, "width_two_way": both}
+    return SelectionPlan(stage.exported.name, work, pl.DataFrame(widths), folder, stage.notes)
 
 
 def _of_shard(verbs: Verbs, shard: Shard) -> tuple[int, int]:
@@ -127,19 +133,3 @@ def two_way_variance(
     same_verb = (1 - size / verbs) / n + 1 / verbs
     alone = max(0.0, 1 - by_pair - by_verb) / n
     return _RATE * (1 - _RATE) * (alone + by_pair / pairs + by_verb * same_verb)
-
-
-def _widths(size: int, verbs: int) -> pl.DataFrame:
-    two_sided = normal_quantile(UPPER)
-    pairs, more = (
-        [clusters_needed(width / 100, _RATE, size, correlation) for width in WIDTHS]
-        for correlation in (PAIR_CORRELATION, LARGE_PAIR_CORRELATION)
-    )
-    return pl.DataFrame(
-        {
-            "width": WIDTHS,
-            "pairs": pairs,
-            "pairs_large_correlation": more,
-            "width_two_way": [100 * 2 * two_sided * sqrt(two_way_variance(own, size, verbs)) for own in pairs],
-        }
-    )

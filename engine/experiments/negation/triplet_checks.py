@@ -3,7 +3,7 @@
 import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, PatternSet, column
 from ...text.pattern_files import load_language
 from ..finished_run import ranks_of_repetitions
 from .rates import ALL_SEVERAL, PAIR
-from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS, Selection, Settings, Verbs
+from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS, Selection, Settings
 
 _WORDS = (*PAIR, "verb")
 _SCORE = ("triplet", "pattern")
@@ -63,7 +63,40 @@ def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_
     selected: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, profession, verb in kept.select(_WORDS).iter_rows():
         selected[name, profession].append(verb)
-    return Sample(kind, Unselected(_planned(draw, record, lexicon), selected, is_exact).drawn(draw))
+    # A random verb of each random pair in turn, so that few pairs are looked at twice.
+    stage, random, found = _planned(draw, record, lexicon), np.random.default_rng(draw.seed), list[Question]()
+    verbs, pattern = stage.verbs[0], stage.patterns.selecting
+    waiting: deque[tuple[int, list[int] | None]] = deque(
+        (pair, None) for pair in random.permutation(verbs.grid.pairs).tolist()
+    )
+    while waiting and len(found) < draw.size:
+        pair, left = waiting.popleft()
+        name, profession = divmod(pair, verbs.grid.professions)
+        words = {slot: filler.word(name, profession) for slot, filler in stage.fillers.items()}
+        if left is None:
+            left = random.permutation(_telling(stage, pair, selected[words[NAME], words[PROFESSION]])).tolist()
+        if not left:
+            continue
+        verb = lexicon.verbs[int(verbs.index[left.pop()])]
+        waiting.append((pair, left))
+        sentence = pattern.text({**words, VERB: verb}, draw.exported.mask_token)
+        accepted = draw.tokens(sentence, [pattern.mask.spell(form) for form in lexicon.accepted(verb)])
+        named = f"{words[NAME]}, {words[PROFESSION]}, {verb}"
+        asked = Question(named, sentence, draw.tokenizer, (accepted,), is_first=False, is_exact=is_exact)
+        found.append(asked)
+    return Sample(kind, found)
+
+
+def _telling(stage: Selection, pair: int, kept: Sequence[str]) -> NDArray[np.int64]:
+    """The verbs of a pair that were not selected and would have been if they were repeated; in the grid."""
+    verbs = stage.verbs[0]
+    [order] = stage.verb_order(verbs, np.divmod(np.array([pair]), verbs.grid.professions))
+    is_kept = np.array([stage.lexicon.verbs[verb] in kept for verb in verbs.index[order].tolist()])
+    last = len(order)
+    if len(kept) >= stage.settings.max_verbs:
+        last = int(np.flatnonzero(is_kept).max(initial=-1)) + 1
+    telling: NDArray[np.int64] = order[:last][~is_kept[:last]]
+    return telling
 
 
 def _source(argument: Any) -> str | Path | None:
@@ -87,64 +120,6 @@ def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:
     if other := differences(known, planned):
         raise InputError(f"the selection that run.json describes has {other}")
     return stage
-
-
-@dataclass(frozen=True, eq=False)
-class Unselected:
-    """The candidates of one token that were not selected though they would have been if their verb were repeated."""
-
-    stage: Selection
-    kept: Mapping[tuple[str, str], list[str]]  # name and profession → verbs
-    is_exact: bool
-
-    @property
-    def verbs(self) -> Verbs:
-        return self.stage.verbs[0]  # those of one token
-
-    def drawn(self, draw: Draw) -> list[Question]:
-        """A random verb of each random pair in turn, so that few pairs are looked at twice."""
-        random = np.random.default_rng(draw.seed)
-        waiting: deque[tuple[int, list[int] | None]] = deque(
-            (pair, None) for pair in random.permutation(self.verbs.grid.pairs).tolist()
-        )
-        found: list[Question] = []
-        while waiting and len(found) < draw.size:
-            pair, left = waiting.popleft()
-            verbs = random.permutation(self._telling(pair)).tolist() if left is None else left
-            if verbs:
-                found.append(self._question(draw, pair, verbs.pop()))
-                waiting.append((pair, verbs))
-        return found
-
-    def _words(self, pair: int) -> dict[str, str]:
-        name, profession = divmod(pair, self.verbs.grid.professions)
-        return {slot: filler.word(name, profession) for slot, filler in self.stage.fillers.items()}
-
-    def _telling(self, pair: int) -> NDArray[np.int64]:
-        """The verbs of a pair that were not selected and would have been if they were repeated; in the grid."""
-        words, stage = self._words(pair), self.stage
-        kept = self.kept.get((words[NAME], words[PROFESSION]), [])
-        [order] = stage.verb_order(self.verbs, np.divmod(np.array([pair]), self.verbs.grid.professions))
-        is_kept = np.array([stage.lexicon.verbs[verb] in kept for verb in self.verbs.index[order].tolist()])
-        last = len(order)
-        if len(kept) >= stage.settings.max_verbs:
-            last = int(np.flatnonzero(is_kept).max(initial=-1)) + 1
-        telling: NDArray[np.int64] = order[:last][~is_kept[:last]]
-        return telling
-
-    def _question(self, draw: Draw, pair: int, verb: int) -> Question:
-        stage, words = self.stage, self._words(pair)
-        verb_text, pattern = stage.lexicon.verbs[int(self.verbs.index[verb])], stage.patterns.selecting
-        sentence = pattern.text({**words, VERB: verb_text}, draw.exported.mask_token)
-        forms = [pattern.mask.spell(form) for form in stage.lexicon.accepted(verb_text)]
-        return Question(
-            name=f"{words[NAME]}, {words[PROFESSION]}, {verb_text}",
-            text=sentence,
-            tokenizer=draw.tokenizer,
-            tokens=(draw.tokens(sentence, forms),),
-            is_first=False,
-            is_exact=self.is_exact,
-        )
 
 
 def recount_selection(

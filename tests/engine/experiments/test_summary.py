@@ -2,27 +2,11 @@
 
 import polars as pl
 import pytest
+from negengine.engine.experiments import summary
 from negengine.engine.experiments.items import ALL, ORIGINAL
-from negengine.engine.experiments.summary import (
-    DIFFERENCE,
-    SCHEMA,
-    Contrast,
-    Row,
-    cluster_means,
-    contrasts,
-    correction_note,
-    detectable_note,
-    differences_in,
-    disagreements,
-    estimated,
-    frame,
-    means,
-    paired,
-    with_holm,
-)
 from scipy import stats
 
-BOTH = [Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))]
+BOTH = [summary.Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))]
 
 
 def items(rows):
@@ -43,18 +27,18 @@ def test_a_fraction_has_wilsons_interval_and_a_mean_students_and_clusters_widen_
     0, 1, 2: mean 1, standard error 1 / √3, 2 degrees of freedom.
     """
     z2 = stats.norm.ppf(0.975) ** 2
-    (whole, part) = means(items(plain([True, True, None, True, False])), ["right"])
+    (whole, part) = summary.means(items(plain([True, True, None, True, False])), ["right"])
     assert whole[:4] == ("D", ORIGINAL, ALL, "right")
     assert (part.split, part[4:]) == ("H", whole[4:])
     assert (whole.value, whole.n, whole.clusters) == (0.75, 4, None)
     assert (whole.low + whole.high) / 2 == pytest.approx((3 + z2 / 2) / (4 + z2))
-    (whole, _) = means(items(plain([0.0, 1.0, 2.0])), ["right"])
+    (whole, _) = summary.means(items(plain([0.0, 1.0, 2.0])), ["right"])
     width = stats.t.ppf(0.975, 2) / 3**0.5
     assert whole[4:8] == (1, pytest.approx(1 - width), pytest.approx(1 + width), 3)
     # Ten clusters of four equal outcomes say what ten outcomes say: a design effect of 4 · 10/9 · 39/40.
     outcomes = [i < 20 for i in range(40)]
-    own, _ = means(items(plain(outcomes, clusters=[str(i // 4) for i in range(40)])), ["right"])
-    lone, _ = means(items(plain(outcomes)), ["right"])
+    own, _ = summary.means(items(plain(outcomes, clusters=[str(i // 4) for i in range(40)])), ["right"])
+    lone, _ = summary.means(items(plain(outcomes)), ["right"])
     assert (own.value, own.n, own.clusters, lone.clusters) == (0.5, 40, 10, None)
     assert own.design_effect == pytest.approx(4 * 10 / 9 * 39 / 40)
     assert own.low < lone.low < 0.5 < lone.high < own.high
@@ -64,7 +48,7 @@ def test_clusters_count_the_same_whatever_their_size():
     """A has 1 1 0, B has 0: (⅔ + 0) / 2. One cluster, as in B's own split, has no such mean, and no cluster is none."""
     outcomes = [("A", 1), ("A", 1), ("A", 0), ("B", 0), (None, 1)]
     rows = [(ORIGINAL, str(i), f"{ALL}|{name}", name, right) for i, (name, right) in enumerate(outcomes)]
-    (row,) = cluster_means(items(rows), ["right"], "-by-cluster")
+    (row,) = summary.cluster_means(items(rows), ["right"], "-by-cluster")
     assert (row.split, row.metric, row.value, row.n) == (ALL, "right-by-cluster", pytest.approx(1 / 3), 2)
 
 
@@ -72,17 +56,16 @@ def test_figures_that_cannot_leave_a_range_have_intervals_within_it():
     """Rank correlations of facts and of relations, and relations' means of a rate; Student's interval ends above 1."""
     numbers = (1.0, 0.99, 0.98, 0.7)
     correlations = items(plain(list(numbers))).rename({"right": "spearman"})
-    whole, _ = means(correlations, ["spearman"])
-    in_clusters, _ = means(
-        items(plain([own for own in numbers for _ in "ab"], clusters=list("aabbccdd"))).rename({"right": "spearman"}),
-        ["spearman"],
-    )
-    by_cluster, _ = cluster_means(correlations, ["spearman"], "-by-cluster")
-    rates, _ = cluster_means(items(plain([True, False, True, True], clusters=list("aabc"))), ["right"], "-by-cluster")
+    whole, _ = summary.means(correlations, ["spearman"])
+    twice = items(plain([own for own in numbers for _ in "ab"], clusters=list("aabbccdd")))
+    in_clusters, _ = summary.means(twice.rename({"right": "spearman"}), ["spearman"])
+    by_cluster, _ = summary.cluster_means(correlations, ["spearman"], "-by-cluster")
+    right = items(plain([True, False, True, True], clusters=list("aabc")))
+    rates, _ = summary.cluster_means(right, ["right"], "-by-cluster")
     for row in (whole, in_clusters, by_cluster, rates):
         assert row.low < row.value < row.high <= 1
-    assert estimated(pl.Series(numbers), pl.Series(list("abcd")), "spearman")[2] == whole.high
-    assert estimated(pl.Series(numbers), pl.Series(list("abcd")), "surprisal")[2] > 1
+    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcd")), "spearman")[2] == whole.high
+    assert summary.estimated(pl.Series(numbers), pl.Series(list("abcd")), "surprisal")[2] > 1
 
 
 def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_whole_clusters():
@@ -90,41 +73,42 @@ def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_
 
     Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point.
     """
-    found = contrasts(items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)
+    found = summary.contrasts(items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)
     for row, kind, value in zip(found, ("difference", "p"), (4 / 5, 1 / 8), strict=True):
         assert row[:5] == ("D", "original vs b", ALL, f"{kind}:right", pytest.approx(value))
         assert row.n == 5
-    assert contrasts(items(plain([True])), BOTH) == []
+    assert summary.contrasts(items(plain([True])), BOTH) == []
     clusters = [str(i // 2) for i in range(8)]
     rows = [*plain([True] * 8, clusters=clusters), *plain([False] * 8, "b", clusters)]
-    difference, p = contrasts(items(rows), BOTH)
+    difference, p = summary.contrasts(items(rows), BOTH)
     assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
     assert difference.low < 1 == difference.high
     assert p.value == pytest.approx(2 / 2**4)
     # Of five positive differences of numbers p = 2 / 2⁵; the last two are of one cluster: p = 2 / 2⁴.
     first, second = pl.Series([1.0, 2, 3, 4, 5]), pl.Series([0.9, 1.8, 2.7, 3.6, 4.5])
-    alone, clustered = (paired(first, second, pl.Series(list(clusters))) for clusters in ("abcde", "abcdd"))
+    alone, clustered = (summary.paired(first, second, pl.Series(list(clusters))) for clusters in ("abcde", "abcdd"))
     assert (alone.value, alone.p, clustered.p) == pytest.approx((0.3, 2 / 2**5, 2 / 2**4))
 
 
 def test_holm_adjusts_over_all_tests_and_stands_after_each():
     """0.01 and 0.04 of three are 0.03 and, ranked second, 0.08; 0.05 is raised to that."""
     tests = {"a": 0.05, "b": 0.01, "c": 0.04}
-    rows = [Row("D", "x", ALL, f"p:{name}", p, None, None, 9) for name, p in tests.items()]
-    summary = with_holm(frame([Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
-    assert summary.schema == SCHEMA
+    rows = [summary.Row("D", "x", ALL, f"p:{name}", p, None, None, 9) for name, p in tests.items()]
+    found = summary.with_holm(summary.frame([summary.Row("D", "x", ALL, "right", 0.5, 0.1, 0.9, 9), *rows]))
+    assert found.schema == summary.SCHEMA
     metrics = [f"{prefix}:{name}" for name in tests for prefix in ("p", "p_holm")]
-    assert summary["metric"].to_list() == ["right", *metrics]
-    assert summary["tests"].to_list() == [None, None, 3, None, 3, None, 3]
-    assert summary["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
+    assert found["metric"].to_list() == ["right", *metrics]
+    assert found["tests"].to_list() == [None, None, 3, None, 3, None, 3]
+    assert found["value"].to_list() == pytest.approx([0.5, 0.05, 0.08, 0.01, 0.03, 0.04, 0.08])
 
 
 def test_what_a_run_can_find_is_a_line_below_its_differences():
-    assert detectable_note([{"detectable": 0.123}, {"detectable": None}, {}, {"detectable": 0.05}]) == [
+    assert summary.detectable_note([{"detectable": 0.123}, {"detectable": None}, {}, {"detectable": 0.05}]) == [
         "true differences from 5.0 to 12.3 points on are found with a power of 80 %"
     ]
-    assert detectable_note([{"detectable": None}]) == []
-    assert correction_note({"tests": 12}, "a test") == "p: a test; p (Holm): corrected for the 12 tests of this run"
+    assert summary.detectable_note([{"detectable": None}]) == []
+    said = summary.correction_note({"tests": 12}, "a test")
+    assert said == "p: a test; p (Holm): corrected for the 12 tests of this run"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +123,7 @@ def test_what_a_run_can_find_is_a_line_below_its_differences():
     ],
 )
 def test_where_interval_and_p_disagree_a_line_says_why(low, high, p, holm, said):
-    rows = [("D", "a", "b", f"{DIFFERENCE}:right", 1.0, low, high, 9)]
+    rows = [("D", "a", "b", "difference:right", 1.0, low, high, 9)]
     rows += [("D", "a", "b", f"{kind}:right", value, None, None, 9) for kind, value in (("p", p), ("p_holm", holm))]
-    found = disagreements(differences_in(frame(rows)))
+    found = summary.disagreements(summary.differences_in(summary.frame(rows)))
     assert [line[: len(said)] for line in found] == ([said] if said else [])

@@ -17,6 +17,7 @@ from negengine.engine.experiments.negation.negation import Select
 from negengine.engine.experiments.negation.negation_runs import SelectionRun
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.library.model import open_model
+from negengine.engine.runs.stage import part_ranges
 from negengine.engine.statistics.intervals import exact_proportion_interval
 from negengine.engine.statistics.power import clusters_needed
 from negengine.engine.text.bundled import lexicon_path
@@ -42,9 +43,10 @@ def test_every_candidate_is_located_once_and_the_parts_make_up_the_grid(
     name, profession, verb = whole = grid.locate(np.arange(grid.size))
     expected = [(*divmod(int(pair), grid.professions), verb) for pair in grid.pairs for verb in range(grid.verbs)]
     assert list(zip(name.tolist(), profession.tolist(), verb.tolist(), strict=True)) == expected
-    parts = [grid.part_indices(part) for part in grid.parts(pairs_per_part)]
+    ranges = part_ranges(len(pairs), pairs_per_part)
+    parts = [grid.part_indices(part) for part in ranges]
     assert all(map(np.array_equal, (np.concatenate(columns) for columns in zip(*parts, strict=True)), whole))
-    assert all(1 <= len(part) <= pairs_per_part for part in grid.parts(pairs_per_part))
+    assert all(1 <= len(part) <= pairs_per_part for part in ranges)
 
 
 @given(st.integers(1, 18_200), st.integers(1, 18_200))

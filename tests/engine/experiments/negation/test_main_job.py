@@ -10,23 +10,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import fake_models as fake
 import polars as pl
 import pytest
 import torch
-from fake_models import (
-    LEXICON,
-    PUBLISHERS,
-    FakeScoring,
-    NeverSelection,
-    files,
-    plan_scores,
-    score,
-    select,
-    summary,
-    triplets,
-)
 from negengine.engine.basics.atomic import sha256
-from negengine.engine.basics.choices import Coreference, Precision, VerbConvention
+from negengine.engine.basics.choices import Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE
@@ -50,7 +39,7 @@ TESTS = Path(__file__).parents[3]
 MINI = TESTS.parent / "export" / "mini"
 SEVERAL_TRIPLETS = "triplets_several_tokens.parquet"
 KINDS = ("triplets.parquet", SEVERAL_TRIPLETS)
-ONE_TOKEN = {"lexicon": LEXICON, "verbs": "in-context"}
+ONE_TOKEN = {"lexicon": fake.LEXICON, "verbs": "in-context"}
 
 
 def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, one_thread, tmp_path):
@@ -73,8 +62,8 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, one_thread, tmp_p
 
     verbs = ("smoke", "dance", "walk", "argue", "beware", "rustle", "abdicate")
     lexicon = Lexicon(("Jessica", "John"), ("f", "m"), ("a dancer",), verbs)
-    folder = select(mini, tmp_path, kind=Selection, lexicon=lexicon, max_verbs=100)
-    score(plan_scores(mini, folder, Scoring))
+    folder = fake.select(mini, tmp_path, kind=Selection, lexicon=lexicon, max_verbs=100)
+    fake.score(fake.plan_scores(mini, folder, Scoring))
     wanted = {}
     for name, pronoun in (("Jessica", "She"), ("John", "He")):
         for verb in verbs:
@@ -84,7 +73,7 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, one_thread, tmp_p
                 wanted[name, verb] = slots, tokens
     repetitions = dict.fromkeys(("CpTp", "CpTn", "CnTp", "CnTn", "CpTv"), 0)
     for kind, is_several in (("", False), ("_several_tokens", True)):
-        own = triplets(folder, f"triplets{kind}.parquet")
+        own = fake.triplets(folder, f"triplets{kind}.parquet")
         found = {key for key, (_, tokens) in wanted.items() if (len(tokens) > 1) == is_several}
         assert set(own.select("name", "verb").iter_rows()) == found
         scores = pl.read_parquet(folder / f"scores{kind}.parquet").join(own, on="triplet")
@@ -98,7 +87,7 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, one_thread, tmp_p
             first_wrong = next((i for i in range(len(tokens)) if greedy[i] != tokens[i]), len(tokens) - 1)
             assert row["top1"] == tokenizer.decode(greedy[: first_wrong + 1])
             repetitions[row["pattern"]] += 0 if is_several else row["repeated"]
-    rates, n = pl.read_parquet(folder / "rates.parquet"), len(triplets(folder))
+    rates, n = pl.read_parquet(folder / "rates.parquet"), len(fake.triplets(folder))
     assert dict(rates.select("pattern", "repetitions").iter_rows()) == repetitions
     assert rates["drop"].to_list() == pytest.approx([100 - 100 * count / n for count in repetitions.values()])
 
@@ -106,65 +95,46 @@ def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, one_thread, tmp_p
 @pytest.fixture(scope="module")
 def whole(mini, tmp_path_factory):
     """A run that nothing disturbed, with its scores; tests do not change it."""
-    return score(plan_scores(mini, select(mini, tmp_path_factory.mktemp("whole") / "run")))
+    return fake.score(fake.plan_scores(mini, fake.select(mini, tmp_path_factory.mktemp("whole") / "run")))
 
 
 @pytest.mark.parametrize(("precision", "count"), [(Precision.FP32, 3), (Precision.MIXED, 40)])
 def test_shards_merge_to_the_bytes_of_the_whole_run(mini, whole, tmp_path, precision, count):
     """Also where there are more shards than parts. The low-precision model errs; a close query is decided again."""
     how = {"precision": precision}
-    run = select(mini, tmp_path / "run", how=how)
-    score(plan_scores(mini, run), **how)
+    run = fake.select(mini, tmp_path / "run", how=how)
+    fake.score(fake.plan_scores(mini, run), **how)
     shards, merged = [Shard(index, count) for index in range(count, 0, -1)], tmp_path / "merged"
-    own = [select(mini, tmp_path / f"a{shard.index}", how={**how, "shard": shard}) for shard in shards]
+    own = [fake.select(mini, tmp_path / f"a{shard.index}", how={**how, "shard": shard}) for shard in shards]
     with suppress(InputError):  # an audit in one shard can ask for a wider margin, and the run decides parts again
-        merge(own, merged, PUBLISHERS)
-    select(mini, merged, how=how)
-    plan = plan_scores(mini, merged)
-    own = [score(plan, tmp_path / f"b{shard.index}", shard=shard, **how) for shard in shards]
+        merge(own, merged, fake.PUBLISHERS)
+    fake.select(mini, merged, how=how)
+    plan = fake.plan_scores(mini, merged)
+    own = [fake.score(plan, tmp_path / f"b{shard.index}", shard=shard, **how) for shard in shards]
     with suppress(InputError):
-        merge(own, merged, PUBLISHERS)
-    score(plan, **how)
-    found, exact = files(merged), files(whole)
-    assert found == files(run)
-    assert summary(merged) == summary(run)
+        merge(own, merged, fake.PUBLISHERS)
+    fake.score(plan, **how)
+    found, exact = fake.files(merged), fake.files(whole)
+    assert found == fake.files(run)
+    assert fake.summary(merged) == fake.summary(run)
     assert [found[name] for name in KINDS] == [exact[name] for name in KINDS]
 
 
 def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole, tmp_path):
-    score(plan_scores(mini, select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)))
-    own, further = files(tmp_path), {SEVERAL_TRIPLETS, "scores_several_tokens.parquet", "rates_by_tokens.parquet"}
-    assert {name: content for name, content in files(whole).items() if name not in further} == own
-    assert further <= set(files(whole))
-    assert summary(tmp_path).items() <= summary(whole).items()
+    fake.score(fake.plan_scores(mini, fake.select(mini, tmp_path, verbs=VerbConvention.IN_CONTEXT)))
+    own, further = fake.files(tmp_path), {SEVERAL_TRIPLETS, "scores_several_tokens.parquet", "rates_by_tokens.parquet"}
+    assert {name: content for name, content in fake.files(whole).items() if name not in further} == own
+    assert further <= set(fake.files(whole))
+    assert fake.summary(tmp_path).items() <= fake.summary(whole).items()
     with pytest.raises(InputError, match="verbs in-context, now whole-words"):
-        select(mini, tmp_path)
-
-
-@pytest.mark.parametrize("coreference", Coreference)
-def test_every_coreference_variant_selects_and_scores(mini, tmp_path, coreference):
-    run = score(plan_scores(mini, select(mini, tmp_path, coreference=coreference)))
-    same = set(triplets(run)["name"] == triplets(run)["pronoun"])
-    assert same == {coreference is Coreference.SAME_NAME}
-
-
-def test_the_kept_verbs_depend_on_the_seed_and_on_no_other_pair(mini, whole, tmp_path):
-    """So a sample of pairs gives a part of what a larger one gives."""
-
-    def words(folder, name=SEVERAL_TRIPLETS):
-        return set(triplets(folder, name).select("name", "profession", "verb").iter_rows())
-
-    few, more = (words(select(mini, tmp_path / str(n), pairs=n)) for n in (3, 7))
-    assert few < more < words(whole)
-    one, other = (words(select(mini, tmp_path / f"seed {seed}", seed=seed, max_verbs=1), KINDS[0]) for seed in (0, 1))
-    assert one != other
+        fake.select(mini, tmp_path)
 
 
 def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_same_with_fewer_sentences(mini, tmp_path):
-    exhaustive, lazy = (select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
-    assert files(exhaustive) == files(lazy)
+    exhaustive, lazy = (fake.select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
+    assert fake.files(exhaustive) == fake.files(lazy)
     for name, part in zip(KINDS, (lambda own: own, lambda own: own["several_tokens"]), strict=True):
-        kept, more, fewer = triplets(exhaustive, name), part(summary(exhaustive)), part(summary(lazy))
+        kept, more, fewer = fake.triplets(exhaustive, name), part(fake.summary(exhaustive)), part(fake.summary(lazy))
         assert kept.group_by("name", "profession").len()["len"].max() == 1
         assert kept["triplet"].to_list() == list(range(len(kept)))
         assert more["repeating"] > more["selected"] == len(kept)
@@ -183,14 +153,14 @@ def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
         with pytest.raises(InputError, match=message):
             Settings(**setting)
     with pytest.raises(InputError, match="no verb is of several tokens; use --verbs in-context"):
-        select(mini, tmp_path / "single", lexicon=Lexicon(("Maria",), ("f",), ("a dancer",), LEXICON.verbs[:5]))
+        fake.select(mini, tmp_path / "single", lexicon=replace(fake.LEXICON, verbs=fake.LEXICON.verbs[:5]))
     with pytest.raises(KeyboardInterrupt):
-        select(mini, tmp_path / "run", how={"executor": InterruptedAfter(2)})
+        fake.select(mini, tmp_path / "run", how={"executor": InterruptedAfter(2)})
     with pytest.raises(InputError, match="select is not finished"):
         read_selected(tmp_path / "run")
     with pytest.raises(InputError, match="max verbs 3, now 5"):
-        select(mini, tmp_path / "run", max_verbs=5)
-    assert summary(select(mini, tmp_path / "never", kind=NeverSelection))["selected"] == 0
+        fake.select(mini, tmp_path / "run", max_verbs=5)
+    assert fake.summary(fake.select(mini, tmp_path / "never", kind=fake.NeverSelection))["selected"] == 0
     with pytest.raises(InputError, match="nothing to score"):
         read_selected(tmp_path / "never")
 
@@ -207,7 +177,7 @@ def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_pat
 
 
 def test_verbs_that_drop_out_are_named(mini):
-    lexicon, patterns = replace(LEXICON, verbs=(*LEXICON.verbs[:1], "to dance", "oversleep")), load_patterns()
+    lexicon, patterns = replace(fake.LEXICON, verbs=(*fake.LEXICON.verbs[:1], "to dance", "oversleep")), load_patterns()
     plan = plan_of(Selection.plan(mini, lexicon, patterns), Path("run"), Shard())
     (note, _), document = plan.remarks(), plan.document()
     assert document["notes"] == [note]
@@ -218,7 +188,7 @@ def test_verbs_that_drop_out_are_named(mini):
     assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == ()
 
 
-class Taking(FakeScoring):
+class Taking(fake.FakeScoring):
     """Fake models, and the real choice of what is taken."""
 
     calibrate = DecidingStage.calibrate
@@ -232,16 +202,13 @@ def keeping(stage, *changes):
 
 @pytest.fixture(scope="module")
 def one_token(mini, tmp_path_factory):
-    return select(mini, tmp_path_factory.mktemp("answers") / "run", **ONE_TOKEN)
-
-
-def choice(folder):
-    return read_run(folder).stages["score"].calibration["CpTp"]
+    return fake.select(mini, tmp_path_factory.mktemp("answers") / "run", **ONE_TOKEN)
 
 
 def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_the_same(mini, tmp_path):
-    stage = plan_scores(mini, select(mini, tmp_path / "run", kind=Selection, max_verbs=4, **ONE_TOKEN), Scoring)
-    folders = score(stage, tmp_path / "taken"), score(keeping(stage), tmp_path / "computed")
+    selected = fake.select(mini, tmp_path / "run", kind=Selection, max_verbs=4, **ONE_TOKEN)
+    stage = fake.plan_scores(mini, selected, Scoring)
+    folders = fake.score(stage, tmp_path / "taken"), fake.score(keeping(stage), tmp_path / "computed")
     own, other = (pl.read_parquet(folder / "scores.parquet") for folder in folders)
     logarithms = ["expected_logprob", "top1_logprob"]
     assert own.drop(logarithms).equals(other.drop(logarithms))
@@ -252,7 +219,7 @@ def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_t
     n = len(stage.selected.triplets)
     asked = [read_run(folder).stages["score"].sessions[0].sentences for folder in folders]
     assert asked == [4 * n + min(n, SAMPLE), 5 * n]
-    own, other = map(choice, folders)
+    own, other = (read_run(folder).stages["score"].calibration["CpTp"] for folder in folders)
     assert "taken_from" not in other
     assert own == {
         "precision": "fp32",
@@ -264,17 +231,17 @@ def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_t
 
 @pytest.mark.parametrize(("column", "change"), [("expected_logprob", 1e-6), ("expected_rank", 1)])
 def test_answers_of_another_machine_are_not_taken(mini, one_token, tmp_path, column, change):
-    stage = plan_scores(mini, one_token, Taking)
+    stage = fake.plan_scores(mini, one_token, Taking)
     kind = stage.triplets[0].kept.schema[column]
-    found = score(keeping(stage, (pl.col(column) + change).cast(kind)), tmp_path / "run")
-    assert "taken_from" not in choice(found)
-    assert files(found) == files(score(plan_scores(mini, one_token), tmp_path / "computed"))
+    found = fake.score(keeping(stage, (pl.col(column) + change).cast(kind)), tmp_path / "run")
+    assert "taken_from" not in read_run(found).stages["score"].calibration["CpTp"]
+    assert fake.files(found) == fake.files(fake.score(fake.plan_scores(mini, one_token), tmp_path / "computed"))
 
 
 def test_numbers_of_a_low_precision_model_that_errs_or_that_the_run_would_not_use_are_not_taken(mini, tmp_path):
     """The fake one errs, and the audit of so few sentences does not see it."""
     how, said = {"precision": Precision.MIXED}, []
-    stage = plan_scores(mini, select(mini, tmp_path / "run", how=how, **ONE_TOKEN), Taking)
+    stage = fake.plan_scores(mini, fake.select(mini, tmp_path / "run", how=how, **ONE_TOKEN), Taking)
     assert "int8" in set(stage.triplets[0].kept["precision"])
     assert stage.known(stage.open(Opening(**how)), said.append) == {}
     assert said[0].startswith("CpTp: this machine decides otherwise about a verb than the selection has kept, so all")
@@ -283,15 +250,15 @@ def test_numbers_of_a_low_precision_model_that_errs_or_that_the_run_would_not_us
 
 
 def test_a_resumed_scoring_goes_on_with_the_answers_that_it_began_with(mini, one_token, tmp_path):
-    stage, how = plan_scores(mini, one_token, Taking), {"shard": Shard.parse("1/2")}
-    begun = score(stage, tmp_path / "shard", **how)
+    stage, how = fake.plan_scores(mini, one_token, Taking), {"shard": Shard.parse("1/2")}
+    begun = fake.score(stage, tmp_path / "shard", **how)
     record = read_run(begun)
     record.stages["score"].calibration["CpTp"]["answers_sha256"] = "0" * 64
     record.write(begun)
     for path in (begun / "parts" / "score").glob("part-00000*"):
         path.unlink()
     with pytest.raises(InputError, match=r"answers.parquet is not the file that this scoring was started with"):
-        score(stage, begun, **how)
+        fake.score(stage, begun, **how)
 
 
 PROGRAM = """
