@@ -71,23 +71,15 @@ class Clozes(Asked[Cloze]):
         }  # fmt: skip
 
     def rows(self, items: Sequence[Cloze], answers: Answers) -> pl.DataFrame:
-        return pl.DataFrame([self._row(item, answers) for item in items], self.schema()).with_columns(**self.metrics)
-
-    def _row(self, item: Cloze, answers: Answers) -> dict[str, Any]:
-        row = answers.rows[item.text,]
-        rank, logprob = (None, None) if item.expected is None else answers.of_word(row, item.expected)
-        return {
-            "dataset": item.dataset,
-            "condition": item.condition,
-            "item": item.item,
-            "splits": joined(item.splits),
-            "cluster": item.cluster,
-            "query": item.text,
-            "expected": item.expected,
-            **answers.tops(row),
-            "rank": rank,
-            "logprob": logprob,
-        }
+        rows = []
+        for item in items:
+            number = answers.rows[item.text,]
+            own = {name: getattr(item, name) for name in ("dataset", "condition", "item", "cluster", "expected")}
+            own |= {"splits": joined(item.splits), "query": item.text, **answers.tops(number)}
+            if item.expected is not None:
+                own["rank"], own["logprob"] = answers.of_word(number, item.expected)
+            rows.append(own)
+        return pl.DataFrame(rows, self.schema()).with_columns(**self.metrics)
 
     @staticmethod
     def sections(run: "ClozesRun") -> list[Section]:

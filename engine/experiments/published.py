@@ -33,8 +33,7 @@ class Paper:
         rows = []
         for cell, value in cells.items():
             text = value if isinstance(value, str) else None
-            percent = float(value if text is None else re.sub(r"[^\d.]", "", text))
-            rows.append((*cell, round(percent / 100, 6), text))  # 44.2 as 0.442
+            rows.append((*cell, fraction(float(value if text is None else re.sub(r"[^\d.]", "", text))), text))
         schema = dict.fromkeys(CELL, pl.String) | {"published": pl.Float64, "printed": pl.String}
         return cls(pl.DataFrame(rows, schema=schema, orient="row"), doubts, marks)
 
@@ -59,3 +58,8 @@ def paper_of(experiment: str, model: str) -> Paper:
         for metric, value in metrics.items()
     }
     return Paper.of(cells, found.get("doubts", ()), **found.get("marks", {}))
+
+
+def fraction(percent: float) -> float:
+    """A figure that is printed in percent, as a fraction: 44.2 gives 0.442."""
+    return round(percent / 100, 6)

@@ -3,7 +3,7 @@
 Nothing is run and nothing is written: of a model only the tokenizer is read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -138,22 +138,31 @@ def check_patterns(
     check_number("--sentences", sentences, 1, _MOST_SENTENCES)
     checked_seed(seed)
     language = load_language(patterns, lexicon, ACT_SLOTS)
-    fillers = pair_fillers(language.lexicon, Coreference.PRONOUN, seed)
+    known, every = language.lexicon, language.patterns.all
+    fillers = pair_fillers(known, Coreference.PRONOUN, seed)
     rules = Rules(language)
     findings, content, tokens = rules.findings(), _content(language), None
     exported = None if model is None else load_exported(model)
     mask = "[MASK]" if exported is None else exported.mask_token
-    rows = list(_sentences(language, fillers, mask, sentences, seed))
+    random, labels, rows = np.random.default_rng(seed), list(known.pronouns), list[dict[str, Any]]()
+    for number in range(sentences):
+        label = labels[number % len(labels)]
+        name = int(random.choice([i for i, gender in enumerate(known.genders) if gender == label]))
+        profession = int(random.integers(len(known.professions)))
+        words = {slot: filler.word(name, profession) for slot, filler in fillers.items()}
+        verbs = random.permutation(len(known.verbs))[: len(ACT_SLOTS)]  # gh22 fills them with the model's own words
+        acts = dict(zip(ACT_SLOTS, (known.verbs[i] for i in np.resize(verbs, len(ACT_SLOTS))), strict=True))
+        pattern = every[number // len(labels) % len(every)]
+        rows.append({"pattern": pattern.name, "sentence": pattern.text({**acts, **words}, mask)})
     if exported is not None:
         tokenizer = exported.tokenizer
-        tokens, found = _tokens(rules, exported, tokenizer, fillers, seed)
+        tokens, found = _tokens(rules, exported, fillers, seed)
         findings, content = [*findings, *found], {**content, **tokens.content()}
         for row in rows:
             sentence, encoding = row["sentence"], tokenizer.backend.encode(row["sentence"])
             pieces = [sentence[start:stop].strip() for start, stop in encoding.offsets if start < stop]
             row |= {"n_tokens": len(encoding.ids), "tokens": _BETWEEN_TOKENS.join(filter(None, pieces))}
-    first, *_ = every = language.patterns.all
-    compared = [(own.name, str(own.role), own.sentence, differences(own, first)) for own in every]
+    compared = [(own.name, str(own.role), own.sentence, differences(own, every[0])) for own in every]
     shown = pl.DataFrame(compared, schema=["name", "role", "sentence", "difference"], orient="row")
     ordered = sorted(findings, key=lambda finding: finding.kind is Kind.NOTE)
     return PatternsCheck(content, shown, pl.DataFrame(rows), tuple(ordered), tokens)
@@ -176,26 +185,10 @@ def _content(language: Language) -> dict[str, str | int]:
     }
 
 
-def _sentences(
-    language: Language, fillers: Mapping[str, PairFillers], mask: str, n: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    random, lexicon, patterns = np.random.default_rng(seed), language.lexicon, language.patterns.all
-    labels = list(lexicon.pronouns)
-    for number in range(n):
-        label = labels[number % len(labels)]
-        name = int(random.choice([i for i, gender in enumerate(lexicon.genders) if gender == label]))
-        profession = int(random.integers(len(lexicon.professions)))
-        words = {slot: filler.word(name, profession) for slot, filler in fillers.items()}
-        verbs = random.permutation(len(lexicon.verbs))[: len(ACT_SLOTS)]  # gh22 fills them with the model's own words
-        acts = dict(zip(ACT_SLOTS, (lexicon.verbs[i] for i in np.resize(verbs, len(ACT_SLOTS))), strict=True))
-        pattern = patterns[number // len(labels) % len(patterns)]
-        yield {"pattern": pattern.name, "sentence": pattern.text({**acts, **words}, mask)}
-
-
 def _tokens(
-    rules: Rules, exported: ExportedModel, tokenizer: MaskTokenizer, fillers: Mapping[str, PairFillers], seed: int
+    rules: Rules, exported: ExportedModel, fillers: Mapping[str, PairFillers], seed: int
 ) -> tuple[Tokens, list[Finding]]:
-    language = rules.language
+    language, tokenizer = rules.language, exported.tokenizer
     lexicon, patterns = language.lexicon, language.patterns
     words = {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
     words |= {slot: lexicon.verbs for slot in ACT_SLOTS if slot not in words}

@@ -126,7 +126,7 @@ def recount_selection(
     triplets: pl.DataFrame, summary: Mapping[str, Any], identity: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> Iterator[Recount]:
     """What must hold of a finished selection."""
-    most, n = identity["max verbs"], len(triplets)
+    most, n, is_lazy = identity["max verbs"], len(triplets), metadata["lazy"]
     in_order = pl.col("triplet") == pl.col("row")
     yield holds("triplets are numbered from 0", triplets.with_row_index("row"), in_order, ["triplet"])
     yield holds("each triplet is there once", triplets, ~pl.struct(_WORDS).is_duplicated(), _WORDS)
@@ -139,7 +139,25 @@ def recount_selection(
             pl.col("key") > pl.col("key").shift(1).over(PAIR),
             _WORDS,
         )
-    yield _summary(summary, metadata, n, len(pairs), bool((pairs["verbs"] >= most).any()))
+    candidates, is_cut = metadata["pairs"] * metadata["verbs"], (pairs["verbs"] >= most).any()
+    tested, repeating, ratio = summary["tested"], summary["repeating"], summary["ratio"]
+    yield _agree(
+        "selection.json agrees with the triplets and with itself",
+        {
+            f"selected is {summary['selected']:,}, triplets.parquet has {n:,}": summary["selected"] == n,
+            f"triplets of {len(pairs):,} pairs, but there are {metadata['pairs']:,}": len(pairs) <= metadata["pairs"],
+            f"{tested:,} of {candidates:,} candidates tested": (
+                n <= tested <= candidates if is_lazy else tested == candidates
+            ),
+            f"{repeating:,} of {tested:,} candidates repeat, {n:,} are selected": (
+                0 <= repeating <= candidates if is_lazy else (repeating >= n if is_cut else repeating == n)
+            ),
+            f"ratio is {ratio}, of {repeating:,} among {candidates:,}": (
+                abs(ratio - 100 * repeating / candidates) <= 100 * 0.5 / candidates + ROUNDING
+            ),
+            f"{summary['near_ties']:,} near-ties of {tested:,}": summary["near_ties"] <= tested,
+        },
+    )
 
 
 def recount_several(
@@ -156,23 +174,19 @@ def recount_several(
         (pl.col(TOKENS) > 1) & pl.col(TOKENS).cast(pl.String).is_in(list(verbs)),
         _WORDS,
     )
-    yield _by_tokens(summary, metadata)
-
-
-def _by_tokens(summary: Mapping[str, Any], metadata: Mapping[str, Any]) -> Recount:
     rows, apart = summary[BY_TOKENS], summary[SEVERAL_TOKENS]
     more = [row for row in rows if row["tokens"] > 1]
-    tested, found = (sum(row[name] for row in more) for name in ("tested", "repeating"))
-    return _agree(
+    tested, repeating = (sum(row[name] for row in more) for name in ("tested", "repeating"))
+    yield _agree(
         "figures by number of tokens agree with each other",
         {
             f"tested by number of tokens: {tested:,}, in all {apart['tested']:,}": tested == apart["tested"],
             f"verbs of one token: {rows[0]['verbs']:,}": rows[0]["verbs"] == summary["verbs"],
-            f"repeating by number of tokens: {found:,}, in all {apart['repeating']:,}": (
-                metadata["lazy"] or found == apart["repeating"]
+            f"repeating by number of tokens: {repeating:,}, in all {apart['repeating']:,}": (
+                metadata["lazy"] or repeating == apart["repeating"]
             ),
             f"{apart['queries']:,} queries of {apart['tested']:,} candidates": (
-                apart["tested"] + found <= apart["queries"] <= sum(row["tokens"] * row["tested"] for row in more)
+                apart["tested"] + repeating <= apart["queries"] <= sum(row["tokens"] * row["tested"] for row in more)
             ),
             "a ratio is not that of its row": all(
                 abs(row["ratio"] - 100 * row["repeating"] / max(row["tested"], 1)) <= ROUNDING for row in rows
@@ -203,28 +217,6 @@ def _verb_keys(triplets: pl.DataFrame, seed: int) -> np.ndarray[Any, np.dtype[np
         keys = pl.Series(string_keys(words.to_list(), f"verbs, seed {seed}"))
         parts.append(keys.gather(triplets[name].replace_strict(words, np.arange(len(words)))).to_numpy())
     return combine(*parts) if len(triplets) else np.empty(0, np.uint64)
-
-
-def _summary(summary: Mapping[str, Any], metadata: Mapping[str, Any], n: int, pairs: int, is_cut: bool) -> Recount:
-    candidates, is_lazy = metadata["pairs"] * metadata["verbs"], metadata["lazy"]
-    tested, repeating, ratio = summary["tested"], summary["repeating"], summary["ratio"]
-    return _agree(
-        "selection.json agrees with the triplets and with itself",
-        {
-            f"selected is {summary['selected']:,}, triplets.parquet has {n:,}": summary["selected"] == n,
-            f"triplets of {pairs:,} pairs, but there are {metadata['pairs']:,}": pairs <= metadata["pairs"],
-            f"{tested:,} of {candidates:,} candidates tested": (
-                n <= tested <= candidates if is_lazy else tested == candidates
-            ),
-            f"{repeating:,} of {tested:,} candidates repeat, {n:,} are selected": (
-                0 <= repeating <= candidates if is_lazy else (repeating >= n if is_cut else repeating == n)
-            ),
-            f"ratio is {ratio}, of {repeating:,} among {candidates:,}": (
-                abs(ratio - 100 * repeating / candidates) <= 100 * 0.5 / candidates + ROUNDING
-            ),
-            f"{summary['near_ties']:,} near-ties of {tested:,}": summary["near_ties"] <= tested,
-        },
-    )
 
 
 def recount_scores(

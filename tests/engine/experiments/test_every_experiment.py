@@ -22,17 +22,14 @@ from pages import drawn_figures
 from .diagnostics.conftest import write_tables
 
 FACTS = [("paris", "France"), ("rome", "Italy"), ("london", "England"), ("unspeakableness", "Denmark")]
-OWN = pl.DataFrame(
-    [
-        ("A robin is a [MASK].", "bird", "fish", "affirmative", 1),
-        ("A robin is not a [MASK].", "bird", "fish", "negated", 1),
-        ("A trout is a [MASK].", "fish", "bird", "affirmative", 2),
-        ("A trout is not a [MASK].", "fish", "bird", "negated", 2),
-        ("Fish or meat? I like [MASK].", "Fish", "meat", "affirmative", 3),
-    ],
-    schema=["sentence", "target", "other", "group", "item"],
-    orient="row",
-)
+OWN = {
+    "sentence": [f"A {what} {verb} a [MASK]." for what in ("robin", "trout") for verb in ("is", "is not")],
+    "target": ["bird", "bird", "fish", "fish", "Fish"],
+    "other": ["fish", "fish", "bird", "bird", "meat"],
+    "group": ["affirmative", "negated", "affirmative", "negated", "affirmative"],
+    "item": [1, 1, 2, 2, 3],
+}
+OWN["sentence"].append("Fish or meat? I like [MASK].")
 PAIRS = {
     "sentence_good": ["Anna is happy.", "He smokes.", "She likes to dance."],
     "sentence_bad": ["Anna are happy.", "He smoke.", "She likes to dances."],
@@ -45,23 +42,18 @@ OF_SUMMARY = "rates and drops of summary.parquet are those of the items"
 MIXED = ({"precision": "mixed"}, "--precision mixed: {} reports ")
 
 
-def write_facts(path):
-    rows = []
+@pytest.fixture(scope="module")
+def call(mini, classifiers, nli_data, detector, small_lexicon, tmp_path_factory):
+    """Runs an experiment by its name on its small data, with other options if they are given."""
+    folder, facts = tmp_path_factory.mktemp("data"), []
     for answer, land in FACTS:
         query = f"The capital of {land} is [MASK] ."
         row = {"relation": "P36", "sub_label": land, "obj_label": answer, "masked_sentence": query}
         row |= {} if land == "Italy" else {"masked_negation": query.replace("is", "is not")}
-        rows.append(row | {"misprimed_low": f"Berlin? {query}"})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-
-@pytest.fixture(scope="module")
-def call(mini, classifiers, nli_data, detector, small_lexicon, tmp_path_factory):
-    """Runs an experiment by its name on its small data, with other options if they are given."""
-    folder = tmp_path_factory.mktemp("data")
-    write_facts(folder / "TREx.jsonl")
+        facts.append(json.dumps(row | {"misprimed_low": f"Berlin? {query}"}))
+    (folder / "TREx.jsonl").write_text("\n".join(facts), "utf-8")
     write_tables(folder, CPRAG_102=("dog\tcat\tcar", "dog\tqzxqzx\tcar"))
-    OWN.write_parquet(folder / "own.parquet")
+    pl.DataFrame(OWN).write_parquet(folder / "own.parquet")
     pl.DataFrame(PAIRS).write_ndjson(folder / "blimp.jsonl")
     (folder / "text.txt").write_text("I don't know. It rained. Nobody came, not she.\nYou was careless, unsure.\n")
     model = ng.load(mini.folder, device="cpu", precision="fp32")
