@@ -20,10 +20,13 @@ from negengine.engine.experiments.cues.cues import CueStage
 from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
+from negengine.engine.experiments.nli.nli_judgements import Judgements
+from negengine.engine.experiments.nli.nli_pairs import map_head, read_sets
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.experiments.probe.probe_stage import OwnStimuli
 from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.inference import near_ties
+from negengine.engine.inference.classifier import labels
 from negengine.engine.inference.cpu import CPU, Cores, Cpu
 from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.executors import ThisProcess
@@ -36,8 +39,6 @@ from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.user_table import open_table
 from small_stages import InterruptedAfter
-
-from .nli.conftest import judgements
 
 
 def lama(exported, change=""):
@@ -80,7 +81,9 @@ def make(request, tmp_path_factory):
             data = Path(shutil.copytree(request.getfixturevalue("nli_data"), folder / change, dirs_exist_ok=True))
             if change:
                 (data / "RTE.txt").write_text("index\tText\tHypothesis\tgold_label\n0\ta\tb\tentailment\n")
-            return judgements(request.getfixturevalue("classifiers")["two-way"][1], data)
+            exported = request.getfixturevalue("classifiers")["two-way"][1]
+            sets = read_sets(data, {"RTE": data / "dev.tsv"}, ("RTE", "SNLI"))
+            return Judgements(exported, map_head(labels(exported), exported.name), sets, 16, pairs_per_part=40)
         text = folder / f"text{change}.txt"
         text.write_text(f"I don't know. It rained.\n\nNobody came{change}.\nShe was careless.\n")
         return CueStage(request.getfixturevalue("detector"), (TextFile.scan(text, 10),))
@@ -158,6 +161,9 @@ class Rough(Cpu):
 
     def precision(self, graph):
         return self.kind
+
+    def usual_batch(self, graph):
+        return self.batch_tokens
 
     def runner(self, graph, batch_tokens, at_a_time):
         return RoughCores(self.session(graph), 1)
