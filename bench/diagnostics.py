@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..engine.experiments.diagnostics.contexts import Completion, Item
+from ..engine.experiments.diagnostics.contexts import Completion, Item, Rows, read_diagnostics
 from ..engine.experiments.diagnostics.diagnostics import COMPARED, Diagnostics
-from ..engine.experiments.diagnostics.files import Rows, read_diagnostics
 from ..engine.inference.exported import ExportedModel
 from ..engine.runs.stage import Stage, changed
 from ..engine.text.tokenizer import NOT_ONE_TOKEN

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.experiments.diagnostics.files import Negation, Pragmatic, Reversal, Rows
+from ..engine.experiments.diagnostics.contexts import Negation, Pragmatic, Reversal, Rows
 from ..engine.experiments.lama.facts import Fact
 from ..engine.experiments.nli.nli_pairs import KINDS, SOURCES, Pair
 from ..engine.inference.exported import ExportedModel

@@ -11,8 +11,7 @@ import polars as pl
 import torch
 
 from ..engine.basics.printable import counted
-from ..engine.experiments.probe.probe_items import LOGPROB
-from ..engine.experiments.probe.probe_sentences import Columns
+from ..engine.experiments.probe.probe_sentences import LOGPROB, Columns
 from ..engine.experiments.probe.probe_stage import OwnStimuli
 from ..engine.experiments.vocabulary import Ranked
 from ..engine.runs.executors import overlap

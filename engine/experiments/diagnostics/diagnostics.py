@@ -36,8 +36,25 @@ from ..finished_run import means as recounted_means
 from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined, top_schema
 from ..summary import Contrast, Row, contrasts, frame, means, with_holm
 from ..view import BESIDE, Chart, Values, View, differences
-from .contexts import BINS, CPRAG_PERTURBED, POLARITIES, ROLE_PERTURBED, TRUNCATED, Item, build_items
-from .files import CONSTRAINTS, CPRAG, DATASETS, LICENSING, NAT, ROLE, SIMP, Dataset, Rows, read_diagnostics
+from .contexts import (
+    BINS,
+    CONSTRAINTS,
+    CPRAG,
+    CPRAG_PERTURBED,
+    DATASETS,
+    LICENSING,
+    NAT,
+    POLARITIES,
+    ROLE,
+    ROLE_PERTURBED,
+    SIMP,
+    TRUNCATED,
+    Dataset,
+    Item,
+    Rows,
+    build_items,
+    read_diagnostics,
+)
 
 CUTS = (1, 5)
 THRESHOLD = 0.01
@@ -203,8 +220,15 @@ class DiagnosticsRun(AskedRun):
         probabilities = [*TOPS, *(f"{one}_probability" for one in COMPARED)]
         within = pl.all_horizontal(pl.col(name).is_between(0, 1).fill_null(value=True) for name in probabilities)
         yield holds("probabilities are between 0 and 1", items, within)
+        given = [(pl.col(one), pl.col(f"{one}_probability")) for one in COMPARED]
+        missing = pl.any_horizontal(one.is_not_null() & own.is_null() for one, own in given)  # a word is not one token
+        (_, good), *bad = given
         for metric, threshold in ((SENSITIVITY, 0.0), (BEYOND_THRESHOLD, THRESHOLD)):
-            yield holds(f"{metric} follows from the probabilities", items, _follows(metric, threshold))
+            smallest = pl.min_horizontal(good - own for _, own in bad) - threshold
+            # Probabilities are compared in fp64, and stored in fp32.
+            clear = pl.when(~missing & (smallest.abs() > 1e-6)).then(pl.col(metric) == (smallest > 0))
+            follows = pl.when(missing).then(~pl.col(metric)).otherwise(clear)
+            yield holds(f"{metric} follows from the probabilities", items, follows)
         yield recounted_means(self.summary, items, METRICS)
 
 
@@ -257,14 +281,33 @@ class Diagnostics(Asked[Item]):
             (pl.col("outside_expected") != "").alias(OUTSIDE_ACCURACY),
             (pl.col("outside_compared") != "").alias(OUTSIDE_SENSITIVITY),
         )
+        keys = ("dataset", "condition", "splits")
+        drawn = by_split(items.filter(pl.col("draw").is_not_null())).filter(~pl.col("splits").str.starts_with("draw-"))
+        accuracies = drawn.group_by(*keys, "draw", maintain_order=True).agg(pl.col(*ACCURACIES).mean())
+        spread = accuracies.group_by(*keys, maintain_order=True).agg(pl.col(*ACCURACIES).std(ddof=0), n=pl.len())
+        spreads = [
+            Row(dataset, condition, split, f"{SPREAD}{metric}", value, None, None, n)
+            for dataset, condition, split, *values, n in spread.filter(pl.col("n") > 1).iter_rows()
+            for metric, value in zip(ACCURACIES, values, strict=True)
+        ]
+        shuffled = [(one, "draw-1") for one in CPRAG_PERTURBED if one != TRUNCATED]
+        perturbed = {CPRAG: [(TRUNCATED, ALL), *shuffled], ROLE: [(one, ALL) for one in ROLE_PERTURBED]}
+        wanted = [
+            Contrast(dataset, metric, (ORIGINAL, ALL), perturbation)
+            for dataset, perturbations in perturbed.items()
+            for perturbation in perturbations
+            for metric in ACCURACIES
+        ]
+        wanted += [
+            Contrast(dataset, metric, (ORIGINAL, f"{AFFIRMATIVE}{kind}"), (ORIGINAL, f"{NEGATIVE}{kind}"))
+            for dataset, kinds in ((SIMP, ("",)), (NAT, ("", *(f"-{kind}" for kind in LICENSING.values()))))
+            for kind in kinds
+            for metric in (SENSITIVITY, BEYOND_THRESHOLD)
+        ]
         # Only the contexts of ROLE-88 are themselves the same in two conditions; elsewhere it is the row of the file.
         same = pl.when(pl.col("dataset") == ROLE).then("item").otherwise("cluster")
-        rows = [
-            *means(counted, (*METRICS, OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY)),
-            *_spreads(items),
-            *contrasts(items.with_columns(item=same), _contrasts()),
-        ]
-        return with_holm(frame(rows))
+        whole = means(counted, (*METRICS, OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY))
+        return with_holm(frame([*whole, *spreads, *contrasts(items.with_columns(item=same), wanted)]))
 
     @staticmethod
     def sections(run: DiagnosticsRun) -> list[Section]:
@@ -320,43 +363,3 @@ def _row(item: Item, answers: Answers) -> dict[str, Any]:
 def _logarithm(probability: str) -> pl.Expr:
     """The natural logarithm; null where the probability is too small to be recorded."""
     return pl.when(pl.col(probability) > 0).then(pl.col(probability).log())
-
-
-def _follows(metric: str, threshold: float) -> pl.Expr:
-    """Whether the recorded sensitivity is that of the recorded probabilities; null where a word is not one token."""
-    good, *bad = (f"{one}_probability" for one in COMPARED)
-    smallest = pl.min_horizontal(pl.col(good) - pl.col(name) for name in bad) - threshold
-    missing = pl.any_horizontal(pl.col(one).is_not_null() & pl.col(f"{one}_probability").is_null() for one in COMPARED)
-    # Probabilities are compared in fp64, and stored in fp32.
-    clear = pl.when(~missing & (smallest.abs() > 1e-6)).then(pl.col(metric) == (smallest > 0))
-    return pl.when(missing).then(~pl.col(metric)).otherwise(clear)
-
-
-def _spreads(items: pl.DataFrame) -> list[Row]:
-    keys = ("dataset", "condition", "splits")
-    drawn = by_split(items.filter(pl.col("draw").is_not_null())).filter(~pl.col("splits").str.starts_with("draw-"))
-    accuracies = drawn.group_by(*keys, "draw", maintain_order=True).agg(pl.col(*ACCURACIES).mean())
-    spread = accuracies.group_by(*keys, maintain_order=True).agg(pl.col(*ACCURACIES).std(ddof=0), n=pl.len())
-    return [
-        Row(row["dataset"], row["condition"], row["splits"], f"{SPREAD}{metric}", row[metric], None, None, row["n"])
-        for row in spread.filter(pl.col("n") > 1).iter_rows(named=True)
-        for metric in ACCURACIES
-    ]
-
-
-def _contrasts() -> list[Contrast]:
-    cprag = [(TRUNCATED, ALL), *((condition, "draw-1") for condition in CPRAG_PERTURBED if condition != TRUNCATED)]
-    role = [(condition, ALL) for condition in ROLE_PERTURBED]
-    perturbed = [
-        Contrast(dataset, metric, (ORIGINAL, ALL), perturbation)
-        for dataset, perturbations in ((CPRAG, cprag), (ROLE, role))
-        for perturbation in perturbations
-        for metric in ACCURACIES
-    ]
-    polarities = [
-        Contrast(dataset, metric, (ORIGINAL, f"{AFFIRMATIVE}{kind}"), (ORIGINAL, f"{NEGATIVE}{kind}"))
-        for dataset, kinds in ((SIMP, ("",)), (NAT, ("", *(f"-{kind}" for kind in LICENSING.values()))))
-        for kind in kinds
-        for metric in (SENSITIVITY, BEYOND_THRESHOLD)
-    ]
-    return [*perturbed, *polarities]

@@ -149,7 +149,9 @@ def _lama_rows(corpus: str, path: Path, rows: Sequence[Row], excluded: Counter[s
     seen: set[tuple[str, str]] = set()
     for row in rows:
         subject, gold = row.text("sub_label"), row.text("obj_label")
-        if _is_rejected(row):
+        judgments = row.fields.get("judgments")
+        given = judgments if isinstance(judgments, list) else ()
+        if 2 * sum(isinstance(one, dict) and one.get("judgment") == "yes" for one in given) < len(given):
             excluded["most raters rejected the fact"] += 1
             continue
         if templates:
@@ -188,12 +190,3 @@ def _templates(corpus: str, path: Path, relation: str) -> tuple[str, str | None]
                     return row.text("template"), negated
             raise InputError(f"{file}: there is no template of {relation}, which {path} needs")
     raise InputError(f"{path}: LAMA's templates are missing: put {TEMPLATES_FILE} into this folder or the one above")
-
-
-def _is_rejected(row: Row) -> bool:
-    """Whether more raters of Google-RE said no than yes."""
-    judgments = row.fields.get("judgments")
-    if not isinstance(judgments, list):
-        return False
-    yes = sum(isinstance(entry, dict) and entry.get("judgment") == "yes" for entry in judgments)
-    return bool(len(judgments) - yes > yes)

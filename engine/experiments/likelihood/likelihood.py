@@ -20,24 +20,42 @@ from ..experiment import BOS, Option
 from ..items import ALL
 from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns
 from ..view import Chart, Values, View
-from .likelihood_items import BAD, GOOD, RESULTS, ROUNDING, SIDE, SIDES, TOKENS_FILE, WORDS_FILE, Columns, Faults
+from .likelihood_items import (
+    BAD,
+    GOOD,
+    MEANS,
+    RATES,
+    RESULTS,
+    ROUNDING,
+    SIDE,
+    SIDES,
+    TOKENS_FILE,
+    WORDS_FILE,
+    Columns,
+    Faults,
+)
 from .likelihood_scores import Encoder, Method
 from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, Likelihoods
-from .likelihood_summary import (
-    MEANS,
-    PERPLEXITY,
-    RATES,
-    condition,
-    counts,
-    item_name,
-    metrics,
-    recounts,
-    sentence_rows,
-    sentences,
-)
+from .likelihood_summary import FEWER, PERPLEXITY, Scored, item_name, recounts, sentence_rows
 
 _ACCURACY, _MEAN = "accuracy", MEANS[1]
 _SPLIT = Column("split", "split")
+_PAIRS = View(
+    "Minimal pairs: {model} (%)",
+    ("split",),
+    [
+        _SPLIT,
+        Column("pairs", "n"),
+        Values("accuracy", _ACCURACY, interval=True),
+        Values("per token", "accuracy_per_token"),
+        Values("ties", "ties"),
+    ],
+    notes=[
+        "accuracy: share of pairs whose good sentence is the more probable one, with 95 % interval",
+        "per token: the same for the log-likelihood divided by the number of tokens",
+        f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
+    ],
+)
 _RIGHT = Chart(
     "likelihood",
     _ACCURACY,
@@ -103,7 +121,24 @@ class LikelihoodRun(TableRun):
         return bool(self.record.identity["scores"] == LOG_LIKELIHOOD)
 
     def tables(self) -> list[Table]:
-        return [results_table(self)]
+        """How often the good sentence is the more probable one; or means over sentences."""
+        if self.columns.has_pairs:
+            return [_PAIRS.table(self)]
+        pseudo = "" if self.is_causal else "pseudo-"
+        headings = (f"{pseudo}log-likelihood", "per token", "per word", "per character")
+        named = zip(headings, MEANS, strict=True)
+        view = View(
+            "Sentences: {model}",
+            ("split",),
+            [
+                _SPLIT,
+                Column("sentences", "n"),
+                *(Values(heading, metric, interval=True, style={"decimals": 2}) for heading, metric in named),
+                Values(f"{pseudo}perplexity", PERPLEXITY, style={"significant": 4}),
+            ],
+            notes=["means over sentences with 95 % intervals, natural logarithms"],
+        )
+        return [view.table(self)]
 
     def methods(self, test: str) -> str:
         n = int(self.record.counts["sentences"])
@@ -116,7 +151,7 @@ class LikelihoodRun(TableRun):
             scored = (
                 f"We computed the pseudo-log-likelihoods of {counted(n, 'sentence')}, token by token{together}{cited}"
             )
-        named = condition(self.columns)
+        named = self.columns.condition
         if not self.columns.has_pairs:
             return (
                 f"{scored}. Mean per token, natural logarithm, with 95 % interval: {self.told(named, ALL, MEANS[1])}."
@@ -146,83 +181,30 @@ class LikelihoodRun(TableRun):
         return said
 
     def outcomes(self) -> pl.DataFrame:
-        items, columns = self.items.filter(counts(self.columns)), self.columns
+        items, columns = self.items.filter(self.columns.counts), self.columns
         keys = {**self._keys, "item": item_name(items.columns), "cluster": columns.clusters}
-        return self.in_splits(items, columns, metrics(columns), keys)
+        return self.in_splits(items, columns, columns.metrics, keys)
 
     @property
     def _keys(self) -> dict[str, pl.Expr]:
-        return {"dataset": pl.lit(self.record.metadata[NAME]), "condition": pl.lit(condition(self.columns))}
+        return {"dataset": pl.lit(self.record.metadata[NAME]), "condition": pl.lit(self.columns.condition)}
 
     def sentence_rows(self) -> pl.LazyFrame:
         return sentence_rows(self.items.lazy(), self.columns)
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        bos = "bos" in self.record.identity
-        yield sentences(draw, self.sentence_rows(), self.method, self.columns.prefix, bos=bos)
+        some = replace(draw, size=max(1, draw.size // FEWER)).rows(self.sentence_rows())
+        encoder, longest = Encoder.of(draw.exported, bos="bos" in self.record.identity), draw.exported.max_length
+        prefix = self.columns.prefix
+        given = [0 if prefix is None else len(str(row[prefix]).strip()) for row in some]
+        every = zip(some, given, strict=True)
+        yield Sample("sentences", [Scored(row, encoder, self.method, longest, own) for row, own in every])
 
     def recounts(self) -> Iterator[Recount]:
         details = [TOKENS_FILE] if BOW_CORRECTION in self.record.identity else [TOKENS_FILE, WORDS_FILE]
         yield from recounts(self.folder, self.items, self.columns, details)
-        items = self.items.filter(counts(self.columns))
-        yield self.means_again(items, self.columns, metrics(self.columns), self._keys)
-
-
-_PAIRS = View(
-    "Minimal pairs: {model} (%)",
-    ("split",),
-    [
-        _SPLIT,
-        Column("pairs", "n"),
-        Values("accuracy", _ACCURACY, interval=True),
-        Values("per token", "accuracy_per_token"),
-        Values("ties", "ties"),
-    ],
-    notes=[
-        "accuracy: share of pairs whose good sentence is the more probable one, with 95 % interval",
-        "per token: the same for the log-likelihood divided by the number of tokens",
-        f"ties: pairs with a difference of at most {ROUNDING:g}; they count as not correct",
-    ],
-)
-
-
-def results_table(run: LikelihoodRun) -> Table:
-    """How often the good sentence is the more probable one; or means over sentences."""
-    if run.columns.has_pairs:
-        return _PAIRS.table(run)
-    pseudo = "" if run.is_causal else "pseudo-"
-    headings = (f"{pseudo}log-likelihood", "per token", "per word", "per character")
-    named = zip(headings, MEANS, strict=True)
-    return View(
-        "Sentences: {model}",
-        ("split",),
-        [
-            _SPLIT,
-            Column("sentences", "n"),
-            *(Values(heading, metric, interval=True, style={"decimals": 2}) for heading, metric in named),
-            Values(f"{pseudo}perplexity", PERPLEXITY, style={"significant": 4}),
-        ],
-        notes=["means over sentences with 95 % intervals, natural logarithms"],
-    ).table(run)
-
-
-def sections(run: LikelihoodRun) -> list[Section]:
-    """One section: the answer, a figure by group, the table."""
-    metric = _ACCURACY if run.columns.has_pairs else _MEAN
-    row = run.summary.row(by_predicate=(pl.col("split") == ALL) & (pl.col("metric") == metric), named=True)
-    if run.columns.has_pairs:
-        title, chart = "Is the good sentence the more probable one?", _RIGHT
-        said = [
-            f"The good sentence is the more probable one in {100 * row['value']:.1f} % of {row['n']:,} pairs.",
-            "A model that guesses is right in 50 %.",
-        ]
-    else:
-        title, chart = "How probable are the sentences?", _PROBABLE
-        mean, n = f"{row['value']:.2f}", f"{row['n']:,}"
-        said = [f"The mean log-probability of a token is {mean} in {n} sentences (natural logarithm)."]
-    groups = run.summary["split"].n_unique() - 1
-    figures = [replace(chart.figure(run), wide=groups > 12)] if groups else []
-    return [Section(title, said, figures=figures, tables=run.tables(), notes=run.remarks())]
+        items = self.items.filter(self.columns.counts)
+        yield self.means_again(items, self.columns, self.columns.metrics, self._keys)
 
 
 def _column(what: str) -> Option:
@@ -362,7 +344,24 @@ class Likelihood(TableExperiment):
             prefix=prefix,
         )
 
-    sections = staticmethod(sections)
+    @staticmethod
+    def sections(run: LikelihoodRun) -> list[Section]:
+        """One section: the answer, a figure by group, the table."""
+        metric = _ACCURACY if run.columns.has_pairs else _MEAN
+        row = run.summary.row(by_predicate=(pl.col("split") == ALL) & (pl.col("metric") == metric), named=True)
+        if run.columns.has_pairs:
+            title, chart = "Is the good sentence the more probable one?", _RIGHT
+            said = [
+                f"The good sentence is the more probable one in {100 * row['value']:.1f} % of {row['n']:,} pairs.",
+                "A model that guesses is right in 50 %.",
+            ]
+        else:
+            title, chart = "How probable are the sentences?", _PROBABLE
+            mean, n = f"{row['value']:.2f}", f"{row['n']:,}"
+            said = [f"The mean log-probability of a token is {mean} in {n} sentences (natural logarithm)."]
+        groups = run.summary["split"].n_unique() - 1
+        figures = [replace(chart.figure(run), wide=groups > 12)] if groups else []
+        return [Section(title, said, figures=figures, tables=run.tables(), notes=run.remarks())]
 
 
 likelihood = Likelihood.function()

@@ -17,10 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...basics.errors import InputError
-from ...text.table_rows import Check, Rows
+from ...text.table_rows import Rows
 from ...text.tokenizer import MaskTokenizer
-from ...text.user_table import Stimuli
 from ..items import SEPARATOR
 from ..own_table import FILE, NO, ROW, YES, OwnColumns, yes_or_no
 from .likelihood_scores import Encoder, Sentence
@@ -54,6 +52,8 @@ LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
         "words: logprob": pl.List(pl.Float64),
     },
 }
+MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
+RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
 _WORD = re.compile(r"\S+")
 RESULTS = (ROW, FILE, SIDE, *SCORES, *VERDICTS, *(column for own in LISTS.values() for column in own))
 """Names that no column of a user's table may have."""
@@ -95,6 +95,20 @@ class Columns(OwnColumns):
     @property
     def has_pairs(self) -> bool:
         return self.sentence is None or self.pair is not None
+
+    @property
+    def condition(self) -> str:
+        return "pairs" if self.has_pairs else "sentences"
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """Metric → the column of the items that it is the mean of."""
+        return RATES if self.has_pairs else dict(zip(MEANS, MEANS, strict=True))
+
+    @property
+    def counts(self) -> pl.Expr:
+        """Whether an item counts: every sentence, or the good one of each pair."""
+        return pl.col(SIDE) == GOOD if self.has_pairs else pl.lit(value=True)
 
     def side(self) -> pl.Expr:
         """Which sentence of its pair a row with one sentence is: `good` or `bad`; null where it is not known."""
@@ -212,25 +226,6 @@ def with_joined_verdicts(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     bad = bad.rename({name: name + _OTHER for name in _KEPT}).unique(keys, keep="none")
     joined = items.join(bad.lazy(), on=keys, how="left", maintain_order="left")
     return joined.with_columns(_verdicts(pl.col(SIDE) == GOOD)).drop([name + _OTHER for name in _KEPT])
-
-
-def refuse_incomplete(stimuli: Stimuli, columns: Columns, check: Check) -> None:
-    """Raise InputError for a pair without exactly one good and one bad row among the rows that count."""
-    pair = str(columns.pair)
-    seen: dict[tuple[str | None, str], tuple[set[str], str]] = {}
-    for number in range(len(stimuli.parts)):
-        rows = stimuli.read(number, check)
-        sides = rows.frame.select(pl.col(pair).cast(pl.String).alias("pair"), columns.side().alias("side"))
-        for place, (key, side) in enumerate(sides.iter_rows()):
-            where = stimuli.location(number, int(rows.numbers[place]), rows.line(place))
-            found = seen.setdefault((stimuli.file(number), key), (set(), where))[0]
-            if side in found:
-                raise InputError(f"{where}: the pair {key!r} has two {side} sentences; it needs one of each")
-            found.add(side)
-    for (_, key), (found, where) in seen.items():
-        if len(found) < len(SIDES):
-            lacking = BAD if GOOD in found else GOOD
-            raise InputError(f"{where}: the pair {key!r} has no {lacking} sentence; it needs one of each")
 
 
 def _verdicts(counts: pl.Expr) -> list[pl.Expr]:

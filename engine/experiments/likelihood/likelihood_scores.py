@@ -204,15 +204,13 @@ def pseudo_logprobs(
         for asked, decided in zip(together, (yield from model.deciding_each(groups, advance)), strict=True):
             found[asked.slot] = decided.expected_logprob
 
-    finished(gathered(map(scoring, _together(_copies(encoder, sentences, method, longest)))))
+    copies = (
+        asked
+        for group in encoder.groups(sentences, longest)
+        for asked in queries(group, method, encoder.tokenizer.mask_id, max(1, _TOKENS_AT_ONCE // group.ids.shape[1]))
+    )
+    finished(gathered(map(scoring, _together(copies))))
     return found
-
-
-def _copies(encoder: Encoder, sentences: Sequence[Sentence], method: Method, longest: int) -> Iterator[Queries]:
-    """All masked copies, as many at a time as may be in memory."""
-    for group in encoder.groups(sentences, longest):
-        at_once = max(1, _TOKENS_AT_ONCE // group.ids.shape[1])
-        yield from queries(group, method, encoder.tokenizer.mask_id, at_once)
 
 
 def _together(copies: Iterable[Queries]) -> Iterator[list[Queries]]:

@@ -24,8 +24,11 @@ from ...text.word_marks import Mark, WordClass, WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, FILE, ROW, SKIPPED_FILE, TOKENS, TableStage, divided, part_rows
 from .likelihood_items import (
+    BAD,
+    GOOD,
     LISTS,
     SIDE,
+    SIDES,
     TOKENS_FILE,
     WORDS_FILE,
     Columns,
@@ -34,7 +37,6 @@ from .likelihood_items import (
     item_rows,
     item_schema,
     opened_lists,
-    refuse_incomplete,
     with_joined_verdicts,
     with_verdicts,
 )
@@ -107,8 +109,23 @@ class Likelihoods(TableStage[Prepared]):
         say(f"{rows}, skipped: {self.stimuli.skipped:,}; {parts}")
 
     def refuse_incomplete(self) -> None:
-        if self.columns.pair is not None:
-            refuse_incomplete(self.stimuli, self.columns, self.faults)
+        """Raise InputError for a pair without exactly one good and one bad row among the rows that count."""
+        if self.columns.pair is None:
+            return
+        names = pl.col(self.columns.pair).cast(pl.String).alias("pair"), self.columns.side().alias("side")
+        seen: dict[tuple[str | None, str], tuple[set[str], str]] = {}
+        for number in range(len(self.stimuli.parts)):
+            rows = self.stimuli.read(number, self.faults)
+            for place, (key, side) in enumerate(rows.frame.select(*names).iter_rows()):
+                where = self.stimuli.location(number, int(rows.numbers[place]), rows.line(place))
+                found = seen.setdefault((self.stimuli.file(number), key), (set(), where))[0]
+                if side in found:
+                    raise InputError(f"{where}: the pair {key!r} has two {side} sentences; it needs one of each")
+                found.add(side)
+        for (_, key), (found, where) in seen.items():
+            if len(found) < len(SIDES):
+                lacking = BAD if GOOD in found else GOOD
+                raise InputError(f"{where}: the pair {key!r} has no {lacking} sentence; it needs one of each")
 
     def prepare(self, number: int) -> Prepared:
         """The sentences of a part as tokens; an `InputError` if one cannot be scored, without `skip_bad`."""
@@ -162,13 +179,17 @@ class Likelihoods(TableStage[Prepared]):
             items = with_verdicts(items)
         schema = item_schema(self.stimuli.schema, self.columns, several=file is not None)
         if self.details:
-            lists = opened_lists(
-                self.encoder.tokenizer, part.texts, part.given, part.sentences, logprobs, self._ends(model, part)
-            )
+            ends = None
+            if self.bow_correction and isinstance(model, CausalLM):
+                places = [ends_of_words(text, own) for text, own in zip(part.texts, part.sentences, strict=True)]
+                ends = log_beginnings(model, part.sentences, places, self.begins)
+            read = part.texts, part.given, part.sentences
+            lists = opened_lists(self.encoder.tokenizer, *read, logprobs, ends)
             for name in self.details:
                 items = items.with_columns(lists[column] for column in LISTS[name])
                 schema |= LISTS[name]
-        unknown = sum(int(np.isin(sentence.tokens, self._unknown).any()) for sentence in part.sentences)
+        token = self.encoder.tokenizer.unknown_id
+        unknown = 0 if token is None else sum(int((sentence.tokens == token).any()) for sentence in part.sentences)
         return PartResult(
             part_rows(items, part.rows, schema, skip_bad=self.skip_bad, file=file),
             {"sentences": len(part.texts), "with unknown tokens": unknown, "skipped": skipped},
@@ -184,12 +205,6 @@ class Likelihoods(TableStage[Prepared]):
                 "is to be corrected; leave it out"
             )
         return np.flatnonzero(marks.classes == WordClass.BEGINS).astype(np.int32)
-
-    def _ends(self, model: LanguageModel, part: Prepared) -> list[NDArray[np.float64]] | None:
-        if not self.bow_correction or not isinstance(model, CausalLM):
-            return None
-        places = [ends_of_words(text, own) for text, own in zip(part.texts, part.sentences, strict=True)]
-        return log_beginnings(model, part.sentences, places, self.begins)
 
     def logprobs(self, model: LanguageModel, sentences: Sequence[Sentence], advance: Advance) -> NDArray[np.float32]:
         """The log-probabilities of all scored tokens; a sentence counts as done in proportion to its tokens."""
@@ -209,11 +224,6 @@ class Likelihoods(TableStage[Prepared]):
         method = self.method or Method.ORIGINAL
         return pseudo_logprobs(model, self.encoder, sentences, method, longest, scored)
 
-    @cached_property
-    def _unknown(self) -> NDArray[np.int32]:
-        token = self.encoder.tokenizer.unknown_id
-        return np.array([] if token is None else [token], np.int32)
-
     @property
     def details(self) -> list[str]:
         return [name for name, wanted in ((TOKENS_FILE, self.per_token), (WORDS_FILE, self.per_word)) if wanted]
@@ -226,17 +236,13 @@ class Likelihoods(TableStage[Prepared]):
         if not files and (parts.folder / SKIPPED_FILE).exists():  # the rows come from items.parquet
             files[SKIPPED_FILE] = scan_frame(parts.folder / SKIPPED_FILE)
         for name in metadata[DETAILS]:
-            files[name] = _opened(rows, name) if set(LISTS[name]) <= set(names) else scan_frame(parts.folder / name)
+            lists = {column: column.partition(": ")[2] for column in LISTS[name]}
+            if not lists.keys() <= set(names):
+                files[name] = scan_frame(parts.folder / name)
+                continue
+            own = rows.select(*(own for own in (FILE, ROW, SIDE) if own in names), *lists).explode(list(lists))
+            files[name] = own.rename(lists).with_columns(surprisal=-pl.col("logprob") / np.log(2))
         items = rows.drop([column for own in LISTS.values() for column in own if column in names])
         if columns.pair is not None:
             items = with_joined_verdicts(items, columns)
         return {ITEMS_FILE: items, SUMMARY_FILE: summarise(items, columns, metadata[NAME]), **files}
-
-
-def _opened(rows: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """tokens.parquet or words.parquet: a row for each token or word."""
-    schema = rows.collect_schema().names()
-    lists = list(LISTS[name])
-    shown = {column: column.partition(": ")[2] for column in lists}
-    opened = rows.select(*(own for own in (FILE, ROW, SIDE) if own in schema), *lists).explode(lists).rename(shown)
-    return opened.with_columns(surprisal=-pl.col("logprob") / np.log(2))

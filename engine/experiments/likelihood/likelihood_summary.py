@@ -5,7 +5,7 @@ pseudo-perplexity of Salazar et al. (2020), section 2. `verify` computes log-lik
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,13 @@ import polars as pl
 from ...basics.frames import scan_frame
 from ...inference.free_text import log_softmax
 from ...library.again import ROUNDING as SAME_LOGPROB
-from ...library.again import Compared, Draw, Reference, Sample, Verdict
+from ...library.again import Compared, Reference, Verdict
 from ...library.recount import LOGARITHM, Recount, holds
 from ..own_table import FILE, ROW, mean_rows
 from ..summary import Row, frame
-from .likelihood_items import BAD, CORRECT, CORRECT_PER_TOKEN, GOOD, LIKELIHOOD, PER_TOKEN, ROUNDING, SIDE, TIE, Columns
+from .likelihood_items import BAD, CORRECT, GOOD, LIKELIHOOD, ROUNDING, SIDE, TIE, Columns
 from .likelihood_scores import Encoder, Ids, Method, Sentence
 
-MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
-RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
 PERPLEXITY = "perplexity"
 _CLUSTER = "cluster of a row"
 _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
@@ -32,29 +30,14 @@ FEWER = 10
 """Of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model."""
 
 
-def condition(columns: Columns) -> str:
-    """What the summary is about."""
-    return "pairs" if columns.has_pairs else "sentences"
-
-
-def metrics(columns: Columns) -> dict[str, str]:
-    """Metric → the column of the items that it is the mean of."""
-    return RATES if columns.has_pairs else dict(zip(MEANS, MEANS, strict=True))
-
-
-def counts(columns: Columns) -> pl.Expr:
-    """Whether an item counts: every sentence, or the good one of each pair."""
-    return pl.col(SIDE) == GOOD if columns.has_pairs else pl.lit(value=True)
-
-
 def summarise(items: pl.LazyFrame, columns: Columns, dataset: str) -> pl.DataFrame:
     """The summary of a run's items; numbers and names of groups alone are held in memory."""
-    wanted = metrics(columns)
+    wanted = columns.metrics
     needed = dict.fromkeys([*wanted.values(), *columns.groups, *([] if columns.has_pairs else ["tokens"])])
-    held = items.filter(counts(columns)).select(*needed, columns.clusters.alias(_CLUSTER)).collect(engine="streaming")
+    held = items.filter(columns.counts).select(*needed, columns.clusters.alias(_CLUSTER)).collect(engine="streaming")
     rows: list[Row] = []
     for split, own in columns.splits(held):
-        key = (dataset, condition(columns), split)
+        key = (dataset, columns.condition, split)
         rows += mean_rows(own, key, wanted, _CLUSTER)
         if not columns.has_pairs and not own.is_empty():
             perplexity = float(np.exp(-float(own[LIKELIHOOD].sum()) / float(own["tokens"].sum())))
@@ -81,7 +64,7 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster, columns.prefix])])
     told = dict(
         item=item_name(names),
-        condition=pl.col(SIDE) if columns.has_pairs else pl.lit(condition(columns)),
+        condition=pl.col(SIDE) if columns.has_pairs else pl.lit(columns.condition),
         sentence=sentence,
         expected=pl.lit(None, pl.String),
         answer=pl.lit(None, pl.String),
@@ -163,12 +146,3 @@ class Scored:
             start = min(max(position - room // 2, first), stop - room)
         kept = [*range(first), *range(start, min(start + room, stop)), *range(stop, len(ids))]
         return ids[kept], kept.index(position)
-
-
-def sentences(draw: Draw, rows: pl.LazyFrame, method: Method | None, prefix: str | None, *, bos: bool) -> Sample:
-    """Rows of `sentence_rows`."""
-    some = replace(draw, size=max(1, draw.size // FEWER)).rows(rows)
-    encoder, longest = Encoder.of(draw.exported, bos=bos), draw.exported.max_length
-    given = [0 if prefix is None else len(str(row[prefix]).strip()) for row in some]
-    every = zip(some, given, strict=True)
-    return Sample("sentences", [Scored(row, encoder, method, longest, own) for row, own in every])

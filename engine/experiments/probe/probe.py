@@ -33,8 +33,8 @@ from ..items import ALL
 from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
 from ..summary import DIFFERENCE, HOLM, VERSUS
 from ..vocabulary import Ranked, Vocabulary
-from .probe_items import DATASET, EXPECTED, IS_TOP1, LOGPROB, RANK, TARGET_TOKENS, metrics, result_schema
-from .probe_sentences import TARGET_COLUMN, Columns, mask_faults, unwanted_rows
+from .probe_items import DATASET, EXPECTED, RANK, TARGET_TOKENS, result_schema
+from .probe_sentences import IS_TOP1, LOGPROB, TARGET_COLUMN, Columns, mask_faults, unwanted_rows
 from .probe_stage import OwnStimuli
 from .probe_views import sections as report_sections
 from .probe_views import tables
@@ -78,7 +78,7 @@ class ProbeRun(TableRun):
     @property
     def metrics(self) -> Sequence[str]:  # type: ignore[override]
         known = set(self.summary["metric"])  # nothing is right or wrong where the column `wanted` is empty
-        return [metric for metric in metrics(self.columns) if metric in known]
+        return [metric for metric in self.columns.metrics if metric in known]
 
     def tables(self) -> list[Table]:
         return tables(self)

@@ -20,13 +20,13 @@ from ...library.sentences import CORRECT
 from ...statistics.differences import unpaired_difference
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
+from ..items import top_schema
 from ..labels import MOST_GROUPS
 from ..own_table import ROW, mean_rows
 from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, frame, paired, with_holm
-from .probe_sentences import TARGET_COLUMN, Columns, Encoded, Ids, Rows64
+from .probe_sentences import IS_TOP1, LOGPROB, REPEATS, TARGET_COLUMN, Columns, Encoded, Ids, Rows64
 
-EXPECTED, TARGET_TOKENS = "expected", "target_tokens"
-LOGPROB, RANK, IS_TOP1, REPEATS = "logprob", "rank", "is_top1", "repeats_word"
+EXPECTED, TARGET_TOKENS, RANK = "expected", "target_tokens", "rank"
 Logits = NDArray[np.float32]
 _WORD = re.compile(r"\w+")
 DATASET = "stimuli"
@@ -38,8 +38,6 @@ _CLUSTER, _ITEM, _SECOND = "cluster of a row", "item of a row", "second"
 def result_schema(top: int, columns: Columns) -> dict[str, pl.DataType]:
     """The columns that a run adds behind those of the table; `ROW` stands before them."""
     judged = {} if columns.is_wanted is None else {CORRECT: pl.Boolean()}
-    tops = {name: dtype for i in range(1, top + 1)
-            for name, dtype in ((f"top{i}", pl.String()), (f"top{i}_logprob", pl.Float32()))}  # fmt: skip
     return {
         TARGET_COLUMN: pl.String(),
         EXPECTED: pl.String(),
@@ -48,7 +46,7 @@ def result_schema(top: int, columns: Columns) -> dict[str, pl.DataType]:
         RANK: pl.Int32(),
         IS_TOP1: pl.Boolean(),
         **judged,
-        **tops,
+        **top_schema(top),
         REPEATS: pl.Boolean(),
     }
 
@@ -145,24 +143,12 @@ def _spelled(text: str) -> str:
     return " | ".join("".join(f" {word} " for word in _WORD.findall(part.casefold())) for part in text.split(MASK))
 
 
-def metrics(columns: Columns) -> list[str]:
-    """The columns of the items that have means."""
-    return [*([] if columns.is_wanted is None else [CORRECT]), IS_TOP1, LOGPROB, REPEATS]
-
-
-def used(columns: Columns) -> list[str]:
-    """The columns of the items that a summary needs."""
-    optional = [columns.cluster, columns.item]
-    named = [ROW, TARGET_COLUMN, *metrics(columns), *columns.groups, *(name for name in optional if name)]
-    return list(dict.fromkeys(named))
-
-
 def summarise(items: pl.DataFrame, columns: Columns) -> pl.DataFrame:
-    """The summary of a run's items; they have the columns of `used`."""
+    """The summary of a run's items; they have the columns of `Columns.used`."""
     item = pl.col(columns.item).cast(pl.String) if columns.item else pl.lit(None, pl.String)
     items = items.with_columns(**{_CLUSTER: columns.clusters, _ITEM: item})
     by_target = {column: items.filter(pl.col(TARGET_COLUMN) == column) for column in columns.targets}
-    rows, means = list[Row](), metrics(columns)
+    rows, means = list[Row](), columns.metrics
     for target, own in by_target.items():
         for split, part in columns.splits(own):
             rows += mean_rows(part, (DATASET, target, split), dict(zip(means, means, strict=True)), _CLUSTER)
@@ -196,8 +182,16 @@ def _group_differences(groups: Sequence[tuple[str, pl.DataFrame]], target: str, 
             if has_items and not (pairs := _pairs(first, second, metric)).is_empty():
                 found = paired(pairs[metric], pairs[_SECOND], pairs[_CLUSTER])
                 yield from difference_rows(key, f"{DIFFERENCE}:{metric}", metric, found)
-            else:
-                yield _unpaired(key, metric, first, second)
+                continue
+            clusters, numbers = pl.concat([first[_CLUSTER], second[_CLUSTER]]), None
+            if not clusters.null_count() and 1 < clusters.n_unique() < len(clusters):
+                dense = clusters.rank("dense").to_numpy().astype(np.int64) - 1
+                numbers = dense[: len(first)], dense[len(first) :]
+            kind = np.bool_ if first[metric].dtype == pl.Boolean else np.float64
+            sides: list[NDArray[Any]] = [own[metric].to_numpy().astype(kind) for own in (first, second)]
+            apart = unpaired_difference(sides[0], sides[1], numbers)
+            count = None if numbers is None else apart.clusters
+            yield Row(*key, f"{DIFFERENCE}:{metric}", apart.value, apart.low, apart.high, apart.n, count)
 
 
 def _pairs(first: pl.DataFrame, second: pl.DataFrame, metric: str) -> pl.DataFrame:
@@ -212,17 +206,3 @@ def _pairs(first: pl.DataFrame, second: pl.DataFrame, metric: str) -> pl.DataFra
     if one[metric].dtype != other[_SECOND].dtype:
         one, other = one.cast({metric: pl.Float64}), other.cast({_SECOND: pl.Float64})
     return one.join(other, on=_ITEM, maintain_order="left")
-
-
-def _unpaired(key: tuple[str, str, str], metric: str, first: pl.DataFrame, second: pl.DataFrame) -> Row:
-    kind = np.bool_ if first[metric].dtype == pl.Boolean else np.float64
-    one: NDArray[Any] = first[metric].to_numpy().astype(kind)
-    other: NDArray[Any] = second[metric].to_numpy().astype(kind)
-    clusters = pl.concat([first[_CLUSTER], second[_CLUSTER]])
-    numbers: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-    if not clusters.null_count() and 1 < clusters.n_unique() < len(clusters):
-        dense = clusters.rank("dense").to_numpy().astype(np.int64) - 1
-        numbers = dense[: len(first)], dense[len(first) :]
-    found = unpaired_difference(one, other, numbers)
-    count = None if numbers is None else found.clusters
-    return Row(*key, f"{DIFFERENCE}:{metric}", found.value, found.low, found.high, found.n, count)

@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError, did_you_mean
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK, one_mask
+from ...library.sentences import CORRECT
 from ...text.table_rows import Rows
 from ...text.token_ids import Bucket, TokenSequences, in_buckets
 from ...text.tokenizer import MaskTokenizer
 from ..labels import WANTED, Labels
-from ..own_table import OwnColumns, yes_or_no
+from ..own_table import ROW, OwnColumns, yes_or_no
 
 _WANTED = (("wanted",), ("unwanted",))
 _MOST_LISTED = 12
 TARGET_COLUMN = "target_column"
+LOGPROB, IS_TOP1, REPEATS = "logprob", "is_top1", "repeats_word"
 Ids = NDArray[np.int32]
 Rows64 = NDArray[np.int64]
 _HERE = "here"
@@ -53,6 +55,17 @@ class Columns(OwnColumns):
             column, value = unwanted_rows(self.unwanted)
             return pl.col(column).cast(pl.String) != value
         return yes_or_no(self.wanted, *_WANTED) if self.wanted else None
+
+    @property
+    def metrics(self) -> list[str]:
+        """The columns of the items that have means."""
+        return [*([] if self.is_wanted is None else [CORRECT]), IS_TOP1, LOGPROB, REPEATS]
+
+    @property
+    def used(self) -> list[str]:
+        """The columns of the items that a summary needs."""
+        optional = [name for name in (self.cluster, self.item) if name]
+        return list(dict.fromkeys([ROW, TARGET_COLUMN, *self.metrics, *self.groups, *optional]))
 
     def refuse_unknown(self, table: str, labels: Labels) -> None:
         if self.unwanted is None:

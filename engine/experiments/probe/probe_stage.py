@@ -24,7 +24,7 @@ from ...text.word_marks import WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, ROW, TOKENS, TableStage, divided, part_rows
 from ..vocabulary import Ranked, Vocabulary
-from .probe_items import Answers, item_rows, result_schema, summarise, used
+from .probe_items import Answers, item_rows, result_schema, summarise
 from .probe_sentences import Columns, Encoded, Encoder, Ids, Rows64, mask_faults
 
 LOGITS_AT_ONCE = 2**22  # 16 MB, and twice that for their exponentials
@@ -136,7 +136,7 @@ class OwnStimuli(TableStage[Encoded], RankStage[Encoded]):
     def publish(parts: FinishedParts) -> Files:
         columns = Columns.from_json(parts.metadata[COLUMNS])
         items, skipped = divided(parts.rows)
-        summary = summarise(items.select(used(columns)).collect(engine="streaming"), columns)
+        summary = summarise(items.select(columns.used).collect(engine="streaming"), columns)
         return {ITEMS_FILE: items, SUMMARY_FILE: summary, **skipped}
 
     def _answer(self, model: LanguageModel, asked: Encoded, answers: Answers, advance: Advance) -> None:

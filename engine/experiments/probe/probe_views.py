@@ -12,7 +12,8 @@ from ..labels import MOST_GROUPS
 from ..own_table import ROW
 from ..summary import DIFFERENCE, HOLM, VERSUS, correction_note, differences_in, disagreements
 from ..view import PERCENT, POINTS, Chart, P, Values, View
-from .probe_items import IS_TOP1, LOGPROB, PREFERRED
+from .probe_items import PREFERRED
+from .probe_sentences import IS_TOP1, LOGPROB
 
 if TYPE_CHECKING:
     from .probe import ProbeRun

@@ -28,7 +28,7 @@ from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cue_words import cues_of, labels_of
 from negengine.engine.experiments.cues.cues import cue_share
-from negengine.engine.experiments.diagnostics.files import read_diagnostics
+from negengine.engine.experiments.diagnostics.contexts import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
 from negengine.engine.experiments.likelihood.likelihood_items import Faults

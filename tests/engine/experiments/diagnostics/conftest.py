@@ -1,7 +1,7 @@
 """Small tables made by hand, and the real ones."""
 
 import pytest
-from negengine.engine.experiments.diagnostics.files import read_diagnostics
+from negengine.engine.experiments.diagnostics.contexts import read_diagnostics
 
 TABLES = {
     "CPRAG-102": """\
@@ -36,20 +36,5 @@ def write_tables(folder, **changes):
 
 
 @pytest.fixture(scope="session")
-def write():
-    return write_tables
-
-
-@pytest.fixture(scope="session")
 def small(tmp_path_factory):
     return read_diagnostics(write_tables(tmp_path_factory.mktemp("small")))
-
-
-@pytest.fixture(scope="session")
-def folder(shared):
-    return shared / "data/datasets/lm-diagnostics"
-
-
-@pytest.fixture(scope="session")
-def real(folder):
-    return read_diagnostics(folder)

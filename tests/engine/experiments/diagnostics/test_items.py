@@ -4,49 +4,44 @@ from collections import Counter
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.diagnostics import contexts as building
-from negengine.engine.experiments.diagnostics.contexts import build_items
-from negengine.engine.experiments.diagnostics.files import DATASETS, Rows, read_diagnostics
+from negengine.engine.experiments.diagnostics.contexts import DATASETS, Rows, build_items, read_diagnostics, shuffle
+
+from .conftest import write_tables
 
 
 def texts(items, **wanted):
     chosen = [item for item in items if all(getattr(item, name) == value for name, value in wanted.items())]
-    assert chosen
     return [item.completions[0].text for item in chosen]
 
 
-def test_what_is_compared_and_what_is_expected(small):
+def test_what_is_asked_of_each_data_set(small):
     items = build_items(small, draws=1, seed=0)
     compared = {name: [tuple(one.sentence for one in item.compared) for item in items
                        if item.dataset == name and item.compared] for name in ("NEG-136-SIMP", "ROLE-88")}  # fmt: skip
-    assert compared["NEG-136-SIMP"] == [
-        ("A hammer is a tool.", "A hammer is an insect."),
-        ("A hammer is not an insect.", "A hammer is not a tool."),
-    ]
     good, bad = (
         f"the man forgot which {one} had served." for one in ("customer the waitress", "waitress the customer")
     )
-    assert compared["ROLE-88"] == [(good, bad)]
-    natural = {item.item: item.splits for item in items if item.dataset == "NEG-136-NAT"}
-    assert natural["1 negative"] == ("all", "negative", "unlicensed", "negative-unlicensed")
-    [item] = [item for item in items if (item.condition, item.item) == ("original", "1-b")]
-    assert [one.word for one in item.expected] == ["tipped", "paid"]  # the first word of each alternative
-    bins = {item.item: item.splits for item in originals(items, "ROLE-88")}  # quartiles of 0.2 and 0.6: 0.3, 0.4, 0.5
+    assert compared == {
+        "NEG-136-SIMP": [
+            ("A hammer is a tool.", "A hammer is an insect."),
+            ("A hammer is not an insect.", "A hammer is not a tool."),
+        ],
+        "ROLE-88": [(good, bad)],
+    }
+    originals = {(item.dataset, item.item): item for item in items if item.condition == "original"}
+    assert originals["NEG-136-NAT", "1 negative"].splits == ("all", "negative", "unlicensed", "negative-unlicensed")
+    role = {name: originals["ROLE-88", name] for name in ("1-b", "1-a", "1")}
+    assert [one.word for one in role["1-b"].expected] == ["tipped", "paid"]  # the first word of each alternative
+    bins = {name: item.splits for name, item in role.items()}  # quartiles of 0.2 and 0.6: 0.3, 0.4, 0.5
     assert bins == {"1-b": ("all", "cloze-1"), "1-a": ("all", "cloze-4"), "1": ("all",)}
-
-
-def test_nouns_become_generic_and_two_words_are_left_of_the_second_sentence(small):
-    items = build_items(small, draws=1, seed=0)
     for condition, context in (
         ("-Obj", "the man forgot which one the customer had"),
         ("-Sub", "the man forgot which waitress the other had"),
         ("-ObjSub", "the man forgot which one the other had"),
     ):
         assert texts(items, dataset="ROLE-88", condition=condition, item="1-b") == [f"{context} [MASK]."]
-    assert texts(items, dataset="CPRAG-102", condition="truncated") == [
-        "The dog ran. to the [MASK].",
-        "The red car. It was new. She [MASK].",
-    ]
+    truncated = ["The dog ran. to the [MASK].", "The red car. It was new. She [MASK]."]
+    assert texts(items, dataset="CPRAG-102", condition="truncated") == truncated
 
 
 def test_shuffling_keeps_the_words_and_one_full_stop_and_both_perturbations_share_the_order_of_a_draw(small):
@@ -69,58 +64,49 @@ def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
     assert set(one) == set(other)
     assert set(one) != set(build_items(turned, draws=3, seed=3))
     sentence = "a b c d e f g h i j"
-    assert len({building.shuffle(sentence, draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
-    assert building.shuffle(sentence.upper(), 1, 0) != building.shuffle(sentence, 1, 0).upper()
+    assert len({shuffle(sentence, draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
+    assert shuffle(sentence.upper(), 1, 0) != shuffle(sentence, 1, 0).upper()
 
 
-def originals(items, dataset):
-    return [item for item in items if (item.dataset, item.condition) == (dataset, "original")]
-
-
-def test_counts_are_the_papers(real):
-    own = {name: originals(build_items(real, draws=3, seed=0), name) for name in DATASETS}
-    sentences = {name: len({(item.cluster, one.sentence) for item in items for one in item.completions})
-                 for name, items in own.items()}  # fmt: skip
-    sentences.pop("ROLE-88")  # the paper counts its contexts
-    assert sentences == {"CPRAG-102": 34 * 3, "NEG-136-SIMP": 72, "NEG-136-NAT": 64}
-    asked = {name: [sum(map(bool, of)) for of in zip(*((item.expected, item.compared) for item in items), strict=True)]
-             for name, items in own.items()}  # fmt: skip
-    assert asked == {"CPRAG-102": [34, 34], "ROLE-88": [88, 44], "NEG-136-SIMP": [18, 36], "NEG-136-NAT": [16, 32]}
-    # In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells.
+def test_counts_are_the_papers(shared):
+    """In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells."""
+    items = build_items(read_diagnostics(shared / "data/datasets/lm-diagnostics"), draws=1, seed=0)
+    own = {name: [item for item in items if (item.dataset, item.condition) == (name, "original")] for name in DATASETS}
+    asked = {name: tuple(sum(map(bool, of)) for of in zip(*((item.expected, item.compared) for item in each), strict=True))
+             for name, each in own.items()}  # fmt: skip
+    assert asked == {"CPRAG-102": (34, 34), "ROLE-88": (88, 44), "NEG-136-SIMP": (18, 36), "NEG-136-NAT": (16, 32)}
     assert len({item.cluster for item in own["NEG-136-SIMP"] if len({one.text for one in item.compared}) > 1}) == 4
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
-    [
-        ("CPRAG_102", "\tconstraint\n", "\tlevel\n", r"CPRAG-102\.tsv:1: no column 'constraint'; the header has item"),
-        ("CPRAG_102", "\tH\n", "\tM\n", r"CPRAG-102\.tsv:2: constraint is 'M'; it must be H or L"),
-        ("CPRAG_102", "\tdog\t", "\t \t", r"CPRAG-102\.tsv:2: expected is ' '; a text is needed"),
-        ("CPRAG_102", "1\tThe", "0\tThe", r"CPRAG-102\.tsv:3: item 0 is also in .*CPRAG-102\.tsv:2"),
-        ("CPRAG_102", "The dog", "The \udce9", r"CPRAG-102\.tsv:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
-        ("CPRAG_102", "\tShe\t", "\tShe [MASK]\t", r"CPRAG-102\.tsv:3: context_s2 has a \[MASK\]; it must end"),
-        ("CPRAG_102", "\tL\n", "\n", r"CPRAG-102\.tsv:3: 6 fields, but the header has 7"),
-        ("ROLE_88", "1-a", "2-a", r"ROLE-88\.tsv:2: item 1-b has no counterpart 1-a"),
-        ("ROLE_88", "1-a", "1", r"ROLE-88\.tsv:3: item is '1'; it must be a number and -a or -b"),
-        ("ROLE_88", "0.6\tserved", "0.6\tfed", r"ROLE-88\.tsv:2: target is 'served', but that of 1-a is 'fed'"),
-        ("ROLE_88", "0.2", "nan", r"ROLE-88\.tsv:2: exp_cloze is 'nan'; a number is needed"),
-        ("ROLE_88", "tipped|", "|", r"ROLE-88\.tsv:2: expected is '\|paid for'; there must be words on both sides of"),
-        ("ROLE_88", "which waitress", "a waitress", r"ROLE-88\.tsv:2: context is .*; it must end in `which … the … ha"),
-        ("NEG_136_NAT", "\tN\n", "\tno\n", r"NEG-136-NAT\.tsv:3: licensing is 'no'; it must be Y or N"),
-    ],
-)
-def test_a_bad_table_is_refused_with_its_place(write, tmp_path, name, old, new, message):
-    with pytest.raises(InputError, match=message) as caught:
-        read_diagnostics(write(tmp_path, **{name: (old, new)}))
-    assert "\n" not in str(caught.value)
+BAD = [  # a text of a table, what stands in its place, and the message
+    ("CPRAG_102", "\tconstraint\n", "\tlevel\n", r"CPRAG-102\.tsv:1: no column 'constraint'; the header has item"),
+    ("CPRAG_102", "\tH\n", "\tM\n", r"CPRAG-102\.tsv:2: constraint is 'M'; it must be H or L"),
+    ("CPRAG_102", "\tdog\t", "\t \t", r"CPRAG-102\.tsv:2: expected is ' '; a text is needed"),
+    ("CPRAG_102", "1\tThe", "0\tThe", r"CPRAG-102\.tsv:3: item 0 is also in .*CPRAG-102\.tsv:2"),
+    ("CPRAG_102", "The dog", "The \udce9", r"CPRAG-102\.tsv:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+    ("CPRAG_102", "\tShe\t", "\tShe [MASK]\t", r"CPRAG-102\.tsv:3: context_s2 has a \[MASK\]; it must end"),
+    ("ROLE_88", "1-a", "2-a", r"ROLE-88\.tsv:2: item 1-b has no counterpart 1-a"),
+    ("ROLE_88", "1-a", "1", r"ROLE-88\.tsv:3: item is '1'; it must be a number and -a or -b"),
+    ("ROLE_88", "0.6\tserved", "0.6\tfed", r"ROLE-88\.tsv:2: target is 'served', but that of 1-a is 'fed'"),
+    ("ROLE_88", "0.2", "nan", r"ROLE-88\.tsv:2: exp_cloze is 'nan'; a number is needed"),
+    ("ROLE_88", "tipped|", "|", r"ROLE-88\.tsv:2: expected is '\|paid for'; there must be words on both sides of"),
+    ("ROLE_88", "which waitress", "a waitress", r"ROLE-88\.tsv:2: context is .*; it must end in `which … the … ha"),
+    ("NEG_136_NAT", "\tN\n", "\tno\n", r"NEG-136-NAT\.tsv:3: licensing is 'no'; it must be Y or N"),
+]
 
 
-def test_one_file_or_one_name_reads_one_data_set(write, tmp_path):
-    write(tmp_path)
+def test_a_bad_table_is_refused_with_its_place(tmp_path):
+    for name, old, new, message in BAD:
+        with pytest.raises(InputError, match=message) as caught:
+            read_diagnostics(write_tables(tmp_path, **{name: (old, new)}))
+        assert "\n" not in str(caught.value)
+
+
+def test_one_file_or_one_name_reads_one_data_set(tmp_path):
+    write_tables(tmp_path)
     one, other = read_diagnostics(tmp_path / "ROLE-88.tsv"), read_diagnostics(tmp_path, ["ROLE-88"])
-    assert one == other
+    assert one == other == Rows(reversals=one.reversals)
     assert len(one.reversals) == 2
-    assert (one.pragmatic, one.simple, one.natural) == ((), (), ())
     (tmp_path / "ROLE-88.tsv").rename(tmp_path / "items.tsv")
     with pytest.raises(InputError, match=r"items\.tsv: the file must be named CPRAG-102\.tsv or ROLE-88\.tsv"):
         read_diagnostics(tmp_path / "items.tsv")

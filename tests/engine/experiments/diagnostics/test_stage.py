@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 from asked_stages import Given, cell, decided, diagnostics_stage, only
+from negengine.engine.experiments.diagnostics.contexts import read_diagnostics
 from negengine.engine.experiments.diagnostics.diagnostics import SCHEMA, Diagnostics
-from negengine.engine.experiments.diagnostics.files import read_diagnostics
+
+from .conftest import write_tables
 
 MINI = Path(__file__).parents[4] / "export" / "mini"
 FOUR = {"dog": 0.3, "cat": 0.295, "car": 0.1, "tree": 0.05}
@@ -28,37 +30,34 @@ def judge(mini):
     return judged
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "item", "figures"),
-    [
-        (FOUR, FIRST, (True, True, True, False, 1)),  # dog is above cat, but not by 0.01
-        (FOUR, SECOND, (False, True, False, False, 4)),  # tree is fourth, below dog
-        ({"dog": 0.3, "cat": 0.28, "car": 0.1}, FIRST, (True, True, True, True, 1)),  # above cat by 0.02
-        # A target equally probable in both contexts of a pair is not more probable in the good one.
-        ({"served": 0.4}, PAIR, (None, None, False, False, None)),
-        # paid, the second of the expected words, is second: right at 5, wrong at 1.
-        ({"dog": 0.4, "paid": 0.3}, REVERSED, (False, True, None, None, 2)),
-    ],
-)
-def test_ranks_differences_ties_and_alternatives_decide(judge, small, probabilities, item, figures):
+DECIDED = [  # probabilities, item, its accuracies, its sensitivities and its rank
+    (FOUR, FIRST, (True, True, True, False, 1)),  # dog is above cat, but not by 0.01
+    (FOUR, SECOND, (False, True, False, False, 4)),  # tree is fourth, below dog
+    ({"dog": 0.3, "cat": 0.28, "car": 0.1}, FIRST, (True, True, True, True, 1)),  # above cat by 0.02
+    # A target equally probable in both contexts of a pair is not more probable in the good one.
+    ({"served": 0.4}, PAIR, (None, None, False, False, None)),
+    # paid, the second of the expected words, is second: right at 5, wrong at 1.
+    ({"dog": 0.4, "paid": 0.3}, REVERSED, (False, True, None, None, 2)),
+]
+
+
+def test_ranks_differences_ties_and_alternatives_decide(judge, small):
     """Of CPRAG dog is compared with cat and car, and tree with dog and house; of ROLE tipped or paid is expected."""
-    dataset, name = item
-    found = only(judge(small, probabilities)[0], dataset=dataset, condition="original", item=name)
     metrics = ("accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01", "rank")
-    assert tuple(found[metric] for metric in metrics) == figures
-    top = list(probabilities.items())
-    assert [found[f"top{i}"] for i, _ in enumerate(top, 1)] == [word for word, _ in top]
-    chances = [found[f"top{i}_probability"] for i, _ in enumerate(top, 1)]
-    np.testing.assert_allclose(chances, [chance for _, chance in top], rtol=1e-4)
+    for probabilities, (dataset, item), figures in DECIDED:
+        found = only(judge(small, probabilities)[0], dataset=dataset, condition="original", item=item)
+        assert tuple(found[metric] for metric in metrics) == figures
+        chances = {found[f"top{i}"]: found[f"top{i}_probability"] for i, _ in enumerate(probabilities, 1)}
+        assert list(chances.items()) == [(word, pytest.approx(own, rel=1e-4)) for word, own in probabilities.items()]
 
 
-def test_words_outside_the_vocabulary_are_never_right_and_are_counted(judge, write, tmp_path):
+def test_words_outside_the_vocabulary_are_never_right_and_are_counted(judge, tmp_path):
     """Item 0: a bad word outside. dog is first, but its comparison with the word is undefined, so false.
 
     Item 1: the expected word outside. Neither accuracy nor sensitivity can be right.
     """
     table = ("dog\tcat\tcar\tH\n1\tThe red car. It was new.\tShe\ttree", "dog\tcat\tqzxqzx\tH\n1\tA b.\tShe\tzyxxqz")
-    items, summary = judge(read_diagnostics(write(tmp_path, CPRAG_102=table), ["CPRAG-102"]), {"dog": 0.5})
+    items, summary = judge(read_diagnostics(write_tables(tmp_path, CPRAG_102=table), ["CPRAG-102"]), {"dog": 0.5})
     first, second = (only(items, condition="original", item=item) for item in "01")
     assert (first["accuracy@1"], first["sensitivity"]) == (True, False)
     assert (second["accuracy@5"], second["sensitivity"], second["rank"]) == (False, False, None)
@@ -78,27 +77,19 @@ def summary_of(rows):
     return Diagnostics.summarise(pl.DataFrame(made, schema=SCHEMA))
 
 
-def shuffled(n, right):
-    """Three draws of n contexts; right: whether item i is right in draw d."""
-    return summary_of(
-        ("CPRAG-102", "shuffled", f"{i} draw-{d}", f"{i}", f"all|draw-{d}", d, "accuracy@5", right(i, d))
-        for d in (1, 2, 3)
-        for i in range(n)
-    )
-
-
 def test_shuffles_have_a_mean_over_draws_and_a_deviation_between_them():
     """Four items, three draws with 1, 2 and 3 of them right: 0.25, 0.5, 0.75; mean 0.5, sd √((1/16 + 1/16) / 3)."""
-    summary = shuffled(4, lambda i, d: i < d)
+    summary = summary_of(
+        ("CPRAG-102", "shuffled", f"{i} draw-{d}", f"{i}", f"all|draw-{d}", d, "accuracy@5", i < d)
+        for d in (1, 2, 3)
+        for i in range(4)
+    )
     figures = {("all", "accuracy@5"): (0.5, 12), ("all", "sd:accuracy@5"): (pytest.approx((2 / 16 / 3) ** 0.5), 3)}
-    figures |= {("draw-3", "accuracy@5"): (0.75, 4)}
-    for key, wanted in figures.items():
+    for key, wanted in (figures | {("draw-3", "accuracy@5"): (0.75, 4)}).items():
         row = cell(summary, "CPRAG-102", "shuffled", *key)
         assert (row["value"], row["n"]) == wanted
-    # Draws of an item are not independent items: three that all agree say as much as one.
-    summary = shuffled(8, lambda i, _: i < 4)
-    whole, draw = (cell(summary, "CPRAG-102", "shuffled", split, "accuracy@5") for split in ("all", "draw-1"))
-    assert whole["high"] - whole["low"] >= draw["high"] - draw["low"]
+    # Draws of an item are not independent items.
+    assert cell(summary, "CPRAG-102", "shuffled", "all", "accuracy@5")["clusters"] == 4
 
 
 def test_polarities_are_paired_by_item_and_perturbations_by_context():
