@@ -18,15 +18,13 @@ def test_what_is_asked_of_each_data_set(small):
     items = build_items(small, draws=1, seed=0)
     compared = {name: [tuple(one.sentence for one in item.compared) for item in items
                        if item.dataset == name and item.compared] for name in ("NEG-136-SIMP", "ROLE-88")}  # fmt: skip
-    good, bad = (
-        f"the man forgot which {one} had served." for one in ("customer the waitress", "waitress the customer")
-    )
+    said, nouns = "the man forgot which {} had served.", ("customer the waitress", "waitress the customer")
     assert compared == {
         "NEG-136-SIMP": [
             ("A hammer is a tool.", "A hammer is an insect."),
             ("A hammer is not an insect.", "A hammer is not a tool."),
         ],
-        "ROLE-88": [(good, bad)],
+        "ROLE-88": [tuple(map(said.format, nouns))],
     }
     originals = {(item.dataset, item.item): item for item in items if item.condition == "original"}
     assert originals["NEG-136-NAT", "1 negative"].splits == ("all", "negative", "unlicensed", "negative-unlicensed")
@@ -72,7 +70,7 @@ def test_counts_are_the_papers(shared):
     """In 4 of the 18 items of SIMP the two targets need different articles, as the data's README tells."""
     items = build_items(read_diagnostics(shared / "data/datasets/lm-diagnostics"), draws=1, seed=0)
     own = {name: [item for item in items if (item.dataset, item.condition) == (name, "original")] for name in DATASETS}
-    asked = {name: tuple(sum(map(bool, of)) for of in zip(*((item.expected, item.compared) for item in each), strict=True))
+    asked = {name: (sum(bool(item.expected) for item in each), sum(bool(item.compared) for item in each))
              for name, each in own.items()}  # fmt: skip
     assert asked == {"CPRAG-102": (34, 34), "ROLE-88": (88, 44), "NEG-136-SIMP": (18, 36), "NEG-136-NAT": (16, 32)}
     assert len({item.cluster for item in own["NEG-136-SIMP"] if len({one.text for one in item.compared}) > 1}) == 4
