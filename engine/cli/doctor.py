@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from importlib.metadata import metadata, requires
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from packaging.requirements import Requirement
@@ -16,9 +16,6 @@ from ..basics.limits import cpu_threads
 from ..basics.versions import DECIDING, package_version, versions
 from . import options
 from .console import document, show
-
-if TYPE_CHECKING:
-    from ..inference.session import Device
 
 
 class State(StrEnum):
@@ -75,10 +72,10 @@ def diagnose() -> dict[str, Found]:
     """Name → what was found, in the order in which it is shown."""
     builds = versions(("onnxruntime-gpu", "onnxruntime"))
     said = ", ".join(f"{name} {version}" for name, version in builds.items())
-    runtime = (
-        Found(said) if said else Found("missing", State.MISSING, "pip install 'negengine[cpu]', or 'negengine[gpu]'")
-    )
-    if len(builds) > 1:
+    runtime = Found(said)
+    if not builds:
+        runtime = Found("missing", State.MISSING, "pip install 'negengine[cpu]', or 'negengine[gpu]'")
+    elif len(builds) > 1:
         runtime = Found(said, State.WRONG, "the two share one folder: uninstall both, then install one")
     found = {
         "python": Found(f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
@@ -107,21 +104,20 @@ def diagnose() -> dict[str, Found]:
 
     found["cpu"] = Found(f"{cpu_threads()} cores for this process")
     for kind in (own for own in KINDS.values() if not own.uses_cores):
-        lacking = kind.missing()
-        devices = [] if lacking else [_told(kind(index)) for index in range(kind.count())]
-        found[kind.kind] = Found(lacking, State.MISSING) if lacking else Found("; ".join(devices))
+        if lacking := kind.missing():
+            found[kind.kind] = Found(lacking, State.MISSING)
+            continue
+        told = []
+        for device in map(kind, range(kind.count())):
+            known = device.hardware()
+            memory = f"{known['memory GiB']} GiB" if "memory GiB" in known else "memory not told by the driver"
+            limits = [memory, known.get("numbers", ""), f"batches of at most {device.batch_tokens:,} tokens"]
+            told.append(f"{device} ({', '.join(filter(None, [known.get('hardware', ''), *limits]))})")
+        found[kind.kind] = Found("; ".join(told))
     found["device auto"] = Found(str(choose_device("auto")))
     names = ", ".join(exported_names())
     found["models"] = Found(names) if names else Found("none", State.MISSING, "run `negengine export`")
     return found
-
-
-def _told(device: "Device") -> str:
-    """Such as `cuda:0 (NVIDIA H200, 139.8 GiB, batches of at most 16,384 tokens)`."""
-    known = device.hardware()
-    memory = f"{known['memory GiB']} GiB" if "memory GiB" in known else "memory not told by the driver"
-    limits = [memory, known.get("numbers", ""), f"batches of at most {device.batch_tokens:,} tokens"]
-    return f"{device} ({', '.join(filter(None, [known.get('hardware', ''), *limits]))})"
 
 
 def _installed(extra: str, ready: str) -> Found:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ..library.shown import Shown
     from ..runs.executors import Executor
 
-STARTED = time.monotonic()
-"""When the program began: this module is imported before slow imports."""
+STARTED = time.monotonic()  # of the program: this module is imported before slow imports
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,8 @@ _COMMON = [
     options.keyword("verbose", options.Verbose, False),
 ]
 _called: list[Setup] = []  # of the command that runs: an interrupt is told outside of it
-INCOMPLETE = 3
-"""The exit status where nothing is wrong with the command, but not everything that it names is finished."""
-
+INCOMPLETE = 3  # the exit status where nothing is wrong, but not everything that a command names is finished
 PRINTING = [options.keyword("form", options.FormatOption, TABLE), options.keyword("as_json", options.Json, False)]
-"""The options of commands that print tables."""
 
 
 def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
@@ -134,14 +130,14 @@ def print_result(result: "Shown", form: str, as_json: bool, *, verbose: bool = F
 
     Raises InputError if something is wrong with what is shown, and `typer.Exit` if not everything is finished.
     """
-    closing = list(filter(None, [result.closing()]))
+    closing = result.closing()
     if as_json:
         document(result.document())
-        for line in closing:
-            say(line)
+        if closing:
+            say(closing)
     else:  # a terminal shows the main tables only, unless more is asked for
         tables = result.main_tables() if form == TABLE and not verbose else result.tables()
-        show(*tables, *result.remarks(), *closing, form=form)
+        show(*tables, *result.remarks(), *filter(None, [closing]), form=form)
     result.refuse_faults()
     if not result.is_finished:
         raise typer.Exit(INCOMPLETE)

@@ -1,9 +1,5 @@
 """What a run has decided, as it can be asked again: one item at a time, without batches, vectors or composed token ids.
 
-    agrees    the decision is the same, and so are rank, first choice and log-probabilities
-    near-tie  the decision is another one, and the two logits that decide it are closer than rounding in fp32
-    wrong     anything else
-
 Of what the low-precision model decided alone, only what must be exact is compared.
 """
 
@@ -52,8 +48,8 @@ class Reference(Protocol):
 class Verdict(StrEnum):
     """How a recorded item compares."""
 
-    AGREES = "agrees"
-    NEAR_TIE = "near-tie"
+    AGREES = "agrees"  # the decision is the same, and so are rank, first choice and log-probabilities
+    NEAR_TIE = "near-tie"  # another decision, and the two logits that decide it are closer than rounding in fp32
     WRONG = "wrong"
 
 

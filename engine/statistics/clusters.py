@@ -10,14 +10,11 @@ variance of a ratio (1977, Sampling Techniques, section 6.3). For two ways of cl
 verbs, v(first) + v(second) - v(first and second together) counts (Cameron, Gelbach and Miller 2011, Journal of Business
 & Economic Statistics 29, 238-249), or one of the first two if that is larger.
 
-v has the smaller one of two degrees of freedom, both after Satterthwaite (1946, Biometrics Bulletin 2, 110-114). Bell
+v has the smaller one of two degrees of freedom, both after Satterthwaite (1946, Biometrics Bulletin 2, 110-114): Bell
 and McCaffrey's, for observations of one variance (Pustejovsky and Tipton 2018, Journal of Business & Economic
-Statistics 36, 672-683), is c - 1 for c clusters of one size:
+Statistics 36, 672-683), which is c - 1 for c clusters of one size; and one that follows from the kurtosis k of the z_i.
 
     d = 1 / (Σ w_i² + (Σ q_i)² - Σ q_i²),      q_i = w_i² / (1 - w_i)
-
-The other follows from the kurtosis k of the z_i. Where few clusters have any success, d is near 2 · (their number).
-
     d = 2 c / (k - 1),      k = c · Σ z_i⁴ / (Σ z_i²)²
 """
 
@@ -89,7 +86,7 @@ def proportion_interval(mean: ClusteredMean) -> tuple[float, float]:
     """Clopper and Pearson's interval, (low, high), with the effective sample size for the number of observations.
 
     The source is Korn and Graubard (1998, Survey Methodology 24, 193-201); ours has the degrees of freedom above in
-    place of c - 1. `docs/statistics.md` has the measured coverage. It is (0, 1) for less than two clusters.
+    place of c - 1. It is (0, 1) for less than two clusters.
     """
     if mean.clusters < 2:
         return 0.0, 1.0
@@ -124,8 +121,7 @@ def bounded_interval(mean: ClusteredMean, lowest: float, highest: float) -> tupl
     """Interval of the mean of numbers that cannot leave a range, such as correlations; it stays in the range.
 
     The mean's place in the range, from 0 to 1, gets the interval of `proportion_interval`, with as many independent
-    draws of 0 and 1 as have its variance. `docs/statistics.md` has its coverage. None and None where nothing varies
-    between clusters.
+    draws of 0 and 1 as have its variance. None and None where nothing varies between clusters.
     """
     width = highest - lowest
     place = (mean.value - lowest) / width

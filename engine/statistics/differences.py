@@ -137,10 +137,8 @@ def unpaired_difference(
 
     The degrees of freedom are those of Welch and Satterthwaite (Welch 1947, Biometrika 34, 28-35) where no cluster is
     in both groups, else the smaller ones of the two means. For independent items the interval of proportions is method
-    10 of Newcombe (1998, Statistics in Medicine 17, 873-890).
-
-    Clusters are int [n] and int [m], from 0; one number is one cluster in both groups. None if items are independent
-    draws.
+    10 of Newcombe (1998, Statistics in Medicine 17, 873-890). Clusters are int [n] and int [m], from 0; one number is
+    one cluster in both groups. None if items are independent draws.
     """
     groups = [first.astype(np.float64), second.astype(np.float64)]
     if clusters is None:
