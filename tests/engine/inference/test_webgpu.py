@@ -244,7 +244,9 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
     assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
     assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
     monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
-    assert doctor._told(WebGpu()).startswith("webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of")
+    monkeypatch.setattr(webgpu, "_devices", lambda: [GPU])
+    told = "webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of at most 4,096 tokens)"
+    assert doctor.diagnose()["webgpu"].said == told
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
         WebGpu().session(mini.low_precision("cuda"))
 
