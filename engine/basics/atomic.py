@@ -1,8 +1,4 @@
-"""Files that are either complete or do not exist, even if the process is killed or the machine loses power.
-
-A file is written under a temporary name, flushed to the disk, and renamed; then the folder is flushed, so that the new
-name survives, too. A killed process leaves a temporary file, which `remove_leftovers` finds by its name.
-"""
+"""Files that are whole or do not exist, even after a kill or a power cut: written beside, flushed, then renamed."""
 
 import errno
 import hashlib
@@ -102,10 +98,7 @@ def is_leftover(path: Path) -> bool:
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove the temporary files of killed processes in a folder: those of one file, or of all.
-
-    Those of all files only the process that holds the folder may remove.
-    """
+    """Remove what killed processes left of one file, or of all; all only a process that holds the folder may remove."""
     ours = re.compile(rf"\.{re.escape(name or '')}\.[0-9a-f]+{re.escape(_SUFFIX)}")
     try:
         for path in folder.iterdir():

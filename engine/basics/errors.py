@@ -28,10 +28,7 @@ class InputError(Exception):
 
 
 class StoppedError(InputError):
-    """A run ends early for a cause outside of its input; run again, it goes on from its finished parts.
-
-    The message has the cause alone. Whoever prints it knows the command that resumes the run, and says it.
-    """
+    """A run ends early for a cause outside of its input, which the message tells; run again, it goes on."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}; finished parts are kept, run the same command again to resume"

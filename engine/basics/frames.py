@@ -51,10 +51,7 @@ def write_frame(path: Path, frame: pl.LazyFrame) -> str:
 
 
 def frame_sha256(frame: pl.LazyFrame, file: BinaryIO | None = None) -> str:
-    """SHA-256 in hex of a frame as a Parquet file, which is written if there is one to write into.
-
-    It is written row group by row group, so that the memory does not grow with the number of rows.
-    """
+    """SHA-256 in hex of a frame as a Parquet file, which is written into `file`, if given, row group by row group."""
     stream = _Digested(file)
     sink: Any = stream  # of which only `write` is called
     how: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "statistics": True}

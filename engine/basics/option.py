@@ -1,7 +1,4 @@
-"""An option, written once for the command line, the library and suites: a field of a frozen dataclass.
-
-Quick to import.
-"""
+"""An option, written once for the command line, the library and suites: a field of a frozen dataclass."""
 
 import dataclasses
 import typing

@@ -24,10 +24,7 @@ _PAGE: _Fields = {_UNPACKED: None, _PACKED: None, **{header: {1: None} for heade
 
 
 def refuse_huge_pages(path: Path, content: bytes | None = None) -> None:
-    """InputError for a damaged Parquet file, or one of which a few rows take more than 268 MB, before they do.
-
-    The headers of the pages have the sizes. What unpacks a page trusts its header, too: one that lies gives an error.
-    """
+    """InputError for a damaged Parquet file, or one of which a few rows take more than 268 MB, by its headers alone."""
     with open_regular(path) if content is None else io.BytesIO(content) as file:
         try:
             unpacked = max(_row_groups(file), default=0)

@@ -1,7 +1,4 @@
-"""Reading with care: regular files only, and only so many bytes; folders that can be listed; JSON that is bounded.
-
-A name that a user gives can be a pipe without a writer or a device without an end. So every file is opened here.
-"""
+"""Reading with care: a name that a user gives can be a pipe without a writer, or a device without an end."""
 
 import hashlib
 import json

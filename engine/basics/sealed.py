@@ -1,8 +1,4 @@
-"""JSON documents that carry the digest of their own content, so that a single flipped bit is noticed.
-
-The last member, `content_sha256`, is the SHA-256 of all bytes before it: white space counts. Nothing of a document is
-believed, and nothing but its end is parsed, before its digest is right.
-"""
+"""JSON documents that end with the SHA-256 of all bytes before it: nothing else is parsed before that is right."""
 
 import re
 from pathlib import Path

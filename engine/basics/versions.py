@@ -35,10 +35,7 @@ def package_version(package: str) -> str | None:
 
 @cache
 def source_commit(root: Path = _ROOT) -> str | None:
-    """The commit of negengine's source, with `+changes` if files differ from it; None if it is not known.
-
-    It is known for a git checkout, and for an installation from a repository's address (PEP 610).
-    """
+    """The commit of the source, from git or as pip recorded it; with `+changes` if files differ, None if unknown."""
     if (root / ".git").exists():
         commit = _git(root, "rev-parse", "HEAD")
         if commit is None:

@@ -1,7 +1,6 @@
 """The shards of a run on disk, `runs/NAME-I-of-N`: how far they are. Nothing is changed.
 
-A shard is running if a process holds its folder. Where the file system's locks do not reach other machines, a shard
-that runs there looks like a stopped one; the time of its last part tells more.
+Where the locks do not reach other machines, a shard that runs there looks stopped; the time of its last part says more.
 """
 
 import re

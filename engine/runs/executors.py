@@ -1,8 +1,4 @@
-"""Executors: where the parts of a stage are decided: in this process, in one for each device, or on a Ray cluster.
-
-Only the process that runs the loop writes the run folder. The next part is composed and the last one written while the
-model decides about this one; all three release Python's lock, so threads are enough.
-"""
+"""Where the parts of a stage are decided. Threads compose and write meanwhile: all three release Python's lock."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -75,11 +75,7 @@ class RunFolder:
         session: Session | None = None,
         started: float | None = None,
     ) -> Iterator["RunFolder"]:
-        """Hold a stage of a run folder for this process.
-
-        Raises InputError if the folder is something else, was made with another identity, is held by another process,
-        or cannot be written; or if too few files may be open. Nothing in it is changed then.
-        """
+        """Hold a stage of a folder; InputError, with nothing changed, for another run, or a folder that is held."""
         refuse_few_open_files()
         clock = Clock(started)
         shard = shard or Shard()
@@ -161,14 +157,10 @@ class RunFolder:
         ]
 
     def write_part(self, number: int, part: EncodedPart) -> None:
-        """Finish a part; raises InputError if it cannot be written.
-
-        A part that is decided again keeps what its first audit found: a later process must know that the other parts
-        need the wider margin too.
-        """
+        """Finish a part; raises InputError if it cannot be written."""
         self.begin()
         self._unmark()
-        if (before := self._finished.get(number)) is not None:
+        if (before := self._finished.get(number)) is not None:  # a later process must know what its audit found
             part = part.with_findings(before)
         PartFiles(self.folder, self.stage, number).write(part)
         self._finished[number] = part.marker

@@ -57,10 +57,7 @@ class Held:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[Held]:
-    """Keep other processes out of a folder. Raises InputError if one holds it, or if the file system cannot lock.
-
-    The lock file stays: if it were removed, two processes could hold two files of the same name.
-    """
+    """Keep other processes out of a folder. Raises InputError if one holds it, or if the file system cannot lock."""
     path = folder / LOCK_FILE
     held = Held(folder, f"process {os.getpid()} on {socket.gethostname()[:_LONGEST_NAME]}\n{secrets.token_hex(8)}")
     try:
@@ -88,7 +85,7 @@ def locked(folder: Path) -> Iterator[Held]:
         except InputError:  # such as a temporary file that the other process has removed
             held.refuse_taken()
             raise
-    finally:
+    finally:  # the file stays: else two processes could hold two files of the same name
         os.close(descriptor)
 
 

@@ -1,7 +1,4 @@
-"""The loop that runs any stage, on any executor, in any run folder.
-
-All checks come before a model is opened. For a finished stage no model is opened.
-"""
+"""The loop that runs any stage, on any executor, in any run folder; all checks come before a model is opened."""
 
 import importlib
 import threading

@@ -136,11 +136,7 @@ class ReferenceStage(ExportedStage[LanguageModel, Prepared]):
 
 
 class RankStage(ReferenceStage[Prepared]):
-    """A stage whose results are ranks of tokens or first choices.
-
-    A device whose fp32 is not the reference's computes long runs, as with mixed precision; else the reference model
-    does, on its own device.
-    """
+    """Ranks or first choices; also of a device whose fp32 is not the reference's, with close ones decided again."""
 
     calibrates: ClassVar[bool] = True
 
@@ -182,11 +178,7 @@ class RankStage(ReferenceStage[Prepared]):
 
 
 def fp32_session(options: Opening, *, decides_again: bool = False) -> tuple[Device, dict[str, Any]]:
-    """Where the fp32 graph runs, and what its session takes.
-
-    A device whose fp32 is not the reference's must be asked for by `mixed`. With `auto`, it computes only what the
-    stage decides again where that is close.
-    """
+    """Where fp32 runs, and what its session takes: on another device than the reference's where it is asked for."""
     device = choose_device(options.device)
     is_asked_for = options.precision is Precision.MIXED or (decides_again and options.precision is Precision.AUTO)
     if device.is_reference or is_asked_for:

@@ -131,10 +131,7 @@ def _refuse_other_than_whole_set(found: Sequence[_ShardFolder]) -> None:
 
 
 def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
-    """Pattern → how it was decided in the merged run; if shards differ, `shards` holds each one's own.
-
-    It is the choice of the first shard with mixed precision, which can decide a part again with a wider margin.
-    """
+    """Pattern → the choice of the first shard in mixed precision, which can widen it; `shards` holds different ones."""
     whole = {}
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
         own = {shard: dict(choices[pattern]) for shard, choices in shards.items() if pattern in choices}
@@ -146,10 +143,7 @@ def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
 
 
 def told_differences(shards: Mapping[str, Calibration], batches: Mapping[str, int | None]) -> list[str]:
-    """One line for each pattern that shards decided in different ways, and one if they had different batches.
-
-    `batches` has the largest number of tokens in a batch that was given to a shard.
-    """
+    """A line for each pattern that shards decided differently, and one for different sizes of batches (in tokens)."""
     lines = []
     for pattern in dict.fromkeys(pattern for choices in shards.values() for pattern in choices):
         own = {shard: choices[pattern] for shard, choices in shards.items() if pattern in choices}

@@ -1,7 +1,4 @@
-"""A finished part on disk: its rows, and a marker with their digest, which is written last.
-
-The rows of all parts of a stage are one lazy frame: a part is in memory only while its rows are used.
-"""
+"""A finished part on disk: its rows, and a marker with their digest, which is written last."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -50,10 +47,7 @@ class EncodedPart:
         return cls(content, Marker(len(content), sha256(content), counts, bounds, needed), tally)
 
     def with_findings(self, earlier: Marker) -> "EncodedPart":
-        """The part with what the audit found when it was decided before, with a narrower margin.
-
-        The reference model decides within the wider margin, so a second audit cannot find the same again.
-        """
+        """The part with what its audit found with a narrower margin, as the next one cannot find the same again."""
         before, now = earlier.needed, self.marker.needed
         needed = {pattern: max(before.get(pattern, 0.0), now.get(pattern, 0.0)) for pattern in {**before, **now}}
         counts = dict(self.marker.counts)

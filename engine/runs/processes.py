@@ -176,10 +176,7 @@ class _Child:
 
 
 def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
-    """The next message of any process; raises InputError if there is none, and one is stopped and stays so.
-
-    A batch system that suspends a job stops this process too: looks are counted, not time.
-    """
+    """The next message of any process; raises InputError if there is none, and one is stopped and stays so."""
     looks = 0
     while True:
         with suppress(queue.Empty):
@@ -189,7 +186,7 @@ def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
             tally.say(message[1])
             continue
         stopped = next((child for child in children if child.is_stopped), None)
-        looks = looks + 1 if stopped else 0
+        looks = looks + 1 if stopped else 0  # not time: a batch system that suspends a job stops this process, too
         if stopped and looks == _MOST_LOOKS:
             told = f"its process {stopped.process.pid} is stopped (by SIGSTOP?) and does not go on"
             raise StoppedError(f"--device {stopped.name}: {told}")

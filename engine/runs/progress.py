@@ -1,8 +1,4 @@
-"""Messages and progress of a run, on stderr: rich's bar in a terminal, and in a notebook with ipywidgets; else lines.
-
-The rate is that of this process without its preparation: one over the last seconds would mean nothing where one step
-takes minutes.
-"""
+"""Messages and progress of a run, on stderr: rich's bar in a terminal, or in a notebook with ipywidgets; else lines."""
 
 import threading
 import time
@@ -77,6 +73,7 @@ class Meter:
     @property
     def pace(self) -> str:
         """What is being done at first; later the rate and the time left, or how long it took."""
+        # the rate is that of the whole process: one over the last seconds means nothing where a step takes minutes
         seconds = max(self._clock() - self._start - self._preparation, 1e-9)
         words, rate, here = [], self.sentences / seconds, self.done - self._at_start
         if self.sentences:

@@ -194,10 +194,9 @@ class RunRecord(msgspec.Struct):
 
 
 def read_record(folder: Path, only: str | None = None) -> RunRecord | None:
-    """The record of a run folder; None for a missing or empty folder, or one in which a run was only about to begin.
+    """The record of a run folder, or None where none has begun; InputError for another folder, or a damaged file.
 
     `only` is the one stage that is wanted whole: the marker of another one may be damaged.
-    Raises InputError if the folder is something else, or run.json or the marker of a stage cannot be used.
     """
     if (record := read_entries(folder)) is not None:
         for stage, own in record.stages.items():

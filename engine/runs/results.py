@@ -55,11 +55,7 @@ def resume_hint(folder: Path, record: StageRecord) -> str:
 
 
 def command_here(folder: Path, record: StageRecord) -> str | None:
-    """The last command of a stage for the folder that it is in now; None if none is known.
-
-    The run may have been copied, moved or put together from shards since; the run that it went on from is in its
-    folder.
-    """
+    """The last command of a stage for the folder that it is in now, also as a copy or merged; None if unknown."""
     shard = Shard.parse(record.shard or "1/1")
     return shard_command(record, folder, None if shard.is_whole else shard, went_on_from=folder)
 

@@ -1,7 +1,6 @@
 """A stage: what is computed, part by part, and how the parts become results. It does not know where it runs.
 
-A part is decided from its number and the model alone, so parts can be done in any order, in any process, on any
-machine. A subclass says what a part is; `loop.run_stage` does the rest. A stage travels to other processes by pickling.
+A part is decided from its number and the model alone: in any order, process or machine. A stage travels by pickling.
 """
 
 from abc import ABC, abstractmethod

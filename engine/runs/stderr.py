@@ -1,8 +1,6 @@
-"""Messages on stderr that never end or delay a run.
+"""Messages on stderr that never end or delay a run: what a closed terminal or a full pipe does not take is dropped.
 
-Where a terminal is closed, a disk full, or a pipe not read, the text is dropped. Python's own stream would raise an
-error, or turn the exit status of a finished run into 120. So the text is written to the file descriptor directly, and
-only if that accepts it at once.
+Python's own stream would raise an error, or turn the exit status into 120: this one writes to the descriptor.
 """
 
 import io
