@@ -13,8 +13,6 @@ Kind = TypeVar("Kind", bound=StrEnum)
 # Errors of the operating system that say something about the machine, and nothing about this program.
 OF_THE_MACHINE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOLCK})
 OF_THE_MACHINE |= {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC}
-_LONGEST_WORD, _LONGEST_MESSAGE = 160, 600  # characters
-_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 class InputError(Exception):
@@ -40,8 +38,7 @@ class StoppedError(InputError):
 
 def shortened(message: str) -> str:
     """A message of a length that a person reads: at most 600 characters, no word of more than 160."""
-    message = _LONG_WORD.sub(lambda word: _without_middle(word[0], _LONGEST_WORD), message)
-    return _without_middle(message, _LONGEST_MESSAGE)
+    return _without_middle(re.sub(r"\S{161,}", lambda word: _without_middle(word[0], 160), message), 600)
 
 
 def first_line(error: BaseException) -> str:

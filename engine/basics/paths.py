@@ -57,7 +57,6 @@ def _home() -> str | None:
     return home if len(Path(home).parts) > 1 else None
 
 
-_LONGEST = 255  # bytes of a file name, on all usual file systems
 _ELSEWHERE = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]')
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)  # on Windows, in every folder
 
@@ -67,7 +66,7 @@ def is_file_name(name: str) -> bool:
     if _ELSEWHERE.search(name) or _DEVICE.fullmatch(name) or name != name.rstrip(". "):  # also refuses "." and ".."
         return False
     try:
-        return 0 < len(name.encode()) <= _LONGEST
+        return 0 < len(name.encode()) <= 255  # bytes, on all usual file systems
     except UnicodeEncodeError:  # a lone surrogate
         return False
 

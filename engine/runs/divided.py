@@ -210,7 +210,22 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
     if one.record is not None and leading is not None:
         if other := differences(leading.run, one.run, "here"):
             return ShardStatus(shard, State.OTHER_RUN, one.folder, reason=other)
-        return _begun(one.folder, shard, one.stage, one.record)
+        parts = shard.parts(one.record.parts)
+        done = sum(number in parts for number in marked_parts(one.folder, one.stage))
+        by, last = holder(one.folder), _changed(one.folder, one.stage)
+        known = ShardStatus(shard, State.FINISHED, one.folder, len(parts), done, by, last)
+        undone, session = len(parts) - done, one.record.sessions[-1] if one.record.sessions else Session()
+        if one.record.finished and not undone:
+            return known
+        if by is not None:
+            left = undone * session.seconds / session.parts if session.parts and session.seconds else None
+            return replace(known, state=State.RUNNING, seconds_left=left)
+        has_failed = session.failed not in {None, INTERRUPTED}
+        reason = (session.failed or "") if has_failed else ""
+        if one.record.finished:
+            reason = f"{undone} of its finished parts have been removed"
+        state, command = State.FAILED if has_failed else State.STOPPED, shard_command(one.record, one.folder, shard)
+        return replace(known, state=state, reason=reason, command=command or "")
     # Its record does not say a shard: it is about to begin, it is in an earlier stage, or it is missing.
     by = holder(one.folder)
     if by is None and not exists(one.folder / RUN_FILE):
@@ -219,24 +234,6 @@ def _status(one: _Found, count: int, leading: _Found | None) -> ShardStatus:
     if by is not None:
         return ShardStatus(shard, State.RUNNING, one.folder, holder=by, last=last)
     return replace(_missing(shard, leading, one.folder), state=State.STOPPED, last=last)
-
-
-def _begun(folder: Path, shard: Shard, stage: str, record: StageRecord) -> ShardStatus:
-    parts = shard.parts(record.parts)
-    done = sum(number in parts for number in marked_parts(folder, stage))
-    known = ShardStatus(shard, State.FINISHED, folder, len(parts), done, holder(folder), _changed(folder, stage))
-    undone, last = len(parts) - done, record.sessions[-1] if record.sessions else Session()
-    if record.finished and not undone:
-        return known
-    if known.holder is not None:
-        left = undone * last.seconds / last.parts if last.parts and last.seconds else None
-        return replace(known, state=State.RUNNING, seconds_left=left)
-    has_failed = last.failed not in {None, INTERRUPTED}
-    reason = (last.failed or "") if has_failed else ""
-    if record.finished:
-        reason = f"{undone} of its finished parts have been removed"
-    state, command = State.FAILED if has_failed else State.STOPPED, shard_command(record, folder, shard)
-    return replace(known, state=state, reason=reason, command=command or "")
 
 
 def _missing(shard: Shard, leading: _Found | None, folder: Path) -> ShardStatus:

@@ -23,7 +23,6 @@ from ..basics.reading import paths_in, unreadable
 
 LOCK_FILE = ".lock"
 _TEXT = 1  # where the holder's name begins: Windows lets no other process read the locked first byte
-_LONGEST_NAME, _LONGEST_TEXT = 100, 200
 # A run can come from elsewhere: a link would have us write another file, and a pipe would have us wait for ever.
 _NO_OTHER_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _IS_OTHER = {errno.ELOOP, errno.EMLINK, errno.ENXIO}
@@ -59,7 +58,7 @@ class Held:
 def locked(folder: Path) -> Iterator[Held]:
     """Keep other processes out of a folder. Raises InputError if one holds it, or if the file system cannot lock."""
     path = folder / LOCK_FILE
-    held = Held(folder, f"process {os.getpid()} on {socket.gethostname()[:_LONGEST_NAME]}\n{secrets.token_hex(8)}")
+    held = Held(folder, f"process {os.getpid()} on {socket.gethostname()[:100]}\n{secrets.token_hex(8)}")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_OTHER_FILE, 0o666)
     except OSError as error:
@@ -134,7 +133,7 @@ def _other_file(path: Path) -> InputError:
 
 def _text(descriptor: int) -> str:
     os.lseek(descriptor, _TEXT, os.SEEK_SET)
-    return os.read(descriptor, _LONGEST_TEXT).decode(errors="replace")
+    return os.read(descriptor, 200).decode(errors="replace")
 
 
 def _name(text: str) -> str:

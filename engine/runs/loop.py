@@ -113,7 +113,7 @@ def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> Non
             workers.run(narrower, replace(choices, calibration=wider), finish, meter.advance)
 
 
-def import_ahead(names: Sequence[str]) -> threading.Thread:
+def import_ahead(names: Sequence[str]) -> None:
     """Import modules in a thread while the model is opened. One that fails is imported again where it is used."""
 
     def load() -> None:
@@ -122,6 +122,4 @@ def import_ahead(names: Sequence[str]) -> threading.Thread:
                 importlib.import_module(name)
 
     # ONNX Runtime opens a graph in one thread and releases Python's lock, so a second core has nothing else to do.
-    thread = threading.Thread(target=load, name="import", daemon=True)  # an interrupted run does not wait for it
-    thread.start()
-    return thread
+    threading.Thread(target=load, name="import", daemon=True).start()  # an interrupted run does not wait for it

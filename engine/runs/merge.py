@@ -24,7 +24,6 @@ from .shard import Shard
 from .stage import LOW_PRECISION_SHA256, Choices, Publish
 
 Calibration = Mapping[str, Mapping[str, Any]]
-_SHARDS = "shards"
 # They decide nothing once the precision is chosen.
 _SPEEDS = {"speed_ratio", "speedup", "reason", "taken_from", "answers_sha256"}
 
@@ -138,7 +137,7 @@ def joined(shards: Mapping[str, Calibration]) -> dict[str, dict[str, Any]]:
         mixed = [choice for choice in own.values() if choice.get("precision") == Precision.MIXED]
         chosen = [*mixed, *own.values()][0]
         differ = any(choice != chosen for choice in own.values())
-        whole[pattern] = {**chosen, **({_SHARDS: own} if differ else {})}
+        whole[pattern] = {**chosen, **({"shards": own} if differ else {})}
     return whole
 
 

@@ -33,7 +33,6 @@ from .stage import Advance, Choices, PartResult, Stage
 from .stderr import Stderr
 
 _IN_FLIGHT = 3  # parts that a process has: one is decided, one is composed, one waits
-_SECONDS_TO_END = 5
 _BETWEEN_LOOKS, _MOST_LOOKS = 5.0, 12  # seconds of silence until a look at the processes; looks at a stopped one
 _Inbox = queue.SimpleQueue[tuple[int, Any]]  # which process, and its message; None once it has ended
 
@@ -71,8 +70,20 @@ class Processes:
                 say(f"{children[index].name}: {opened(description)}")
                 descriptions[index] = worker(description, each[index])
             yield _Pool(children, inbox, [descriptions[i] for i in range(len(children))], mixes)
-        finally:
-            _stop(children)
+        finally:  # each ends by itself once its stdin closes, unless it hangs
+            for child in children:
+                if child.is_stopped:
+                    child.process.kill()
+                with suppress(OSError, ValueError):
+                    child.stdin.close()
+            latest = time.monotonic() + 5  # seconds for all
+            for child in children:
+                try:
+                    child.process.wait(timeout=max(0.0, latest - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    child.process.kill()
+                    child.process.wait()
+                child.listener.join()
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,23 +201,6 @@ def _next_message(children: Sequence[_Child], inbox: _Inbox) -> tuple[int, Any]:
         if stopped and looks == _MOST_LOOKS:
             told = f"its process {stopped.process.pid} is stopped (by SIGSTOP?) and does not go on"
             raise StoppedError(f"--device {stopped.name}: {told}")
-
-
-def _stop(children: Sequence[_Child]) -> None:
-    """End all processes: each ends by itself once its stdin closes, unless it hangs."""
-    for child in children:
-        if child.is_stopped:
-            child.process.kill()
-        with suppress(OSError, ValueError):
-            child.stdin.close()
-    latest = time.monotonic() + _SECONDS_TO_END
-    for child in children:
-        try:
-            child.process.wait(timeout=max(0.0, latest - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            child.process.kill()
-            child.process.wait()
-        child.listener.join()
 
 
 def worker_main() -> None:

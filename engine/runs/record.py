@@ -34,7 +34,6 @@ RUN_FILE = "run.json"
 PARTS_FOLDER = "parts"
 SESSIONS_FOLDER = "sessions"
 _DONE = ".done.json"
-_MOST_SHOWN = 60  # characters of a value in a message
 _REPAIR = "choose another --output, or run its command again into one"
 PYTHON = "python"  # the command of a session that no script and no program has started
 INTERRUPTED = "interrupted"  # why a session ended that a person or a batch system has stopped
@@ -288,21 +287,18 @@ def _shown(value: Any) -> str:
     if value is None:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    most = 12 if re.fullmatch(r"[0-9a-f]{40,}", text) else _MOST_SHOWN
+    most = 12 if re.fullmatch(r"[0-9a-f]{40,}", text) else 60  # characters
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-_FOLDER, _MASK = "model folder", "mask token"
 
 
 def model_metadata(exported: ExportedModel) -> dict[str, str]:
     """Where the model is, and its mask token."""
-    return {_FOLDER: without_home(exported.folder.resolve()), _MASK: exported.mask_token}
+    return {"model folder": without_home(exported.folder.resolve()), "mask token": exported.mask_token}
 
 
 def mask_token(metadata: Mapping[str, Any], folder: Path) -> str:
     """The mask token of a stage's model; raises InputError if it is not a text: the run may be from elsewhere."""
-    token = metadata.get(_MASK)
+    token = metadata.get("mask token")
     if not isinstance(token, str):
         raise InputError(f"{folder}: run.json does not name the mask token; run the same command again to record it")
     return token
