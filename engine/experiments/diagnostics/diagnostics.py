@@ -8,9 +8,8 @@ Metrics, as in upstream's code:
     outside:…         the share of items with a word that is not one token of the model; it counts as wrong
     sd:…              of a shuffled value, the mean over draws: the standard deviation between draws (ddof 0)
 
-Splits: H and L are the highly and the less constraining contexts; the bins go from cloze-1, the contexts in which
-fewest people gave the expected word, to cloze-4. Paired tests of shuffles use the first draw, so that each item has one
-outcome. Clusters are the rows of a file; in ROLE-88 the pairs of contexts with the same words.
+Splits: H and L are the highly and the less constraining contexts; in cloze-1 fewest people gave the expected word.
+Paired tests of shuffles use the first draw. Clusters are rows of a file; in ROLE-88 pairs with the same words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -89,7 +89,6 @@ class Gh22Run(SummaryRun):
         )
 
     def tables(self) -> list[Table]:
-        """Rates and drops of each variant."""
         ranks = sorted(self.summary.select(_PARTS.last().unique()).to_series(), key=int)
         both = ((rates(name, patterns, ranks), drops(name, ranks)) for name, patterns in self.patterns.items())
         return [view.table(self) for views in both for view in views]
@@ -344,7 +343,6 @@ class Gh22(Experiment):
 
     @staticmethod
     def sections(run: Gh22Run) -> list[Section]:
-        """The drops, then the rates; one figure for each pattern set."""
         adjusted = run.summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))["value"]
         n, clear = run.items.select("name", "profession").n_unique(), (adjusted < 0.05).sum()
         asked = f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession."

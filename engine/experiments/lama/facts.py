@@ -64,7 +64,6 @@ class Fact:
 
     @property
     def item(self) -> str:
-        """A text that no other fact of its corpus has."""
         parts = (self.relation, self.subject, self.affirmative, self.gold, self.identifier)
         return " | ".join(part for part in parts if part)
 

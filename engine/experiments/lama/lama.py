@@ -6,8 +6,7 @@ The metrics are over the ranked tokens, as in LAMA's `lama/evaluation_metrics.py
     overlap@1     whether the same token is first in both
     precision@k   whether the gold answer is among the first k (affirmative and misprimed queries)
 
-As in LAMA, a fact does not count if its gold answer is not one ranked token of the model. P159 does not count either:
-its negation is the affirmative sentence itself. Splits are all, a relation, or 1-1, N-1, N-M for T-REx.
+As in LAMA, a fact does not count if its gold answer is not one ranked token of the model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -117,7 +117,6 @@ class LikelihoodRun(TableRun):
 
     @property
     def is_causal(self) -> bool:
-        """A causal model gives exact likelihoods."""
         return bool(self.record.identity["scores"] == LOG_LIKELIHOOD)
 
     def tables(self) -> list[Table]:
@@ -164,7 +163,6 @@ class LikelihoodRun(TableRun):
 
     @property
     def method(self) -> Method | None:
-        """None for a causal model."""
         name = self.record.identity["method"]
         return None if name is None else Method(name)
 
@@ -346,7 +344,6 @@ class Likelihood(TableExperiment):
 
     @staticmethod
     def sections(run: LikelihoodRun) -> list[Section]:
-        """One section: the answer, a figure by group, the table."""
         metric = _ACCURACY if run.columns.has_pairs else _MEAN
         row = run.summary.row(by_predicate=(pl.col("split") == ALL) & (pl.col("metric") == metric), named=True)
         if run.columns.has_pairs:

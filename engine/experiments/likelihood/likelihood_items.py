@@ -1,24 +1,18 @@
 """Items of `likelihood`: columns of tables and of the result files, minimal pairs, rows that cannot be scored.
 
-A table has one sentence in each row; or a pair in each row, as BLiMP's files; or one sentence in each row, and two rows
-are a pair: they share a value, and another column says which of them is good. A word is what stands between two spaces,
-with its punctuation; a token belongs to the word of its first character.
+A table has one sentence in each row; or a pair in each row, as BLiMP's files; or two rows are a pair: they share a
+value, and another column says which of them is good. A word is what stands between two spaces, with its punctuation.
 
 Two ways to compute the same sums in fp32 differ in the last digits, so log-likelihoods that differ by less than
 `ROUNDING` are a tie. A tie is not correct: a model that cannot tell the sentences apart does not know the rule.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from ...text.table_rows import Rows
-from ...text.tokenizer import MaskTokenizer
 from ..items import SEPARATOR
 from ..own_table import FILE, NO, ROW, YES, OwnColumns, yes_or_no
 from .likelihood_scores import Encoder, Sentence
@@ -54,7 +48,6 @@ LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
 }
 MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
 RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
-_WORD = re.compile(r"\S+")
 RESULTS = (ROW, FILE, SIDE, *SCORES, *VERDICTS, *(column for own in LISTS.values() for column in own))
 """Names that no column of a user's table may have."""
 ROUNDING = 1e-4  # natural logarithms
@@ -77,7 +70,6 @@ class Columns(OwnColumns):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The columns with the sentences: one, or the good and the bad ones."""
         return (self.sentence,) if self.sentence else (str(self.good), str(self.bad))
 
     @property
@@ -102,7 +94,6 @@ class Columns(OwnColumns):
 
     @property
     def metrics(self) -> dict[str, str]:
-        """Metric → the column of the items that it is the mean of."""
         return RATES if self.has_pairs else dict(zip(MEANS, MEANS, strict=True))
 
     @property
@@ -120,96 +111,6 @@ class Columns(OwnColumns):
         if len(self.groups) == 1:
             return list(values)
         return [pl.lit(f"{name}: ") + value for name, value in zip(self.groups, values, strict=True)]
-
-
-def item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several: bool) -> dict[str, pl.DataType]:
-    """The columns of a part, from those of the user's table."""
-    file: dict[str, pl.DataType] = {FILE: pl.String()} if several else {}
-    side: dict[str, pl.DataType] = {SIDE: pl.String()} if columns.has_pairs else {}
-    verdicts: dict[str, pl.DataType] = dict.fromkeys(VERDICTS, pl.Boolean()) if columns.good is not None else {}
-    return {**table, **file, ROW: pl.Int64(), **side, **SCORES, **verdicts}
-
-
-def item_rows(
-    rows: Rows, file: str | None, columns: Columns, sentences: Sequence[Sentence], logprobs: NDArray[np.float32]
-) -> pl.DataFrame:
-    """A row for each sentence of a part; of pairs in one row the good one, then the bad one."""
-    sides = len(columns.texts)
-    texts = [text for row in rows.frame.select(columns.texts).iter_rows() for text in row]
-    counts = np.array([len(sentence.scored) for sentence in sentences], np.int64)
-    sums = np.add.reduceat(logprobs.astype(np.float64), np.cumsum(counts) - counts) if texts else np.empty(0)
-    words, characters = np.array([len(text.split()) for text in texts]), np.array([len(text) for text in texts])
-    place = pl.Series(np.repeat(np.arange(len(rows.frame)), sides), dtype=pl.UInt32)
-    values = (sums, counts, words, characters, sums / counts, sums / np.maximum(words, 1), sums / characters)
-    frame = rows.frame.select(pl.all().gather(place)).with_columns(
-        **({} if file is None else {FILE: pl.lit(file)}),
-        **{ROW: pl.Series(np.repeat(rows.numbers, sides), dtype=pl.Int64)},
-    )
-    if sides == len(SIDES):
-        frame = frame.with_columns(pl.Series(SIDE, SIDES * len(rows.frame), pl.String))
-    elif columns.pair is not None:
-        frame = frame.with_columns(columns.side().alias(SIDE))
-    return frame.with_columns(
-        pl.Series(name, own, dtype=dtype) for (name, dtype), own in zip(SCORES.items(), values, strict=True)
-    )
-
-
-def words_of(text: str, sentence: Sentence) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
-    """Where the words of a text stand, and the word of each scored token."""
-    spans = [match.span() for match in _WORD.finditer(text)]
-    ends = np.array([end for _, end in spans], np.int64)
-    return spans, np.minimum(np.searchsorted(ends, sentence.start[sentence.scored], side="right"), len(spans) - 1)
-
-
-def ends_of_words(text: str, sentence: Sentence) -> NDArray[np.int64]:
-    """The position behind the last token of each scored word of a text."""
-    firsts = np.unique(words_of(text, sentence)[1], return_index=True)[1]
-    return np.array([*sentence.scored[firsts[1:]], sentence.content.stop], np.int64)
-
-
-def opened_lists(
-    tokenizer: MaskTokenizer,
-    texts: Sequence[str],
-    given: Sequence[int],
-    sentences: Sequence[Sentence],
-    logprobs: NDArray[np.float32],
-    ends: Sequence[NDArray[np.float64]] | None = None,
-) -> dict[str, pl.Series]:
-    """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
-
-    Words are counted behind the first characters that are `given`. `ends` are the log-probabilities that a new word
-    begins behind each word: a word then has its own, and not that of the word before.
-    """
-    lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
-    known: dict[int, str] = {}
-    first = 0
-    for number, (text, before, sentence) in enumerate(zip(texts, given, sentences, strict=True)):
-        skipped = len(text[:before].split())
-        own = logprobs[first : first + len(sentence.scored)]
-        first += len(own)
-        spans, word = words_of(text, sentence)
-        tokens = sentence.tokens.tolist()
-        for token in set(tokens) - set(known):
-            known[token] = tokenizer.token_text(token)
-        sums = np.bincount(word, own.astype(np.float64), minlength=len(spans)).astype(np.float64)
-        counts = np.bincount(word, minlength=len(spans))
-        scored = np.flatnonzero(counts)
-        if ends is not None:
-            sums[scored] += np.diff(ends[number], prepend=0.0)
-        values: tuple[Iterable[object], ...] = (
-            range(1, len(tokens) + 1),
-            [known[token] for token in tokens],
-            word + 1 - skipped,
-            own,
-            scored + 1 - skipped,
-            [text[slice(*spans[i])] for i in scored.tolist()],
-            counts[scored],
-            sums[scored],
-        )
-        for name, value in zip(lists, values, strict=True):
-            lists[name].append(list(value))
-    schema = {name: dtype for own in LISTS.values() for name, dtype in own.items()}
-    return {name: pl.Series(name, lists[name], dtype) for name, dtype in schema.items()}
 
 
 def with_verdicts(items: pl.DataFrame) -> pl.DataFrame:

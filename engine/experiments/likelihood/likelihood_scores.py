@@ -53,7 +53,6 @@ class Sentence:
 
     @property
     def tokens(self) -> Ids:
-        """The scored tokens, [n]."""
         return self.ids[self.scored]
 
 

@@ -3,7 +3,8 @@
 A part is a range of the table's rows, read where they lie; its sentences of one length go through the model together.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -20,6 +21,7 @@ from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.table_rows import Rows
+from ...text.tokenizer import MaskTokenizer
 from ...text.word_marks import Mark, WordClass, WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, FILE, ROW, SKIPPED_FILE, TOKENS, TableStage, divided, part_rows
@@ -27,16 +29,14 @@ from .likelihood_items import (
     BAD,
     GOOD,
     LISTS,
+    SCORES,
     SIDE,
     SIDES,
     TOKENS_FILE,
+    VERDICTS,
     WORDS_FILE,
     Columns,
     Faults,
-    ends_of_words,
-    item_rows,
-    item_schema,
-    opened_lists,
     with_joined_verdicts,
     with_verdicts,
 )
@@ -46,6 +46,7 @@ from .likelihood_summary import summarise
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
 BOW_CORRECTION = "bow correction"  # a key of the identity
 NAME, DETAILS = "dataset", "details"  # keys of the metadata
+_WORD = re.compile(r"\S+")
 _TRIED = 64  # sentences whose time is measured
 
 
@@ -155,7 +156,6 @@ class Likelihoods(TableStage[Prepared]):
         }
 
     def read_some(self, model: LanguageModel, part: Prepared) -> int:
-        """Sentences of middle length."""
         order = sorted(part.sentences, key=lambda sentence: len(sentence.ids))
         first = max(0, (len(order) - _TRIED) // 2)
         some = order[first : first + _TRIED]
@@ -174,17 +174,17 @@ class Likelihoods(TableStage[Prepared]):
         logprobs = self.logprobs(model, part.sentences, advance)
         skipped, file = len(part.rows.skipped), self.stimuli.file(number)
         advance(skipped * len(self.columns.texts), 0)
-        items = item_rows(part.rows, file, self.columns, part.sentences, logprobs)
+        items = _item_rows(part.rows, file, self.columns, part.sentences, logprobs)
         if self.columns.good is not None:
             items = with_verdicts(items)
-        schema = item_schema(self.stimuli.schema, self.columns, several=file is not None)
+        schema = _item_schema(self.stimuli.schema, self.columns, several=file is not None)
         if self.details:
             ends = None
             if self.bow_correction and isinstance(model, CausalLM):
-                places = [ends_of_words(text, own) for text, own in zip(part.texts, part.sentences, strict=True)]
+                places = [_ends_of_words(text, own) for text, own in zip(part.texts, part.sentences, strict=True)]
                 ends = log_beginnings(model, part.sentences, places, self.begins)
             read = part.texts, part.given, part.sentences
-            lists = opened_lists(self.encoder.tokenizer, *read, logprobs, ends)
+            lists = _opened_lists(self.encoder.tokenizer, *read, logprobs, ends)
             for name in self.details:
                 items = items.with_columns(lists[column] for column in LISTS[name])
                 schema |= LISTS[name]
@@ -246,3 +246,92 @@ class Likelihoods(TableStage[Prepared]):
         if columns.pair is not None:
             items = with_joined_verdicts(items, columns)
         return {ITEMS_FILE: items, SUMMARY_FILE: summarise(items, columns, metadata[NAME]), **files}
+
+
+def _item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several: bool) -> dict[str, pl.DataType]:
+    file: dict[str, pl.DataType] = {FILE: pl.String()} if several else {}
+    side: dict[str, pl.DataType] = {SIDE: pl.String()} if columns.has_pairs else {}
+    verdicts: dict[str, pl.DataType] = dict.fromkeys(VERDICTS, pl.Boolean()) if columns.good is not None else {}
+    return {**table, **file, ROW: pl.Int64(), **side, **SCORES, **verdicts}
+
+
+def _item_rows(
+    rows: Rows, file: str | None, columns: Columns, sentences: Sequence[Sentence], logprobs: NDArray[np.float32]
+) -> pl.DataFrame:
+    """A row for each sentence of a part; of pairs in one row the good one, then the bad one."""
+    sides = len(columns.texts)
+    texts = [text for row in rows.frame.select(columns.texts).iter_rows() for text in row]
+    counts = np.array([len(sentence.scored) for sentence in sentences], np.int64)
+    sums = np.add.reduceat(logprobs.astype(np.float64), np.cumsum(counts) - counts) if texts else np.empty(0)
+    words, characters = np.array([len(text.split()) for text in texts]), np.array([len(text) for text in texts])
+    place = pl.Series(np.repeat(np.arange(len(rows.frame)), sides), dtype=pl.UInt32)
+    values = (sums, counts, words, characters, sums / counts, sums / np.maximum(words, 1), sums / characters)
+    frame = rows.frame.select(pl.all().gather(place)).with_columns(
+        **({} if file is None else {FILE: pl.lit(file)}),
+        **{ROW: pl.Series(np.repeat(rows.numbers, sides), dtype=pl.Int64)},
+    )
+    if sides == len(SIDES):
+        frame = frame.with_columns(pl.Series(SIDE, SIDES * len(rows.frame), pl.String))
+    elif columns.pair is not None:
+        frame = frame.with_columns(columns.side().alias(SIDE))
+    return frame.with_columns(
+        pl.Series(name, own, dtype=dtype) for (name, dtype), own in zip(SCORES.items(), values, strict=True)
+    )
+
+
+def _words_of(text: str, sentence: Sentence) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+    """Where the words of a text stand, and the word of each scored token."""
+    spans = [match.span() for match in _WORD.finditer(text)]
+    ends = np.array([end for _, end in spans], np.int64)
+    return spans, np.minimum(np.searchsorted(ends, sentence.start[sentence.scored], side="right"), len(spans) - 1)
+
+
+def _ends_of_words(text: str, sentence: Sentence) -> NDArray[np.int64]:
+    """The position behind the last token of each scored word of a text."""
+    firsts = np.unique(_words_of(text, sentence)[1], return_index=True)[1]
+    return np.array([*sentence.scored[firsts[1:]], sentence.content.stop], np.int64)
+
+
+def _opened_lists(
+    tokenizer: MaskTokenizer,
+    texts: Sequence[str],
+    given: Sequence[int],
+    sentences: Sequence[Sentence],
+    logprobs: NDArray[np.float32],
+    ends: Sequence[NDArray[np.float64]] | None = None,
+) -> dict[str, pl.Series]:
+    """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
+
+    Words are counted behind the first characters that are `given`. `ends` are the log-probabilities that a new word
+    begins behind each word: a word then has its own, and not that of the word before.
+    """
+    lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
+    known: dict[int, str] = {}
+    first = 0
+    for number, (text, before, sentence) in enumerate(zip(texts, given, sentences, strict=True)):
+        skipped = len(text[:before].split())
+        own = logprobs[first : first + len(sentence.scored)]
+        first += len(own)
+        spans, word = _words_of(text, sentence)
+        tokens = sentence.tokens.tolist()
+        for token in set(tokens) - set(known):
+            known[token] = tokenizer.token_text(token)
+        sums = np.bincount(word, own.astype(np.float64), minlength=len(spans)).astype(np.float64)
+        counts = np.bincount(word, minlength=len(spans))
+        scored = np.flatnonzero(counts)
+        if ends is not None:
+            sums[scored] += np.diff(ends[number], prepend=0.0)
+        values: tuple[Iterable[object], ...] = (
+            range(1, len(tokens) + 1),
+            [known[token] for token in tokens],
+            word + 1 - skipped,
+            own,
+            scored + 1 - skipped,
+            [text[slice(*spans[i])] for i in scored.tolist()],
+            counts[scored],
+            sums[scored],
+        )
+        for name, value in zip(lists, values, strict=True):
+            lists[name].append(list(value))
+    schema = {name: dtype for own in LISTS.values() for name, dtype in own.items()}
+    return {name: pl.Series(name, lists[name], dtype) for name, dtype in schema.items()}

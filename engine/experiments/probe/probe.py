@@ -235,7 +235,6 @@ class ProbeRun(TableRun):
         return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
 
     def estimate(self, target: str, metric: str, scale: float, unit: str, digits: int, split: str = ALL) -> str:
-        """A value of the summary with its interval."""
         row: Mapping[str, Any] = self.summary.row(
             by_predicate=(pl.col("condition") == target) & (pl.col("split") == split) & (pl.col("metric") == metric),
             named=True,

@@ -58,12 +58,10 @@ class Columns(OwnColumns):
 
     @property
     def metrics(self) -> list[str]:
-        """The columns of the items that have means."""
         return [*([] if self.is_wanted is None else [CORRECT]), IS_TOP1, LOGPROB, REPEATS]
 
     @property
     def used(self) -> list[str]:
-        """The columns of the items that a summary needs."""
         optional = [name for name in (self.cluster, self.item) if name]
         return list(dict.fromkeys([ROW, TARGET_COLUMN, *self.metrics, *self.groups, *optional]))
 
