@@ -1,14 +1,15 @@
 """Fetching data sets of other authors with Pooch: most from GitHub at a fixed commit, checked, kept in a cache.
 
-Only the SHA-256 of each file is fixed: `Archive` is a downloader of Pooch that finds files by their digests.
+Only the SHA-256 of each file is fixed: `_contents` finds the files of an archive by their digests.
 """
 
 import hashlib
 import io
 import tarfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,20 @@ def get(
         return _get_unfixed(wanted, largest, say)
     url = f"{host}/{wanted.repository}/tar.gz/{wanted.commit}"
     say(f"fetching {url}")
-    archive = Archive(wanted, largest)
+    contents: dict[str, bytes] = {}
+
+    def download(file: str, url: str, output_file: str, pup: Any) -> None:
+        if not contents:  # the archive is downloaded once, when its first file is asked for
+            contents.update(_contents(wanted, url, pup, largest))
+        Path(output_file).write_bytes(contents[file])
+
     while missing := wanted.missing():  # twice where the digests of the files come with them
         known = wanted.digests()
         urls = dict.fromkeys(known, url)
         files = pooch.create(path=wanted.folder, base_url="", registry=known, urls=urls, retry_if_failed=_RETRIES)
         try:
             for file in missing:
-                files.fetch(file, downloader=archive.downloader(file))
+                files.fetch(file, downloader=partial(download, file))
         except requests.RequestException as error:
             raise _unreachable(url, reason_of(error), wanted) from error
         except OSError as error:
@@ -67,20 +74,20 @@ def _get_unfixed(wanted: Source, largest: int, say: Callable[[str], None]) -> Pa
     """Fetch files whose digests are not known, or take those that somebody has put there; keep the digests."""
     names, place = wanted.unfixed, {"repository": wanted.repository, "commit": wanted.commit}
     urls = {name: wanted.address.format(name=name, stem=Path(name).stem, **place) for name in names}
-    if wanted.by_hand and not any(wanted.kept_digests().values()) and all(is_file(wanted.folder / n) for n in names):
+    name, known, missing = "", wanted.kept_digests(), wanted.missing()
+    if wanted.by_hand and not any(known.values()) and all(is_file(wanted.folder / n) for n in names):
         say(f"taking the {counted(len(names), 'file')} that lie in {wanted.folder}")
-        return _keep_digests(wanted, say)
-    say(f"fetching {counted(len(names), 'file')}, the first from {urls[names[0]]}")
-    files = pooch.create(
-        path=wanted.folder, base_url="", registry=dict.fromkeys(names), urls=urls, retry_if_failed=_RETRIES
-    )
+        missing = []
+    else:
+        say(f"fetching {counted(len(names), 'file')}, the first from {urls[names[0]]}")
+    registry = dict.fromkeys(names)
+    files = pooch.create(path=wanted.folder, base_url="", registry=registry, urls=urls, retry_if_failed=_RETRIES)
 
     def download(url: str, output_file: str, pup: Any) -> None:
         Path(output_file).write_bytes(_downloaded(url, pup, largest, wanted))
 
-    name, known = "", wanted.kept_digests()
     try:
-        for name in wanted.missing():
+        for name in missing:
             (wanted.folder / name).unlink(missing_ok=True)  # without a digest, Pooch takes any file of this name
             files.fetch(name, downloader=download)
             if (first := known[name]) and file_sha256(wanted.folder / name) != first:
@@ -91,10 +98,6 @@ def _get_unfixed(wanted: Source, largest: int, say: Callable[[str], None]) -> Pa
         raise _unreachable(urls[name], reason_of(error), wanted) from error
     except OSError as error:
         raise unwritable(wanted.folder / name, error) from error
-    return _keep_digests(wanted, say)
-
-
-def _keep_digests(wanted: Source, say: Callable[[str], None]) -> Path:
     digests = {name: file_sha256(wanted.folder / name) for name in wanted.unfixed}
     write_bytes(wanted.folder / DIGESTS, json_bytes(digests))
     say(f"their digests were not known before; they are kept in {wanted.folder / DIGESTS}")
@@ -113,37 +116,23 @@ def _downloaded(url: str, pup: Any, largest: int, wanted: Source) -> bytes:
     return content.getvalue()
 
 
-class Archive:
-    """The archive of a data set, of at most `largest` bytes: downloaded once, when its first file is asked for."""
-
-    def __init__(self, wanted: Source, largest: int) -> None:
-        self._wanted, self._largest = wanted, largest
-        self._contents: Mapping[str, bytes] = {}
-
-    def downloader(self, file: str) -> Callable[[str, str, Any], None]:
-        def download(url: str, output_file: str, pup: Any) -> None:
-            self._contents = self._contents or self._find(url, pup)
-            Path(output_file).write_bytes(self._contents[file])
-
-        return download
-
-    def _find(self, url: str, pup: Any) -> dict[str, bytes]:
-        members = _unpack(_downloaded(url, pup, self._largest, self._wanted), url, self._largest)
-        if packed := self._wanted.packed:
-            inner = _unpack(members.get(packed, b""), f"{url}/{packed}", self._largest)
-            members = {f"{packed}/{path}": content for path, content in inner.items()}
-        files = merge(members, url) if self._wanted.merged else members
-        digests = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
-        own = {path.rpartition("/")[2]: path for path in files if fnmatchcase(path, self._wanted.paths)}
-        listed = json_bytes({name: digests[own[name]] for name in sorted(own)})
-        by_digest = {hashlib.sha256(listed).hexdigest(): listed, **{digests[path]: files[path] for path in files}}
-        for file, digest in self._wanted.files.items():
-            if digest not in by_digest:
-                raise InputError(
-                    f"{url}: no file has the sha256 of {file} ({digest[:12]}…), so it is not the right archive"
-                )
-        found = {file: by_digest[digest] for file, digest in self._wanted.files.items()}
-        return found | {name: files[path] for name, path in own.items()}
+def _contents(wanted: Source, url: str, pup: Any, largest: int) -> dict[str, bytes]:
+    members = _unpack(_downloaded(url, pup, largest, wanted), url, largest)
+    if packed := wanted.packed:
+        inner = _unpack(members.get(packed, b""), f"{url}/{packed}", largest)
+        members = {f"{packed}/{path}": content for path, content in inner.items()}
+    files = merge(members, url) if wanted.merged else members
+    digests = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+    own = {path.rpartition("/")[2]: path for path in files if fnmatchcase(path, wanted.paths)}
+    listed = json_bytes({name: digests[own[name]] for name in sorted(own)})
+    by_digest = {hashlib.sha256(listed).hexdigest(): listed, **{digests[path]: files[path] for path in files}}
+    for file, digest in wanted.files.items():
+        if digest not in by_digest:
+            raise InputError(
+                f"{url}: no file has the sha256 of {file} ({digest[:12]}…), so it is not the right archive"
+            )
+    found = {file: by_digest[digest] for file, digest in wanted.files.items()}
+    return found | {name: files[path] for name, path in own.items()}
 
 
 class _Limited(io.BytesIO):

@@ -58,9 +58,7 @@ def test_shuffling_keeps_the_words_and_one_full_stop_and_both_perturbations_shar
 
 def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
     turned = Rows(pragmatic=small.pragmatic[::-1])
-    one, other = (build_items(rows, draws=3, seed=2) for rows in (Rows(small.pragmatic), turned))
-    assert set(one) == set(other)
-    assert set(one) != set(build_items(turned, draws=3, seed=3))
+    assert set(build_items(Rows(small.pragmatic), draws=3, seed=2)) == set(build_items(turned, draws=3, seed=2))
     sentence = "a b c d e f g h i j"
     assert len({shuffle(sentence, draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
     assert shuffle(sentence.upper(), 1, 0) != shuffle(sentence, 1, 0).upper()
