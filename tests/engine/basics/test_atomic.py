@@ -30,13 +30,13 @@ def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(t
     for _ in range(2):  # one that is not there is no error
         remove_file(tmp_path / "x")
     assert taken() == [tmp_path]
+    for _ in range(2):
+        make_folder(tmp_path / "a" / "b")
+    assert set(taken()) == {tmp_path / "a", tmp_path}
     write_bytes(tmp_path / "file", b"of a library", flushed=False)
     assert taken() == []
     atomic.flush_folder(tmp_path)
     assert taken() == [tmp_path / "file", tmp_path]
-    for _ in range(2):
-        make_folder(tmp_path / "a" / "b")
-    assert set(taken()) == {tmp_path / "a", tmp_path}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "file"]
 
 

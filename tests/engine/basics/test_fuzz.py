@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -173,8 +172,7 @@ def read_answers(folder: Path, file: str) -> None:
 
 def resume(folder: Path, _: str) -> None:
     with hold(folder / "small") as run:
-        assert run.is_finished in {True, False}
-        run.needed_bounds()
+        assert run.is_finished in {True, False}, run.needed_bounds()
 
 
 def gather(folder: Path, _: str) -> None:
@@ -218,9 +216,9 @@ def read_text(folder: Path, file: str) -> None:
     assert sum(len(text.read(part)) for part in range(len(text.parts))) == sum(part.lines for part in text.parts)
 
 
-SEALED = (damaged, edited)
+SEALED, SEVERAL = (damaged, edited), "whole-words/triplets_several_tokens.parquet"
 # Who reads which files, and how these are damaged; a reader gets the folder of all files, and the name of its own
-READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Callable[..., Any]]]] = [
+READERS: list[Any] = [
     (language, [f"italian/{name}" for name in FILES if "female" not in name], [damaged]),
     (lambda folder, file: SuiteFile.read(folder / file).probes, ["suite.toml"], [damaged]),
     (lambda folder, file: read_facts([folder / file.split("/")[0]]).sha256, list(ROWS), [damaged]),
@@ -233,13 +231,12 @@ READERS: list[tuple[Callable[[Path, str], object], Sequence[str], Sequence[Calla
     (read_pairs, ["pairs.jsonl"], [damaged]),
     (read_stimuli, ["own.csv", "own.tsv", "own.jsonl", "own.parquet"], [damaged]),
     (read_run_folder, ["run/run.json", "run/select.done.json"], SEALED),
-    (read_run_folder, ["run/selection.json", "run/rates.parquet"], [damaged]),
+    (read_run_folder, ["run/selection.json", "run/rates.parquet", SEVERAL], [damaged]),
     (read_answers, [f"run/{ANSWERS_FILE}"], [damaged]),
     (resume, ["small/run.json"], SEALED),
     (resume, ["small/select.done.json"], [damaged]),
     (gather, ["small/run.json"], [edited]),
     (read_run_folder, ["whole-words/run.json"], [edited]),
-    (read_run_folder, ["whole-words/triplets_several_tokens.parquet"], [damaged]),
     (read_part, ["small/parts/select/part-00001.json"], SEALED),
     (read_part, ["small/parts/select/part-00001.parquet"], [damaged]),
     (lambda folder, file: parquet_frame((folder / file).read_bytes(), folder), ["table.parquet"], [damaged]),

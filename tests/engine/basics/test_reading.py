@@ -125,8 +125,8 @@ def test_depth_is_bounded_and_lists_and_objects_are_levels_alike():
         return "[" * levels + '[{"a":' * pairs + "1" + "}]" * pairs + "]" * levels
 
     in_strings = json.dumps({"a": "[" * 1_000 + '"' + "{" * 1_000})
-    side_by_side = json.dumps([[0], {"a": {}}] * (2 * DEEPEST))
-    for text in (nested(DEEPEST), f"[{nested(DEEPEST - 1)}, []]", nested(0, DEEPEST // 2), in_strings, side_by_side):
+    others = json.dumps([[0], {"a": {}}] * (2 * DEEPEST)), json.dumps({"é": ["ü", 1, {"a": None}]})
+    for text in (nested(DEEPEST), f"[{nested(DEEPEST - 1)}, []]", nested(0, DEEPEST // 2), in_strings, *others):
         assert parse_json(text, "f:1") == json.loads(text)
     for text in (nested(DEEPEST + 1), nested(1, DEEPEST // 2)):
         with pytest.raises(InputError, match=r"^f:1: lists or objects in more than 32 levels"):

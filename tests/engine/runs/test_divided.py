@@ -94,29 +94,24 @@ def test_a_folder_is_named_as_the_shard_says_and_the_name_of_the_whole_run_follo
             divided.default_output([tmp_path / name for name in folders])
 
 
+TEN, HALVES = [f"mini-{n}-of-10" for n in range(1, 11)], ["mini-1-of-2", "mini-2-of-2"]
+
+
 def made(folder, *names):
     for name in names:
         (folder / name).mkdir(parents=True)
 
 
-TEN, HALVES = [f"mini-{n}-of-10" for n in range(1, 11)], ["mini-1-of-2", "mini-2-of-2"]
-
-
-@pytest.mark.parametrize(
-    ("there", "given", "meant"),
-    [  # by the name of the run, in the order of their numbers
-        ([*reversed(TEN), "mini-x", "mini-lama-1-of-2", "other-1-of-2", "mini"], ["mini"], TEN),
-        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs/mini-*-of-2"], HALVES),
-        (["runs/mini-1-of-2", "runs/mini-2-of-2", "runs/logs"], ["runs"], HALVES),
-        ([*HALVES, "own"], ["mini-2-of-2", "own"], ["mini-2-of-2", "own"]),
-    ],
-)
-def test_shards_are_found_by_the_name_of_the_run_a_pattern_or_their_folder(tmp_path, there, given, meant):
-    made(tmp_path, *there)
-    assert [path.name for path in find_shards([tmp_path / name for name in given])] == meant
-
-
-def test_shards_of_several_runs_and_a_pattern_without_a_folder_are_refused(tmp_path):
+def test_shards_are_found_by_the_name_of_the_run_a_pattern_or_their_folder_and_others_are_refused(tmp_path):
+    made(tmp_path / "ten", *reversed(TEN), "mini-x", "mini-lama-1-of-2", "other-1-of-2", "mini")
+    made(tmp_path / "halves", *HALVES, "own")
+    for given, meant in (
+        (["ten/mini"], TEN),  # in the order of their numbers
+        (["halves/mini-*-of-2"], HALVES),
+        (["halves"], HALVES),
+        (["halves/mini-2-of-2", "halves/own"], ["mini-2-of-2", "own"]),
+    ):
+        assert [path.name for path in find_shards([tmp_path / name for name in given])] == meant
     made(tmp_path, "runs/a-1-of-2", "runs/b-1-of-2", "runs/b-1-of-3")
     for name, told in (
         ("runs", r"shards of several runs: give one of .*a-\*-of-2, .*b-\*-of-2, .*b-\*-of-3"),

@@ -28,7 +28,7 @@ def publish_scores(parts: FinishedParts):
 PUBLISHERS = {"select": publish, "score": publish_scores}
 
 
-def work(folder: Path, stage="select", *, parts=PARTS, **options) -> Path:
+def work(folder, stage="select", *, parts=PARTS, **options) -> Path:
     return small_stages.work(folder, stage, parts=parts, publish=PUBLISHERS.get(stage, publish), **options)
 
 
@@ -90,20 +90,16 @@ def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selecte
     target = work(tmp_path / "target")
     with hold(target, parts=PARTS) as held:
         held.write_part(0, EncodedPart.of(PartResult(rows(0).reverse())))
-    is_not_overwritten(shards, work(target), "target: its select has other results than")
-
-
-def is_not_overwritten(shards, output, message):
-    before = results(output)
-    with pytest.raises(InputError, match=message):
-        merge(shards, output)
-    assert (results(output), list(read_run(output).stages)) == (before, ["select"])
-
-
-def test_another_run_or_a_shard_is_not_overwritten(tmp_path, halves):
-    other = work(tmp_path / "other", identity={**IDENTITY, "seed": 1})
-    is_not_overwritten(halves, other, "other: select was made with seed 1, now 0")
-    is_not_overwritten(halves, halves[0], "shard 1/2, now none")
+    halves = [work(tmp_path / f"half {index}", shard=Shard(index, 2)) for index in (1, 2)]
+    for own, output, message in (
+        (shards, work(target), "target: its select has other results than"),
+        (halves, work(tmp_path / "other", identity={**IDENTITY, "seed": 1}), "select was made with seed 1, now 0"),
+        (halves, halves[0], "shard 1/2, now none"),
+    ):
+        before = results(output)
+        with pytest.raises(InputError, match=message):
+            merge(own, output)
+        assert (results(output), list(read_run(output).stages)) == (before, ["select"])
 
 
 @pytest.mark.parametrize(

@@ -102,10 +102,8 @@ def test_what_a_process_cannot_open_or_read_is_told(tmp_path):
 RUN = """
 import sys
 sys.path[:0] = sys.argv[1:2]
-from pathlib import Path
+from small_stages import CPU, Path, Reporter, Squares, run
 from negengine.engine.runs.processes import Processes
-from small_stages import CPU, Reporter, Squares, run
-
 stage = Squares(fault="hang" if sys.argv[3] else "", at=0, fifo=sys.argv[3])
 run(stage, Path(sys.argv[2]), Processes((CPU, CPU)), reporter=Reporter())
 """

@@ -18,12 +18,16 @@ def run(tmp_path):
 
 
 def test_a_result_that_is_missing_or_was_changed_is_refused(run):
-    record = read_run(run).stages["select"]
-    assert results.read_frame(run, record, "triplets.parquet").equals(pl.read_parquet(run / "triplets.parquet"))
+    record, table = read_run(run).stages["select"], pl.read_parquet(run / "triplets.parquet")
+    assert results.read_frame(run, record, "triplets.parquet").equals(table)
+    for content in (table, table.lazy(), {"verb": "lächeln"}):
+        digest = results.write_result(run / "another.json", content)
+        assert digest == results.result_sha256(content) == sha256((run / "another.json").read_bytes())
+    assert (run / "another.json").read_text("utf-8") == '{\n  "verb": "lächeln"\n}\n'
     for name, change in (
         ("selection.json", lambda path: path.write_bytes(path.read_bytes() + b" ")),
         ("selection.json", lambda path: path.unlink()),
-        ("another.json", lambda path: path.write_text("{}")),  # the stage did not write it
+        ("another.json", lambda path: None),  # the stage did not write it
     ):
         change(run / name)
         with pytest.raises(InputError, match=rf"{name}: missing, or changed since the run wrote it; run the same"):

@@ -80,6 +80,7 @@ def test_the_tasks_of_batch_systems(text, environments, shards):
     assert " ".join(str(find_shard(text, environment)) for environment in environments) == shards
 
 
+NO_NUMBERS = ("x", "-1", "1.5", "9" * 10, "٣", "1 2")
 UNEVEN = r"3 indices of this Slurm array \(1 to 9\) are not evenly spaced.*auto:0-15"
 NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as auto:0-15"
 
@@ -110,10 +111,7 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
         ("auto:0-3", {"SLURM_NTASKS": "4"}, "auto:0-3: this process is not a task of a job array"),
         ("auto", slurm(range(4), 1) | lsf(3, 4), r"TASK_ID=1\) says 2/4 and LSF \(LSB_JOBINDEX=3\) says 3/4"),
         ("auto", lsf(1, 2) | srun(1, 2), r"LSF \(LSB_JOBINDEX=1\) says 1/2 and srun \(SLURM_PROCID=1\) says 2/2: give"),
-        *[
-            ("auto", slurm([1, 2], own), "ID is .* is not a whole number")
-            for own in ("x", "-1", "1.5", "9" * 10, "٣", "1 2")
-        ],
+        *[("auto", slurm([1, 2], own), "ID is .* is not a whole number") for own in NO_NUMBERS],
         *[(f"auto:{own}", slurm([1, 2], 1), NO_RANGE) for own in ("", "3", "5-2", "0-3:0", "a-b", "0-3,7", "0--3")],
     ],
 )
