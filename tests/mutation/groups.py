@@ -24,7 +24,7 @@ GROUPS = {
 TESTS = {  # group → the tests for all of its modules
     "store": _files("tests/engine/runs/*.py", "test_folder test_loop"),
     "merge": _files("tests/engine/runs/test_merge.py"),
-    "precision": _files("tests/engine/inference/*.py", "test_precision test_mixed"),
+    "precision": _files("tests/engine/inference/*.py", "test_precision"),
     "statistics": _files("tests/engine/statistics/test_*.py"),
 }
 

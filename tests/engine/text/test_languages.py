@@ -107,110 +107,84 @@ def test_an_error_names_file_line_and_value_in_one_line(write):
             load_patterns(path)
 
 
-FILES = {
-    "pronouns.txt": "female = elle\nmale = il\n",
-    "articles.txt": "un\nune\n",
-    "names_female.txt": "Anne\nMarie\n",
-    "names_male.txt": "Paul\n",
-    "professions_female.txt": "une actrice\n",
-    "professions_male.txt": "un acteur\n",
-    "verbs.txt": "dîner = dîner, diner\nfumer\n",
-    "verbs_gerund.txt": "dîner = dînant, dinant\nfumer = fumant\n",
-    "agreement.toml": '[[elision]]\nwords = { que = "qu\'" }\nbefore = ["a", "e", "i"]\n',
-}
-TOP = """\
-name = "French"
-lexicon = "words"
-
-[slots]
-HAPPY = { female = "heureuse", male = "heureux" }
-CITY = ["Lyon", "Nantes"]
-"""
-PATTERN = """
-[[pattern]]
-name = "CpTp"
-role = "selecting"
-context = "{NAME} de {CITY} est {PROF} qui aime {ACT}."
-target = "On dit que {PRON} est {HAPPY} de {MASK}."
-"""
-SCORED = PATTERN.replace("CpTp", "CnTp").replace("selecting", "forbidden").replace("aime", "n'aime pas")
-PUBLISHED = '\n[[published]]\nmodels = ["camembert-base", "org/camembert"]\ndrops = { CnTp = 12.5 }\ntriplets = 7\n'
+SET, AGREEMENT, VERBS = "patterns.toml", "agreement.toml", "verbs.txt"
+END = '{PRON} è molto {HAPPY} se può {MASK}."\n'
+PUBLISHED = '[[published]]\nmodels = ["camembert-base", "org/camembert"]\ndrops = { CpTn = 12.5 }\ntriplets = 7\n'
 
 
 @pytest.fixture
-def language(write, tmp_path):
-    """The language of a pattern file and of the word lists beside it."""
-    (tmp_path / "words").mkdir()
-    for name, text in FILES.items():
-        (tmp_path / "words" / name).write_text(text, "utf-8")
-    return lambda text, *lexicon: load_language(write(text), *lexicon)
+def language(tmp_path):
+    """The Italian language, once a text in a file was replaced, or (`old` is empty) the whole file."""
+
+    def language(file="", old="", new="", *lexicon):
+        for name, text in ITALIAN.items():
+            changed = text if name != file else text.replace(old, new) if old else new
+            assert name != file or changed != text
+            (tmp_path / name).write_text(changed, "utf-8")
+        return load_language(tmp_path / SET, *lexicon)
+
+    return language
 
 
 def test_a_language_has_its_words_beside_the_pattern_file(language, tmp_path):
-    words = {"NAME": "Paul", "CITY": "Lyon", "PROF": "un acteur", "ACT": "fumer", "HAPPY": "heureux"}
-    found = language(TOP + PATTERN)
-    assert (found.folder, found.lexicon.pronouns) == (tmp_path / "words", {"f": "elle", "m": "il"})
-    assert [found.lexicon.accepted(verb) for verb in ("dîner", "fumer")] == [("dîner", "diner"), ("fumer",)]
-    # The rules of the words reach the patterns, and slots of the patterns' own are words of the lexicon.
-    assert "dit qu'il est" in found.patterns.selecting.text({**words, "PRON": "il"}, "x")
-    assert "dit que Paul est" in found.patterns.selecting.text({**words, "PRON": "Paul"}, "x")
-    assert found.lexicon.forms["HAPPY"] == {"f": ("heureuse",), "m": ("heureux",)}
-    assert found.lexicon.lists["CITY"] == ("Lyon", "Nantes")
-    gerund = language('verbs = "verbs_gerund.txt"\n' + TOP + PATTERN).lexicon
-    assert gerund.at_mask == {"dîner": ("dînant", "dinant"), "fumer": ("fumant",)}
-    assert gerund.mask_forms == {"dînant", "dinant", "fumant"}
-    other = language(TOP.replace("Nantes", "Brest") + PATTERN).lexicon
-    assert len({found.lexicon.sha256, gerund.sha256, other.sha256}) == 3
-    shutil.copytree(tmp_path / "words", tmp_path, dirs_exist_ok=True)
-    assert language(TOP.replace('"words"', '"."') + PATTERN).folder == tmp_path
+    found = language(VERBS, "ballare", "ballare = ballare, danzare").lexicon
+    assert (found.pronouns, found.lists["OTHER"]) == ({"f": "lei", "m": "lui"}, ("leggere libri",))
+    assert [found.accepted(verb) for verb in ("ballare", "andare")] == [("ballare", "danzare"), ("andare",)]
+    assert found.forms["HAPPY"] == {"f": ("contenta",), "m": ("contento",)}
+    (tmp_path / "verbs_gerund.txt").write_text("ballare = ballando\n")
+    gerund = language(SET, 'lexicon = "."', 'lexicon = "."\nverbs = "verbs_gerund.txt"').lexicon
+    assert (gerund.at_mask, gerund.mask_forms) == ({"ballare": ("ballando",)}, {"ballando"})
+    other = language(SET, "leggere libri", "leggere").lexicon
+    assert len({own.sha256 for own in (found, gerund, other)}) == 3
+    # The rules of the words reach the patterns.
+    words = {"NAME": "Paolo", "PROF": "un architetto", "OTHER": "leggere", "PRON": "lui", "HAPPY": "contento"}
+    selecting = language(SET, "piace {ACT}", "piace di {ACT}").patterns.selecting
+    for verb, said in {"andare": "piace d'andare o", "ballare": "piace di ballare o"}.items():
+        assert said in selecting.text({**words, "ACT": verb}, "x")
 
 
 def test_a_lexicon_that_is_given_is_taken_instead_and_has_none_of_the_slots(language, tmp_path):
-    text = TOP.replace("heureuse", "felice").replace("heureux", "felice") + PATTERN
-    assert language(text, "italian").folder == lexicon_path("italian")
+    assert language(SET, "molto", "assai", "italian").folder == lexicon_path("italian")
     with pytest.raises(InputError, match="no lexicon is named 'italain': did you mean 'italian'"):
-        language(TOP.replace("words", "italain") + PATTERN)
-    (tmp_path / "words" / "slot_CITY.txt").write_text("Lyon\n")
-    with pytest.raises(InputError, match=r"patterns.toml:6: CITY is also in .*slot_CITY.txt"):
-        language(TOP + PATTERN)
+        language(SET, '"."', '"italain"')
+    (tmp_path / "slot_OTHER.txt").write_text("leggere\n")
+    with pytest.raises(InputError, match=r"patterns.toml:6: OTHER is also in .*slot_OTHER.txt"):
+        language()
 
 
 def test_published_figures_decide_nothing_and_those_of_bundled_sets_are_not_kept_in_runs(language):
-    with_them, without = (language(TOP + PATTERN + SCORED + more).patterns for more in (PUBLISHED, ""))
+    with_them, without = language(SET, END, END + PUBLISHED).patterns, language().patterns
     assert with_them.sha256 == without.sha256
     [column] = PatternSet.from_json(with_them.to_json()).published
-    assert column == PublishedColumn(("camembert-base", "org/camembert"), {"CnTp": 12.5}, triplets=7)
+    assert column == PublishedColumn(("camembert-base", "org/camembert"), {"CpTn": 12.5}, triplets=7)
     bundled = load_patterns()
     assert (len(bundled.published), set(bundled.to_json())) == (16, {"name", "patterns"})
 
 
-SET, AGREEMENT, VERBS = "patterns.toml", "words/agreement.toml", "words/verbs.txt"
-BAD = [  # file, text of the file or what stands below the name of the set, line, message
-    (SET, 'lexicon = ""\n', 2, "lexicon is ''"),
-    (SET, 'verbs = "../verbs.txt"\n', 2, "verbs is '../verbs.txt'"),
-    (SET, '[slots]\ncity = ["Rome"]\n', 3, "'city' cannot be the name"),
-    (SET, '[slots]\nCITY = ["Rome", "Rome"]\n', 3, "'Rome' is there twice"),
-    (SET, '[slots]\nHAPPY = { female = "heureuse" }\n', 3, "HAPPY must have a word for each of female, male"),
-    (SET, "[[published]]\ndrops = {}\n", 2, "this [[published]] has no 'models'; it needs models"),
-    (SET, '[[published]]\nmodels = ["x"]\ndrops = { CnTp = "1" }\n', 4, "[[published]] drops: Expected `float`, got"),
-    (SET, '[[published]]\nmodels = ["x"]\ndrops = { No = 1 }\n', 4, "a drop of 'No', but the scored patterns are CnTp"),
-    (VERBS, "fumer\ndîner = \n", 2, "is not of the form"),
-    (VERBS, "dîner = diner, diner\n", 1, "has a form twice"),
-    (VERBS, "dîner = diner\ndîner\n", 2, "'dîner' is also in"),
-    (AGREEMENT, "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
-    (AGREEMENT, "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
-    (AGREEMENT, "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
-    (AGREEMENT, "[[endings]]\nfemale = 'a'\n", 1, "must have an ending for each of female, male"),
-    (AGREEMENT, "[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
+BAD = [  # file, old text, new text, line, message
+    (SET, 'lexicon = "."', 'lexicon = ""', 2, "lexicon is ''"),
+    (SET, 'lexicon = "."', 'verbs = "../verbs.txt"', 2, "verbs is '../verbs.txt'"),
+    (SET, "HAPPY =", "happy =", 5, "'happy' cannot be the name"),
+    (SET, '["leggere libri"]', '["Roma", "Roma"]', 6, "'Roma' is there twice"),
+    (SET, ', male = "contento"', "", 5, "HAPPY must have a word for each of female, male"),
+    (SET, END, END + "[[published]]\ndrops = {}\n", 25, "this [[published]] has no 'models'; it needs models"),
+    (SET, END, END + PUBLISHED.replace("12.5", '"1"'), 27, "[[published]] drops: Expected `float`, got"),
+    (SET, END, END + PUBLISHED.replace("CpTn", "No"), 27, "a drop of 'No', but the scored patterns are CpTn"),
+    (VERBS, "ballare", "ballare = ", 2, "is not of the form"),
+    (VERBS, "ballare", "ballare = x, x", 2, "has a form twice"),
+    (VERBS, "ballare", "andare = x", 2, "'andare' is also in"),
+    (AGREEMENT, "", "[[elision]]\nwords = { De = \"d'\" }\nbefore = ['a']\n", 2, "must be one word in lower case"),
+    (AGREEMENT, "", "[[elision]]\nwords = { de = \"d'\" }\nbefore = 'a'\n", 3, "before: Expected `array`, got `str`"),
+    (AGREEMENT, "", "[[article]]\nform = 'un'\ngender = 'neuter'\n", 3, "pronouns.txt has no gender 'neuter'"),
+    (AGREEMENT, "", "[[endings]]\nfemale = 'a'\n", 1, "must have an ending for each of female, male"),
+    (AGREEMENT, "", "[[rules]]\nx = 1\n", 1, "unknown key 'rules'"),
 ]
 
 
-@pytest.mark.parametrize(("file", "text", "line", "message"), BAD)
-def test_an_error_of_the_files_of_a_language(language, tmp_path, file, text, line, message):
-    (tmp_path / file).write_text(text, "utf-8")
-    plain = (PATTERN + SCORED).replace("de {CITY} ", "").replace("{HAPPY} ", "")
-    with pytest.raises(InputError, match=f"^{tmp_path}/{file}:{line}.*{re.escape(message)}"):
-        language(f'name = "French"\n{text}\n{plain}' if file == SET else TOP + PATTERN)
+def test_an_error_of_the_files_of_a_language(language, tmp_path):
+    for file, old, new, line, message in BAD:
+        with pytest.raises(InputError, match=f"^{tmp_path}/{file}:{line}.*{re.escape(message)}"):
+            language(file, old, new)
 
 
 TEXT_WORDS = {
@@ -368,15 +342,11 @@ def test_an_error_of_a_word_list_names_file_line_and_value(folder, files, messag
 
 
 @pytest.fixture
-def found(tmp_path):
+def found(tmp_path, language):
     """The findings as `file:line: what`, once a text in a file was replaced."""
 
     def found(file="", old="", new="", kind=Kind.PROBLEM):
-        for name, text in ITALIAN.items():
-            changed = text.replace(old, new) if name == file else text
-            assert name != file or changed != text
-            (tmp_path / name).write_text(changed, "utf-8")
-        findings = Rules(load_language(tmp_path / "patterns.toml")).findings()
+        findings = Rules(language(file, old, new)).findings()
         told = [f"{finding.where}: {finding.what}" for finding in findings if finding.kind is kind]
         return [said.removeprefix(f"{tmp_path}/") for said in told]
 
@@ -384,15 +354,15 @@ def found(tmp_path):
     return found
 
 
-WOMEN, MEN, VERB_LIST = "professions_female.txt", "professions_male.txt", "verbs.txt"
+WOMEN, MEN = "professions_female.txt", "professions_male.txt"
 CPTN = '{OTHER}."\ntarget = "{PRON} non'
 PROBLEMS = [
     (WOMEN, "un'arch", "una arch", ":1: 'una architetta' has the wrong article; write \"un'architetta\""),
     (MEN, "uno psi", "un psi", ":2: 'un psicologo' has the wrong article; write 'uno psicologo'"),
     (WOMEN, "psicologa", "psicologe", ":2: 'una psicologe', 'uno psicologo' do not differ"),
     (SET, '"contento"', '"felice"', ":5: 'contenta', 'felice' do not differ by a rule"),
-    (VERB_LIST, "ballare", "balare\nballato", ":3: 'ballato' does not end in 'are', as [[verbs]] says"),
-    (VERB_LIST, "ballare", "a andare are", ":2: 'a andare' should be 'ad andare'"),
+    (VERBS, "ballare", "balare\nballato", ":3: 'ballato' does not end in 'are', as [[verbs]] says"),
+    (VERBS, "ballare", "a andare are", ":2: 'a andare' should be 'ad andare'"),
     (SET, "molto", "a aver", ":20: 'a aver' should be 'ad aver'"),
     (SET, "{NAME} è", "D'{NAME} è", ":8: \"d'\" before {NAME} does not suit Maria, Paolo; write 'di {NAME}'"),
     (SET, "leggere libri", "ballare", ":6: ballare of {OTHER} are verbs of verbs.txt, too"),
