@@ -7,6 +7,7 @@ import re
 import tracemalloc
 from datetime import timedelta
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -61,14 +62,15 @@ def test_every_kind_gives_the_same_rows_in_any_parts(tmp_path, name):
     assert all_rows(stimuli).equals(FRAME)
 
 
-def test_frames_are_tables():
+def test_frames_are_tables_also_those_of_pandas_with_nan_for_no_text():
     for frame in (FRAME, FRAME.lazy(), FRAME.to_dict(as_series=False), FRAME.to_dicts()):
         stimuli = scanned(frame, rows_per_part=3)
         assert all_rows(stimuli).equals(FRAME)
         assert stimuli.sha256 == scanned(FRAME, rows_per_part=1).sha256 != scanned(FRAME[:3]).sha256
 
-    frame = {"sentence": ["A [MASK].", "B [MASK]."], "target": ["a", float("nan")]}  # pandas has NaN for no text
-    assert refusal(frame) == "the frame, row 2: target is missing; a text is needed"
+    columns = {"sentence": ["A [MASK].", "B [MASK]."], "target": np.array(["a", np.nan], object)}
+    pandas = type("Frame", (), {"columns": [*columns], "__getitem__": lambda _, name: columns[name]})()
+    assert refusal(pandas) == "the frame, row 2: target is missing; a text is needed"
 
 
 def test_a_folder_of_tables_is_one_table(tmp_path):
