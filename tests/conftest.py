@@ -10,9 +10,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
+from types import SimpleNamespace
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads and those of the other test process share the cores
 
@@ -292,25 +292,19 @@ def wheel(once) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Placed:
-    """What ONNX Runtime did with a graph on stand-in CUDA libraries: provider → operators and how many; and kernels."""
-
-    operators: dict[str, dict[str, int]]
-    kernels: list[str]
-    options: dict[str, str]
-
-
 @pytest.fixture(scope="session")
-def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
-    """Run a graph on CUDA without a GPU, in a process of its own: (graph, batch tokens, lengths)."""
+def place_on_cuda(tmp_path_factory) -> Callable[..., SimpleNamespace]:
+    """Run a graph on CUDA without a GPU, in a process of its own: (graph, batch tokens, lengths).
+
+    Gives the operators (provider → operators and how many), the kernels of attention, and the provider's options.
+    """
     scripts, folder = Path(__file__).parent / "stand_in", tmp_path_factory.mktemp("cuda")
     built = subprocess.run([sys.executable, scripts / "cuda.py", folder], capture_output=True, text=True, check=False)
     if built.returncode == 3:
         pytest.skip(f"no stand-in for CUDA: {built.stdout}")
     assert built.returncode == 0, built.stderr
 
-    def run(graph: Path, batch_tokens: int, lengths: list[int]) -> Placed:
+    def run(graph: Path, batch_tokens: int, lengths: list[int]) -> SimpleNamespace:
         own = {"LD_LIBRARY_PATH": str(folder), "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1"}
         command = [sys.executable, scripts / "place.py", graph, batch_tokens, *lengths]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=os.environ | own)
@@ -320,7 +314,8 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., Placed]:
         operators: dict[str, dict[str, int]] = defaultdict(dict)
         for provider, operator, n in document["placed"]:
             operators[provider][operator] = n
-        return Placed(operators, re.findall(r"SdpaKernel=(\w+)", "\n".join(said)), document["options"])
+        kernels = re.findall(r"SdpaKernel=(\w+)", "\n".join(said))
+        return SimpleNamespace(operators=operators, kernels=kernels, options=document["options"])
 
     return run
 
