@@ -38,10 +38,6 @@ BOS = Option("Begin every text with the model's BOS token (causal models).")
 DATA_FOLDER = Option(
     "Folder of the data (default: where `data get` put them).", metavar="PATH", kind=Path, is_file=True
 )
-_TOLD = {
-    "run": "A finished run of `{}`, or its folder.",
-    "model": "From `load`, or the folder or name of an exported model{}.",
-}
 
 
 class Experiment(ABC):
@@ -105,7 +101,7 @@ class Experiment(ABC):
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": signature.return_annotation}
         run.__name__ = run.__qualname__ = cls.name
-        run.__module__, run.__doc__ = cls.__module__, _docstring(cls, [one.name for one in (first, *others)], fields)
+        run.__module__, run.__doc__ = cls.__module__, _docstring(cls, fields)
         files = [name for name, field in fields.items() if field.option.is_file]
         words = [word for field in fields.values() for word in field.option.words]
         return recorded(run, files=files, words=words)
@@ -115,12 +111,11 @@ class Experiment(ABC):
         return [Section("Results", tables=run.tables(), notes=run.remarks())]
 
 
-def _docstring(experiment: type[Experiment], first: Sequence[str], fields: dict[str, OptionField]) -> str:
-    told = {name: _TOLD[name] for name in first}
+def _docstring(experiment: type[Experiment], fields: dict[str, OptionField]) -> str:
     source = experiment.goes_on_from
-    if source:
-        told["run"] = told["run"].format(source)
-    told["model"] = told["model"].format("; the run's own by default" if source else "")
+    told = {"run": f"A finished run of `{source}`, or its folder."} if source else {}
+    usual = "; the run's own by default" if source else ""
+    told["model"] = f"From `load`, or the folder or name of an exported model{usual}."
     for name, field in fields.items():
         words = ", ".join(str(member.value) for member in field.choices or ())
         told[name] = f"{field.option.help}{f' One of {words}.' if words else ''}"

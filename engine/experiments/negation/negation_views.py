@@ -38,6 +38,9 @@ def scored(run: ScoresRun) -> list[Section]:
     scores, patterns = scan_frame(run.folder / SCORES_FILE), run.rates["pattern"].to_list()
     between = differences(scores, run.selection.triplets.lazy(), patterns, run.selection.patterns.selecting.name)
     precision, title = _precision_note(scores), "Do verbs of several tokens differ?"
+    medians = _quantiles(scores, patterns, "expected_rank").select("pattern", "q50").iter_rows()
+    fall = f"The median rank of the verb is {', '.join(f'{rank:.0f} in {name}' for name, rank in medians)}."
+    falls = [_rank_figure(scores, patterns, fall), _logprob_figure(_quantiles(scores, patterns, "expected_logprob"))]
     how = (
         "A verb of several tokens is repeated if each of its tokens is the first choice at its mask, filled from left "
         "to right. All other sections are about mono-token verbs, as the paper is."
@@ -51,7 +54,8 @@ def scored(run: ScoresRun) -> list[Section]:
             figures=[_matrix(between, patterns)],
         ),
         _replacements(scores, run.rates, precision),
-        _shifts(scores, patterns, precision),
+        # A shift is visible even if the first choice stays the same.
+        Section("How far does the verb fall?", [fall], figures=falls, notes=precision),
         _drivers(run, scores),
         *([] if run.several is None else [Section(title, [run.reading_apart], tables=run.tables_apart(), notes=[how])]),
     ]
@@ -215,14 +219,6 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
     caption = f"The most frequent first choices that are not the verb, at most {_TOP}, with the number of triplets."
     figure = Figure("replacements", plot, table, " ".join(said), caption, wide=True)
     return Section(title, said, figures=[figure], notes=notes)
-
-
-def _shifts(scores: pl.LazyFrame, patterns: Sequence[str], notes: Sequence[str]) -> Section:
-    """Rank and log-probability of the expected verb: a shift is visible even if the first choice stays the same."""
-    medians = _quantiles(scores, patterns, "expected_rank").select("pattern", "q50").iter_rows()
-    said = f"The median rank of the verb is {', '.join(f'{rank:.0f} in {name}' for name, rank in medians)}."
-    figures = [_rank_figure(scores, patterns, said), _logprob_figure(_quantiles(scores, patterns, "expected_logprob"))]
-    return Section("How far does the verb fall?", [said], figures=figures, notes=notes)
 
 
 def _rank_figure(scores: pl.LazyFrame, patterns: Sequence[str], said: str) -> Figure:
