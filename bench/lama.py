@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import stats
 
 from ..engine.basics.errors import InputError
@@ -129,7 +128,9 @@ class QueryLoop(Loop[Queries]):
                 (side.topk(_KEPT).values - side.logsumexp(1, keepdim=True)).tolist()
             rows = slice(start, start + len(own))
             found[rows, 0] = (answer - affirmative.logsumexp(1, keepdim=True))[:, 0].cpu().numpy()
-            found[rows, 1] = _correlations(affirmative, negated)
+            ranks = [stats.rankdata(side.cpu().numpy(), axis=1) for side in (affirmative, negated)]
+            one, other = (own - own.mean(axis=1, keepdims=True) for own in ranks)
+            found[rows, 1] = (one * other).sum(axis=1) / np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
         return found
 
     def _logits(self, texts: Sequence[str], size: int) -> torch.Tensor:
@@ -141,15 +142,6 @@ class QueryLoop(Loop[Queries]):
 
 def _stage(exported: ExportedModel, items: Sequence[tuple[Fact, int]]) -> Stage[Any, Any]:
     return changed(Lama(with_p159=True), facts=Facts(tuple(fact for fact, _ in items), {})).stage(exported)
-
-
-def _correlations(one: torch.Tensor, other: torch.Tensor) -> NDArray[np.float64]:
-    """Spearman's correlation of each row of two tensors, float64 [n]."""
-    ranks = [stats.rankdata(own.cpu().numpy(), axis=1) for own in (one, other)]
-    centred = [own - own.mean(axis=1, keepdims=True) for own in ranks]
-    scale = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
-    found: NDArray[np.float64] = (centred[0] * centred[1]).sum(axis=1) / scale
-    return found
 
 
 def _measurements(measured: Measured, path: Path | None) -> list[Measurement]:

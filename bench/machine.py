@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,5 @@ def peak_megabytes() -> float | None:
 
 def restart_peak() -> None:
     """Count the peak anew from here, from what is in use now (Linux)."""
-    try:
+    with suppress(OSError):
         _REFERENCES.write_text("5")
-    except OSError:
-        return

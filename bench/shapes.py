@@ -1,7 +1,5 @@
 """Models to measure: exported ones, or random weights in the shapes of well-known checkpoints, without a download."""
 
-import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from ..engine.inference.exported import ExportedModel, load_exported
 from ..export.build import build
 from ..export.checkpoint import BUNDLED, locate
 from ..export.quiet import quiet
+from .system import once
 
 MINI = "mini"  # the bundled model, as `negengine export` calls it
 LABELS = ("entailment", "neutral", "contradiction")  # of classifiers with random weights
@@ -77,13 +76,14 @@ def random_checkpoint(name: str, folder: Path) -> Path:
     def save(to: Path) -> None:
         tokenizer = hf.AutoTokenizer.from_pretrained(BUNDLED)  # stands in: its ids are below any vocabulary size here
         make, sizes = SHAPES[name]
+        torch.manual_seed(0)
         if len(tokenizer) > sizes["vocab_size"]:
             raise InputError(f"{name}: its vocabulary is smaller than the bundled tokenizer's")
         head = hf.AutoModelForCausalLM if make in _CAUSAL else hf.AutoModelForMaskedLM
         head.from_config(make(**sizes, pad_token_id=tokenizer.pad_token_id)).save_pretrained(to)
         tokenizer.save_pretrained(to)
 
-    return _once(folder / "checkpoints" / name, save)
+    return once(folder / "checkpoints" / name, save)
 
 
 def random_classifier(name: str, folder: Path) -> Path:
@@ -92,21 +92,10 @@ def random_classifier(name: str, folder: Path) -> Path:
     def save(to: Path) -> None:
         base = BUNDLED if name == MINI else random_checkpoint(name, folder)
         names = {"id2label": dict(enumerate(LABELS)), "label2id": {own: number for number, own in enumerate(LABELS)}}
+        torch.manual_seed(0)
         with quiet():
             model = hf.AutoModelForSequenceClassification.from_pretrained(base, **names)
         model.save_pretrained(to)
         hf.AutoTokenizer.from_pretrained(base).save_pretrained(to)
 
-    return _once(folder / "checkpoints" / f"{name}-classifier", save)
-
-
-def _once(folder: Path, save: Callable[[Path], None]) -> Path:
-    if not (folder / "complete").is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-        torch.manual_seed(0)
-        try:
-            save(folder)
-            (folder / "complete").touch()
-        except OSError as error:
-            raise InputError(f"{folder} cannot be written: {error.strerror or error}") from error
-    return folder
+    return once(folder / "checkpoints" / f"{name}-classifier", save)

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
+from ..engine.basics.errors import InputError
 from ..engine.inference.cuda import Cuda
 from ..engine.inference.exported import load_exported
 from ..engine.inference.session import Device
@@ -54,6 +55,21 @@ class Unavailable(Exception):  # noqa: N818 - it is not an error
     """A system cannot run here. The message says why, in one line."""
 
 
+def once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """A folder that is made where it is not complete. Raises InputError if it cannot be written."""
+    if not (folder / "complete").is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir(parents=True)
+            make(folder)
+            (folder / "complete").touch()
+        except OSError as error:
+            if error.errno is None:  # of a library, not of the disk
+                raise
+            raise InputError(f"{folder} cannot be written: {error.strerror}") from error
+    return folder
+
+
 @dataclass(frozen=True)
 class Place:
     """What is measured, and where."""
@@ -73,15 +89,9 @@ class Place:
         return f"cuda:{self.device.index}" if self.on_cuda else "cpu"
 
     def once(self, name: str, make: Callable[[Path], None]) -> Path:
-        """A folder of the cache that belongs to the exported model's bytes; it is made where it is not complete."""
+        """A folder of the cache that belongs to the exported model's bytes; see `once`."""
         digest = load_exported(self.exported).sha256[:16]
-        folder = self.cache / "systems" / f"{self.exported.name}-{digest}-{name}"
-        if not (folder / "complete").is_file():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            make(folder)
-            (folder / "complete").touch()
-        return folder
+        return once(self.cache / "systems" / f"{self.exported.name}-{digest}-{name}", make)
 
 
 class System(ABC, Generic[W]):

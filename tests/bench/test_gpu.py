@@ -4,7 +4,7 @@ import importlib
 import json
 
 import pytest
-from negengine.bench.gpu import EXPORT, REHEARSAL, STEPS, NotHere, Setting, Step, failed, measure, table
+from negengine.bench.gpu import EXPORT, REHEARSAL, STEPS, Setting, Step, failed, measure, table
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.cpu import CPU
 
@@ -85,9 +85,3 @@ def test_decisions_are_compared_with_the_reference_and_selections_timed_of_what_
         assert own["sentences/s"] == pytest.approx(own["sentences"] / own["seconds"])
         assert min(own["share of the products' peak"], own["host, cores"]) > 0
     assert found[MINI]["session"]["sentences"] >= found[MINI]["sentences"]
-
-
-def test_an_export_without_a_low_precision_graph_is_not_measured(rehearsed, monkeypatch):
-    monkeypatch.setattr("negengine.engine.inference.exported.ExportedModel.low_precision", lambda *_: None)
-    with pytest.raises(NotHere, match="bert-base-shape has no low-precision graph for cpu"):
-        rehearsed("selection", (RANDOM,))

@@ -5,16 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from negengine.bench.baselines import AtMask, AuthorsScoring, AuthorsSelection, Optimum, Pipeline, baselines
 from negengine.bench.main_job import LowPrecision, MixedPrecision, Reference, candidates, main_job
 from negengine.bench.openvino import OpenVino
 from negengine.bench.shapes import prepare
 from negengine.bench.system import Place
-from negengine.bench.torch_models import MaskRow
 from negengine.engine.inference.cuda import Cuda
 from negengine.engine.inference.exported import load_exported
-from transformers import AutoConfig, AutoModelForMaskedLM
 
 pytestmark = pytest.mark.long
 
@@ -90,20 +87,3 @@ def test_texts_and_ids_are_the_same_sentences(mini, mini_tokenizer):
     assert found == {row: list(encoded[row]) for row in range(100)}
     assert work.length == pytest.approx(np.mean([len(ids) for ids in encoded]))
     assert sum(len(rows) for rows, _, _ in work.batches(7)) == 300
-
-
-SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-FAMILIES = dict.fromkeys(("bert", "deberta-v2", "mpnet", "roberta"), SIZES)
-FAMILIES |= {family: SIZES | {"embedding_size": 8} for family in ("albert", "electra")}
-FAMILIES["distilbert"] = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_head_at_the_mask_alone_gives_the_logits_that_the_whole_model_gives_there(family):
-    torch.manual_seed(0)
-    model = AutoModelForMaskedLM.from_config(AutoConfig.for_model(family, vocab_size=50, **FAMILIES[family])).eval()
-    ids, position = torch.randint(3, 50, (4, 6)), torch.tensor([0, 5, 2, 2])
-    with torch.inference_mode():
-        whole = model(ids).logits
-        cut = MaskRow(model)(ids, position)
-    torch.testing.assert_close(cut, whole[torch.arange(4), position], atol=1e-5, rtol=1e-4)
