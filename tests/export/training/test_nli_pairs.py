@@ -118,11 +118,8 @@ def test_pairs_of_dev_and_held_out_pairs_with_a_sentence_that_is_learned_are_cou
     kept = read_benchmark(folder / "RTE.txt", "RTE").pairs  # they are read back with their types
     one, other = ([replace(pair, location="", id="") for pair in pairs] for pairs in (kept, held_out))
     assert one == other
-    for seed in range(40):
-        found = read("RTE", tmp_path, negation=0.8, negation_data=folder, seed=seed)
-        learned = {pair.item // 3 for pair in found.negation.train}
-        if 0 in learned and 8 not in learned:
-            break
+    tried = (read("RTE", tmp_path, negation=0.8, negation_data=folder, seed=seed) for seed in range(40))
+    found = next(own for own in tried if {pair.item // 3 for pair in own.negation.train} & {0, 8} == {0})
     held_out = {"pairs": len(found.negation.held_out), "train": 1, "added": 0}
     assert found.shared.counts == {"dev": {"pairs": 6, "train": 3, "added": 3}, "held out": held_out}
     said = "dev: of 6 pairs, 3 share a sentence with a pair of train.tsv"
