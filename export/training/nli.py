@@ -3,7 +3,8 @@
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from .fit import Batch, Job, train
 from .folder import hold_several
 from .nli_pairs import HELD_OUT, Example, NliData, read_data, write_held_out
 from .nli_tables import NEGATION, NliTraining, Trained
-from .settings import Place, Settings, settings_of
+from .settings import Place, settings_of
 
 ONNX, RUN = "onnx", "nli"  # folders of an evaluated classifier: its export, and the engine's run
 FAMILY = "bert"  # whose settings the families get that the paper does not have
@@ -61,7 +62,8 @@ def train_nli(options: NliOptions) -> NliTraining:
     own = {"max_length": _PAPER["max_length"]} | plain | found.get(base.config.model_type, found.get(FAMILY, {}))
     settings = settings_of(options, own, place, base.longest)
     pairs = read_data(source, options, reporter.say)
-    trainings = _Own(base, pairs, settings, place, options, reporter)
+    encode = pair_encoder(base.tokenizer, settings.max_length)
+    about = {"hub": to_builtins(pairs.hub)} if pairs.hub else None
     conditions = (ORIGINAL,) if options.negation is None else (ORIGINAL, NEGATION)
     planned = [(options.output, conditions[-1], options.seed)]  # folder, condition and seed of each classifier
     if options.seeds is not None:
@@ -70,60 +72,34 @@ def train_nli(options: NliOptions) -> NliTraining:
             for number in range(options.seed, options.seed + options.seeds)
             for condition in conditions
         ]
+    done = []
     with nullcontext() if options.seeds is None else hold_several(options.output, (ORIGINAL, NEGATION, HELD_OUT)):
-        done = [trainings.train(*one) for one in planned]
+        for folder, condition, seed in planned:
+            added = condition == NEGATION
+            if options.seeds is not None:
+                reporter.say(f"seed {seed}, {'with' if added else 'without'} pairs with negation: {folder}")
+            job = partial(Job, pairs.examples(with_negation=added), pairs.dev, encode, accuracy)
+            data, own_seed = pairs.identity_of(with_negation=added), replace(settings, seed=seed)
+            here = replace(options, output=folder)
+            record = train("nli train", base, job, data, own_seed, place, here, reporter, about)
+            done.append(Trained(folder, condition, seed, record))
         held_out = write_held_out(options.output, source, pairs.negation.held_out) if pairs.negation else None
         if options.evaluate:
-            done = [trainings.evaluated(one, held_out or options.negation_data) for one in done]
+            new = held_out or options.negation_data
+            done = [_evaluated(one, new, pairs, settings.max_length, options) for one in done]
     return NliTraining(options.output, pairs, base.config.model_type, settings, tuple(done), options.negation)
 
 
-@dataclass(frozen=True)
-class _Own:
-    """What the classifiers of one command share."""
-
-    base: Base
-    pairs: NliData
-    settings: Settings
-    place: Place
-    options: NliOptions
-    reporter: Reporter
-
-    def train(self, folder: Path, condition: str, seed: int) -> Trained:
-        with_negation = condition == NEGATION
-        if self.options.seeds is not None:
-            kind = "with" if with_negation else "without"
-            self.reporter.say(f"seed {seed}, {kind} pairs with negation: {folder}")
-        settings = replace(self.settings, seed=seed)
-        learned = self.pairs.examples(with_negation=with_negation)
-
-        def job() -> Job:
-            return Job(learned, self.pairs.dev, pair_encoder(self.base.tokenizer, settings.max_length), accuracy)
-
-        data = self.pairs.identity_of(with_negation=with_negation)
-        options = replace(self.options, output=folder)
-        about = {"hub": to_builtins(self.pairs.hub)} if self.pairs.hub else None
-        record = train("nli train", self.base, job, data, settings, self.place, options, self.reporter, about)
-        return Trained(folder, condition, seed, record)
-
-    def evaluated(self, one: Trained, new: Path | None) -> Trained:
-        """The classifier with its evaluation: exported, and run on the dev set and on pairs with negation."""
-        options = self.options
-        exported = export(str(one.folder), one.folder / ONNX, task=Task.TEXT_CLASSIFICATION, progress=options.progress)
-        given: dict[str, Any] = {"command": options.command} if options.command else {}
-        run = nli(
-            exported,
-            data=new,
-            source=self.pairs.source,
-            original={self.pairs.source: self.pairs.dev_file},
-            max_length=self.settings.max_length,
-            output=one.folder / RUN,
-            progress=options.progress,
-            verbose=options.verbose,
-            **given,
-        )
-        assert isinstance(run, NliRun)  # noqa: S101 - no shard was asked for
-        return replace(one, run=run)
+def _evaluated(one: Trained, new: Path | None, pairs: NliData, max_length: int, options: NliOptions) -> Trained:
+    """The classifier with its evaluation: exported, and run on the dev set and on pairs with negation."""
+    exported = export(str(one.folder), one.folder / ONNX, task=Task.TEXT_CLASSIFICATION, progress=options.progress)
+    given: dict[str, Any] = {"progress": options.progress, "verbose": options.verbose, "max_length": max_length}
+    if options.command:
+        given["command"] = options.command
+    original = {pairs.source: pairs.dev_file}
+    run = nli(exported, data=new, source=pairs.source, original=original, output=one.folder / RUN, **given)
+    assert isinstance(run, NliRun)  # noqa: S101 - no shard was asked for
+    return replace(one, run=run)
 
 
 def pair_encoder(tokenizer: PreTrainedTokenizerFast, max_length: int) -> Callable[[Sequence[Example]], Batch]:
