@@ -90,16 +90,9 @@ STEPS = (
 
 
 def measure(
-    models: Sequence[str],
-    output: Path,
-    say: Say,
-    *,
-    device: str = "auto",
-    rehearse: bool = False,
-    minutes: float | None = None,
-    steps: Sequence[Step] = STEPS,
-    cache: Path | None = None,
-) -> dict[str, Any]:
+    models: Sequence[str], output: Path, say: Say, *, device: str = "auto", rehearse: bool = False,
+    minutes: float | None = None, steps: Sequence[Step] = STEPS, cache: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Run all steps and give what the file holds; they take 10 minutes at most, 16 where there are baselines.
 
     Raises InputError if the device does not exist, or is the CPU and this is not a rehearsal, or the file cannot be

@@ -161,14 +161,9 @@ class Compared:
 
 
 def compare(
-    systems: Sequence[System[W]],
-    place: Place,
-    make: Callable[[int], W],
-    effort: Effort,
-    say: Say,
-    start: Start = in_a_process,
-    known: Callable[[Compared], None] = lambda _: None,
-) -> Compared:
+    systems: Sequence[System[W]], place: Place, make: Callable[[int], W], effort: Effort, say: Say,
+    start: Start = in_a_process, known: Callable[[Compared], None] = lambda _: None,
+) -> Compared:  # fmt: skip
     """Time systems in turn; `make` gives so many items, or fewer. `known` is told what is known, again and again.
 
     Raises:
@@ -239,14 +234,9 @@ def _is_needed(system: System[Any]) -> bool:
 
 
 def _prepared(
-    system: System[Any],
-    place: Place,
-    few: Any,
-    stack: ExitStack,
-    start: Callable[[], AbstractContextManager[Child]],
-    share: float,
-    until: float,
-) -> Outcome:
+    system: System[Any], place: Place, few: Any, stack: ExitStack, start: Callable[[], AbstractContextManager[Child]],
+    share: float, until: float,
+) -> Outcome:  # fmt: skip
     """Start a system's process, open it, and find its fastest settings."""
     weights = max((path.stat().st_size for path in place.exported.glob("*") if path.is_file()), default=0)
     needed, free = _COPIES * weights + _BESIDE_WEIGHTS, psutil.virtual_memory().available

@@ -66,16 +66,9 @@ class OfMainJob(Effort):
 
 
 def bench(
-    names: Sequence[str],
-    *,
-    device: str = "auto",
-    effort: OfMainJob | None = None,
-    cache: Path | None = None,
-    only: Sequence[str] = (),
-    start: Start = in_a_process,
-    say: Say,
-    keep: Keep = lambda _: None,
-) -> dict[str, Any]:
+    names: Sequence[str], *, device: str = "auto", effort: OfMainJob | None = None, cache: Path | None = None,
+    only: Sequence[str] = (), start: Start = in_a_process, say: Say, keep: Keep = lambda _: None,
+) -> dict[str, Any]:  # fmt: skip
     """Measure models: a JSON document of the machine and each model; `keep` is given it whenever more is known.
 
     After an interrupt it has what was measured, and says so. Raises InputError if a name does not exist.
@@ -109,15 +102,9 @@ def bench(
 
 
 def _measure(
-    measured: Measured,
-    device: Device,
-    effort: OfMainJob,
-    others: Sequence[System[Sentences]],
-    cache: Path,
-    start: Start,
-    say: Say,
-    keep: Keep,
-) -> dict[str, Any]:
+    measured: Measured, device: Device, effort: OfMainJob, others: Sequence[System[Sentences]], cache: Path,
+    start: Start, say: Say, keep: Keep,
+) -> dict[str, Any]:  # fmt: skip
     """Measure one model; the keys of the result say what they hold and in which unit."""
     exported = measured.exported
     cache.mkdir(parents=True, exist_ok=True)

@@ -130,16 +130,9 @@ def mixed_up(rows: Sequence[int]) -> list[int]:
 
 
 def bench_subject(
-    subject: Subject,
-    names: Sequence[str],
-    *,
-    data: Path | None = None,
-    effort: Effort | None = None,
-    cache: Path | None = None,
-    start: Start = in_a_process,
-    say: Say,
-    keep: Keep = lambda _: None,
-) -> dict[str, Any]:
+    subject: Subject, names: Sequence[str], *, data: Path | None = None, effort: Effort | None = None,
+    cache: Path | None = None, start: Start = in_a_process, say: Say, keep: Keep = lambda _: None,
+) -> dict[str, Any]:  # fmt: skip
     """Measure models: the machine, and the systems' figures. Raises InputError if a model or the data do not exist."""
     folder, found, path = cache or cache_folder(), list[dict[str, Any]](), None
     if data is not None and not subject.data:

@@ -65,16 +65,9 @@ class Job:
 
 
 def train(
-    kind: str,
-    base: Base,
-    make_job: Callable[[], Job],
-    data: Mapping[str, Any],
-    settings: Settings,
-    place: Place,
-    options: TrainingOptions,
-    reporter: Reporter,
-    about: Mapping[str, Any] | None = None,
-) -> TrainingRecord:
+    kind: str, base: Base, make_job: Callable[[], Job], data: Mapping[str, Any], settings: Settings, place: Place,
+    options: TrainingOptions, reporter: Reporter, about: Mapping[str, Any] | None = None,
+) -> TrainingRecord:  # fmt: skip
     """Train a model into `options.output`, go on with a training that was stopped, or find it finished.
 
     `kind` is the command, such as `nli train`. `data` is what the result depends on beside model and settings: digests
