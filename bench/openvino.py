@@ -109,10 +109,8 @@ class OpenVino(System[Sentences]):
         plain = place.once("openvino", lambda folder: _convert(place, folder)) / _GRAPH
         if self.arithmetic != "int8":
             return plain
-        if not self._kind:
-            return place.once("openvino-int8", lambda folder: _with_int8_weights(plain, folder)) / _GRAPH
-        sample = self._calibrated
-        return place.once("openvino-int8-static", lambda to: _with_static_scales(place, plain, sample, to)) / _GRAPH
+        sample, name = (self._calibrated, "openvino-int8-static") if self._kind else (0, "openvino-int8")
+        return place.once(name, lambda folder: _in_int8(place, plain, sample, folder)) / _GRAPH
 
 
 def _convert(place: Place, folder: Path) -> None:
@@ -130,21 +128,18 @@ def _convert(place: Place, folder: Path) -> None:
     ov.save_model(model, folder / _GRAPH, compress_to_fp16=False)
 
 
-def _with_int8_weights(plain: Path, folder: Path) -> None:
+def _in_int8(place: Place, plain: Path, sample: int, folder: Path) -> None:
+    """Weights in int8, and with a sample of so many sentences the activations, too."""
     import nncf  # noqa: PLC0415 - optional
     import openvino as ov  # noqa: PLC0415
 
-    model = nncf.compress_weights(ov.Core().read_model(plain), mode=nncf.CompressWeightsMode.INT8_ASYM)
-    ov.save_model(model, folder / _GRAPH, compress_to_fp16=False)
-
-
-def _with_static_scales(place: Place, plain: Path, calibrated: int, folder: Path) -> None:
-    import nncf  # noqa: PLC0415 - optional
-    import openvino as ov  # noqa: PLC0415
-
-    sentences = candidates(main_job(load_exported(place.exported), seed=1), calibrated)  # other ones than are timed
-    batches = sentences.batches(1)
-    sample = [{"ids": ids.astype(np.int64), "position": at.astype(np.int64)} for _, ids, at in batches]
-    given = {"model_type": nncf.ModelType.TRANSFORMER, "subset_size": len(sample)}
-    model = nncf.quantize(ov.Core().read_model(plain), nncf.Dataset(sample), **given)
+    model = ov.Core().read_model(plain)
+    if sample:
+        sentences = candidates(main_job(load_exported(place.exported), seed=1), sample)  # other ones than are timed
+        batches = sentences.batches(1)
+        found = [{"ids": ids.astype(np.int64), "position": at.astype(np.int64)} for _, ids, at in batches]
+        given = {"model_type": nncf.ModelType.TRANSFORMER, "subset_size": len(found)}
+        model = nncf.quantize(model, nncf.Dataset(found), **given)
+    else:
+        model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM)
     ov.save_model(model, folder / _GRAPH, compress_to_fp16=False)
