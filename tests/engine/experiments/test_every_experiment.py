@@ -11,7 +11,7 @@ from pathlib import Path
 import negengine as ng
 import polars as pl
 import pytest
-from documented import documented
+from documented import PAGE, documented
 from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
 from negengine.engine.results.comparison.compare import compare
@@ -139,10 +139,18 @@ def test_a_run_is_opened_told_drawn_reported_compared_and_made_again(name, made,
     assert frame["difference"].to_list() == [0] * len(frame)
 
 
-def test_the_columns_of_nli_are_documented(made):
-    """Those of the others: tests/docs/test_files.py."""
-    for file, heading in (("items.parquet", "items.parquet` of `nli"), ("summary.parquet", "summary.parquet")):
-        assert documented(heading) == made("nli").frame(file).columns
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in {"probe", "likelihood"}])
+def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
+    """Those of a table of one's own: tests/docs/test_files.py."""
+    run, page = made(name), PAGE.read_text("utf-8")
+    for path in run.folder.glob("[!.]*"):
+        assert path.name in page or path.name.endswith(".done.json"), path.name
+    assert set(documented(f"items.parquet` of `{name}")) == set(run.frame("items.parquet").columns)
+    assert documented("summary.parquet") == run.frame("summary.parquet").columns
+    assert name != "gh22" or documented("acts.parquet") == [*pl.read_parquet_schema(run.folder / "acts.parquet")]
+    shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
+    assert not [column for column in shared if f"`{column}`" not in page.partition("## Sentences")[2]]
+    assert name == "nli" or shared <= set(run.sentences().columns)
 
 
 AGAIN = {  # what is decided again by the reference model, and how many there are of it
