@@ -1,8 +1,4 @@
-"""Every reader takes any bytes: it gives a value or an InputError, and nothing else.
-
-Each file begins as a right one and is damaged: flipped bytes, pieces cut out, doubled or put in, numbers that no memory
-holds. `HYPOTHESIS_PROFILE=long` tries 80 times as many: some minutes.
-"""
+"""Every reader takes any bytes: a value or an InputError. `HYPOTHESIS_PROFILE=long` tries 80 times as many: minutes."""
 
 import hashlib
 import json
@@ -164,9 +160,8 @@ def read_run_folder(folder: Path, file: str) -> None:
 
 
 def read_answers(folder: Path, file: str) -> None:
-    """Also one that somebody has made, with its digest in run.json."""
     stage = read_run(folder / "run").stages["select"]
-    stage.done.files[ANSWERS_FILE] = file_sha256(folder / file)
+    stage.done.files[ANSWERS_FILE] = file_sha256(folder / file)  # as somebody could make one
     kept_answers(folder / "run", stage, len(pl.read_parquet(folder / "run/triplets.parquet")))
 
 

@@ -8,8 +8,6 @@ import pytest
 from negengine.engine.basics import limits
 from negengine.engine.basics.versions import recorded_source, source_address, source_commit, versions
 
-AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-
 
 def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(tmp_path, monkeypatch):
     def git(*words):
@@ -18,7 +16,7 @@ def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(tmp
     git("init", "-q")
     (tmp_path / "code.py").write_text("1\n")
     git("add", "code.py")
-    git(*AUTHOR, "commit", "-qm", "first")
+    git("-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false", "commit", "-qm", "first")
     commit, known = git("rev-parse", "HEAD"), source_commit.__wrapped__
     git("remote", "add", "origin", "none")
     for origin, address in {  # the address that is cited is on the web and names no user

@@ -74,8 +74,7 @@ def test_run_json_tells_what_made_it_and_the_newest_metadata_are_kept(place):
         assert (record.identity, record.finished) == (IDENTITY, True)
         assert record.metadata == {"model folder": expected, "call": "there"}  # its origin is recorded once
     (session,) = record.sessions
-    assert session.parts == 3
-    assert None not in {session.started, session.seconds, session.negengine}
+    assert (session.parts, None in {session.started, session.seconds, session.negengine}) == (3, False)
 
 
 @pytest.mark.parametrize("parts", range(PARTS + 1))
@@ -161,8 +160,7 @@ def test_a_second_stage_keeps_the_first_and_one_that_did_nothing_or_could_not_be
     first = stage_of(place)
     with hold(place, "score") as run:
         run.write_part(0, part(0))
-    assert list(read_run(place).stages) == ["select", "score"]
-    assert stage_of(place) == first
+    assert (list(read_run(place).stages), stage_of(place)) == (["select", "score"], first)
 
 
 def test_choices_are_on_disk_at_once_and_survive_the_process_bit_by_bit(place):

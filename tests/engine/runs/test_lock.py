@@ -84,10 +84,10 @@ def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing_until_the_holde
         with pytest.raises(KeyError), locked(tmp_path):
             raise KeyError
         refuse_held(tmp_path)
-    assert (tmp_path / LOCK_FILE).is_file()
-    (tmp_path / "free").mkdir()
-    refuse_held(tmp_path / "free")
-    assert not (tmp_path / "free" / LOCK_FILE).exists()
+        assert (tmp_path / LOCK_FILE).is_file()
+    (tmp_path / LOCK_FILE).unlink()
+    refuse_held(tmp_path)
+    assert not (tmp_path / LOCK_FILE).exists()
 
 
 def test_a_holder_is_found_where_only_a_writer_may_lock_and_not_where_nobody_can(holder, tmp_path, monkeypatch):

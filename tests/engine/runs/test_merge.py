@@ -77,7 +77,7 @@ def test_an_interrupted_merge_is_resumed_and_a_finished_one_is_shown_again_witho
     assert results(output) == before
 
 
-def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selected_unless_it_is_another(tmp_path):
+def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selected_and_no_other(tmp_path, halves):
     run = work(tmp_path / "run")
     shards = [work(tmp_path / f"{i}", "score", shard=Shard(i, 2), selection=run, parts=4) for i in (1, 2)]
     merge(shards, tmp_path / "merged")
@@ -90,7 +90,6 @@ def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selecte
     target = work(tmp_path / "target")
     with hold(target, parts=PARTS) as held:
         held.write_part(0, EncodedPart.of(PartResult(rows(0).reverse())))
-    halves = [work(tmp_path / f"half {index}", shard=Shard(index, 2)) for index in (1, 2)]
     for own, output, message in (
         (shards, work(target), "target: its select has other results than"),
         (halves, work(tmp_path / "other", identity={**IDENTITY, "seed": 1}), "select was made with seed 1, now 0"),

@@ -159,13 +159,10 @@ def test_a_run_goes_on_when_stderr_is_broken_or_closed_or_never_was(clock, monke
     assert meter.done == 300
 
 
-def test_a_file_gets_the_text_at_once_and_what_its_encoding_lacks_is_escaped(tmp_path):
+def test_a_file_gets_the_text_at_once_and_a_reader_who_has_stopped_or_gone_is_not_waited_for(tmp_path):
     with (tmp_path / "log").open("w", encoding="latin-1") as log:
-        Stderr(log).write("≈ é\n" * 1000)
+        Stderr(log).write("≈ é\n" * 1000)  # what the encoding lacks is escaped
         assert (tmp_path / "log").read_bytes() == b"\\u2248 \xe9\n" * 1000
-
-
-def test_a_pipe_whose_reader_has_stopped_or_gone_does_not_make_the_run_wait():
     reader, writer = os.pipe()
     with os.fdopen(writer, "w", encoding="utf-8") as target:
         with os.fdopen(reader, "rb", buffering=0) as source:

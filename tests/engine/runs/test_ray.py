@@ -31,6 +31,10 @@ def test_wrong_options_are_refused(options, message):
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once_and_a_missing_extra_is_named(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "ray", None)
+        with pytest.raises(InputError, match=r"^--ray local needs ray: .*'negengine\[ray\]'$"), connected("local"):
+            pass
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # it does not listen
@@ -38,9 +42,6 @@ def test_an_address_where_nothing_listens_is_refused_at_once_and_a_missing_extra
         with pytest.raises(InputError, match=f"^--ray {address}: nothing answers there"), connected(address):
             pass
     with pytest.raises(InputError, match="nothing answers there"), connected("127.0.0.1:99999"):
-        pass
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"^--ray local needs ray: .*'negengine\[ray\]'$"), connected("local"):
         pass
 
 

@@ -20,7 +20,7 @@ from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import FORMAT, RUN_FILE, Recorded, Session, differences, read_record, read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices
-from small_stages import Counted, hold, part, run, work
+from small_stages import Counted, hold, part, record, run, work
 
 
 def document(name="select", **stage) -> bytes:
@@ -78,34 +78,27 @@ def test_differences_are_told_key_by_key_and_a_value_is_cut_only_where_it_is_too
         assert differences(old, new, "there") == told.replace("now", "there")
 
 
-def test_a_folder_in_which_a_run_was_only_about_to_begin_is_not_foreign(tmp_path):
+def test_a_folder_in_which_a_run_only_began_is_not_foreign_and_what_a_run_from_elsewhere_lacks_is_told(tmp_path):
     for name in (".lock", ".run.json.0f1e.negengine-tmp"):
         (tmp_path / name).touch()
         assert read_record(tmp_path) is None
     (tmp_path / "mine.txt").touch()
     with pytest.raises(InputError, match=r"holds 'mine\.txt' but no run\.json"):
         read_record(tmp_path)
-
-
-def test_what_a_run_from_elsewhere_lacks_is_bad_input(tmp_path):
-    record = Recorded({"seed": 0})
-    assert (record["seed"], record.get("pairs")) == (0, None)
+    recorded = Recorded({"seed": 0})
+    assert (recorded["seed"], recorded.get("pairs")) == (0, None)
     with pytest.raises(InputError, match=r"run\.json does not say 'pairs' of a stage"):
-        record["pairs"]
+        recorded["pairs"]
     assert own.mask_token({"mask token": "[MASK]"}, tmp_path) == "[MASK]"
     with pytest.raises(InputError, match=r"run\.json does not name the mask token"):
         own.mask_token({"mask token": 5}, tmp_path)
-
-
-def sessions(folder, stage=Counted.name):
-    return read_run(folder).stages[stage].sessions
 
 
 @pytest.mark.parametrize("executor", [ThisProcess(CPU), Processes((CPU, CPU))])
 def test_a_session_tells_versions_machine_and_workers_and_what_the_models_ran(tmp_path, executor):
     tally.count(1_000, 1_000)  # of something else in this process
     run(Counted(parts=4), tmp_path, executor, session=Session(command="negengine squares"))
-    (session,) = sessions(tmp_path)
+    (session,) = record(tmp_path, Counted).sessions
     assert (session.parts, session.sentences, session.tokens) == (4, 1 + 2 + 3 + 4, 7 * (1 + 2 + 3 + 4))
     told = (session.command, session.python, session.source, session.machine["cores"])
     assert told == ("negengine squares", platform.python_version(), source_commit(), cpu_threads())
@@ -120,8 +113,8 @@ def test_a_merged_run_has_the_sessions_of_its_shards_which_name_neither_host_nor
     monkeypatch.setenv("HOME", str(tmp_path))
     shards = [run(Counted(), tmp_path / f"shard {i}", shard=Shard(i, 2)) for i in (1, 2)]
     merge(shards, tmp_path / "merged", {Counted.name: Counted.publish})
-    first, second, merging = sessions(tmp_path / "merged")
-    assert first.workers == sessions(shards[0])[0].workers
+    first, second, merging = record(tmp_path / "merged", Counted).sessions
+    assert first.workers == record(shards[0], Counted).sessions[0].workers
     assert (first.sentences + second.sentences, merging.merged) == (10, ["~/shard 1", "~/shard 2"])
     text = "".join(path.read_text() for path in (tmp_path / "merged").rglob("*.json"))
     assert platform.node() not in re.sub(r'"(host|source)": ".*"', "", text)
@@ -138,16 +131,16 @@ def test_a_killed_session_lasted_until_its_last_part_and_any_other_until_its_pro
         for number in range(2):
             clock[0] += 60
             held.write_part(number, part(number))
-            (session,) = sessions(tmp_path / "run", "select")
+            (session,) = read_run(tmp_path / "run").stages["select"].sessions
             seen.append((session.parts, session.seconds))
         clock[0] += 1_000.0004
     assert seen == [(1, 660.0), (2, 720.0)]
-    (session,) = sessions(tmp_path / "run", "select")
+    (session,) = read_run(tmp_path / "run").stages["select"].sessions
     assert session.seconds == 1_720.0
     assert before <= datetime.fromisoformat(session.started) + timedelta(seconds=660) <= datetime.now(UTC)
 
 
-def test_energy_is_that_of_the_devices_that_are_used(monkeypatch):
+def test_energy_is_that_of_the_used_devices_and_the_precision_that_of_the_patterns_or_the_workers(monkeypatch):
     monkeypatch.setattr(own.EnergyMeter, "joules", lambda _: {"cpu": 1.23456, "cuda:0": 2.0, "cuda:1": 3.0})
     for workers, joules in (
         ([], {"cpu": 1.235}),
@@ -156,9 +149,6 @@ def test_energy_is_that_of_the_devices_that_are_used(monkeypatch):
     ):
         own.Clock().read(session := Session(workers=workers))
         assert session.joules == joules
-
-
-def test_the_precision_is_that_of_the_patterns_or_of_the_workers():
     for calibration, workers, told in (
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "mixed"}, "Cv": {}}, [], "mixed"),
         ({"Cp": {"precision": "mixed"}, "Cn": {"precision": "fp32"}}, [], {"Cp": "mixed", "Cn": "fp32"}),
