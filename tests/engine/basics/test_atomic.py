@@ -85,5 +85,4 @@ def test_a_full_disk_tells_what_is_free_and_what_to_do(tmp_path, monkeypatch, nu
     with pytest.raises(InputError, match=rf"^{tmp_path}: no space left to write x \(123,456.8 MB free\); free some "):
         write_bytes(tmp_path / "x", b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
-    # an error without words of the system
     assert str(unwritable(tmp_path / "x", OSError("odd"))) == f"{tmp_path}/x: cannot be written (odd)"

@@ -18,8 +18,7 @@ FRAME = pl.DataFrame({"verb": [f"verb {i % 997}" for i in NUMBERS], "x": [i / 3 
 
 
 def stream(size, error=None):
-    """The frame in pieces, as the parts of a stage come, with an error after the first piece."""
-
+    # in pieces, as the parts of a stage come
     def read(with_columns, predicate, n_rows, batch_size):
         for start in range(0, len(FRAME), size):
             yield FRAME[start : start + size]

@@ -13,11 +13,7 @@ from negengine.engine.basics import reading
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import DEEPEST, LargerError, MissingFileError, files_below, parse_json, paths_in
 
-READERS = [
-    lambda path: reading.read_regular(path, 100),
-    reading.file_sha256,
-    lambda path: reading.open_regular(path).close(),
-]
+READERS = [partial(reading.read_regular, most=100), reading.file_sha256, lambda own: reading.open_regular(own).close()]
 
 
 def open_files() -> int:

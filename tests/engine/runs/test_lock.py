@@ -16,13 +16,9 @@ from negengine.engine.runs.lock import LOCK_FILE, locked, refuse_held
 
 fcntl = pytest.importorskip("fcntl", reason="locks of another kind on this system")
 
-HOLDER = """
-import pathlib, sys
+HOLDER = """import pathlib, sys
 from negengine.engine.runs.lock import locked
-with locked(pathlib.Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
+with locked(pathlib.Path(sys.argv[1])): print("held", flush=True); sys.stdin.read()"""
 
 
 @pytest.fixture

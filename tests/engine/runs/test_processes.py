@@ -109,8 +109,8 @@ run(stage, Path(sys.argv[2]), Processes((CPU, CPU)), reporter=Reporter())
 """
 
 
-def command(folder, fifo="") -> list[str]:
-    return [sys.executable, "-c", RUN, STAGES, str(folder), str(fifo)]
+def command(*words):
+    return [sys.executable, "-c", RUN, STAGES, *map(str, words)]
 
 
 @pytest.mark.parametrize("end", ["SIGKILL", "SIGINT"])
@@ -129,16 +129,14 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path, end):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
 def test_a_stderr_that_takes_nothing_does_not_stop_the_run(tmp_path, whole, stderr):
-    """Closed, or broken: an error of each write. What a library prints in a process goes there, too."""
-    subprocess.run(["sh", "-c", f'exec "$@" {stderr}', "sh", *command(tmp_path / "run")], check=True)
+    subprocess.run(["sh", "-c", f'exec "$@" {stderr}', "sh", *command(tmp_path / "run", "")], check=True)
     assert results(tmp_path / "run") == whole
 
 
 def test_the_next_is_prepared_and_the_last_finished_while_one_is_computed():
-    """Each computation waits for both neighbours: without overlap this would never end."""
     prepared, finished = ([threading.Event() for _ in range(4)] for _ in range(2))
 
-    def compute(key, _):
+    def compute(key, _):  # without overlap this would never end
         if key + 1 < 4:
             assert prepared[key + 1].wait(30)
         if key > 0:

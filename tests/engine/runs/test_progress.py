@@ -28,7 +28,6 @@ def clock(monkeypatch):
 
 
 def lines_of(steps, clock, *, total=1000, done=0, stream=None, **options):
-    """The lines of a run that does (seconds, units, or units and sentences) step by step."""
     stream = stream or io.StringIO()
     with Reporter(stream, clock=clock).meter("select", total, done, **options) as meter:
         for seconds, *n in steps:

@@ -130,8 +130,7 @@ def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
 
 
 def test_a_cluster_without_room_is_waited_for_no_longer_than_asked(cluster, tmp_path, monkeypatch):
-    """Another job holds the CPUs."""
-    with Ray().start(Squares(), Opening(), lambda _: None):
+    with Ray().start(Squares(), Opening(), lambda _: None):  # it holds all CPUs
         monkeypatch.setattr(waits, "_TO_BEGIN", 1.0)
         with pytest.raises(InputError, match=r"^Ray: no worker has begun for 0 minutes; is it busy"):
             run(Squares(), tmp_path, Ray())

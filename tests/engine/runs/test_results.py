@@ -12,12 +12,8 @@ from negengine.engine.runs.results import finished_stage, read_document, unlike
 from small_stages import work
 
 
-@pytest.fixture
-def run(tmp_path):
-    return work(tmp_path / "run")
-
-
-def test_a_result_that_is_missing_or_was_changed_is_refused(run):
+def test_a_result_that_is_missing_or_was_changed_is_refused(tmp_path):
+    run = work(tmp_path)
     record, table = read_run(run).stages["select"], pl.read_parquet(run / "triplets.parquet")
     assert results.read_frame(run, record, "triplets.parquet").equals(table)
     for content in (table, table.lazy(), {"verb": "lächeln"}):
@@ -34,8 +30,8 @@ def test_a_result_that_is_missing_or_was_changed_is_refused(run):
             results.read_result(run, record, name)
 
 
-def test_a_document_of_something_else_is_one_line(run):
-    record = read_run(run).stages["select"]
+def test_a_document_of_something_else_is_one_line(tmp_path):
+    record = read_run(run := work(tmp_path)).stages["select"]
     assert read_document(run, record, "selection.json")["rows"] == 9
     for content in (b"{", b"[1]", b"\xff", b"[" * 100_000):  # with the right digest, as in a run from elsewhere
         (run / "selection.json").write_bytes(content)
@@ -60,12 +56,12 @@ def test_the_hint_is_for_the_folder_at_hand_and_no_recorded_command_is_printed_u
         assert results.resume_hint(Path("a b"), record) == told.replace(" --output", f"{own} --output")
 
 
-def test_the_checks_of_a_finished_stage_are_told_one_by_one(tmp_path, run):
+def test_the_checks_of_a_finished_stage_are_told_one_by_one(tmp_path):
     RunRecord("0", {}).write(tmp_path)
     with pytest.raises(InputError, match="stopped before its first part; run its command again"):
         results.begun_stages(tmp_path)
     with pytest.raises(InputError, match=r"score has not been run here; the folder holds select$"):
-        finished_stage(run, "score")
+        finished_stage(run := work(tmp_path / "run"), "score")
     files = finished_stage(run, "select").files
     (run / "selection.json").write_text("{}")
     assert unlike(run, {**files, "none": "0" * 64}) == ["selection.json", "none"]
