@@ -6,7 +6,6 @@ It labels tokens; a word has the label of its first one, as in training. Words a
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,8 @@ from ...inference.session import Device
 from ...text.tokenizer import load_tokenizer
 from .cue_words import LABELS, OUTSIDE, MarkedCue, cues_of
 
-LONGEST_WORD = 64
-"""Characters of a word that a detector reads: longer ones are addresses and the like."""
-
-NO_TOKEN = -1
-"""Position of a word that has no token."""
+LONGEST_WORD = 64  # characters of a word that a detector reads: longer ones are addresses and the like
+NO_TOKEN = -1  # position of a word that has no token
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +45,6 @@ class WordEncoder:
         name = getattr(tokenizer.model, "unk_token", None) or "<unk>"  # Unigram does not tell its own
         self._unknown = tokenizer.token_to_id(name)
         self._special = np.array([number for number in special if number != self._unknown], np.int32)
-
-    @classmethod
-    def of(cls, folder: Path, longest: int) -> "WordEncoder":
-        return cls(load_tokenizer(folder), longest)
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[list[Window]]:
         """For each sentence its windows from left to right: one, unless it is longer than the model takes."""
@@ -98,7 +90,7 @@ def encoder_of(exported: ExportedModel) -> WordEncoder:
             f"{exported.folder}: its labels are {shown}; a cue detector has {', '.join(LABELS)} "
             "(`negengine cues train` makes one)"
         )
-    return WordEncoder.of(exported.folder, exported.max_length)
+    return WordEncoder(load_tokenizer(exported.folder), exported.max_length)
 
 
 class CueDetector:

@@ -8,14 +8,13 @@ A word a line, a blank line after each sentence; tabs between the columns (Moran
 A cue, scope or event column holds the word, or the part of the word that belongs to it, else `_`.
 Source of the counts: `eval.cd-sco.pl`, version 2.2 (Roser Morante, 1 April 2012), and section 4 of the paper. A gold
 cue is found by the first cue of the system, by column, that shares a word with it and that no other gold cue has found.
-It is a true positive if words and parts are exactly the same, capitals too, else a false negative. A false positive is
-a cue of the system that no gold cue has found; the measure B divides by all its cues instead. The program leaves out
-punctuation in scopes only. It rounds precision and recall before it computes F1; here nothing is rounded. By kind, a
-false positive has the kind of the system's cue, all others that of the gold cue.
+It is a true positive if words and parts are the same, capitals too, else a false negative. A false positive is a cue of
+the system that no gold cue has found; the measure B divides by all its cues. Here precision and recall are not rounded
+before F1 is computed.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,13 +146,9 @@ def score(
             exact = match is not None and (found[match].words, found[match].parts) == (cue.words, cue.parts)
             (true if exact else missed)[cue.kind] += 1
         false.update(found[number].kind for number in free)
-    in_gold, in_system = _kinds(gold), _kinds(system)
+    in_gold, in_system = (Counter(cue.kind for cues in own for cue in cues) for own in (gold, system))
     by_kind = {kind: CueCounts(in_gold[kind], in_system[kind], true[kind], false[kind], missed[kind]) for kind in Kind}
     return CueCounts(in_gold.total(), in_system.total(), true.total(), false.total(), missed.total()), by_kind
-
-
-def _kinds(sentences: Iterable[Iterable[MarkedCue]]) -> Counter[Kind]:
-    return Counter(cue.kind for cues in sentences for cue in cues)
 
 
 def _ratio(part: float, whole: float) -> float:

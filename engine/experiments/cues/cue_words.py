@@ -1,8 +1,7 @@
 """Negation cues: the list of words that negate (`cues.toml`), a cue as it is marked, and cues as labels of words.
 
-Hossain et al. (2020), section 4, found cues with a BiLSTM-CRF trained on CD-SCO (F1 92.4). The list finds the same
-three kinds (their appendix A) without a model. Not counted are words that deny by their meaning (`fail`, `absence`),
-approximate negators (`hardly`) and affixed words that are not listed. So shares are likely to be somewhat lower.
+The list has the three kinds of Hossain et al. (2020), appendix A. Not counted are words that deny by their meaning
+(`fail`, `absence`), approximate negators (`hardly`) and affixed words that are not listed.
 """
 
 import re
@@ -17,8 +16,7 @@ DATA = "cd-sco"
 TRAIN_FILES = ("SEM-2012-SharedTask-CD-SCO-training-09032012.txt", "SEM-2012-SharedTask-CD-SCO-dev-09032012.txt")
 TEST_FILES = ("SEM-2012-SharedTask-CD-SCO-test-cardboard-GOLD.txt", "SEM-2012-SharedTask-CD-SCO-test-circle-GOLD.txt")
 OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX = "O", "SINGLE", "MULTI-B", "MULTI-I", "PREFIX", "SUFFIX"
-LABELS = (OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX)
-"""The labels of a cue detector, in the order of its logits."""
+LABELS = (OUTSIDE, SINGLE, FIRST, NEXT, PREFIX, SUFFIX)  # the labels of a cue detector, in the order of its logits
 
 
 class Kind(StrEnum):
@@ -101,7 +99,10 @@ def labels_of(words: Sequence[str], cues: Iterable[MarkedCue]) -> tuple[list[str
         for number, place in enumerate(cue.words):
             if labels[place] != OUTSIDE:
                 break
-            wanted[place] = _label(words[place], cue, number)
+            if cue.kind is Kind.AFFIX:
+                wanted[place] = PREFIX if _part(words[place], PREFIX) == cue.parts[0] else SUFFIX
+            else:
+                wanted[place] = SINGLE if cue.kind is Kind.PARTICLE else NEXT if number else FIRST
         else:
             if cue in cues_of(words, wanted) and len(cues_of(words, wanted)) == len(cues_of(words, labels)) + 1:
                 labels = wanted
@@ -128,14 +129,6 @@ def cues_of(words: Sequence[str], labels: Sequence[str]) -> list[MarkedCue]:
         elif label != OUTSIDE:
             found.append(([place], [_part(word, label)]))
     return [MarkedCue.of(words, places, parts) for places, parts in found]
-
-
-def _label(word: str, cue: MarkedCue, number: int) -> str:
-    if cue.kind is Kind.PHRASE:
-        return NEXT if number else FIRST
-    if cue.kind is Kind.PARTICLE:
-        return SINGLE
-    return PREFIX if _part(word, PREFIX) == cue.parts[0] else SUFFIX
 
 
 def _part(word: str, label: str) -> str:

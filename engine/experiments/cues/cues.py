@@ -48,6 +48,7 @@ ITEMS = {
 _KINDS = tuple(map(str, Kind))
 _SHARES = [Column(f"{name}, %", name, decimals=2, scale=100, unit="%") for name in (SHARE, *_KINDS)]
 _TITLE = "Sentences with a negation cue"
+_SENTENCES = "sentences of text {}"  # the name of a count, by the text's number
 _SHOWN = 20  # cues of a detector in the table
 
 
@@ -153,7 +154,7 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
                     names, kinds = (joined(texts) for texts in zip(*named, strict=True))
                     rows.append((self.texts[t].name, detector, f"{line}.{place}", line, sentence, names, kinds))
         items = pl.DataFrame(rows, schema=ITEMS, orient="row")
-        return PartResult(items, {sentences_of(t): len(part.sentences)})
+        return PartResult(items, {_SENTENCES.format(t + 1): len(part.sentences)})
 
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
@@ -164,17 +165,12 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         known = {(row["dataset"], row["condition"]): row for row in by_cell.to_dicts()}
         rows = []
         for number, text in enumerate(parts.metadata[TEXTS]):
-            n = int(parts.counts[sentences_of(number)])
+            n = int(parts.counts[_SENTENCES.format(number + 1)])
             for detector in DETECTORS:
                 own = known.get((text, detector), {})
                 for split, column in ((ALL, "negated"), *zip(_KINDS, _KINDS, strict=True)):
                     rows.append(Row(text, detector, split, SHARE, own.get(column, 0) / n, None, None, n))
         return {ITEMS_FILE: parts.rows, SUMMARY_FILE: frame(rows)}
-
-
-def sentences_of(text: int) -> str:
-    """The name of the count of all sentences of a text, by its number."""
-    return f"sentences of text {text + 1}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ from ...text.text_lines import Row, checked_length, decoded, json_rows
 CORPORA = ("GoogleRE", "TREx", "ConceptNet", "SQuAD")
 MISPRIMES = {"high": "high_ranked", "low": "low_ranked", "random": "random"}
 """Kind of misprime → the folder with its queries."""
-IDENTIFIERS = {"ConceptNet": "uuid", "SQuAD": "id"}
-"""Corpus → the field with what the source calls a fact."""
+IDENTIFIERS = {"ConceptNet": "uuid", "SQuAD": "id"}  # corpus → the field with what the source calls a fact
 _CORPUS_NAMES = {corpus.lower(): corpus for corpus in CORPORA}
 
 

@@ -268,13 +268,6 @@ def shuffle(sentence: str, draw: int, seed: int) -> str:
     return " ".join(words[i] for i in np.argsort(keys, kind="stable")) + "."
 
 
-def generic(context: str, condition: str) -> str:
-    """A context of ROLE-88 whose object, subject or both are a generic noun."""
-    if "Obj" in condition:
-        context = re.sub("which .* the", "which one the", context)
-    return re.sub("which (.*) the .* had", r"which \1 the other had", context) if "Sub" in condition else context
-
-
 def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
     def ask(condition: str, first: str, second: str, draw: int | None = None) -> Item:
         numbered = (f"draw-{draw}",) if draw else ()
@@ -301,7 +294,12 @@ def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
     bins = np.searchsorted(np.percentile(cloze, [25, 50, 75]), cloze, side="left").tolist() if rows else []
     for row, own_bin in zip(rows, bins, strict=True):
         for condition in (ORIGINAL, *ROLE_PERTURBED):
-            expected = tuple(complete(generic(row.context, condition), word) for word in row.expected)
+            context = row.context
+            if "Obj" in condition:
+                context = re.sub("which .* the", "which one the", context)
+            if "Sub" in condition:
+                context = re.sub("which (.*) the .* had", r"which \1 the other had", context)
+            expected = tuple(complete(context, word) for word in row.expected)
             yield Item(ROLE, condition, row.item, row.pair, (ALL, BINS[own_bin]), expected, (), row.location)
         pairs[row.pair][row.order] = complete(row.context, row.target)
     for pair, targets in pairs.items():

@@ -2,7 +2,7 @@
 
 Section 2.2 of the Self-Contained Negation Test Set: for "NAME is PROF and PRON likes to [MASK]", the tokens at ranks 1,
 50, 100 and 200, verbs or not; special tokens and the unknown one have no rank; of equal logits the smaller id is first.
-It is small, one sentence a pair. So every shard does all of it, and needs no result of another shard.
+It is small, so every shard does all of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -46,13 +46,13 @@ from ..summary import HOLM
 from ..view import POINTS, Chart, Values, View
 from .acts import ACTS_FILE, RANKS, Acts, check_ranks
 from .gh22_patterns import Variant, load_variant
-from .repetitions import ACTS_PER_PART, DATASET, SPLIT, Repetitions, patterns_key
+from .repetitions import ACTS_PER_PART, DATASET, PATTERNS_KEY, SPLIT, Repetitions
 
 _ITEM = ("condition", "pattern", "pair", "rank")
 _CELL = ("condition", "split", "metric")
 _ACT = ("pair", "rank")
-_OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2")
-_FURTHER = ("precision", "repeated_any", "top1_is_verb", "act_is_verb")
+_OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2", "precision")
+_VERDICTS = ("repeated_any", "top1_is_verb", "act_is_verb")
 _PARTS = pl.col("split").str.split("@").list  # PATTERN@RANK, or NUMBER@RANK
 _BY_RANK = {"pattern": _PARTS.first(), "rank": _PARTS.last()}
 _COLUMNS = {**_BY_RANK, "metric": pl.format("{}@{}", "metric", _PARTS.last())}  # a column for each metric and rank
@@ -107,7 +107,7 @@ class Gh22Run(SummaryRun):
     def conditions(self) -> dict[str, Any]:
         """The sentence for the ACTs and the patterns, as pairs are joined by words. A variant not run is ours."""
         identity = self.record.identity
-        bundled = {patterns_key(variant): load_variant(variant).sha256 for variant in Variant}
+        bundled = {PATTERNS_KEY.format(variant): load_variant(variant).sha256 for variant in Variant}
         return {"sentence": identity["sentence"], **{key: identity.get(key, sha) for key, sha in bundled.items()}}
 
     def outcomes(self) -> pl.DataFrame:
@@ -150,7 +150,7 @@ class Gh22Run(SummaryRun):
                 answer_logprob="top1_logprob",
                 pattern="pattern",
                 act_rank="rank",
-                **{name: name for name in (*_OWN, *_FURTHER)},
+                **{name: name for name in (*_OWN, *_VERDICTS)},
             )
 
         return pl.concat([of_pattern(variant, own) for variant, set_ in self.patterns.items() for own in set_.scored])

@@ -11,12 +11,9 @@ ACT_SLOTS = (VERB, "ACT1", "ACT2")
 class Variant(StrEnum):
     """A set of patterns; the value is the condition in items and summary."""
 
-    ORIGINAL = "original"
-    """Table 2 of the paper."""
-    CONNECTIVE = "connective"
-    """A connective begins the target (Table 1)."""
-    COORDINATED = "coordinated"
-    """The context has three verbs (footnote 2)."""
+    ORIGINAL = "original"  # Table 2 of the paper
+    CONNECTIVE = "connective"  # a connective begins the target (Table 1)
+    COORDINATED = "coordinated"  # the context has three verbs (footnote 2)
 
 
 def load_variant(variant: Variant) -> PatternSet:

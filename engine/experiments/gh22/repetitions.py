@@ -30,6 +30,7 @@ from .gh22_patterns import ACT_SLOTS, Variant
 
 ACTS_PER_PART = 1024
 DATASET = "GH22"
+PATTERNS_KEY = "{} patterns sha256"  # of a variant's patterns in the identity
 SPLIT = pl.format("{}@{}", "pattern", "rank")
 USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
 """The columns of the items that `summarise` uses."""
@@ -103,7 +104,7 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
         """What the ACTs depend on, not the ACTs: so shards of machines that rank a token otherwise can be merged."""
         return {
             **self.chosen.identity,
-            **{patterns_key(variant): patterns.sha256 for variant, patterns in self.variants.items()},
+            **{PATTERNS_KEY.format(variant): patterns.sha256 for variant, patterns in self.variants.items()},
             "ACTs per part": self.acts_per_part,
         }
 
@@ -216,8 +217,3 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
     @staticmethod
     def publish(parts: FinishedParts) -> Files:
         return {ITEMS_FILE: parts.rows, SUMMARY_FILE: summarise(parts.rows.select(USED).collect(engine="streaming"))}
-
-
-def patterns_key(variant: Variant) -> str:
-    """The key of a variant's patterns in the identity."""
-    return f"{variant} patterns sha256"

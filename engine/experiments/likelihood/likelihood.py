@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -34,10 +34,11 @@ from .likelihood_items import (
     Columns,
     Faults,
 )
-from .likelihood_scores import Encoder, Method
+from .likelihood_scores import NO_WORD, Encoder, Method
 from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, Likelihoods
 from .likelihood_summary import FEWER, PERPLEXITY, Scored, item_name, recounts, sentence_rows
 
+_column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", MEANS[1]
 _SPLIT = Column("split", "split")
 _PAIRS = View(
@@ -205,10 +206,6 @@ class LikelihoodRun(TableRun):
         yield self.means_again(items, self.columns, self.columns.metrics, self._keys)
 
 
-def _column(what: str) -> Option:
-    return Option(what, metavar="COLUMN")
-
-
 @dataclass(frozen=True, eq=False)
 class Likelihood(TableExperiment):
     """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP and its kin.
@@ -256,11 +253,7 @@ class Likelihood(TableExperiment):
     ] = None
     group: Annotated[
         str | Sequence[str],
-        Option(
-            "A column with conditions: each gets a mean (default: group); may be repeated.",
-            metavar="COLUMN",
-            kind=list[str],
-        ),
+        _column("A column with conditions: each gets a mean (default: group); may be repeated.", kind=list[str]),
     ] = ()
     cluster: Annotated[
         str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
@@ -287,11 +280,13 @@ class Likelihood(TableExperiment):
         kind = None if exported.is_causal else choice(Method, "--method", self.method or Method.ORIGINAL)
         if self.bow_correction and (not exported.is_causal or not self.per_word or self.windows):
             raise InputError("--bow-correction: give it for a causal model, with --per-word and without --windows")
-        if kind is Method.WITHIN_WORD and not Encoder(exported.tokenizer).divides_words():
-            raise InputError(
-                f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give --method "
-                f"{Method.ORIGINAL}"
-            )
+        if kind is Method.WITHIN_WORD:  # without a pre-tokenizer a whole text is one word
+            (sentence,) = Encoder(exported.tokenizer).encode(["a b"])
+            if len(set(sentence.word.tolist()) - {NO_WORD}) < 2:
+                raise InputError(
+                    f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give "
+                    f"--method {Method.ORIGINAL}"
+                )
         table = open_table(named_place(self.data, self.name) or self.data)
         columns = self.columns(table)
         longest = None if self.windows else exported.max_length

@@ -92,11 +92,6 @@ class Encoder:
         scored = scored[scored > 0] if self.is_causal else scored
         return Sentence(ids, scored.astype(np.int64), np.array(words, np.int32), start, slice(first, last))
 
-    def divides_words(self) -> bool:
-        """Whether the tokenizer tells words apart: without a pre-tokenizer a whole text is one word."""
-        (sentence,) = self.encode(["a b"])
-        return len(set(sentence.word[sentence.word != NO_WORD].tolist())) > 1
-
     def groups(self, sentences: Sequence[Sentence], longest: int) -> Iterator[Group]:
         """Everything that a model must read to score some sentences; those of more than `longest` tokens in windows."""
         slots = np.cumsum([0, *(len(sentence.scored) for sentence in sentences)])

@@ -26,8 +26,7 @@ from .likelihood_scores import Encoder, Ids, Method, Sentence
 PERPLEXITY = "perplexity"
 _CLUSTER = "cluster of a row"
 _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
-FEWER = 10
-"""Of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model."""
+FEWER = 10  # of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model
 
 
 def summarise(items: pl.LazyFrame, columns: Columns, dataset: str) -> pl.DataFrame:

@@ -29,8 +29,7 @@ from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
 from .nli_judgements import PAPER_LENGTH, WITH_CUE, Judgements
 from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Label, Source, map_head, read_sets
 
-TRAINER = "transformers' Trainer"
-"""What trains; a reference has it as its data set."""
+TRAINER = "transformers' Trainer"  # what trains; a reference has it as its data set
 _NEEDED = {
     **dict.fromkeys(("model", "task"), str),
     **dict.fromkeys(("epochs", "batch_size", "max_length", "seed"), int),

@@ -1,9 +1,8 @@
 """Pairs of texts and their labels: the benchmark with negation, and original dev sets in the layouts of GLUE.
 
-A classifier is used only if the names of its labels say which is which. Where it or the data set has two labels only,
-gold label and prediction are both scored two-way, after the three-way decision (as for HANS, McCoy et al. 2019, section
-4). The benchmark's files (Hossain et al. 2020) are tables in cp1252 with CRLF, or saved as UTF-8. `index % 3` is the
-type of a pair: 0 T negated, 1 H negated, 2 both.
+Where classifier or data set has two labels only, gold label and prediction are both scored two-way, after the three-way
+decision (as for HANS, McCoy et al. 2019, section 4). The benchmark's files (Hossain et al. 2020) are tables in cp1252,
+or saved as UTF-8. `index % 3` is the type of a pair: 0 T negated, 1 H negated, 2 both.
 """
 
 import hashlib

@@ -5,7 +5,7 @@ The model is right if a wanted target is its first choice, or an unwanted one is
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -39,6 +39,8 @@ from .probe_stage import OwnStimuli
 from .probe_views import sections as report_sections
 from .probe_views import tables
 
+_column = partial(Option, metavar="COLUMN")
+_columns = partial(_column, kind=list[str])
 MOST_TOP = 100
 _ITEM = (ROW, TARGET_COLUMN)
 # Metric → what a sentence says of its difference: name, scale, unit, digits.
@@ -259,14 +261,6 @@ def _whole_word(draw: Draw, row: Mapping[str, Any], marks: WordMarks) -> Questio
         unranked.append(np.flatnonzero(~competes))
     has_end = draw.exported.is_causal and marks.mark is not Mark.END
     return replace(question, unranked=tuple(unranked), among_ranked=True, ends=marks.breaks if has_end else None)
-
-
-def _column(what: str) -> Option:
-    return Option(what, metavar="COLUMN")
-
-
-def _columns(what: str) -> Option:
-    return Option(what, metavar="COLUMN", kind=list[str])
 
 
 @dataclass(frozen=True, eq=False)
