@@ -77,7 +77,6 @@ SCHEMA: Mapping[str, Any] = {
     "outside_compared": pl.String,
 }
 TOPS = [name for name in top_schema(TOP, what="probability") if "_" in name]
-
 AFFIRMATIVE, NEGATIVE = POLARITIES
 KEYS = ("dataset", "condition", "split")
 _NAMES = [Column("data", "dataset"), Column("condition", "condition"), Column("split", "split"), Column("n", "n")]

@@ -60,7 +60,6 @@ SCHEMA: Mapping[str, Any] = {
         for name, kind in ({f"{side}query": pl.String} | top_schema(TOP, side)).items()
     },
 }
-
 _CORPUS, _SPLIT = Column("corpus", "dataset"), Column("split", "split")
 # The single relations of a corpus with more than eight splits are in summary.parquet alone.
 _RELATION = (pl.col("split").n_unique().over("dataset") > 8) & pl.col("split").str.contains(r"^P\d+$")
