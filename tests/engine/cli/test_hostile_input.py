@@ -189,17 +189,14 @@ def test_a_name_that_is_neither_a_folder_of_words_nor_one_for_results(refused):
 VALUES = {
     "predict model": ["", "[MASK]" * 2_000, "word " * 5_000 + "[MASK]", "[PAD] [MASK]"],
     f"{SELECT} --seed": [DIGITS, str(2**63), "1.5", "nan", ""],
-    f"{SELECT} --threads": [DIGITS, "1025"],
     f"{DIAGNOSTICS} --draws": [DIGITS, "1000000000"],
     f"{NLI_COMMAND} --max-length": [DIGITS, "7", "65"],
-    "predict model a[MASK] --top": [DIGITS, "0"],
     f"{PROBE} --target": [LETTERS, "", "a\0b", "rank"],
     f"{PROBE} --group": [LETTERS, "\udcff"],
     f"{LIKELIHOOD} --pair sentence --acceptable": [LETTERS, ""],
     "gh22 model --ranks": [DIGITS, "1,,2", "", ",".join(["1"] * 10_000)],
     f"{SELECT} --shard": [f"1/{DIGITS}", "0/0", "1/2/3", "auto", f"auto:0-{DIGITS}"],
     f"{SELECT} --device": [f"cuda:{DIGITS}", LETTERS, "", ",".join(["cpu"] * 10_000), "a\0b", "cuda:-1"],
-    f"{SELECT} --coreference": [LETTERS],
     "select model --patterns": ["", "a\nb", "\udcff"],
     f"{NLI_COMMAND} --labels": [LETTERS, "", ",".join(["entailment"] * 1_000)],
     f"{NLI_COMMAND} --original": [LETTERS, "", "RTE=", f"{LETTERS}=x", "RTE=odd/pipe.txt"],
@@ -215,21 +212,17 @@ def test_a_value_that_an_option_cannot_have(refused, words):
 COMMAND = {**dict(READERS), "lama/TREx.jsonl.gz": LAMA_COMMAND}
 OWN = "sentence,target\n"
 SPOILT = [  # contents that are too long, for the program or for a line of stderr; basics/test_fuzz has others by chance
-    ("patterns.toml", "nested tables", "[" + ".".join(["a"] * 20_000) + "]\n"),
     ("patterns.toml", "a long slot", PATTERNS.replace("{ACT}", f"{{{LETTERS}}}")),
     ("patterns.toml", "headers in strings", 'name = """\n' + "[[pattern]]\n" * 10_000 + '"""\npattern = 1\n'),
     ("patterns.toml", "5 MB", ("#" + "x" * 98 + "\n") * 50_000),
     ("lexicon/pronouns.txt", "a path", "../x = she\n"),
     ("own.csv", "10,000 columns", ",".join(f"c{i}" for i in range(10_000)) + "\n"),
-    ("own.csv", "an escape of a terminal", "sentence,target,\x1b[31m\na [MASK],dance,1\n"),
     ("own.csv", "a long target", f"{OWN}a [MASK],{LETTERS}\n"),
     ("own.csv", "the padding token", f"{OWN}a [PAD] [MASK],dance\n"),
     ("lama/TREx.jsonl", "a long number", f'{{"relation": {DIGITS}}}'),
-    ("lama/TREx.jsonl", "a long text", LAMA.replace("likes", "likes " * 20_000)),
     ("lama/TREx.jsonl", "a long word", LAMA.replace('"P1"', f'"{LETTERS}|"')),
     ("lama/TREx.jsonl.gz", "a false checksum", gzip.compress(LAMA.encode())[:-8] + b"12345678"),
     ("lama/TREx.jsonl.gz", "a line of 1 GB", gzip.compress(b"x" * 10**7) * 100),
-    ("nli/RTE.txt", "a long number", NLI.replace("\n0\t", f"\n{DIGITS}\t")),
     ("nli/RTE.txt", "a long text", NLI.replace("Anna likes", "Anna likes " * 10_000)),
 ]
 

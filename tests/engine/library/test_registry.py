@@ -93,8 +93,8 @@ others = ["merged"]
 if also_ray:
     command("colours", model, "-o", "ray", "--ray", "local", "--workers", 1)
     others.append("ray")
-for name in ("items.parquet", "summary.parquet"):
-    for folder in others:
+for folder in others:
+    for name in ("items.parquet", "summary.parquet"):
         assert Path(folder, name).read_bytes() == Path("whole", name).read_bytes()
 command("compare", "whole", "merged")
 command("compare", "first", "whole", status=2)
