@@ -1,7 +1,4 @@
-"""The kinds of charts of a report, drawn by Altair; missing values are not drawn, orders are those of the frame's rows.
-
-In a paper's column, about 320 pixels for 77 mm, the text has about 7 points in print.
-"""
+"""Charts of a report, drawn by Altair; missing values are not drawn, orders are those of the frame's rows."""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Output formats: each is a file `to_NAME.py` in this folder with a value `FORMAT`, and `--format` takes its name.
-
-Those for machines (json, csv) give every figure in full and in a column of its own, not scaled and not rounded.
-"""
+"""Output formats: each is a file `to_NAME.py` in this folder with a value `FORMAT`, and `--format` takes its name."""
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence

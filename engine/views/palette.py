@@ -1,7 +1,4 @@
-"""Colours of figures: those of Okabe and Ito (2008, "Color Universal Design"), which colour-blind readers tell apart.
-
-On a page marks have a contrast of at least 3 : 1 and texts of at least 4.5 : 1 (WCAG 2.2, 1.4.3 and 1.4.11).
-"""
+"""Colours of figures: Okabe and Ito's (2008, "Color Universal Design"), with the contrast of WCAG 2.2 on any page."""
 
 INK = "#000000"  # texts and axes: black on paper, the colour of the text on a page
 _HUES = {  # on paper, on a light page, on a dark page

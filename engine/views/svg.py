@@ -1,7 +1,4 @@
-"""A figure as SVG, written by `vl-convert`: for a page, where its colours follow the page, and for a file.
-
-Only elements that draw are kept: texts of a user never become elements, and nothing can load a file.
-"""
+"""A figure as SVG, for a page or a file: elements that draw alone, so that no text is markup and nothing is loaded."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,12 +15,9 @@ from .palette import INK, on_page
 # Width of a paper's column, or of its page if the figure is wide; in the style of the ACL, on A4.
 MILLIMETRES = {False: 77, True: 160}
 _MILLIMETRES_PER_PIXEL = MILLIMETRES[False] / 320
-_POINTS_PER_MILLIMETRE = 72 / 25.4
-_FONT = "Liberation Sans, Arimo, Arial, Helvetica, sans-serif"  # of one width on all systems
 _SVG = "http://www.w3.org/2000/svg"
 _DRAWING = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath", "circle"}
 _NOISE = re.compile(r"aria-.*|role|class|pointer-events|version")
-_GUIDES = {"axis", "legend", "title"}
 _COORDINATES = ("d", "transform", "x", "x2", "y", "y2", "width", "height")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _RESOURCES = re.compile(rb"(?:\n +/[A-Za-z]+\d+ \d+ 0 R){2,}")  # entries of a PDF's dictionary, in a random order
@@ -31,7 +25,7 @@ _CONFIG = {
     "aria": False,
     "background": None,
     "padding": {"left": 16, "top": 5, "right": 5, "bottom": 5},  # where the fonts are missing, others are wider
-    "font": _FONT,
+    "font": "Liberation Sans, Arimo, Arial, Helvetica, sans-serif",  # of one width on all systems
     "view": {"stroke": None},
     "axis": {
         **dict.fromkeys(("labelColor", "titleColor", "domainColor", "tickColor", "gridColor"), INK),
@@ -74,10 +68,11 @@ def as_files(figure: Figure) -> dict[str, bytes]:
     millimetres = min(MILLIMETRES[figure.wide], pixels[0] * _MILLIMETRES_PER_PIXEL)
     scale = millimetres / pixels[0]
     svg = f'<?xml version="1.0" encoding="UTF-8"?>\n{_sized(root, pixels, scale, "mm")}\n'
-    points = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")  # vl-convert takes a pixel for a point
+    in_points = scale * 72 / 25.4  # vl-convert takes a pixel for a point
+    points = _sized(root, pixels, in_points, "")
     ET.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "#ffffff"})
     root[:] = [root[-1], *root[:-1]]
-    white = _sized(root, pixels, scale * _POINTS_PER_MILLIMETRE, "")
+    white = _sized(root, pixels, in_points, "")
     pdf = vl_convert.svg_to_pdf(points)
     return {
         "svg": svg.encode(),
@@ -135,8 +130,8 @@ def _title(element: ET.Element, text: str) -> None:
 
 
 def _clean(element: ET.Element, colour: Callable[[str], str]) -> None:
-    is_mark = element.get("role") == "graphics-symbol" and element.get("aria-roledescription") not in _GUIDES
-    said = element.get("aria-label") if is_mark else None
+    is_guide = element.get("aria-roledescription") in {"axis", "legend", "title"}
+    said = element.get("aria-label") if element.get("role") == "graphics-symbol" and not is_guide else None
     for name in [name for name in element.attrib if _NOISE.fullmatch(name)]:
         del element.attrib[name]
     for name in ("fill", "stroke"):

@@ -1,8 +1,4 @@
-"""Tables as CSV.
-
-Several tables are one rectangle, as R and pandas read a file in one call: a first column `table` has the titles, and a
-column that a table does not have is empty in its rows. One table is written without that column.
-"""
+"""Tables as CSV; several are one rectangle, as R and pandas read it, with the titles in a first column `table`."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,4 @@
-"""Tables as a page of HTML, which Word, LibreOffice and browsers open: lines as in a paper, and nothing to load.
-
-All text is ASCII, so the page is right in whatever encoding a shell writes it.
-"""
+"""Tables as a page of HTML for Word, LibreOffice and browsers: ASCII, lines as in a paper, and nothing to load."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,4 @@
-"""Tables as JSON: title, units (of the frame's columns), rows and notes of each.
-
-A fraction that people read as percent is a fraction here, and its unit says so. Figures that are not finite are null.
-"""
+"""Tables as JSON: title, units, rows and notes; percent are fractions, and figures that are not finite are null."""
 
 import json
 import math

@@ -1,8 +1,4 @@
-r"""Tables as LaTeX: a `table` environment with booktabs' rules and a label from its title, which compiles as it is.
-
-The preamble needs `\usepackage{booktabs}` and nothing else, with pdfLaTeX, XeLaTeX or LuaLaTeX. A character that
-plain LaTeX cannot set, such as a Chinese one, is given by its number in Unicode: `U+4E2D`.
-"""
+r"""Tables as LaTeX that compiles with `\usepackage{booktabs}` alone; what it cannot set is given as `U+4E2D`."""
 
 import re
 import unicodedata

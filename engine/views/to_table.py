@@ -41,9 +41,8 @@ def to_rich(tables: Sequence[Table], width: int = WIDTH) -> list[Group]:
 def _drawn(table: Table, width: int) -> Group:
     """The table for rich's console; texts are shown as they are, never read as markup or emoji codes.
 
-    A column of words or counts that is the same in all rows becomes a note. Words of headings are never cut. If the
-    table is too wide, the figures of one cell stand below each other: a value, its interval, its p. If it is still too
-    wide, it is drawn in pieces below each other, which all begin with the columns that name the rows.
+    If it is too wide, the figures of one cell stand below each other, and then it is drawn in pieces below each other,
+    which all begin with the columns that name the rows. Words of headings are never cut.
     """
     parts = cell_parts(table)
     rows = [[" ".join(cell) for cell in row] for row in parts]

@@ -1,7 +1,4 @@
-"""`ng.compare`: finished runs against each other, or what one run has to compare: see `Run.contrast`.
-
-Interval and test are for clusters. p is adjusted with Holm's method over all tests of one table.
-"""
+"""`ng.compare`: finished runs against each other, or what one run has to compare: see `Run.contrast`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -126,9 +123,7 @@ def _between_models(runs: Sequence[Run]) -> Comparison:
     return Comparison(frame, table, found, before, fitting, after)
 
 
-def differences_frame(
-    sides: Mapping[tuple[Any, ...], tuple[pl.DataFrame, pl.DataFrame]], keys: Sequence[str]
-) -> pl.DataFrame:
+def differences_frame(sides: Mapping[tuple[Any, ...], Sequence[pl.DataFrame]], keys: Sequence[str]) -> pl.DataFrame:
     """A row for each two sides with common items.
 
     Columns: the keys, n, clusters, difference (first - second), its 95 % interval (low, high), crossed (how many

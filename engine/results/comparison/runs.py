@@ -46,11 +46,7 @@ def refuse_unlike(runs: Sequence[Run], may_differ: Sequence[str] = ()) -> None:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """A name for each run, each another one.
-
-    The run's label, or the model's name; with conditions in which the runs differ; with the folder's name or path where
-    two are still the same.
-    """
+    """Another name for each run: its label or model, conditions in which runs differ, and if needed the folder."""
     names = [run.label or run.model_name for run in runs]
     for key in runs[0].may_differ:
         values = [str(run.conditions[key]) for run in runs]

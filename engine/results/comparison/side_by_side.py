@@ -92,11 +92,8 @@ def side_by_side(first: Run | str | Path, second: Run | str | Path, right: str =
     keys = [name for name in runs[0].sentence_keys if name in columns]
     answers = ("answer", "rank", "logprob")
     other = rows[1].select(*keys, *(pl.col(name).alias(f"second {name}") for name in (*answers, FAILED)))
-    both = (
-        rows[0]
-        .rename({name: f"first {name}" for name in (*answers, FAILED)})
-        .join(other, on=keys, how="inner", maintain_order="left")
-    )
+    one = rows[0].rename({name: f"first {name}" for name in (*answers, FAILED)})
+    both = one.join(other, on=keys, how="inner", maintain_order="left")
     is_right = [~pl.col(f"{side} {FAILED}") for side in ("first", "second")]
     verdict = (
         pl.when(is_right[0] & is_right[1]).then(pl.lit(str(Right.BOTH)))

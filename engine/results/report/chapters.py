@@ -29,7 +29,6 @@ _COLUMNS = {
     "sentences": pl.Int64,
 }
 _LONGEST = 300  # characters; longer values, such as pattern sets, are in run.json
-_MOST_SESSIONS = 8
 _MOST_ROWS = 40  # of a chart; more differences are in the table alone
 _OTHERS = ("paper", "majority baseline")  # series of a figure that are not the model itself
 
@@ -84,7 +83,7 @@ def provenance(run: Run) -> Section:
         for name, stage in record.stages.items()
         for i, own in enumerate(stage.sessions, 1)
     }
-    shown = dict(list(sessions.items())[-_MOST_SESSIONS:])
+    shown = dict(list(sessions.items())[-8:])
     tables = [
         _table("What the results depend on", {name: stage.identity for name, stage in record.stages.items()}),
         _table("Sessions: one for each process that worked on the run", shown),

@@ -28,7 +28,6 @@ OPTIONS: Mapping[str, Sequence[str]] = {  # option → the columns that it may m
     "--profession": ("profession",),
 }
 _MOST_LISTED = 12
-_PLACES = ("dataset", "condition", "pattern")
 _SPLITS = "splits"  # several splits in one cell
 
 
@@ -80,7 +79,7 @@ class Examples(Shown):
         """None where there are no sentences. A data set or condition of all rows stands in the title."""
         if self.rows.is_empty():
             return []
-        places = [name for name in _PLACES if name in self.rows.columns]
+        places = [name for name in ("dataset", "condition", "pattern") if name in self.rows.columns]
         same = [name for name in places if self.rows[name].n_unique() == 1]
         columns = [Column(name, name, wrap=name == "dataset") for name in places if name not in same]
         columns += [Column(name, name) for name in TEXTS if name in self.rows.columns]

@@ -254,12 +254,8 @@ def other_conditions(old: Sequence[StageRecord], new: Sequence[StageRecord]) -> 
     changed = [differences(first.identity, second.identity) for first, second in zip(old, new, strict=True)]
     lines = [f"identity: {own}" for own in changed if own]
     one, other = _conditions(old), _conditions(new)
-    lines += [
-        f"{key}: {one.get(key, 'unknown')}, now {other.get(key, 'unknown')}"
-        for key in {**one, **other}
-        if one.get(key) != other.get(key)
-    ]
-    return lines
+    unlike = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+    return [*lines, *(f"{key}: {one.get(key, 'unknown')}, now {other.get(key, 'unknown')}" for key in unlike)]
 
 
 def _conditions(stages: Sequence[StageRecord]) -> dict[str, str]:

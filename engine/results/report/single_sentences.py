@@ -1,7 +1,4 @@
-"""What a report shows of single sentences: minimal pairs and failures, from the columns of `Run.sentence_rows`.
-
-Where a hit is a failure, a model that understands says another word than the expected one.
-"""
+"""What a report shows of single sentences: minimal pairs and failures, from the columns of `Run.sentence_rows`."""
 
 import re
 from functools import lru_cache
@@ -38,10 +35,9 @@ _MOST_PAIRS = 12
 
 @lru_cache(maxsize=1)  # asked for twice, one run after the other
 def minimal_pairs(run: Run) -> pl.DataFrame:
-    """A sentence of each condition, those of one typical item where it has them all; empty if no answer is judged.
+    """A sentence of each condition, with `wanted` (what a model that understands says), and in `share` % of `n` says.
 
-    Columns: those of the sentences, `wanted` (what a model that understands says), `share` (%, how often the model
-    does) of `n`.
+    Those of one typical item where it has them all; empty if no answer is judged.
     """
     try:
         rows = run.sentence_rows()

@@ -18,17 +18,7 @@ from ...library.run import Run
 from ...runs.lock import holder
 from ...runs.record import RUN_FILE, read_run
 from ...views import Table
-from ..comparison.estimates import (
-    FITTING,
-    GROUP,
-    MODEL,
-    PERCENT,
-    PRINTED,
-    estimates,
-    estimates_tables,
-    main_items,
-    outcomes_of,
-)
+from ..comparison.estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
 from .suite_file import SuiteFile, SuiteModel, SuiteProbe, chain, settings_of
 
 
@@ -104,7 +94,6 @@ def finished_run(member: Member) -> Run | None:
     return run
 
 
-_KEYS = ("probe", "model", "series", "step", "revision")
 _SCHEMA = {"probe": pl.String, "series": pl.String, "step": pl.Int64, "revision": pl.String, "folder": pl.String}
 
 
@@ -126,12 +115,13 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
             said = (member.probe.label, model.series, model.step, export.get("revision"), str(run.folder))
             named = zip(_SCHEMA.items(), said, strict=True)
             frame = found.with_columns(pl.lit(value, dtype=kind).alias(name) for (name, kind), value in named)
-            frames.append(frame.select(*_KEYS, *(name for name in found.columns if name != MODEL), "folder"))
+            names = ("probe", "model", "series", "step", "revision")
+            frames.append(frame.select(*names, pl.exclude(*names, "folder"), "folder"))
     if not frames:
-        return pl.DataFrame(schema={"probe": pl.String, MODEL: pl.String})
+        return pl.DataFrame(schema={"probe": pl.String, "model": pl.String})
     found = pl.concat(frames, how="diagonal_relaxed")
     # A group is in percent only if it is so for all models.
-    mixed = (pl.col("unit") != PERCENT).any().over("probe", *GROUP) & (pl.col("unit") == PERCENT)
+    mixed = (pl.col("unit") != "%").any().over("probe", *GROUP) & (pl.col("unit") == "%")
     scaled = [pl.when(mixed).then(pl.col(name) / 100).otherwise(pl.col(name)) for name in ("value", "low", "high")]
     return found.with_columns(*scaled, unit=pl.when(mixed).then(pl.lit("")).otherwise("unit"))
 

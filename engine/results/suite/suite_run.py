@@ -28,20 +28,9 @@ from ...runs.shard import Shard
 from ...views import Column, Table
 from ..report.report import LIBRARIES
 from .suite_file import SuiteFile, as_text, chain, settings_of
-from .suite_members import (
-    DONE,
-    FinishedMember,
-    Member,
-    State,
-    finished_run,
-    members_of,
-    model_tables,
-    state_of,
-    suite_table,
-)
+from .suite_members import DONE, Member, State, finished_run, members_of, model_tables, state_of, suite_table
 
 RESULTS, RECORD = "results{}.csv", "suite{}.json"
-_NUMBERS = {"run": pl.Int64, "step": pl.Int64}
 _COLUMNS = ("run", "state", "probe", "model", "step", "settings", "folder")
 
 
@@ -59,7 +48,8 @@ def members_table(title: str, members: Sequence[Member], states: Mapping[int, St
         )
         for member in members
     ]
-    frame = pl.DataFrame(rows, schema={name: _NUMBERS.get(name, pl.String) for name in _COLUMNS}, orient="row")
+    kinds = {**dict.fromkeys(_COLUMNS, pl.String), "run": pl.Int64, "step": pl.Int64}
+    frame = pl.DataFrame(rows, schema=kinds, orient="row")
     shown = [name for name in _COLUMNS[:-1] if set(frame[name].cast(pl.String)) - {None, ""}]
     return Table(title, frame, [Column(name, name, decimals=0 if name == "step" else None) for name in shown])
 
@@ -113,7 +103,7 @@ class SuiteRun(SuitePlan):
     """
 
     folder: Path
-    finished: Sequence[FinishedMember] = field(repr=False)
+    finished: Sequence[tuple[Member, Run]] = field(repr=False)
     frame: pl.DataFrame = field(repr=False)
     results: Path = field(repr=False)
     report: Path | None = None

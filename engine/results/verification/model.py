@@ -174,10 +174,7 @@ class Sentence:
 
 
 def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentence]:
-    """N sentences of the bundled patterns, and strings of random tokens.
-
-    Strings are from the shortest to the longest that the model takes: a graph can be right for short sentences only.
-    """
+    """N sentences of the bundled patterns, and random tokens of all lengths: a graph can err on long ones alone."""
     tokenizer, found = exported.tokenizer, []
     for pattern, fillers in _filled(n, seed):
         text = pattern.text(fillers, tokenizer.mask_token)

@@ -1,7 +1,8 @@
-"""Runs against each other: the right items are paired, by the right test, and layouts are the paper's."""
-
 import shutil
+from itertools import combinations
+from pathlib import Path
 
+import fake_models
 import msgspec
 import negengine as ng
 import numpy as np
@@ -10,10 +11,19 @@ import pytest
 from lies import reseal
 from negengine.engine.experiments.negation.negation_runs import ScoresRun
 from negengine.engine.library.run import Run
-from negengine.engine.statistics.p_values import sign_flips
+from negengine.engine.runs.record import StageRecord
+from negengine.engine.statistics.p_values import holm, sign_flips
+from negengine.engine.views.formats import render
 from scipy import stats
 
 TARGETS = ("pronoun", "other-gender", "same-name")
+MODELS = ("small", "middle", "large")
+
+
+def with_outcomes(kind, folder, record, outcomes):
+    made = kind(folder, record)
+    object.__setattr__(made, "outcomes", lambda: outcomes)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -31,27 +41,17 @@ def runs(model, small_lexicon, tmp_path_factory):
     return made
 
 
-class Changed(ScoresRun):
+def changed(run, name, outcomes):
     """A run of another model, perhaps with other outcomes."""
-
-    changed: pl.DataFrame
-
-    @classmethod
-    def of(cls, run, name, outcomes):
-        made = cls(run.folder, msgspec.structs.replace(run.record, identity={**run.record.identity, "model": name}))
-        object.__setattr__(made, "changed", outcomes)
-        return made
-
-    def outcomes(self):
-        return self.changed
+    record = msgspec.structs.replace(run.record, identity={**run.record.identity, "model": name})
+    return with_outcomes(ScoresRun, run.folder, record, outcomes)
 
 
 def flipped(sums):
     """The p of SciPy's test by sign flips of each pair's sum of differences."""
-    if not any(sums):
-        return 1
     how = {"permutation_type": "samples", "n_resamples": np.inf}
-    return stats.permutation_test((np.array(sums),), lambda x, axis: x.sum(axis=axis), **how).pvalue
+    found = stats.permutation_test((np.array(sums),), lambda x, axis: x.sum(axis=axis), **how) if any(sums) else None
+    return found.pvalue if found else 1
 
 
 def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
@@ -80,10 +80,8 @@ def test_patterns_of_a_run_are_tested_on_the_same_triplets(runs):
     text = " ".join(str(ng.compare(run)).split())
     for said in (
         "Difference of the repetition rates: first − second",
-        "in percentage points",
         "clusters: 12 [NAME, PROF] pairs",
         "corrected for 6 tests; 12 clusters cannot give a p below 0.00049",
-        "finds: the smallest true difference that this test finds with a power of 80 %",
         "p: by sign flips of clusters, of verbs, and by Student's test for both; the largest one",
         "interval, finds and p allow for verbs as clusters too",
     ):
@@ -99,7 +97,7 @@ def test_targets_are_the_papers_columns_and_are_tested_on_the_triplets_of_both(r
     text = str(found.tables()[0])
     assert text.index("same name") < text.index("other name, other gender")
     assert "CpTp" not in text
-    large = (Changed.of(run, "roberta-large", run.outcomes()) for run in runs.values())
+    large = (changed(run, "roberta-large", run.outcomes()) for run in runs.values())
     text = " ".join(str(ng.compare(*large)).split())
     assert all(published in text for published in ("(60,800)", "(64.1)", "Table 8"))
     assert len(found.frame) == 4 * 3
@@ -119,7 +117,7 @@ def test_two_models_are_compared_on_what_both_have(runs):
     own = run.outcomes()
     kept = own.filter(~pl.col("item").is_in(own["item"].unique().sort()[:5].implode()))
     value = pl.when(pl.col("split") == "CpTn").then(1 - pl.col("value")).otherwise("value")
-    found = ng.compare(run, Changed.of(run, "another", kept.with_columns(value=value)))
+    found = ng.compare(run, changed(run, "another", kept.with_columns(value=value)))
     assert found.table.title == "mini − another, on the items of both runs"
     rows = {row["split"]: row for row in found.document()["tests"]}
     assert {row["n"] for row in rows.values()} == {own["item"].n_unique() - 5}
@@ -148,15 +146,11 @@ def test_what_cannot_be_compared_is_told_before_items_are_read(runs, selected_ru
     class Other(Run):
         stage = "another"
 
-    class Unread(Changed):
-        def outcomes(self):
-            raise AssertionError("items were read")
-
     run = runs["pronoun"]
     outcomes = run.outcomes()
-    twice = Changed.of(run, "another", pl.concat([outcomes, outcomes.head(1)]))
-    apart = Changed.of(run, "another", outcomes.with_columns(item=pl.lit("other ") + pl.col("item")))
-    unlike = Unread.of(run, "another", outcomes)
+    twice = changed(run, "another", pl.concat([outcomes, outcomes.head(1)]))
+    apart = changed(run, "another", outcomes.with_columns(item=pl.lit("other ") + pl.col("item")))
+    unlike = changed(run, "another", None)  # its items are not read
     unlike.record.identity["patterns sha256"] = "0" * 64
     words = shutil.copytree(runs["other-gender"].folder, tmp_path / "other")
     other_words = {"lexicon sha256": "0" * 64}
@@ -179,12 +173,8 @@ def test_what_cannot_be_compared_is_told_before_items_are_read(runs, selected_ru
             ng.compare(*given)
 
 
-def test_verbs_of_one_token_and_of_several_are_never_counted_together(model, small_lexicon, tmp_path):
-    words = shutil.copytree(small_lexicon, tmp_path / "words")
-    with (words / "verbs.txt").open("a") as verbs:
-        verbs.write("beware\nrustle\nabdicate\n")
-    run = ng.select(model, lexicon=words, verbs="whole-words", output=tmp_path / "run", progress=False)
-    run = ng.score(run, progress=False)
+def test_verbs_of_one_token_and_of_several_are_never_counted_together(mini, tmp_path):
+    run = ng.open(fake_models.score(fake_models.plan_scores(mini, fake_models.select(mini, tmp_path / "run"))))
     frame = ng.compare(run).frame
     assert frame.columns[:3] == ["verbs", "first", "second"]
     apart = {"one token": run.rates, "several tokens": run.token_rates.filter(tokens="several")}
@@ -194,3 +184,114 @@ def test_verbs_of_one_token_and_of_several_are_never_counted_together(model, sma
         for first, second, difference in own.select("first", "second", "difference").iter_rows():
             assert difference == pytest.approx(rate[first] - rate[second])
     assert frame["tests"].unique().to_list() == [len(frame)]  # one family
+
+
+class Plain(Run):
+    """A run of a probe with outcomes that a test gives."""
+
+    stage = "plain"
+
+
+def plain(name, outcomes):
+    record = StageRecord(identity={"model": name}, metadata={}, parts=1)
+    return with_outcomes(Plain, Path("runs") / name, record, outcomes)
+
+
+def made(splits="ab"):
+    """A run of each model: items in 10 clusters with a gender each; the second kind of clusters crosses them."""
+    schema = ("dataset", "condition", "split", "metric", "item", "value", "cluster", "crossed", "gender")
+    runs = []
+    for seed, name in enumerate(MODELS):
+        rng = np.random.default_rng(seed)
+        rows = [
+            ("D", "c", split, "accuracy", f"item {i}", float(rng.random() < 0.5), f"{i // 4}", f"v{i % 4}", "fm"[i % 2])
+            for split in splits
+            for i in range(40)
+        ]
+        runs.append(plain(name, pl.DataFrame(rows, schema=schema, orient="row")))
+    return runs
+
+
+def test_every_two_models_are_tested_and_conditions_are_columns_where_there_is_room():
+    runs = made()
+    found = ng.compare(*runs).frame
+    assert found.select("first", "second").rows() == [pair for pair in combinations(MODELS, 2) for _ in "ab"]
+    two = ng.compare(runs[0], runs[2]).frame
+    assert found.filter(first="small", second="large")["difference"].to_list() == two["difference"].to_list()
+    assert found["tests"].to_list() == [6] * 6  # one family
+    assert found["p_holm"].to_list() == pytest.approx(list(holm(found["p"].to_numpy())))
+    apart = plain("apart", runs[2].outcomes().with_columns(item=pl.lit("other ") + pl.col("item")))
+    found = ng.compare(*runs[:2], apart)
+    assert len(found.frame) == 2
+    assert "without an item in common: middle and apart; small and apart" in found.table.notes
+
+    table = ng.compare(*runs).tables()[0]
+    assert [column.heading for column in table.columns] == ["model", "a", "b"]
+    for run, row in zip(runs, table.frame.to_dicts(), strict=True):
+        rate = 100 * run.outcomes().filter(split="b")["value"].mean()
+        assert (row["model"], row["b"]) == (run.model_name, pytest.approx(rate))
+        assert row["b low"] < rate < row["b high"]
+    many = ng.compare(*made("abcdef"))
+    assert (len(many.main_tables()[0].frame), len(many.tables()[0].frame)) == (6 * 3, 3)
+    assert max(map(len, render(many.main_tables(), "table", width=80).splitlines())) <= 80
+    # Numbers that are not rates have a table of their own.
+    numbers = runs[0].outcomes().with_columns(metric=pl.lit("spearman"), value=pl.Series(np.linspace(-1, 1, 80)))
+    both = pl.concat([runs[0].outcomes(), numbers])
+    found = ng.compare(plain("one", both), plain("two", both))
+    assert [table.title for table in found.tables()[:2]] == ["Models: rates, %", "Models: values, in their own unit"]
+    assert {row["model"] for row in found.document()["rates"]} == {"one", "two"}
+
+
+def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_move_most():
+    runs = made()
+    found = ng.by_group(*runs, by="gender").frame
+    assert len(found) == 3 * 2 * 2
+    [row] = found.filter(model="middle", gender="f", split="a").to_dicts()
+    rate = 100 * runs[1].outcomes().filter(gender="f", split="a")["value"].mean()
+    assert (row["n"], row["clusters"], row["value"]) == (20, 10, pytest.approx(rate))
+    assert row["low"] < row["value"] < row["high"]
+    moves = found.group_by("model", "split").agg(pl.col("moves").sum())["moves"]
+    assert moves.to_list() == pytest.approx([0] * 6)
+    assert set(ng.by_group(runs[0], by="split").frame["split"]) == {"a", "b"}
+    with pytest.raises(ng.InputError, match=r"--by gendre: .*did you mean 'gender'\? give condition, dataset, gender"):
+        ng.by_group(runs[0], by="gendre")
+    many = ng.by_group(plain("one", runs[0].outcomes().with_columns(gender="item")), by="gender")
+    (table,) = many.main_tables()
+    assert table.frame.group_by("split").len()["len"].to_list() == [10, 10]
+    assert len(many.tables()[0].frame) == 80
+    assert "--format csv and --json have all" in table.notes[-1]
+    # Where there is a split of all items, others hold the same items again.
+    split = pl.col("split").replace("a", "all")
+    whole = [plain(run.model_name, run.outcomes().with_columns(split)) for run in runs]
+    found = ng.compare(*whole)
+    assert set(found.rates["split"]) == {"all"}
+    assert set(found.frame["split"]) == {"all", "b"}
+    assert set(ng.by_group(*whole, by="gender").frame["split"]) == {"all"}
+    assert set(ng.by_group(*whole, by="split").frame["split"]) == {"all", "b"}
+
+
+def test_drops_of_groups_are_those_of_their_triplets_and_items_are_tidy(scored_run):
+    scored = ng.open(scored_run)
+    found = ng.by_group(scored, by="gender").frame
+    wanted = (
+        scored.items.join(scored.selection.triplets, on="triplet")
+        .filter(pl.col("pattern") != "CpTp")
+        .group_by("pattern", "gender")
+        .agg(pl.len().cast(pl.Int64), drop=100 - 100 * pl.col("repeated").mean())
+    )
+    told = {(row["split"], row["gender"]): (row["n"], row["drop"]) for row in found.to_dicts()}
+    assert told == {row[:2]: (row[2], pytest.approx(row[3])) for row in wanted.rows()}
+    every = dict(scored.rates.select("pattern", "drop").iter_rows())
+    for row in found.to_dicts():  # a group with a larger drop raises the drop of all
+        share = row["n"] / found.filter(split=row["split"])["n"].sum()
+        assert row["moves"] == pytest.approx((row["drop"] - every[row["split"]]) * share)
+    # With one group, the interval is that of the whole run: pairs and verbs are clusters.
+    whole = ng.by_group(scored, by="dataset").frame.sort("split")
+    rates = scored.rates.filter(pl.col("pattern") != "CpTp").sort("pattern")
+    assert whole["drop"].to_list() == pytest.approx(rates["drop"].to_list())
+    assert whole["drop_low"].to_list() == pytest.approx(rates["drop_low_two_way"].to_list())
+    tidy = ng.items(scored)
+    assert tidy.columns[:9] == ["model", "pattern", "role", "name", "gender", "profession", "verb", "pair", "repeated"]
+    assert (len(tidy), tidy["repeated"].sum()) == (len(scored.items), scored.items["repeated"].sum())
+    assert set(tidy["repeated"]) <= {0, 1}
+    assert tidy["pair"].n_unique() == tidy.select("name", "profession").n_unique()

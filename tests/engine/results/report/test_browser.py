@@ -1,5 +1,3 @@
-"""A report in headless Chromium: no error on the console, no request, and a filter that works."""
-
 import json
 import shutil
 import subprocess
@@ -9,17 +7,9 @@ import pytest
 from pages import read
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-QUIET = (
-    "--headless",
-    "--no-sandbox",  # a container has none
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND",  # no request reaches any machine, the browser's own ones neither
-    "--virtual-time-budget=2000",
-)
+QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+QUIET += ["--disable-sync", "--no-first-run", "--virtual-time-budget=2000"]
+QUIET += ["--host-resolver-rules=MAP * ~NOTFOUND"]  # no request reaches any machine, the browser's own ones neither
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +50,6 @@ def test_a_report_is_silent_asks_for_nothing_and_its_filters_count_the_rows(brow
     labels = [label.text for label in listing.all("label")]
     assert labels[0] == "Rows with the text"
     assert {"shown as", "condition"} <= set(labels)
-    (table,) = [own for own in document.all("table") if own.all("caption")[0].words.startswith("Drop of ACT")]
-    shown = [[cell.words for cell in row.children] for body in table.all("tbody") for row in body.all("tr")]
-    rates = scores.rates.select("pattern", "repetition_rate", "drop").iter_rows()
-    assert [row[:3] for row in shown] == [[pattern, f"{rate:.1f}", f"{drop:.1f}"] for pattern, rate, drop in rates]
     assert {own.words for own in document.all("button")} >= {"pattern", "drop (percentage points)", "Save as SVG"}
     assert not [own for own in document.all("title") if "id" not in own.attributes and "svg" in own.parents]
     said = [own.attributes["data-said"] for own in document.all("path") if "data-said" in own.attributes]

@@ -1,7 +1,6 @@
-"""Choosing sentences of a run, showing some of them, and writing them to files."""
-
 import io
 import json
+from functools import partial
 
 import negengine as ng
 import polars as pl
@@ -20,12 +19,6 @@ FRAME = pl.DataFrame(
         "logprob": [-0.5, None, -1.25, 0.0, -3.0],
     }
 )
-READERS = {
-    "parquet": pl.read_parquet,
-    "csv": pl.read_csv,
-    "tsv": lambda path: pl.read_csv(path, separator="\t"),
-    "jsonl": pl.read_ndjson,
-}
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +79,9 @@ def test_a_table_has_the_sentences_within_80_columns(run):
     assert (none.tables(), none.remarks()) == ([], ["no sentence of this run has all that is asked for"])
 
 
-def test_a_file_has_the_rows_and_never_replaces_a_result(tmp_path):
-    for suffix, read in READERS.items():
+def test_a_file_and_pieces_have_the_rows_and_a_result_is_never_replaced(tmp_path):
+    tsv = partial(pl.read_csv, separator="\t")
+    for suffix, read in {"parquet": pl.read_parquet, "csv": pl.read_csv, "tsv": tsv, "jsonl": pl.read_ndjson}.items():
         path = tmp_path / "folder" / f"sentences.{suffix}"
         path.parent.mkdir(exist_ok=True)
         (left := path.with_name(f".{path.name}.1f2e3d4c.negengine-tmp")).touch()  # by a call that was killed
@@ -103,8 +97,6 @@ def test_a_file_has_the_rows_and_never_replaces_a_result(tmp_path):
         write(FRAME.lazy(), tmp_path / "scores.parquet")
     assert (tmp_path / "scores.parquet").read_bytes() == b"results"
 
-
-def test_pieces_make_one_text():
     for at_once in (1, 2, 100):
         assert pl.read_csv(io.StringIO("".join(csv_rows(FRAME.lazy(), at_once=at_once)))).equals(FRAME)
         assert json.loads("".join(json_array(FRAME.lazy(), at_once=at_once))) == FRAME.to_dicts()

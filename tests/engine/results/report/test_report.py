@@ -1,18 +1,23 @@
-"""A report: one file, in order, whole, and never in the place of another file."""
-
+import json
+import re
 import shutil
-import subprocess
-import sys
+import struct
+from dataclasses import replace
 from itertools import pairwise
 
 import negengine as ng
 import polars as pl
 import pytest
+from fake_models import LEXICON
 from negengine.engine.basics.errors import InputError
+from negengine.engine.results.report.chapters import chapters
 from negengine.engine.results.report.single_sentences import WORST, examples, minimal_pairs
-from negengine.engine.text.lexicon import Lexicon
 from pages import read
 
+from .conftest import make
+
+FIGURES = {"drops", "differences", "replacements", "ranks", "log-probabilities"}
+FIGURES |= {"by-gender", "by-verb", "by-profession", "by-name"}
 LOADING = {"src", "srcset", "data", "action", "poster", "background", "xlink:href"}
 
 
@@ -20,7 +25,7 @@ def headings(page, level):
     return [element.words for element in read(page).all(f"h{level}")]
 
 
-def test_the_answer_and_the_sections_stand_in_the_order_of_reading(page, scores):
+def test_sections_stand_in_the_order_of_reading_and_a_pattern_is_one_hover_away_from_its_sentence(page, scores):
     assert headings(page, 3) == [
         "What is asked, and what does the model answer?",
         "Does the model pass the test?",
@@ -42,6 +47,12 @@ def test_the_answer_and_the_sections_stand_in_the_order_of_reading(page, scores)
     rows = [[cell.words for cell in row.children] for body in table.all("tbody") for row in body.all("tr")]
     assert [row[0] for row in rows] == ["CpTp", "CpTn", "CnTp", "CnTn", "CpTv"]
     assert ["other than" in row[2] for row in rows] == [False, True, True, False, False]
+    sentence = minimal_pairs(scores).row(1, named=True)["sentence"]
+    shorts = [own.attributes["title"] for own in read(page).all("abbr") if own.words == "CpTn"]
+    assert len(shorts) > 10
+    labels = [text for text in read(page).all("figure")[0].all("text") if text.text.startswith("CpTn")]
+    assert labels
+    assert all(sentence in told for told in (*shorts, *(label.all("title")[0].text for label in labels)))
 
 
 def test_the_example_is_one_item_with_what_the_model_says_and_how_often_it_is_right(scores):
@@ -55,17 +66,6 @@ def test_the_example_is_one_item_with_what_the_model_says_and_how_often_it_is_ri
         assert (row["n"], row["share"]) == (len(failed), pytest.approx(100 * (1 - failed.mean())))
 
 
-def test_a_pattern_is_always_one_hover_away_from_its_sentence(page, scores):
-    example = minimal_pairs(scores).row(1, named=True)
-    shorts = [own for own in read(page).all("abbr") if own.words == "CpTn"]
-    assert len(shorts) > 10
-    assert {own.attributes["title"].startswith(example["sentence"]) for own in shorts} == {True}
-    drops, *_ = read(page).all("figure")
-    labels = [text for text in drops.all("text") if text.text.startswith("CpTn")]
-    assert all(example["sentence"] in label.all("title")[0].text for label in labels)
-    assert labels
-
-
 def test_nothing_is_loaded_links_lead_to_the_page_and_headings_leave_no_gap(page):
     root = read(page)
     elements = root.everything()
@@ -75,9 +75,7 @@ def test_nothing_is_loaded_links_lead_to_the_page_and_headings_leave_no_gap(page
     links = [element.attributes["href"] for element in elements if "href" in element.attributes]
     links += [f"#{name}" for element in elements for name in element.attributes.get("aria-labelledby", "").split()]
     assert len(ids) == len(set(ids))
-    assert {link for link in links if not link.startswith("data:text/csv;charset=utf-8,")} <= {
-        f"#{name}" for name in ids
-    }
+    assert {link for link in links if not link.startswith("data:text/csv;charset=utf-8,")} <= {f"#{own}" for own in ids}
     order = [int(element.name[1]) for element in elements if element.name in {"h1", "h2", "h3", "h4"}]
     assert order.count(1) == 1
     assert all(later <= earlier + 1 for earlier, later in pairwise(order))
@@ -95,8 +93,7 @@ def test_figures_and_tables_say_what_they_show_and_every_row_is_there_without_th
         assert [own.attributes["class"] for own in figure.all("div")] == ["picture broad", "picture narrow"]
         for svg in figure.all("svg"):
             assert svg.attributes["role"] == "img"
-            assert svg.all("title")[0].text
-            assert svg.all("desc")[0].text
+            assert all(svg.all(name)[0].text for name in ("title", "desc"))
             assert {text.attributes["fill"] for text in svg.all("text")} == {"currentColor"}
         assert figure.all("figcaption")[0].words
     assert len([own for own in root.all("summary") if own.words == "The values as a table"]) == len(figures)
@@ -111,14 +108,10 @@ def test_figures_and_tables_say_what_they_show_and_every_row_is_there_without_th
     assert not any("hidden" in row.attributes for row in rows)
 
 
-def test_words_of_a_lexicon_are_never_markup(mini, make_scores, tmp_path):
-    lexicon = Lexicon(
-        names=("<b>Jessica", "John"),
-        genders=("f", "m"),
-        professions=("a <script>alert(1)</script>", "a dancer &amp; 'cook\""),
-        verbs=("smoke", "dance", "sing", "swim", "walk", "argue"),
-    )
-    text = ng.open(make_scores(mini, tmp_path / "run", lexicon)).report(tmp_path / "report.html").read_text("utf-8")
+def test_words_of_a_lexicon_are_never_markup(mini, tmp_path):
+    professions = ("a <script>alert(1)</script>", "a dancer &amp; 'cook\"")
+    lexicon = replace(LEXICON, names=("<b>Jessica", "John"), genders=("f", "m"), professions=professions)
+    text = make(mini, tmp_path / "run", lexicon).report(tmp_path / "report.html").read_text("utf-8")
     root = read(text)
     assert len(root.all("script")) == 1
     assert "alert" not in root.all("script")[0].text
@@ -137,7 +130,7 @@ def test_the_worst_failures_are_the_most_probable_repetitions_and_the_least_prob
         assert found == expected[: WORST // rows["condition"].n_unique()]
 
 
-def test_a_report_replaces_a_report_and_no_other_file(scores, page, tmp_path):
+def test_a_report_is_of_a_finished_run_and_replaces_no_other_file(scores, selected_run, page, tmp_path):
     path = tmp_path / "new" / "report.html"
     assert scores.report(path) == path
     assert path.read_text("utf-8") == page  # the same run gives the same bytes
@@ -150,9 +143,6 @@ def test_a_report_replaces_a_report_and_no_other_file(scores, page, tmp_path):
         assert path.read_bytes() == content
     with pytest.raises(InputError, match="is a folder; give the name of a file"):
         ng.report(scores, tmp_path)
-
-
-def test_what_is_not_a_finished_run_is_refused(scores, selected_run, tmp_path):
     path, folder = tmp_path / "report.html", shutil.copytree(scores.folder, tmp_path / "run")
     (folder / "score.done.json").unlink()
     for given, said in {tmp_path: "is not a run folder", (): "no runs given", folder: "score is not finished"}.items():
@@ -162,22 +152,78 @@ def test_what_is_not_a_finished_run_is_refused(scores, selected_run, tmp_path):
     assert "Selected triplets" in headings(ng.report(selected_run, path).read_text("utf-8"), 3)
 
 
-CODE = """
-import sys
-if sys.argv[3]: sys.modules[sys.argv[3]] = None
-import negengine as ng
-try: ng.report(sys.argv[1], sys.argv[2])
-except ng.InputError as error: print(error)
-"""
+def test_all_runs_stand_in_one_chapter_before_the_runs(scores, other_scores):
+    together, *single = chapters([scores, other_scores])
+    names = [f"{run.model_name} ({run.folder.name})" for run in (scores, other_scores)]
+    assert [chapter.title for chapter in (together, *single)] == ["Side by side", *names]
+    figures = {figure.name: figure for section in together.sections for figure in section.figures}
+    plot = figures["all-drops"].plot
+    for run, name in zip((scores, other_scores), names, strict=True):
+        drops = dict(run.rates.filter(pl.col("pattern") != "CpTp").select("pattern", "drop").iter_rows())
+        own = plot.data.filter(pl.col("model") == name).select(plot.y, plot.x)
+        assert {pattern.partition(",")[0]: drop for pattern, drop in own.iter_rows()} == drops
+    tables = [table for section in together.sections for table in section.tables]
+    (printed,) = [table for table in tables if "drop" in table.title and table.title.startswith("Models in rows")]
+    assert printed.columns[0].heading == "model"
+    assert {column.heading.partition(",")[0] for column in printed.columns[1:]} == {"CpTn", "CnTp", "CnTn", "CpTv"}
+    assert all(column.low and column.high for column in printed.columns[1:])
+    assert len(printed.frame) == 2
+    section = together.sections[-1]
+    (shown,) = [*section.tables, *(figure.table for figure in section.figures)]
+    assert section.title == "Paired differences"
+    assert shown.frame["difference"].to_list() == ng.compare(scores, other_scores).frame["difference"].to_list()
 
 
-@pytest.mark.everything
-def test_a_missing_library_is_one_line_and_another_process_writes_the_same_bytes(scores, page, tmp_path):
-    path = tmp_path / "report.html"
-    for name in ("altair", "vl_convert", "jinja2", ""):
-        assert not path.exists()
-        command = [sys.executable, "-c", CODE, str(scores.folder), str(path), name]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        said = f"a report or figure needs {name}: pip install 'negengine[report]'\n" if name else ""
-        assert done.stdout == said
-    assert path.read_text("utf-8") == page
+def test_runs_without_a_common_item_have_no_test_and_other_targets_the_table_of_the_paper(scores, mini, tmp_path):
+    words = replace(LEXICON, names=("Anna",), genders=("f",), professions=("a judge", "a cook"))
+    found = chapters([scores, make(mini, tmp_path / "words", words)])
+    assert found[0].sections[-1].sentences[-1].endswith("have no item in common.")
+    assert found[0].sections[0].figures
+    found = chapters([scores, make(mini, tmp_path / "target", coreference="same-name")])
+    assert found[1].title == "mini, pronoun"
+    assert found[0].sections[-1].tables[0].title.startswith("Drop of ACT repetition by what the target is about")
+
+
+def test_figures_are_written_in_every_form_with_the_numbers_of_the_run_in_the_place_of_no_other_file(
+    scores, other_scores, tmp_path
+):
+    folder = tmp_path / "figures"
+    paths = ng.figures(scores, folder)
+    wanted = {f"{stem}.{end}" for stem in FIGURES for end in ("svg", "pdf", "png", "csv")}
+    assert {path.name for path in paths if path.stat().st_size} == wanted
+    assert {path.name for path in folder.iterdir()} == wanted | {"figures.json"}
+    drops = pl.read_csv(folder / "drops.csv")
+    columns = ("pattern", "n", "repetitions", "repetition_rate", "drop", "drop_low", "drop_high")
+    for row, found in zip(scores.rates.to_dicts(), drops.to_dicts(), strict=True):
+        assert {key: found[key] for key in columns} == pytest.approx({key: row[key] for key in columns})
+    ranks = pl.read_csv(folder / "ranks.csv").filter(pl.col("rank") == "1")
+    assert ranks.select("pattern", repetitions="n").rows() == scores.rates.select("pattern", "repetitions").rows()
+    # They fit a column or a page, and are readable in print.
+    for name, millimetres in {"drops": 77, "ranks": 77, "by-verb": 160}.items():
+        svg = (folder / f"{name}.svg").read_text("utf-8")
+        width, pixels = (float(re.search(key, svg)[1]) for key in (r'width="([\d.]+)mm"', r'viewBox="0 0 ([\d.]+)'))
+        assert 0.6 * millimetres < width <= millimetres
+        box = re.search(rb"MediaBox \[0 0 ([\d.]+)", (folder / f"{name}.pdf").read_bytes())
+        assert float(box[1]) == pytest.approx(width / 25.4 * 72, abs=1)
+        png = (folder / f"{name}.png").read_bytes()
+        assert struct.unpack(">I", png[16:20])[0] == pytest.approx(width / 25.4 * 300, abs=5)
+        sizes = [float(size) * width / 25.4 * 72 / pixels for size in re.findall(r'font-size="([\d.]+)px"', svg)]
+        assert min(sizes) >= 5.5, name
+    # A call replaces its own files and no others.
+    before = (folder / "drops.svg").read_bytes()
+    assert ng.figures(scores, folder) == paths
+    assert (folder / "drops.svg").read_bytes() == before
+    (tmp_path / "drops.pdf").write_bytes(b"mine")
+    with pytest.raises(InputError, match=r"drops.pdf exists and was not written by"):
+        ng.figures(scores, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"drops.pdf", "figures"}
+    for content in ("", "[1]", '{"figures": 3}', '{"files": []}'):
+        (tmp_path / "figures.json").write_text(content)
+        with pytest.raises(InputError, match=r"figures\.json: not as negengine writes it"):
+            ng.figures(scores, tmp_path)
+    with pytest.raises(InputError, match="not a folder"):
+        ng.figures(scores, tmp_path / "figures.json")
+    names = [path.name for path in ng.figures([scores, other_scores], tmp_path / "both")]
+    assert len(names) == len(set(names))
+    assert "all-drops.pdf" in names
+    assert json.loads((tmp_path / "both" / "figures.json").read_text())["figures"] == sorted(names)

@@ -1,5 +1,3 @@
-"""A run is made again from what it recorded; what differs is told by file, column, rows and size."""
-
 import json
 import shutil
 
@@ -7,14 +5,8 @@ import negengine as ng
 import polars as pl
 import pytest
 from lies import rewrite
-from negengine.engine.results.report.reproduction import (
-    OTHER,
-    FileDifference,
-    Reproduction,
-    compare_frames,
-    compare_stage,
-    other_conditions,
-)
+from negengine.engine.results.report import reproduction
+from negengine.engine.results.report.reproduction import OTHER, FileDifference, compare_frames
 from negengine.engine.runs.record import Session, StageRecord, read_run
 
 
@@ -40,21 +32,9 @@ def test_the_same_run_again_has_the_same_bytes(again, scored_run):
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-@pytest.fixture
-def changed(scored_run, tmp_path):
-    """A copy of the run with a record that is changed."""
-
-    def change(edit):
-        shutil.copytree(scored_run, tmp_path / "run", dirs_exist_ok=True)
-        record = read_run(tmp_path / "run")
-        edit(record.stages)
-        rewrite(tmp_path / "run", record)
-        return tmp_path / "run"
-
-    return change
-
-
-def test_what_a_run_needs_is_told_and_nothing_else_is_taken_from_it(changed, tmp_path, mini):
+def test_a_run_that_cannot_be_made_again_is_refused_and_nothing_else_is_taken_from_its_record(
+    scored_run, tmp_path, mini
+):
     """The file run.json may come from elsewhere: it decides neither where the run is written nor who works."""
     own = tmp_path / "own.toml"
     own.write_text("x")
@@ -67,42 +47,42 @@ def test_what_a_run_needs_is_told_and_nothing_else_is_taken_from_it(changed, tmp
     ]
     for name in ("output", "shard", "executor", "device", "surprise"):
         refused += [(f"argument '{name}', which select does not take", "arguments", {name: "x"})]
-    for match, part, values in refused:
-        folder = changed(lambda stages: stages["select"].metadata["call"][part].update(values))  # noqa: B023
+    faults = {
+        match: lambda stages, part=part, values=values: stages["select"].metadata["call"][part].update(values)
+        for match, part, values in refused
+    }
+    faults["is another model"] = lambda stages: stages["select"].identity.update({"model sha256": "ab" * 32})
+    no_call = {"function": "score", "arguments": []}
+    faults["call made score"] = lambda stages: stages["score"].metadata.update(call=no_call)
+    faults["score is not finished"] = lambda stages: setattr(stages["score"], "done", None)
+    for match, edit in faults.items():
+        shutil.copytree(scored_run, tmp_path / "run", dirs_exist_ok=True)
+        record = read_run(tmp_path / "run")
+        edit(record.stages)
+        rewrite(tmp_path / "run", record)
         with pytest.raises(ng.InputError, match=match):
-            ng.reproduce(folder, tmp_path / "new")
+            ng.reproduce(tmp_path / "run", tmp_path / "new")
     assert not (tmp_path / "new").exists()
-
-
-def test_a_run_that_cannot_be_made_again_is_refused(changed, tmp_path, scored_run):
     with pytest.raises(ng.InputError, match="the run itself"):
         ng.reproduce(scored_run, scored_run)
-    faults = {
-        "is another model": lambda stages: stages["select"].identity.update({"model sha256": "ab" * 32}),
-        "call made score": lambda stages: stages["score"].metadata.update(call={"function": "score", "arguments": []}),
-        "score is not finished": lambda stages: setattr(stages["score"], "done", None),
-    }
-    for said, edit in faults.items():
-        with pytest.raises(ng.InputError, match=said):
-            ng.reproduce(changed(edit), tmp_path / "new")
 
 
 def test_other_results_are_told_by_file_and_column(scores, other_scores):
     runs = scores.folder, other_scores.folder
-    found = compare_stage(*(read_run(folder).stages["select"] for folder in runs), *runs)
+    found = reproduction.compare_stage(*(read_run(folder).stages["select"] for folder in runs), *runs)
     rows = [f"{len(pl.read_parquet(folder / 'triplets.parquet'))} rows" for folder in runs]
     assert FileDifference("triplets.parquet", " and ".join(rows)) in found
     keys = {one.column: one.largest_difference for one in found if one.file == "selection.json"}
     summaries = [json.loads((folder / "selection.json").read_text()) for folder in runs]
     assert keys["selected"] == abs(summaries[0]["selected"] - summaries[1]["selected"])
     assert set(keys) == {key for key in summaries[0] if summaries[0][key] != summaries[1][key]}
-    other = Reproduction(*runs, found, ["numpy: 2.0, now 2.1"])
+    other = reproduction.Reproduction(*runs, found, ["numpy: 2.0, now 2.1"])
     names = ", ".join(sorted({one.file for one in found}))
     assert other.remarks() == [f"{runs[1]} differs from {runs[0]} in {names}.", "Different: numpy: 2.0, now 2.1"]
     assert "negengine report" in other.closing()
 
 
-def test_files_are_compared_by_columns_row_by_row():
+def test_files_are_compared_by_columns_row_by_row_and_other_versions_and_processors_are_named():
     old = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, None, 1.0], "c": ["x", "y", "z"]})
     new = pl.DataFrame({"a": [1, 2, 3], "b": [0.5, 0.25, 1.5], "c": ["x", "q", "z"]})
     assert compare_frames("f", old, new) == [
@@ -113,13 +93,11 @@ def test_files_are_compared_by_columns_row_by_row():
     for frame, result in results:
         assert compare_frames("f", old, frame) == [FileDifference("f", result)]
 
-
-def test_other_versions_and_processors_are_named():
     def stage(**session):
         own = Session(machine={"system": "Linux x86_64"}, **session)
         return [StageRecord(identity={"seed": 0}, parts=1, sessions=[own])]
 
     old = stage(workers=[{"device": "cpu", "hardware": "A", "threads": 2}], packages={"numpy": "2.0"})
     new = stage(workers=[{"device": "cpu", "hardware": "B", "threads": 2}], packages={"numpy": "2.1"})
-    assert other_conditions(old, new) == ["numpy: 2.0, now 2.1", "hardware: A, now B"]
-    assert other_conditions(old, old) == []
+    assert reproduction.other_conditions(old, new) == ["numpy: 2.0, now 2.1", "hardware: A, now B"]
+    assert reproduction.other_conditions(old, old) == []

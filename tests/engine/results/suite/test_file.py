@@ -1,5 +1,3 @@
-"""A suite file gives models × probes × settings, and every fault in it is one line with file and line."""
-
 import re
 from pathlib import Path
 
@@ -34,17 +32,13 @@ models = ["lab/tiny", "mini"]
 """
 
 
-@pytest.fixture
-def read(tmp_path):
-    def of(text):
-        (tmp_path / "own.toml").write_text(text)
-        return SuiteFile.read(tmp_path / "own.toml")
-
-    return of
+def read(tmp_path, text):
+    (tmp_path / "own.toml").write_text(text)
+    return SuiteFile.read(tmp_path / "own.toml")
 
 
-def test_models_probes_and_settings_are_multiplied(read, tmp_path):
-    file = read(RIGHT)
+def test_models_probes_and_settings_are_multiplied(tmp_path):
+    file = read(tmp_path, RIGHT)
     assert file.name == "own"
     assert [(model.label, model.series, model.step, model.reference, model.folder) for model in file.models] == [
         ("mini", "mini", None, "mini", None),
@@ -63,28 +57,17 @@ def test_models_probes_and_settings_are_multiplied(read, tmp_path):
     assert (folders[:4], len(folders)) == (first, 5 * 2 + 3)
     # Revisions that are models of their own are a series, too.
     two = '[[model]]\nmodel = "lab/a@step1"\n[[model]]\nmodel = "lab/a@step2"\n[[probe]]\nprobe = "gh22"\n'
-    assert [(model.series, model.step) for model in read(two).models] == [("lab/a", 1), ("lab/a", 2)]
+    assert [(model.series, model.step) for model in read(tmp_path, two).models] == [("lab/a", 1), ("lab/a", 2)]
 
 
 def test_the_step_that_a_name_says():
-    steps = {
-        "step1000": 1000,
-        "seed-0-step_20k": 20_000,
-        "step2M": 2_000_000,
-        "checkpoint-500": 500,
-        "out/run-3/checkpoint-500": 500,
-        "main": None,
-        "v1.5": None,
-        "0123456789abcdef0123456789abcdef01234567": None,
-        "step1000-final": 1000,
-    }
+    steps = {"step1000": 1000, "seed-0-step_20k": 20_000, "step2M": 2_000_000, "out/run-3/checkpoint-500": 500}
+    steps |= {"step1000-final": 1000, "main": None, "v1.5": None, "0123456789abcdef0123456789abcdef01234567": None}
     assert {text: step_of(text) for text in steps} == steps
 
 
 MODEL = '[[model]]\nmodel = "mini"\n'
 PROBE = '[[probe]]\nprobe = "select"\n'
-
-
 FAULTS = [
     (PROBE, 1, r"no model; each is a table \[\[model\]\]"),
     (MODEL, 1, r"no probe; each is a table \[\[probe\]\]"),
@@ -116,8 +99,8 @@ FAULTS = [
 ]
 
 
-def test_a_fault_is_one_line_with_its_place(read):
+def test_a_fault_is_one_line_with_its_place(tmp_path):
     for text, line, said in FAULTS:
         with pytest.raises(InputError) as raised:
-            read(text)
+            read(tmp_path, text)
         assert re.search(rf"own\.toml:{line}: .*{said}", str(raised.value)), f"{text}\n{raised.value}"

@@ -1,5 +1,3 @@
-"""Copies of finished runs and exports that a test may damage; what a verification has found."""
-
 import shutil
 from pathlib import Path
 
@@ -15,7 +13,6 @@ WORDS = {
 
 
 def check(verification, stage, what):
-    """The one check of this name."""
     [found] = [check for check in verification.checks if (check.of, check.what) == (stage, what)]
     return found
 
@@ -26,7 +23,7 @@ def damage(verification):
 
 @pytest.fixture(scope="session")
 def few_words(tmp_path_factory) -> Path:
-    """A folder of word lists: 2 pairs and 8 verbs make 16 candidates, few enough to decide all of them again."""
+    """2 pairs and 8 verbs make 16 candidates, few enough to decide all of them again."""
     folder = tmp_path_factory.mktemp("words")
     for name, words in WORDS.items():
         (folder / f"{name}.txt").write_text(words.replace(", ", "\n") + "\n", "utf-8")

@@ -1,5 +1,3 @@
-"""Items decided again, one by one: a lie that everything else agrees with is found by a sample of all items."""
-
 import os
 import re
 import shutil
@@ -48,7 +46,9 @@ def test_all_items_of_a_run_agree_and_a_seed_draws_the_same_sample(scored, verif
 def test_scores_that_agree_with_everything_but_the_model_are_found(scored, verify):
     """A repetition that was none: rank, first choice, log-probabilities and rates say the same."""
     remove_parts(scored)
-    scores, triplets = pl.read_parquet(scored / "scores.parquet"), pl.read_parquet(scored / "triplets.parquet")
+    scores, triplets, own_rates = (
+        pl.read_parquet(scored / f"{name}.parquet") for name in ("scores", "triplets", "rates")
+    )
     row = int((~scores["repeated"]).arg_max())
     verb = triplets.filter(triplet=scores["triplet"][row])["verb"][0]
     likely = scores["top1_logprob"][row]
@@ -61,15 +61,11 @@ def test_scores_that_agree_with_everything_but_the_model_are_found(scored, verif
     assert damage(found) == [("score", ITEMS)]
     assert "the expected word was first, but now another word was first" in found.damage[0].detail
     assert "parts/score" in found.damage[0].repair
-
-
-def test_of_a_low_precision_row_the_decision_alone_is_compared(scored, verify):
-    remove_parts(scored)
-    scores = pl.read_parquet(scored / "scores.parquet")
-    row = int((~scores["repeated"]).arg_max())
-    other = {"expected_rank": scores["expected_rank"][row] + 5, "top1": "zebra"}
+    # Of a low-precision row the decision alone is compared.
+    other = {"repeated": False, "expected_rank": scores["expected_rank"][row] + 5, "top1": "zebra"}
     for precision, expected in {"int8": False, "fp32": True}.items():
         lie(scored, "score", "scores.parquet", changed(scores, row, precision=precision, **other))
+        lie(scored, "score", "rates.parquet", own_rates)
         assert bool(verify(scored).damage) is expected
 
 
@@ -93,7 +89,9 @@ def test_a_repeated_verb_that_was_not_selected_is_found(selected, verify):
     assert (str(other_words.outcome), "--lexicon" in other_words.detail) == ("not checked", True)
 
 
-def test_a_model_that_is_not_that_of_the_run_is_refused(mini, few_words, tmp_path):
+def test_a_model_that_is_not_that_of_the_run_is_refused_and_one_without_decisions_is_told(
+    mini, few_words, detector, tmp_path
+):
     folder = shutil.copytree(mini.folder, tmp_path / "models" / "moved")
     run = ng.select(ng.load(folder, device="cpu", precision="fp32"), lexicon=few_words, output=tmp_path / "run")
     _, info = read_manifest(folder)
@@ -107,40 +105,37 @@ def test_a_model_that_is_not_that_of_the_run_is_refused(mini, few_words, tmp_pat
     assert "give --model" in check(found, "select", "items decided again").detail
     with pytest.raises(ng.InputError, match="no exported model"):
         ng.verify(run, sample=3)
+    # Labels of words are not decided again, and that is said.
+    (tmp_path / "text.txt").write_text("It is not so. It is.\n")
+    run = ng.cues(detector, tmp_path / "text.txt", output=tmp_path / "cues", progress=False)
+    found = check(ng.verify(run, sample=3), "cues", ITEMS)
+    assert (str(found.outcome), "not decided again" in found.detail) == ("not checked", True)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "is_exact", "audited", "too_many"),
-    [(0, False, 0, False), (1, True, 9, True), (12, False, 99, False), (1, False, 10**5, True), (30, False, 99, True)],
-)
-def test_a_mixed_run_may_have_as_many_wrong_decisions_as_its_audit_allows(wrong, is_exact, audited, too_many):
-    verdicts = [Verdict.AGREES] * (300 - wrong) + [Verdict.WRONG] * wrong
-    counts = {"audited": audited, "disagreements": 0} if audited else {}
-    assert are_too_many([Compared("", verdict, "", is_exact) for verdict in verdicts], counts) is too_many
+def test_a_mixed_run_may_have_as_many_wrong_decisions_as_its_audit_allows():
+    cases = [(0, False, 0, False), (1, True, 9, True), (12, False, 99, False), (1, False, 10**5, True)]
+    for wrong, is_exact, audited, too_many in [*cases, (30, False, 99, True)]:
+        verdicts = [Verdict.AGREES] * (300 - wrong) + [Verdict.WRONG] * wrong
+        counts = {"audited": audited, "disagreements": 0} if audited else {}
+        assert are_too_many([Compared("", verdict, "", is_exact) for verdict in verdicts], counts) is too_many
 
 
-def test_pytorch_decides_the_same_items(scored, verify, tmp_path):
+def test_pytorch_decides_the_same_items_and_verbs_of_several_tokens_agree(scored, whole_words_run, verify, tmp_path):
     found = verify(scored, sample=12, torch="mini")
     assert not found.damage
     assert check(found, "score", "items decided again by PyTorch").n == 12
-    (tmp_path / "checkpoint").mkdir()
-    (tmp_path / "checkpoint" / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ng.InputError, match="was exported from another checkpoint"):
-        verify(scored, sample=1, torch=str(tmp_path / "checkpoint"))
-
-
-@pytest.mark.everything
-def test_verbs_of_several_tokens_agree(whole_words_run):
-    found = ng.verify(whole_words_run, sample=20)
+        verify(scored, sample=1, torch=str(tmp_path))
+    found = verify(whole_words_run, sample=4)
     checks = [check for check in found.checks if check.what.startswith("verbs of several tokens decided again")]
     assert [(check.of, check.wrong, check.n > 0) for check in checks] == [("select", 0, True), ("score", 0, True)]
-    assert not found.damage
 
 
-METHODS = [("mini", "left-to-right"), ("mini", "all-masks"), ("mini", "whole-word"), ("gpt2", "whole-word")]
-
-
-@pytest.mark.parametrize(("name", "method"), METHODS)
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("mini", "left-to-right"), ("mini", "all-masks"), ("mini", "whole-word"), ("gpt2", "whole-word")],
+)
 def test_every_number_of_a_word_of_several_tokens_is_compared(name, method, mini, causal, tmp_path):
     exported, data = (mini, DATA) if name == "mini" else (causal(name), CAUSAL)
     model, output = ng.load(exported.folder, device="cpu", precision="fp32"), tmp_path / "run"
@@ -165,30 +160,19 @@ def test_every_number_of_a_word_of_several_tokens_is_compared(name, method, mini
     assert {one.again(Other(exported)).verdict for one in several} == {Verdict.WRONG}
 
 
-def test_labels_of_words_are_not_decided_again_and_that_is_said(detector, tmp_path):
-    (tmp_path / "text.txt").write_text("It is not so. It is.\n")
-    run = ng.cues(detector, tmp_path / "text.txt", output=tmp_path / "run", progress=False)
-    found = check(ng.verify(run, sample=3), "cues", ITEMS)
-    assert (str(found.outcome), "not decided again" in found.detail) == ("not checked", True)
-
-
-@pytest.mark.parametrize("name", ["model.onnx_data", "model.int8.onnx_data"])
-def test_a_run_is_not_verified_by_a_model_that_lost_a_bit_since(name, scored, exported):
+def test_a_run_is_not_verified_by_a_model_that_lost_a_bit_since(scored, exported):
     """Neither size nor time tell: the whole file is read."""
-    path = exported / name
-    before = path.stat()
-    with path.open("r+b") as stream:
-        stream.seek(10_000_000)
-        byte = stream.read(1)[0]
-        stream.seek(10_000_000)
-        stream.write(bytes([byte ^ 1]))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    if "int8" not in name:
-        with pytest.raises(ng.InputError, match=rf"{name} is damaged"):
-            ng.verify(scored, model=exported, sample=1)
-        return
-    found = ng.verify(scored, model=exported, sample=1)  # in fp32
-    assert not found.damage
-    assert "int8.onnx_data is damaged (its sha256 is not that in export.json); this run did not" in found.notes[0]
-    with pytest.raises(ng.InputError, match=rf"{name} is damaged"):
-        list(_unused_damage(load_exported(exported), in_low_precision=True))
+    for name in ("model.int8.onnx_data", "model.onnx_data"):
+        before = (path := exported / name).stat()
+        content = bytearray(path.read_bytes())
+        content[10_000_000] ^= 1
+        path.write_bytes(content)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        if "int8" in name:
+            found = ng.verify(scored, model=exported, sample=1)  # in fp32
+            assert not found.damage
+            assert f"{name} is damaged (its sha256 is not that in export.json); this run did not" in found.notes[0]
+            with pytest.raises(ng.InputError, match=rf"{name} is damaged"):
+                list(_unused_damage(load_exported(exported), in_low_precision=True))
+    with pytest.raises(ng.InputError, match=r"model\.onnx_data is damaged"):
+        ng.verify(scored, model=exported, sample=1)

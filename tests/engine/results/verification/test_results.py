@@ -1,11 +1,15 @@
-"""Files, parts, tables and items of a run against each other: damage of every kind is found, with its repair."""
+"""A run or a model against what it should hold: damage of every kind is found, with its repair."""
 
+import json
 import shutil
 
 import negengine as ng
 import polars as pl
 import pytest
-from lies import changed, lie, remove_parts, rewrite
+from lies import changed, copy_without_parts, lie, remove_parts, rewrite
+from negengine.engine.basics.reading import file_sha256
+from negengine.engine.inference.exported import read_manifest, write_manifest
+from negengine.engine.results.verification.model import verify_model
 from negengine.engine.runs.lock import locked
 from negengine.engine.runs.record import read_run
 
@@ -17,36 +21,34 @@ FROM_PARTS = "tables are those of the parts"
 FROM_SCORES = "tables follow from scores.parquet"
 
 
-def verify(folder):
-    return ng.verify(folder, sample=0)
+def verify(folder, **options):
+    return ng.verify(folder, **{"sample": 0, **options})
 
 
 def outcomes(verification, stage):
     return {check.what: str(check.outcome) for check in verification.checks if check.of == stage}
 
 
-def flip(path, position=-20):
+def flip(path):
     content = bytearray(path.read_bytes())
-    content[position] ^= 1
+    content[-20] ^= 1
     path.write_bytes(content)
 
 
-def test_a_finished_run_has_no_damage_and_is_not_changed(scored):
-    def state():
-        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in scored.rglob("*") if path.is_file()}
+def state(folder):
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
 
-    before = state()
-    found = verify(scored)
+
+def test_a_finished_run_is_not_changed_and_flipped_bits_and_files_of_others_are_told(scored, tmp_path):
+    before, found = state(scored), verify(scored)
     assert not found.damage
     assert {outcome for stage in ("select", "score") for outcome in outcomes(found, stage).values()} == {"ok"}
-    assert state() == before
+    assert state(scored) == before
     with locked(scored), pytest.raises(ng.InputError, match=r"in use by process \d+"):
         verify(scored)
     with pytest.raises(ng.InputError):
         verify(scored.parent)
-
-
-def test_a_flipped_bit_is_found_in_final_files_and_parts(scored, tmp_path):
+    # A flipped bit is found in parts and in final files.
     for name in ("part-00000.parquet", "part-00000.json"):
         path = scored / "parts" / "score" / name
         flip(path)
@@ -67,9 +69,7 @@ def test_a_flipped_bit_is_found_in_final_files_and_parts(scored, tmp_path):
     command = f"negengine score runs/other --output {copy}"
     with pytest.raises(ng.InputError, match=f"rates.parquet missing; to repair it, run: {command}$"):
         verify(copy).refuse_faults()
-
-
-def test_removed_parts_and_files_of_others_are_no_damage(scored):
+    # Files of others and removed parts are no damage.
     (scored / "notes.txt").write_text("mine")
     (scored / "parts" / "score" / "part-00077.parquet").write_bytes(b"")
     (scored / "parts" / "other").mkdir()
@@ -100,23 +100,20 @@ def test_an_unfinished_run_and_a_shard_are_verified_as_far_as_possible(scored, m
     assert verify(folder).damage[0].detail == "1 of 1 are missing"
 
 
-@pytest.mark.parametrize(("kept", "what"), [(True, FROM_PARTS), (False, FROM_SCORES)])
-def test_another_cell_of_a_table_is_found_though_its_digest_is_right(scored, kept, what):
-    if not kept:
-        remove_parts(scored)
+def test_another_cell_of_a_table_is_found_though_its_digest_is_right(scored, tmp_path):
     rates = pl.read_parquet(scored / "rates.parquet")
     lie(scored, "score", "rates.parquet", changed(rates, 1, drop_low=rates["drop_low"][1] + 1))
-    found = verify(scored)
-    assert ("score", what) in damage(found)
-    assert "rates.parquet: drop_low in row 2 is" in found.damage[0].detail
-    assert f"remove {scored / 'scores.parquet'} {scored / 'rates.parquet'}, then run" in found.damage[0].repair
-    lie(scored, "select", "triplets.parquet", pl.read_parquet(scored / "triplets.parquet"), tested=1)
-    told = {check.what: check.detail for check in verify(scored).damage if check.of == "select"}
-    assert ("counts" in told[FROM_PARTS]) if kept else told
+    for folder, what in ((scored, FROM_PARTS), (copy_without_parts(scored, tmp_path / "copy"), FROM_SCORES)):
+        found = verify(folder)
+        assert ("score", what) in damage(found)
+        assert "rates.parquet: drop_low in row 2 is" in found.damage[0].detail
+        assert f"remove {folder / 'scores.parquet'} {folder / 'rates.parquet'}, then run" in found.damage[0].repair
+        lie(folder, "select", "triplets.parquet", pl.read_parquet(folder / "triplets.parquet"), tested=1)
+        told = {check.what: check.detail for check in verify(folder).damage if check.of == "select"}
+        assert "counts" in told[FROM_PARTS] if what == FROM_PARTS else told
 
 
 def test_results_that_contradict_themselves_are_found(scored):
-    """Each lie alone, with the digest that the writer itself would give it."""
     remove_parts(scored)
     scores, rates = (pl.read_parquet(scored / f"{name}.parquet") for name in ("scores", "rates"))
     row = int(scores["repeated"].arg_max())
@@ -141,8 +138,7 @@ def test_results_that_contradict_themselves_are_found(scored):
 
 
 def test_lies_about_verbs_of_several_tokens_are_found_without_parts(whole_words_run, tmp_path):
-    folder = shutil.copytree(whole_words_run, tmp_path / "run")
-    remove_parts(folder)
+    folder = copy_without_parts(whole_words_run, tmp_path / "run")
     name = "scores_several_tokens.parquet"
     scores = pl.read_parquet(folder / name)
     row = int(scores.with_row_index().filter("repeated").item(0, "index"))
@@ -155,3 +151,77 @@ def test_lies_about_verbs_of_several_tokens_are_found_without_parts(whole_words_
     lie(folder, "select", name, changed(pl.read_parquet(folder / name), 0, tokens=9))
     what = "verbs of several tokens: each has a number of tokens that the selection knows"
     assert ("select", what) in damage(verify(folder))
+
+
+def rewrite_manifest(folder, **values):
+    """Write another export.json, with its digest."""
+    _, info = read_manifest(folder)
+    write_manifest(folder, {key: value for key, value in {**info, **values}.items() if key != "content_sha256"})
+
+
+def test_an_export_has_no_damage_and_is_not_changed(exported):
+    before, found = state(exported), verify(exported, sample=4, torch="mini")
+    assert not found.damage
+    with pytest.raises(ng.InputError, match="--model and --lexicon are for runs"):
+        verify(exported, model="mini")
+    assert state(exported) == before
+    compared = [(check.of, check.what) for check in found.checks if check.what.startswith(("close", "equal"))]
+    assert compared == [
+        ("model.onnx", "equal to PyTorch within rounding"),
+        ("model.cpu.onnx", "equal to model.onnx within rounding"),
+        ("model.int8.onnx", "close to model.onnx"),
+        ("model.fp16.onnx", "close to model.onnx"),
+    ]
+    assert sum("error of the margin: mean" in check.detail for check in found.checks) == 2
+
+
+def test_a_flipped_bit_of_a_file_is_found_with_the_command_that_repairs_it(exported):
+    for name in ("model.onnx", "model.onnx_data", "model.int8.onnx"):
+        flip(exported / name)
+        found = verify(exported)
+        assert damage(found) == [(name, "the file is as it was written")]
+        flip(exported / name)
+    with pytest.raises(ng.InputError, match=f"negengine export mini --output {exported} --force$"):
+        found.refuse_faults()
+    path = exported / "tokenizer.json"
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(ng.InputError, match=r"tokenizer\.json is damaged .* export it again with --force$"):
+        verify(exported)
+
+
+def test_what_export_json_says_is_compared_with_what_it_describes(exported):
+    _, right = read_manifest(exported)
+    lies = {
+        "agrees with tokenizer.json": {"vocab_size": 900, "mask_token": "<mask>"},
+        "agrees with config.json": {"vocab_size": 30_000, "padding_id": 7, "max_length": 600, "family": "roberta"},
+    }
+    for what, wrong in lies.items():
+        for field, value in wrong.items():
+            rewrite_manifest(exported, **{**right, field: value})
+            assert ("export.json", what) in damage(verify(exported)), field
+    # A number of logits on which both files agree, but not the graph.
+    config = json.loads((exported / "config.json").read_text())
+    (exported / "config.json").write_text(json.dumps({**config, "vocab_size": 30_000}))
+    rewrite_manifest(exported, **right | {"vocab_size": 30_000})
+    found = verify(exported)
+    assert ("model.onnx", "inputs and outputs are those of export.json") in damage(found)
+    assert "output logits has 12704 columns, export.json says 30000" in found.damage[0].detail
+
+
+def test_a_graph_that_computes_something_else_is_found_though_its_digest_is_right(exported):
+    for name, torch, by in (("model.cpu.onnx", None, "model.onnx"), ("model.onnx", "mini", "PyTorch")):
+        shutil.copy(exported / "model.int8.onnx", exported / name)
+        _, info = read_manifest(exported)
+        rewrite_manifest(exported, files={**info["files"], name: file_sha256(exported / name)})
+        assert (name, f"equal to {by} within rounding") in damage(verify(exported, sample=4, torch=torch))
+
+
+def test_what_cannot_be_compared_with_sentences_is_verified_otherwise(causal, detector):
+    checks = verify(causal("gpt2").folder, sample=4).checks
+    assert not any(check.is_damage for check in checks)
+    [told] = [(check.of, check.n) for check in checks if check.what == "log-probabilities follow from the logits"]
+    assert told == ("model.vocabulary.onnx", 4)
+    checks = verify_model(detector, 5, 0, None).checks
+    assert not any(check.is_damage for check in checks)
+    [skipped] = [check.detail for check in checks if str(check.outcome) == "not checked"]
+    assert skipped == "its labels were compared with PyTorch when it was exported"
