@@ -30,7 +30,7 @@ def by(option, *values):
     return Filter(option, OPTIONS[option], values)
 
 
-def test_sentences_are_chosen_by_their_columns(run):
+def test_sentences_are_chosen_by_their_columns_and_what_a_run_does_not_have_is_refused(run):
     sentences = run.sentences()
     assert chosen(run).collect().equals(sentences)
     wanted = [
@@ -46,9 +46,6 @@ def test_sentences_are_chosen_by_their_columns(run):
         found = chosen(run, filters, failed=not filters).collect()
         assert found.equals(sentences.filter(kept)), filters
         assert 0 < len(found) < len(sentences)
-
-
-def test_what_a_run_does_not_have_is_refused_with_what_is_near(run):
     refused = [
         (by("--pattern", "CpTQ"), "--pattern CpTQ: .* does not have it: did you mean 'CpT.'"),
         (by("--name", "Mariah"), "did you mean 'Maria'"),
@@ -96,7 +93,6 @@ def test_a_file_and_pieces_have_the_rows_and_a_result_is_never_replaced(tmp_path
     with pytest.raises(InputError, match=r"belongs to a run; choose another name"):
         write(FRAME.lazy(), tmp_path / "scores.parquet")
     assert (tmp_path / "scores.parquet").read_bytes() == b"results"
-
     for at_once in (1, 2, 100):
         assert pl.read_csv(io.StringIO("".join(csv_rows(FRAME.lazy(), at_once=at_once)))).equals(FRAME)
         assert json.loads("".join(json_array(FRAME.lazy(), at_once=at_once))) == FRAME.to_dicts()

@@ -11,6 +11,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments import finished_run
 from negengine.engine.experiments.negation import negation
 from negengine.engine.results.suite.suite_run import plan_suite
+from negengine.engine.runs.loop import run_stage
 from pages import read
 
 SUITE = """\
@@ -51,28 +52,15 @@ def states(found):
     return {member.model.label.partition("@")[2]: str(found.states[member.number]) for member in found.members}
 
 
-@pytest.fixture
-def at_each_stage(monkeypatch):
-    """Has a function see each stage, and its folder, before a member runs it."""
-    whole = negation.run_stage
+def at_each_stage(monkeypatch, see):
+    """Have a function see each stage, and its folder, before a member runs it."""
 
-    def watch(see):
-        def watched(stage, folder, execution, **more):
-            see(stage, folder)
-            return whole(stage, folder, execution, **more)
+    def watched(stage, folder, execution, **more):
+        see(stage, folder)
+        return run_stage(stage, folder, execution, **more)
 
-        for module in (finished_run, negation):
-            monkeypatch.setattr(module, "run_stage", watched)
-
-    return watch
-
-
-@pytest.fixture
-def opened(at_each_stage):
-    """The stages and folders that are run, in their order."""
-    seen = []
-    at_each_stage(lambda stage, folder: seen.append((stage.name, folder.name)))
-    return seen
+    for module in (finished_run, negation):
+        monkeypatch.setattr(module, "run_stage", watched)
 
 
 @pytest.fixture
@@ -107,24 +95,26 @@ def test_three_checkpoints_make_a_table_a_report_and_a_curve(place):
     assert str(found).startswith("score: Models: drop of the repetition rate")
 
 
-def test_shards_are_whole_members_and_what_is_finished_is_not_run_again(place, opened, no_report):
+def test_shards_are_whole_members_and_what_is_finished_is_not_run_again(place, monkeypatch, no_report):
+    opened = []
+    at_each_stage(monkeypatch, lambda _, folder: opened.append(folder))
     for index in (1, 2):
         part = ng.suite("suite.toml", shard=f"{index}/2", progress=False)
         assert (part.is_finished, part.report) == (True, None)
         assert (place / f"runs/suite/suite-{index}-of-2.json").exists()
-    assert len({folder for _, folder in opened}) == 3
+    assert len(set(opened)) == 3
     opened.clear()
     found = ng.suite("suite.toml", progress=False)
     assert (opened, found.is_finished, found.report) == ([], True, None)
     assert "there is no report: reports need altair" in found.remarks()
 
 
-def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(place, at_each_stage, no_report):
+def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(place, monkeypatch, no_report):
     def fail(_, folder):
         if "step1000" in folder.name:
             raise ZeroDivisionError("a bug")
 
-    at_each_stage(fail)
+    at_each_stage(monkeypatch, fail)
     (place / "suite.toml").write_text((place / "suite.toml").read_text().replace('"step0", ', '"step99", '))
     found = ng.suite("suite.toml", progress=False)
     ended = {"step99": "failed", "step1000": "failed", "step20k": "finished"}
@@ -138,16 +128,16 @@ def test_a_member_that_fails_or_has_a_bug_does_not_stop_the_others_and_is_named(
 
 
 @pytest.mark.everything
-def test_an_interrupted_suite_goes_on_and_other_settings_fail_in_one_line(place, at_each_stage, no_report):
+def test_an_interrupted_suite_goes_on_and_other_settings_fail_in_one_line(place, monkeypatch, no_report):
     def stop(_, folder):
         if "step1000" in folder.name:
             folder.mkdir(parents=True)
             raise KeyboardInterrupt
 
-    at_each_stage(stop)
+    at_each_stage(monkeypatch, stop)
     with pytest.raises(KeyboardInterrupt):
         ng.suite("suite.toml", progress=False)
-    at_each_stage(lambda *_: None)
+    at_each_stage(monkeypatch, lambda *_: None)
     plan = states(plan_suite("suite.toml"))
     assert plan["step0"] in {"finished", "empty"}
     assert plan["step20k"] == "new"
@@ -165,13 +155,13 @@ def test_an_interrupted_suite_goes_on_and_other_settings_fail_in_one_line(place,
     assert ["select was made with" in why and why.endswith("choose another --output") for why in failures] == [True] * 3
 
 
-def test_a_plan_runs_nothing_and_runs_without_items_to_compare_are_reported_with_their_tables(place, opened):
+def test_a_plan_runs_nothing_and_runs_without_items_to_compare_are_reported_with_their_tables(place):
     plan = plan_suite("suite.toml")
     assert set(states(plan).values()) == {"new"}
     assert plan.document()["members"][1]["step"] == 1000
     with pytest.raises(InputError, match="nowhere"):
         ng.suite("suite.toml", device="nowhere", progress=False)
-    assert (opened, (place / "runs").exists()) == ([], False)
+    assert not (place / "runs").exists()
     (place / "suite.toml").write_text((place / "suite.toml").read_text().replace('"score"', '"select"'))
     found = ng.suite("suite.toml", progress=False)
     assert (found.is_finished, found.notes) == (True, ())
