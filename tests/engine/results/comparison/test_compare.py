@@ -256,6 +256,8 @@ def test_groups_have_rates_counts_and_intervals_and_a_terminal_shows_those_that_
     with pytest.raises(ng.InputError, match=r"--by gendre: .*did you mean 'gender'\? give condition, dataset, gender"):
         ng.by_group(runs[0], by="gendre")
     many = ng.by_group(plain("one", runs[0].outcomes().with_columns(gender="item")), by="gender")
+    moved = many.frame.filter(split="a")["moves"].to_list()
+    assert moved == sorted(moved, reverse=True)
     (table,) = many.main_tables()
     assert table.frame.group_by("split").len()["len"].to_list() == [10, 10]
     assert len(many.tables()[0].frame) == 80
