@@ -13,7 +13,6 @@ import onnx
 import onnx_ir as ir
 import pytest
 import torch
-from classifier_checkpoints import save_classifier
 from huggingface_hub import constants, file_download
 from huggingface_hub.utils import _http, reset_sessions
 from negengine.engine.inference.exported import ExportedModel, load_exported
@@ -25,6 +24,7 @@ from negengine.export.quiet import quiet
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.parser import parse_model
+from tiny_checkpoints import save_classifier
 from transformers.utils import hub as transformers_hub
 
 from .families import ROWS, save_tiny, tokenizer_json

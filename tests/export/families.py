@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import sentencepiece
-from random_checkpoints import random_model
+from tiny_checkpoints import random_model
 from transformers import CONFIG_MAPPING, TOKENIZER_MAPPING, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from ..conftest import SMALL

@@ -6,13 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import causal_checkpoints
-import classifier_checkpoints
 import numpy as np
 import onnxruntime as ort
 import pytest
+import tiny_checkpoints
 import torch
 import transformers as hf
-from classifier_checkpoints import LABELS, PAIRS, SEGMENTED
 from few import few
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.causal import CausalLM
@@ -30,6 +29,7 @@ from negengine.export.observe import open_session
 from optimum.exporters.tasks import TasksManager
 from safetensors.torch import load_file
 from scipy.special import logsumexp
+from tiny_checkpoints import LABELS, PAIRS, SEGMENTED
 
 from .conftest import operators
 from .families import ROWS, SMALLER, Row, save_tiny, tokenizer_json
@@ -153,7 +153,7 @@ def test_a_session_computes_the_same_operators_for_both_exporters(checkpoint, ex
     assert counts[0] - counts[1] == {}
 
 
-OF_PAIRS = [*classifier_checkpoints.FAMILIES, "xlnet"]
+OF_PAIRS = [*tiny_checkpoints.FAMILIES, "xlnet"]
 
 
 def assert_is_told(family, exported):
@@ -184,7 +184,7 @@ def test_pairs_of_texts_are_judged_as_by_transformers(family, classifier):
         assert all(set(bucket.segments[0]) == {0, 1, 2} and bucket.segments[0, -1] == 2 for bucket in encoded.buckets)
 
 
-@pytest.mark.parametrize("family", few(classifier_checkpoints.FAMILIES, "bert"))
+@pytest.mark.parametrize("family", few(tiny_checkpoints.FAMILIES, "bert"))
 def test_every_token_gets_the_label_of_transformers(family, classifier):
     checkpoint, exported = classifier("token-classification", family)
     assert_is_told(family, exported)

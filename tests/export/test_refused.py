@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 import transformers as hf
-from classifier_checkpoints import save_classifier
 from negengine.engine.basics.errors import InputError
 from negengine.export import build as building
 from negengine.export.build import build
@@ -18,6 +17,7 @@ from negengine.export.check import check
 from negengine.export.tasks import TASKS
 from negengine.export.training.base import Base
 from safetensors.torch import load_file
+from tiny_checkpoints import save_classifier
 
 PAIRS, TOKENS = "text-classification", "token-classification"
 

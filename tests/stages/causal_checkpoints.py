@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from random_checkpoints import random_model, save
+from tiny_checkpoints import random_model, save
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModelForCausalLM,

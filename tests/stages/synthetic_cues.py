@@ -7,9 +7,9 @@ nothing about CD-SCO; it shows that a training learns, and that what it has lear
 import random
 from pathlib import Path
 
+from tiny_checkpoints import word_tokenizer
 from tokenizers import normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
-from word_tokenizer import word_tokenizer
 
 PLAIN = ["man", "woman", "dog", "sleeping", "running", "outside", "park", "two", "walk", "eat", ",", "or"]
 SINGLE, AFFIXES = ["not", "n't", "never", "nobody"], {"unhappy": "un", "impossible": "im", "carelessly": "less"}

@@ -97,8 +97,8 @@ def build_world(folder: Path) -> None:
     (folder / "CPRAG-102.tsv").write_text(DIAGNOSTICS, "utf-8")
     import torch
     from negengine.export.build import build
+    from tiny_checkpoints import word_tokenizer
     from transformers import BertConfig, BertForMaskedLM
-    from word_tokenizer import word_tokenizer
 
     tokenizer = word_tokenizer(dict.fromkeys([*WORDS.split(), *VERBS, *MANY_NAMES, *MANY_PROFESSIONS]))
     ids = tokenizer.get_vocab()

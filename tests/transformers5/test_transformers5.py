@@ -12,10 +12,8 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.model import MaskedLM
 from negengine.export.build import build
 from negengine.export.families import FAMILIES
-from random_checkpoints import random_model, save
-from tiny_encoder import save_encoder
+from tiny_checkpoints import random_model, save, save_encoder, word_tokenizer
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM
-from word_tokenizer import word_tokenizer
 
 WORDS = "Jessica John is was a an dancer architect who likes to smoke dance she he happy not ."
 SIZES = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}

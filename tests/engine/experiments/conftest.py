@@ -2,25 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
-from classifier_checkpoints import WORDS, save_classifier
-from cue_detectors import write_detector
 from negengine.engine.basics.choices import Task
 from negengine.engine.experiments.nli.nli_pairs import THREE_WAY, TWO_WAY
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
+from tiny_checkpoints import WORDS, save_classifier, write_detector
 
 HEADER = "index\tText\tHypothesis\tgold_label\r\n"
 HEADS = {"three-way": ("contradiction", "entailment", "neutral"), "two-way": ("not_entailment", "entailment")}
-
-
-@pytest.fixture(scope="module")
-def one_thread():
-    """PyTorch computes in one thread: for one short sentence several threads mostly wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +47,6 @@ def nli_data(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def detector(once):
-    """The detector of `cue_detectors`, whose labels are known."""
+    """The detector of `tiny_checkpoints`, whose labels are known."""
     made = once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out"))
     return load_exported(made / "out", task=Task.TOKEN_CLASSIFICATION)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from classifier_checkpoints import WORDS, save_classifier
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -25,7 +24,7 @@ from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.word_marks import WordMarks
 from negengine.export.build import build
-from tiny_encoder import save_encoder
+from tiny_checkpoints import WORDS, save_classifier, save_encoder
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
 MINI = Path(__file__).parents[3] / "export" / "mini"

@@ -65,9 +65,8 @@ def folder(tmp_path_factory):
     """Two tiny models, and what they are asked."""
     import torch
     from causal_checkpoints import write_causal
-    from random_checkpoints import random_model, save
+    from tiny_checkpoints import random_model, save, word_tokenizer
     from transformers import AutoModelForMaskedLM, BertConfig
-    from word_tokenizer import word_tokenizer
 
     folder = tmp_path_factory.mktemp("webgpu")
     words = word_tokenizer([*TEXT.split(), *NAMES.split(), *VERBS.split()])

@@ -6,7 +6,7 @@ from negengine.engine.cli.train_commands import CueOptions, NliOptions
 from negengine.export.training.cues import train_cues
 from negengine.export.training.nli import train_nli
 from synthetic_pairs import write_glue, write_negation
-from tiny_encoder import save_encoder
+from tiny_checkpoints import save_encoder
 
 
 @pytest.fixture(scope="session")

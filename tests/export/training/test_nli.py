@@ -14,7 +14,7 @@ from negengine.engine.runs.lock import locked
 from negengine.export.training import settings as needs
 from negengine.export.training.folder import read_training
 from negengine.export.training.nli import train_nli
-from tiny_encoder import tokenizer
+from tiny_checkpoints import tokenizer
 from transformers import BartConfig, BartModel
 
 from .conftest import SETTINGS

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
-from cue_detectors import write_detector
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
@@ -17,6 +16,7 @@ from negengine.engine.experiments.cues.cue_detector import NO_TOKEN, WordEncoder
 from negengine.engine.experiments.cues.cues import Cues
 from negengine.engine.views.cells import cells
 from negengine.export.build import build
+from tiny_checkpoints import write_detector
 from tokenizers import Tokenizer
 from typer.testing import CliRunner
 

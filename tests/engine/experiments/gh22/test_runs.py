@@ -28,7 +28,6 @@ from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 from negengine.engine.text.pattern import Pattern, PatternSet
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
 VARIANTS = {variant: load_variant(variant) for variant in Variant}
 ORIGINAL = {Variant.ORIGINAL: VARIANTS[Variant.ORIGINAL]}

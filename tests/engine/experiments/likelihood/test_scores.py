@@ -62,9 +62,7 @@ def test_a_causal_model_scores_the_first_token_only_behind_another_one(small_tok
 
 @pytest.mark.parametrize("method", list(Method))
 @pytest.mark.parametrize(("longest", "at_once"), [(512, 2**18), (9, 60), (6, 5)])
-def test_pseudo_log_likelihoods_are_those_of_the_definition(
-    model, request, one_thread, monkeypatch, method, longest, at_once
-):
+def test_pseudo_log_likelihoods_are_those_of_the_definition(model, request, monkeypatch, method, longest, at_once):
     monkeypatch.setattr(likelihood_scores, "_TOKENS_AT_ONCE", at_once)
     masked, done = MaskedLM(model.exported, threads=1), []
     encoder = Encoder(model.exported.tokenizer)
@@ -76,7 +74,7 @@ def test_pseudo_log_likelihoods_are_those_of_the_definition(
     np.testing.assert_allclose(found, wanted, atol=CLOSE)
 
 
-def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_folder, one_thread):
+def test_causal_log_likelihoods_are_those_of_pytorch(causal_model, causal_folder):
     model = CausalLM(causal_model.exported, threads=1)
     encoder = Encoder(model.exported.tokenizer, is_causal=True)
     sentences = encoder.encode(SENTENCES)

@@ -42,7 +42,7 @@ KINDS = ("triplets.parquet", SEVERAL_TRIPLETS)
 ONE_TOKEN = {"lexicon": fake.LEXICON, "verbs": "in-context"}
 
 
-def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, one_thread, tmp_path):
+def test_a_slow_pytorch_loop_selects_and_scores_the_same(mini, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(MINI)
     model = AutoModelForMaskedLM.from_pretrained(MINI, dtype=torch.float32).eval()
     forms = {pattern.name: f"{pattern.context} {pattern.target}" for pattern in load_patterns().all}

@@ -33,7 +33,6 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 from ..conftest import HEADER, HEADS
 
 LONGEST, NEUTRAL = 16, pl.lit("neutral")
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

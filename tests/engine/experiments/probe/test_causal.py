@@ -19,7 +19,6 @@ SENTENCES = [
 ]
 ONE, SEVERAL = ["smoke", "dance", "France", "sing"], ["smoked", "unsung", "Francesca", "hunter"]
 DATA = {"sentence": SENTENCES, "one": ONE, "several": SEVERAL}
-pytestmark = pytest.mark.usefixtures("one_thread")
 BAD = {
     "She is [MASK] today.": "words follow the mask, and a causal model reads only what stands before it",
     "She is happy.": r"sentence has no \[MASK\]; write \[MASK\] where the target belongs",

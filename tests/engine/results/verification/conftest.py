@@ -31,7 +31,7 @@ def exported(mini, tmp_path) -> Path:
 @pytest.fixture(scope="session")
 def detector(once) -> Path:
     """The export of a classifier of tokens."""
-    from cue_detectors import write_detector
     from negengine.export.build import build
+    from tiny_checkpoints import write_detector
 
     return once("cue-detector", lambda folder: build(str(write_detector(folder / "detector")), folder / "out")) / "out"
