@@ -23,14 +23,10 @@ def judged(*logits, **recorded):
 
 FIRST, SECOND, UNRANKED = {"tokens": ((0,),)}, {"tokens": ((1,),)}, {"unranked": (np.array([0]),)}
 CASES = [  # what was recorded, and why it is wrong
-    ({**FIRST, "is_first": True, "rank": 1, "answer": "smoke"}, ""),
     ({**SECOND, "is_first": False, "rank": 2, "logprob": LOGPROB, "answer": "smoke"}, ""),
     ({"tokens": ((2, 1),), "is_first": False, "rank": 2}, ""),
     ({**SECOND, "accepted": (0,), "is_first": True, "rank": 2}, ""),
-    ({"answer": "smoke", "answer_logprob": LOGPROB + 1}, ""),
-    ({"is_first": False}, ""),
-    ({**SECOND, "is_first": True, "rank": 1, "answer": "dance", **UNRANKED}, ""),
-    ({**SECOND, "logprob": LOGPROB, **UNRANKED}, ""),
+    ({**SECOND, "is_first": True, "rank": 1, "answer": "dance", "logprob": LOGPROB, **UNRANKED}, ""),
     ({**FIRST, "is_first": False}, "another word was first, but now the expected word was first"),
     ({**SECOND, "is_first": True}, "the expected word was first, but now another word was first"),
     ({**SECOND, "is_first": False, "rank": 3}, "rank 3, but now 2"),
@@ -39,16 +35,14 @@ CASES = [  # what was recorded, and why it is wrong
     ({"answer": "sing"}, "the first choice was 'sing', but now 'smoke'"),
     ({"answer": "smoke", "answer_logprob": -1.0}, "log-probability of the first choice"),
     ({"is_first": True}, "not one token"),
-    ({"is_first": False, "rank": 4}, "not one token"),
 ]
 
 
 @pytest.mark.parametrize(("recorded", "why"), CASES)
 def test_what_was_recorded_agrees_or_is_wrong_and_named(recorded, why):
     verdict, said = judged(**recorded)
-    assert verdict is (Verdict.WRONG if why else Verdict.AGREES)
+    assert (verdict, bool(said)) == (Verdict.WRONG if why else Verdict.AGREES, bool(why))
     assert why in said
-    assert bool(said) is bool(why)
 
 
 def test_what_rounding_can_change_is_no_error_and_an_answer_can_end_with_the_first_other_token():
@@ -64,11 +58,9 @@ def test_what_rounding_can_change_is_no_error_and_an_answer_can_end_with_the_fir
 @pytest.mark.parametrize(
     ("margins", "is_first", "verdict"),
     [
-        ([1.0, 1e-5], True, Verdict.AGREES),
         ([1.0, 1e-5], False, Verdict.NEAR_TIE),
         ([1.0, -1e-5], True, Verdict.NEAR_TIE),
         ([-3e-4], True, Verdict.WRONG),
-        ([1.0, -1.0], True, Verdict.WRONG),
         ([-1.0, 1.0], False, Verdict.AGREES),
         ([1.0, 0.0], True, Verdict.AGREES),  # of equal logits the smaller id is first: it can be either
         ([0.0], False, Verdict.AGREES),
@@ -79,43 +71,14 @@ def test_the_query_that_would_have_to_come_out_in_another_way_decides(margins, i
     assert judged(*logits, tokens=((0,),) * len(margins), is_first=is_first)[0] is verdict
 
 
-def test_a_word_of_several_tokens_is_filled_in_from_left_to_right(mini):
-    """The question is one text with one mask, however many the row of the run has."""
-    mask = mini.mask_token
-    row = {"item": 1, "condition": "own", "expected": "woodpecker", "correct": True, "rank": 1, "precision": "fp32"}
-    asked = []
-
-    class Model:
-        def at(self, ids, position):
-            asked.append((mini.tokenizer.backend.decode(ids.tolist(), skip_special_tokens=False), position))
-            return np.zeros(mini.vocab_size, np.float32)
-
-    draw = Draw(mini, 1, 0)
-    k = len(mini.tokenizer.word_sequences([("A robin is a ", ".")], ["woodpecker"])[0])
-    for masks in (1, k):
-        question = draw.word_question({**row, "sentence": f"A robin is a {mask * masks}."}, k)
-        assert question.text == f"A robin is a {mask}."
-        assert question.again(Model()).verdict is Verdict.AGREES
-    assert [text.count(mask) for text, _ in asked] == [*range(k, 0, -1)] * 2
-    assert [position - asked[0][1] for _, position in asked] == [*range(k)] * 2
-    other = draw.word_question({**row, "sentence": f"A robin is a {mask}."}, k + 1).again(Model())
-    assert (other.verdict, other.why) == (Verdict.WRONG, f"woodpecker has {k} tokens, in the run {k + 1}")
-
-
 def test_a_sample_has_rows_of_the_table_in_their_order_by_the_seed():
     rows = pl.LazyFrame({"item": range(1000)})
     found = drawn(rows, 20, 3).collect()
     assert found["item"].is_sorted()
     assert found["item"].n_unique() == 20
     assert found.equals(drawn(rows, 20, 3).collect())
-    assert not found.equals(drawn(rows, 20, 4).collect())
     assert {item for seed in range(200) for item in drawn(rows.head(20), 5, seed).collect()["item"]} == set(range(20))
     assert drawn(rows, 2000, 0).collect().equals(rows.collect())
-    twice = pl.concat([rows.with_columns(condition=pl.lit(condition)) for condition in "ab"])
-    found = drawn(twice, 300, 3).collect()  # one by one
-    assert (len(found), found.is_duplicated().any()) == (300, False)
-    assert found.join(twice.collect(), on=["item", "condition"], how="semi").equals(found)
-    assert 100 < len(found.filter(condition="a")) < 200
     for n, seed, said in ((0, 0, "a sample of 0"), (1, -1, "seed -1")):
         with pytest.raises(InputError, match=said):
             drawn(rows, n, seed)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import negengine as ng
-import pytest
 from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.choices import Coreference
 from negengine.engine.library.call import recorded
@@ -24,10 +23,7 @@ def test_arguments_are_recorded_with_their_defaults_as_json_and_without_run_opti
     expected = {"lexicon": None, "data": None, "original": None, "patterns": None, "coreference": "pronoun"}
     assert PROBE("mini", output=tmp_path) == {"function": "probe", "arguments": {**expected, "ranks": [1, 2]}}
     found = PROBE("mini", coreference=Coreference.SAME_NAME, ranks=range(1, 4))["arguments"]
-    assert (found["coreference"], found["ranks"]) == ("same-name", [1, 2, 3])
-    assert type(found["coreference"]) is str
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'model'"):
-        PROBE(lexicon=None)
+    assert (type(found["coreference"]), found["ranks"]) == (str, [1, 2, 3])
 
 
 def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, monkeypatch):
@@ -44,20 +40,7 @@ def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, mon
     assert named == {"lexicon": folder, "data": [folder, file], "original": {"RTE": file}, "patterns": "bundled"}
 
 
-@pytest.mark.parametrize(
-    ("argv", "command"), [(["a b.py", "1"], "python 'a b.py' 1"), (["-c"], "python"), ([""], "python")]
-)
-def test_a_run_records_its_script_or_the_prompt_and_of_a_cluster_the_device_that_was_asked_of_it(
-    argv, command, mini, monkeypatch
-):
-    monkeypatch.setattr("sys.argv", argv)
-    model = ng.load(mini.folder, device="cpu")
-    here, there = (execution(model, {"progress": False, "executor": own}) for own in (None, ng.Ray(device="cuda")))
-    assert here.session.command == command
-    assert [one.origin["call"]["model"]["device"] for one in (here, there)] == ["cpu", "cuda"]
-
-
-def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, small_lexicon):
+def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, small_lexicon, monkeypatch):
     stages = read_run(scored_run).stages
     select, score = (stages[name].metadata["call"] for name in ("select", "score"))
     assert (select["function"], select["arguments"]["max_verbs"], select["arguments"]["seed"]) == ("select", 20, 0)
@@ -65,13 +48,11 @@ def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, 
     assert score == {"function": "score", "arguments": {}, "model": score["model"]}
     assert select["model"]["folder"].endswith(mini.folder.name)
     assert (select["model"]["device"], select["model"]["precision"]) == ("cpu", "fp32")
-    for stage in stages.values():
-        export = stage.metadata["export"]
-        assert (export["name"], export["revision"]) == (mini.name, mini.revision)
-        assert (export["files"], stage.identity["model sha256"]) == (mini.info["files"], mini.sha256)
+    export = stages["score"].metadata["export"]
+    assert (export["name"], export["revision"], export["files"]) == (mini.name, mini.revision, mini.info["files"])
     assert {"model sha256", "lexicon sha256", "patterns sha256", "seed"} <= set(stages["select"].identity)
-    (session,), n = stages["score"].sessions, stages["score"].counts["rows"]
-    assert (session.command.startswith("python"), session.precision) == (True, "fp32")
-    assert session.workers[0]["batch tokens"] > 0
-    assert session.sentences >= n
-    assert 5 * n < session.tokens < 60 * n
+    (session,) = stages["score"].sessions
+    assert session.sentences >= stages["score"].counts["rows"]
+    monkeypatch.setattr("sys.argv", ["a b.py", "1"])
+    there = execution(ng.load(mini.folder, device="cpu"), {"progress": False, "executor": ng.Ray(device="cuda")})
+    assert (there.session.command, there.origin["call"]["model"]["device"]) == ("python 'a b.py' 1", "cuda")

@@ -10,22 +10,14 @@ import negengine as ng
 import pytest
 from negengine.engine.inference.exported import GRAPH
 from negengine.engine.library import model as loading
-from negengine.engine.runs.executors import ThisProcess
-
-EXPORT = loading.export
 
 
-@pytest.mark.parametrize(
-    ("use", "absent"),
-    [
-        ("ng", ("numpy", "polars", "onnxruntime", "scipy", "torch", "transformers", "typer", "rich")),
-        ("ng.load, ng.select, ng.compare", ("torch", "transformers", "optimum", "onnx")),
-    ],
-)
-def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter(use, absent):
-    code = f"import sys, negengine as ng; {use}; print([name for name in {absent!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter():
+    program = "import sys, negengine as ng; print(*sys.modules); ng.load, ng.select, ng.compare; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported, used = map(str.split, done.stdout.splitlines())
+    assert not {"numpy", "polars", "onnxruntime", "scipy", "torch", "typer"} & {*imported}
+    assert not {"torch", "transformers", "optimum", "onnx"} & {*used}
 
 
 def test_it_is_typed_and_every_name_and_every_argument_is_described():
@@ -61,33 +53,25 @@ def test_a_model_is_exported_on_first_use_and_found_on_the_second(exports):
     given = {"task": None, "base": None, "revision": None, "allow_pickle": False, "progress": True}
     assert exports == [("mini", given)]
     assert ng.load(model) is model
-    assert repr(model) == "Model('mini' on cpu, cpu, precision auto)"
 
 
 def test_wrong_options_are_refused_before_an_export(exports):
-    refused = {
-        "--precision int8: give auto, fp32, mixed": {"precision": "int8"},
-        "--device gpu": {"device": "gpu"},
-        "--threads 0: give a number from 1 to 1,024": {"threads": 0},
-        "--batch-tokens 8: give a number from 16 to 1,048,576": {"batch_tokens": 8},
-    }
-    for said, options in refused.items():
+    for options, said in (({"precision": "int8"}, "--precision int8"), ({"threads": 0}, "--threads 0: give a number")):
         with pytest.raises(ng.InputError, match=said):
             ng.load("mini", **options)
     assert exports == []
 
 
-def test_run_functions_export_a_model_for_their_task_on_first_use(exports, small_lexicon):
+def test_run_functions_export_a_model_for_their_task_on_first_use(exports, small_lexicon, capfd):
     for model in ("roberta-tiny", Path("roberta-tiny")):
         run = ng.select(model, pairs=2, max_verbs=1, lexicon=small_lexicon, output="run", progress=False)
         assert run.model_name == "mini"
         assert ng.predict(model, ["She is [MASK]."], top=1)["rank"].to_list() == [1]
     assert [reference for reference, _ in exports] == ["roberta-tiny"]
+    assert capfd.readouterr() == ("", "")
     with pytest.raises(ng.InputError, match="is exported for fill-mask, this command needs text-classification"):
         ng.nli("bert-tiny")
     assert exports[1][1]["task"] == "text-classification"
-    with pytest.raises(ng.InputError, match="chess is not a task of the export: give fill-mask"):
-        EXPORT("mini", Path("out"), task="chess")
 
 
 def test_without_the_exporter_the_command_is_said(tmp_path, monkeypatch, no_exporter):
@@ -103,31 +87,9 @@ def test_runs_are_frames_tables_and_pages_of_a_notebook(selected_run, scored_run
     assert "6. Selected triplets" in str(run)
     assert len(scores.items) == 5 * len(run.triplets)
     assert "CpTn" in str(scores)
-    assert str(scores).endswith(scores.remarks()[-1])
     assert scores._repr_html_().count("<table") == 2
-    assert repr(scores) == f"ScoresRun(folder={scored_run!r})"
     with pytest.raises(ng.InputError, match="nowhere is not a run folder"):
         ng.open(tmp_path / "nowhere")
-
-
-def test_an_executor_is_a_value_beside_the_run_and_progress_can_be_silenced(
-    mini, small_lexicon, selected_run, tmp_path, capfd
-):
-    started, model = [], ng.load(mini.folder, device="cpu", precision="fp32")
-
-    class Counting(ThisProcess):
-        def start(self, stage, options, say):
-            started.append(stage.name)
-            return super().start(stage, options, say)
-
-    executor = Counting(model.devices[0])
-    run = ng.select(model, lexicon=small_lexicon, output=tmp_path / "run", executor=executor, progress=False)
-    assert started == ["select"]
-    assert run.triplets.equals(ng.open(selected_run).triplets)
-    assert capfd.readouterr() == ("", "")
-    ng.select(model, lexicon=small_lexicon, output=tmp_path / "other", progress=True)
-    out, err = capfd.readouterr()
-    assert (out, "144" in err) == ("", True)
 
 
 def test_the_tokens_of_each_text_are_rows_also_of_a_model_that_a_thread_opens(mini):

@@ -36,10 +36,7 @@ def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name
     declared, function = EXPERIMENTS[name], registry.library_function(name)
     assert declared.results.stage == name
     assert registry.run_class(name) is declared.results
-    assert not [stage for stage in declared.stages if registry.stages()[stage.name] is not stage]
-    assert function.__name__ == name
-    assert name in ng.__all__
-    assert getattr(ng, name) is function
+    assert (getattr(ng, name), name in ng.__all__) == (function, True)
     arguments = inspect.signature(function).parameters
     for key, own in arguments.items():
         assert f"    {'**' * (own.kind is own.VAR_KEYWORD)}{key}: " in inspect.getdoc(function), key
@@ -51,23 +48,18 @@ def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name
         assert written(options[key].default) == written(own.default), key
 
 
-def test_a_bundled_experiment_is_found_without_a_look_at_what_is_installed_and_a_wrong_one_is_told(monkeypatch):
-    def installed(name):
-        registry.experiments.cache_clear()
-        entries = [EntryPoint(name, "json:dumps", registry.GROUP)]
-        monkeypatch.setattr(registry, "entry_points", lambda group: entries if name else pytest.fail("all were listed"))
-
+def test_a_probe_of_another_package_that_is_none_or_has_a_name_that_is_taken_is_told(monkeypatch):
+    said = {
+        "theirs": r"theirs of negengine.probes \(json:dumps\) is not an Experiment of this name",
+        "lama": "has the name of another probe",
+    }
     try:
-        installed("")
-        assert registry.experiment("nli").name == "nli"
-        installed("theirs")
-        told = r"theirs of negengine.probes \(json:dumps\) is not an Experiment of this name"
-        with pytest.raises(InputError, match=told):
-            registry.experiment("theirs")
-        assert registry.experiment("nothing") is None
-        installed("lama")
-        with pytest.raises(InputError, match="has the name of another probe"):
-            registry.experiments()
+        for name, told in said.items():
+            registry.experiments.cache_clear()
+            entry = EntryPoint(name, "json:dumps", registry.GROUP)
+            monkeypatch.setattr(registry, "entry_points", lambda group, entry=entry: [entry])
+            with pytest.raises(InputError, match=told):
+                registry.experiment("theirs")
     finally:
         registry.experiments.cache_clear()
 
@@ -82,20 +74,15 @@ def command(*words, status=0):
     sys.argv = ["negengine", *map(str, words)]
     assert main.run() == status, words
 
-model, *also_ray = sys.argv[1:]
+model = sys.argv[1]
 command("colours", "--help")
 command("colours", model, "-o", "whole")
 command("colours", model, "-o", "whole", "--things", 3, status=2)  # another run
 command("colours", model, "--shard", "1/2", "-o", "first")
 command("colours", model, "--shard", "2/2", "-o", "second", "--device", "cpu,cpu")
 command("merge", "first", "second", "-o", "merged")
-others = ["merged"]
-if also_ray:
-    command("colours", model, "-o", "ray", "--ray", "local", "--workers", 1)
-    others.append("ray")
-for folder in others:
-    for name in ("items.parquet", "summary.parquet"):
-        assert Path(folder, name).read_bytes() == Path("whole", name).read_bytes()
+for name in ("items.parquet", "summary.parquet"):
+    assert Path("merged", name).read_bytes() == Path("whole", name).read_bytes()
 command("compare", "whole", "merged")
 command("compare", "first", "whole", status=2)
 for words in ("show", "verify", "cite"):
@@ -119,16 +106,12 @@ print(json.dumps({
 """
 
 
-@pytest.mark.parametrize("with_ray", ["", pytest.param("ray", marks=pytest.mark.everything)])
-def test_an_experiment_of_at_most_60_lines_that_is_installed_gets_everything(once, mini, tmp_path, with_ray):
-    def install(folder):
-        source = shutil.copytree(Path(__file__).with_name("colours"), tmp_path / "source" / "colours")
-        assert len((source / "colours.py").read_text("utf-8").splitlines()) <= 60
-        offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([sys.executable, "-m", "pip", "install", *offline, "--target", folder, source], check=True)
-
-    environment = {**os.environ, "PYTHONPATH": str(once("colours", install))}
-    command = [sys.executable, "-c", PROGRAM, mini.folder, *filter(None, [with_ray])]
+def test_an_experiment_of_at_most_60_lines_that_is_installed_gets_everything(mini, tmp_path):
+    source, folder = shutil.copytree(Path(__file__).with_name("colours"), tmp_path / "colours"), tmp_path / "installed"
+    assert len((source / "colours.py").read_text("utf-8").splitlines()) <= 60
+    offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", "install", *offline, "--target", folder, source], check=True)
+    environment, command = {**os.environ, "PYTHONPATH": str(folder)}, [sys.executable, "-c", PROGRAM, mini.folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--things" in done.stdout
