@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.library.again import Draw, Question, Verdict
+from negengine.engine.library.again import Question, Verdict
 from negengine.engine.library.sentences import drawn
 
 WORDS = ["smoke", "dance", "sing", "swim"]
