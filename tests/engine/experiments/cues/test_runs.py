@@ -83,34 +83,18 @@ def test_a_packed_text_stands_beside_a_plain_one_and_a_model_with_other_labels_i
     assert not (tmp_path / "refused").exists()
 
 
-@pytest.fixture
-def command(tmp_path):
-    app = typer.Typer()
-    app.command()(experiment_command(Cues))
-    (tmp_path / "text.txt").write_text("I do not know, no. It is raining.\n\nNobody came.\nI am unhappy\nYou swim\n")
-
-    def invoke(*options):
-        return CliRunner().invoke(app, [str(tmp_path / "text.txt"), *map(str, options)], env={"COLUMNS": "200"})
-
-    return invoke
-
-
-def test_the_list_of_words_writes_no_run_folder(command, tmp_path):
+def test_the_list_of_words_needs_no_run_folder(tmp_path):
     """Five sentences: two have particles (one of them twice), one an affix, two nothing: 3 of 5."""
-    text = str(tmp_path / "text.txt")
-    assert command("--format", "csv").stdout.splitlines()[1:] == [f"{text},5,3,0.6,0.4,0.0,0.2"]
-    (found,) = json.loads(command("--json").stdout)
+    app, path = typer.Typer(), tmp_path / "text.txt"
+    app.command()(experiment_command(Cues))
+    path.write_text("I do not know, no. It is raining.\n\nNobody came.\nI am unhappy\nYou swim\n")
+    shown = CliRunner().invoke(app, [str(path), "--format", "csv"]).stdout
+    assert shown.splitlines()[1:] == [f"{path},5,3,0.6,0.4,0.0,0.2"]
+    (found,) = json.loads(CliRunner().invoke(app, [str(path), "--json"]).stdout)
     assert (found["share"], found["by_kind"]) == (0.6, {"particle": 2, "phrase": 0, "affix": 1})
     assert found["cues"] == {"no": 1, "nobody": 1, "not": 1, "unhappy": 1}
-    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
-
-
-def test_options_of_a_run_belong_to_a_detector_and_that_is_no_model_of_another_task(command, mini):
-    for option, value in (("--output", "run"), ("--shard", "1/2"), ("--device", "cpu"), ("--threads", "1")):
-        error = command(option, value).exception
-        assert isinstance(error, InputError)
-        assert str(error) == f"{option} {value}: this option needs a model; add --detector"
-    assert "this command needs token-classification" in str(command("--detector", mini.folder).exception)
+    error = CliRunner().invoke(app, [str(path), "--output", "run"]).exception
+    assert str(error) == "--output run: this option needs a model; add --detector"
 
 
 def encoder(tokenizer, longest=512):
@@ -120,8 +104,6 @@ def encoder(tokenizer, longest=512):
 def test_the_first_token_of_a_word_begins_it_and_special_tokens_in_a_text_are_ordinary_text(small_tokenizer):
     """The tokens from one word's first token to the next one's are the tokens of that word."""
     ((window,),) = encoder(small_tokenizer).encode([WORDS])
-    assert window.ids.tolist() == small_tokenizer.backend.encode(" ".join(WORDS)).ids
-    assert (np.diff(window.first) > 0).all()
     bounds = [*window.first.tolist(), len(window.ids) - 1]
     for word, start, stop in zip(WORDS, bounds, bounds[1:], strict=False):
         text = small_tokenizer.backend.decode(window.ids[start:stop].tolist())
@@ -132,23 +114,12 @@ def test_the_first_token_of_a_word_begins_it_and_special_tokens_in_a_text_are_or
     assert not set(window.ids[1:-1].tolist()) & (set(known) - {small_tokenizer.unknown_id})
 
 
-def test_a_long_sentence_is_divided_no_word_is_lost_and_a_long_word_is_shortened(small_tokenizer):
-    for longest in (8, 13, 40):
-        (windows,) = encoder(small_tokenizer, longest).encode([WORDS * 6])
-        assert all(len(window.ids) <= longest for window in windows)
-        assert sum(len(window.first) for window in windows) == len(WORDS) * 6
-        assert all((window.first != NO_TOKEN).all() for window in windows)
-    (windows,) = encoder(small_tokenizer, 8).encode([["a" * 50, "zzyzx" * 10_000]])
-    assert sum(len(window.first) for window in windows) == 2
-    assert all(len(window.ids) <= 8 for window in windows)
-
-
-@given(words=st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=6), max_size=6))
-def test_any_words_have_one_position_each(words, small_tokenizers):
+@given(words=st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=24), max_size=6))
+def test_any_words_have_one_position_each_in_windows_that_the_model_takes(words, small_tokenizers):
     (windows,) = encoder(small_tokenizers["WordPiece cased"], 16).encode([words])
-    first = np.concatenate([window.first for window in windows])
-    assert len(first) == len(words)
+    assert sum(len(window.first) for window in windows) == len(words)
     for window in windows:
+        assert len(window.ids) <= 16
         places = window.first[window.first != NO_TOKEN]
         assert (np.diff(places) > 0).all()
         assert ((places > 0) & (places < len(window.ids) - 1)).all()
