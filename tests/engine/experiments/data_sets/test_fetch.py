@@ -12,7 +12,7 @@ import pytest
 from negengine.engine.basics.atomic import json_bytes
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.fetch import get
-from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, find, source
+from negengine.engine.experiments.data_sets.sources import CACHE_VARIABLE, find
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILES = {"LICENSE": b"Do as you like.\n", "facts.tsv": b"a\tb\n"}
@@ -149,13 +149,10 @@ def test_files_that_one_digest_knows_lie_in_an_archive_within_the_archive(fetch,
     own = f"""paths = "data/in.tar.gz/*.csv"\nfiles."digests.json" = "{hashlib.sha256(listed).hexdigest()}"\n"""
     registry.write_text(head + own, "utf-8")
     server.answers = [(200, archive({"in.tar.gz": archive({**files, "more.txt": b""}), "other.csv": b""}), None)]
-    with pytest.raises(InputError, match=r"digests\.json does not exist: run `negengine data get facts`"):
-        find("facts", registry=registry)
     for _ in range(2):
         fetch()
         assert kept(cache) == files | {"digests.json": listed}
         (cache / "facts" / "a.csv").write_bytes(b"other")
-        assert source("facts", registry).missing() == ["a.csv"]
     server.answers = [(200, archive({"in.tar.gz": archive(files | {"a.csv": b"other"})}), None)]
     with pytest.raises(InputError, match=r"no file has the sha256 of digests\.json"):
         fetch()
@@ -179,12 +176,11 @@ def test_what_is_not_the_whole_archive_is_refused_and_nothing_kept(fetch, server
 
 
 def test_what_may_pass_is_tried_again_and_what_stays_wrong_is_told_after_three_attempts(fetch, server, cache, slept):
-    for bad in ((503, b"", None), (429, b"", None), (200, archive(FILES)[:50], 10_000)):
-        server.answers = [*([bad] * (len(server.asked) + 1)), (200, archive(FILES), None)]
-        fetch()
-        assert (len(slept), kept(cache)) == (1, FILES)
-        shutil.rmtree(cache)
-        slept.clear()
+    server.answers = [(503, b"", None), (200, archive(FILES)[:50], 10_000), (200, archive(FILES), None)]
+    fetch()
+    assert (slept, kept(cache)) == ([1, 2], FILES)
+    shutil.rmtree(cache)
+    slept.clear()
     server.asked.clear()
     server.answers = [(404, b"", None), (500, b"", None)]
     for said, asked in ((r"404 Not Found\): .* or give the command a copy of your own", 1), ("500 ", 1 + 3)):
@@ -195,10 +191,6 @@ def test_what_may_pass_is_tried_again_and_what_stays_wrong_is_told_after_three_a
     server.shutdown()
     server.server_close()
     with pytest.raises(InputError, match=r"^http://127.* cannot be fetched \([^\n]*refused\): try again later[^\n]*$"):
-        fetch()
-    shutil.rmtree(cache, ignore_errors=True)
-    cache.write_text("a file")
-    with pytest.raises(InputError, match=r"^[^\n]*cannot be written[^\n]*$"):
         fetch()
 
 

@@ -59,9 +59,7 @@ def test_shuffling_keeps_the_words_and_one_full_stop_and_both_perturbations_shar
 def test_orders_depend_on_the_sentence_draw_and_seed_alone(small):
     turned = Rows(pragmatic=small.pragmatic[::-1])
     assert set(build_items(Rows(small.pragmatic), draws=3, seed=2)) == set(build_items(turned, draws=3, seed=2))
-    sentence = "a b c d e f g h i j"
-    assert len({shuffle(sentence, draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
-    assert shuffle(sentence.upper(), 1, 0) != shuffle(sentence, 1, 0).upper()
+    assert len({shuffle("a b c d e f g h i j", draw, seed) for draw in (1, 2) for seed in (0, 1)}) == 4
 
 
 def test_counts_are_the_papers(shared):
@@ -76,18 +74,12 @@ def test_counts_are_the_papers(shared):
 
 BAD = [  # a text of a table, what stands in its place, and the message
     ("CPRAG_102", "\tconstraint\n", "\tlevel\n", r"CPRAG-102\.tsv:1: no column 'constraint'; the header has item"),
-    ("CPRAG_102", "\tH\n", "\tM\n", r"CPRAG-102\.tsv:2: constraint is 'M'; it must be H or L"),
     ("CPRAG_102", "\tdog\t", "\t \t", r"CPRAG-102\.tsv:2: expected is ' '; a text is needed"),
     ("CPRAG_102", "1\tThe", "0\tThe", r"CPRAG-102\.tsv:3: item 0 is also in .*CPRAG-102\.tsv:2"),
-    ("CPRAG_102", "The dog", "The \udce9", r"CPRAG-102\.tsv:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
     ("CPRAG_102", "\tShe\t", "\tShe [MASK]\t", r"CPRAG-102\.tsv:3: context_s2 has a \[MASK\]; it must end"),
     ("ROLE_88", "1-a", "2-a", r"ROLE-88\.tsv:2: item 1-b has no counterpart 1-a"),
-    ("ROLE_88", "1-a", "1", r"ROLE-88\.tsv:3: item is '1'; it must be a number and -a or -b"),
     ("ROLE_88", "0.6\tserved", "0.6\tfed", r"ROLE-88\.tsv:2: target is 'served', but that of 1-a is 'fed'"),
     ("ROLE_88", "0.2", "nan", r"ROLE-88\.tsv:2: exp_cloze is 'nan'; a number is needed"),
-    ("ROLE_88", "tipped|", "|", r"ROLE-88\.tsv:2: expected is '\|paid for'; there must be words on both sides of"),
-    ("ROLE_88", "which waitress", "a waitress", r"ROLE-88\.tsv:2: context is .*; it must end in `which … the … ha"),
-    ("NEG_136_NAT", "\tN\n", "\tno\n", r"NEG-136-NAT\.tsv:3: licensing is 'no'; it must be Y or N"),
 ]
 
 
@@ -102,9 +94,6 @@ def test_one_file_or_one_name_reads_one_data_set(tmp_path):
     write_tables(tmp_path)
     one, other = read_diagnostics(tmp_path / "ROLE-88.tsv"), read_diagnostics(tmp_path, ["ROLE-88"])
     assert one == other == Rows(reversals=one.reversals)
-    assert len(one.reversals) == 2
     (tmp_path / "ROLE-88.tsv").rename(tmp_path / "items.tsv")
     with pytest.raises(InputError, match=r"items\.tsv: the file must be named CPRAG-102\.tsv or ROLE-88\.tsv"):
         read_diagnostics(tmp_path / "items.tsv")
-    with pytest.raises(InputError, match=r"there is no ROLE-88\.tsv in it; give the folder of lm-diagnostics"):
-        read_diagnostics(tmp_path)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -72,7 +71,6 @@ def in_parts(acts, tmp_path_factory):
     ("stage", "function", "call", "state"),
     [
         (Acts, "decide", 2, "acts is not finished"),
-        (Repetitions, "check", 1, "acts is finished, but the run is not"),
         (Repetitions, "decide", 2, "gh22 is not finished"),
     ],
 )
@@ -84,16 +82,13 @@ def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, 
         open_run(tmp_path / "run")
 
 
-def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, in_parts, acts, tmp_path):
+def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, acts, tmp_path):
     """A lexicon with some of the words in another order: the same model differs from itself in nothing."""
     words = replace(LEXICON, names=("John", "Jessica"), genders=("m", "f"), professions=LEXICON.professions[::-1])
     other = Acts.plan(acts.exported, words, acts.pattern, ranks=acts.ranks)
     found = compare(finished, run(other, ORIGINAL, tmp_path / "run")).frame
     assert found.select("n", "condition", "difference").unique().rows() == [(4, "original", 0.0)]
     assert len(found) == 8 * len(acts.ranks)
-    record = msgspec.structs.replace(in_parts.record, identity={**in_parts.record.identity, "sentence": "another"})
-    with pytest.raises(InputError, match=r"cannot be compared: sentence .*there another"):
-        compare(in_parts, replace(in_parts, folder=tmp_path, record=record))
 
 
 def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_model_have_its_numbers(
@@ -104,15 +99,11 @@ def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_mod
     mixed = Gh22Run.open(run(acts, VARIANTS, tmp_path / "gh22", precision=Precision.MIXED))
     assert mixed.items.drop(NUMBERS).equals(finished.items.drop(NUMBERS))
     assert mixed.summary.equals(finished.summary)
-    assert mixed.acts.equals(finished.acts)
     assert [set(run.items["precision"]) for run in (finished, mixed)] == [{"fp32"}, {"fp32", "int8"}]
     exact = (mixed.items["precision"] == "fp32").to_numpy()
     own, other = (run.items.select(NUMBERS[:3]).to_numpy()[exact] for run in (mixed, finished))
     np.testing.assert_array_equal(own[:, 0], other[:, 0])
     np.testing.assert_allclose(own, other, atol=1e-4)
-    choices = {variant: choice["precision"] for variant, choice in mixed.record.calibration.items()}
-    assert choices == dict.fromkeys(Variant, "mixed")
-    assert mixed.record.counts["decided"] == len(mixed.items)
     assert "Mixed precision: " in str(mixed)
 
 
@@ -143,8 +134,6 @@ def test_ranks_and_sentences_that_cannot_be_asked_are_refused_before_a_model_is_
     with pytest.raises(InputError, match="has the slot 'ACT'; it may have NAME, PROF, PRON"):
         Acts.plan(mini, LEXICON, Pattern("ACT", "{NAME} likes to {ACT} and {MASK}"))
     long = " very" * 600
-    with pytest.raises(InputError, match=r"ACT: 6\d\d tokens"):
-        Acts.plan(mini, LEXICON, Pattern("ACT", f"{{NAME}} is {{PROF}} and{long} {{MASK}}"), ranks=[1]).check(print)
     pattern = Pattern("1P", "{NAME} is {PROF} who likes to {ACT}.", f"{{PRON}} is{long} happy to {{MASK}}.")
     patterns = {Variant.ORIGINAL: PatternSet("long", SENTENCE, (pattern,))}
     with pytest.raises(InputError, match=r"original 1P: 6\d\d tokens"):
@@ -171,8 +160,3 @@ def test_the_drop_of_the_same_pairs_has_mcnemars_test_and_an_interval():
     # Any of the three verbs counts in the coordinated variant alone.
     found = summary([(False, False)] * 4, "coordinated")
     assert cell(found, "GH22", "coordinated", "1P@50", "repetition_rate:any")["value"] == 1
-    # Eight pairs that agree do not tell the drop exactly; and no drop can be above 100 percentage points.
-    for outcome in ((True, True), (True, False)):
-        row = cell(summary([outcome] * 8), "GH22", "original", "1@50", "drop")
-        assert -1 <= row["low"] <= row["value"] <= row["high"] <= 1
-        assert row["low"] < row["high"]

@@ -50,8 +50,6 @@ def test_ours_plain_and_compressed_and_the_corpora_that_are_chosen(tmp_path):
     assert read_facts([path]).facts == read_facts([packed]).facts == (fact,)
     write(tmp_path / "SQuAD.jsonl", OURS | {"relation": "Squad"})
     assert [fact.corpus for fact in read_facts([tmp_path], ["SQuAD"]).facts] == ["SQuAD"]
-    with pytest.raises(InputError, match=r": there are no facts of GoogleRE$"):
-        read_facts([tmp_path], ["GoogleRE"])
     changes = [{"obj_label": "Lyon"}, {"masked_negation": "No [MASK] ."}, {"misprimed_low": "Lo? [MASK] ."}]
     changed = [write(tmp_path / str(i) / "TREx.jsonl", OURS | change) for i, change in enumerate(changes)]
     assert len({read_facts([file]).sha256 for file in (path, packed, *changed)}) == 4  # each query, and no path
@@ -123,25 +121,16 @@ def test_lamas_conceptnet_and_squad(tmp_path):
 
 BAD = {
     r"TREx\.jsonl:1: the file is empty": {"TREx.jsonl": "\n \r\n"},
-    r"TREx\.jsonl:1: not JSON": {"TREx.jsonl": "{]\n"},
     r"TREx\.jsonl:1: sub_label is missing; a text": {"TREx.jsonl": {"masked_sentence": PARIS, "relation": "P36"}},
-    r":2: obj_label is ''; a text is needed": {"TREx.jsonl": [OURS, OURS | {"obj_label": ""}]},
-    r":2: relation is 36; a text is needed": {"TREx.jsonl": [OURS, OURS | {"relation": 36}]},
     r":2: 'No mask\.' has no \[MASK\]; it must": {"TREx.jsonl": [OURS, OURS | {"masked_sentence": "No mask."}]},
-    r":2: '\[MASK\] \[MASK\]' has 2": {"TREx.jsonl": [OURS, OURS | {"masked_negation": "[MASK] [MASK]"}]},
-    r":2: 'Rome\?' has no \[MASK\]": {"TREx.jsonl": [OURS, OURS | {"misprimed_high": "Rome?"}]},
     r":2: relation is 'P\|36'; a relation must not have a \|": {"TREx.jsonl": [OURS, OURS | {"relation": "P|36"}]},
     r":2: the same fact as in .*TREx\.jsonl:1; give each file once": {"TREx.jsonl": [OURS, OURS]},
     r"facts\.jsonl: the file or a folder must have the name of a corpus: GoogleRE, TREx": {"facts.jsonl": OURS},
-    r"P36\.jsonl:1: masked_negations is \[\]; a l": {"TREx/random/P36.jsonl": upstream("Cat", masked_negations=[])},
     r"P36\.jsonl: a folder .* must be named high_ranked or low_ranked or ran": {"TREx/P36.jsonl": upstream("Cat")},
-    r"P36\.jsonl: LAMA's templates are missing": {"TREx/P36.jsonl": LACKING},
     r"relations\.jsonl: there is no template of P36, which .*P36\.jsonl needs": {
         "relations.jsonl": {"relation": "P1", "template": "[X] [Y]"},
         "TREx/P36.jsonl": LACKING,
     },
-    r"P36\.jsonl: the file's name must be a rela": {"GoogleRE/P36.jsonl": LACKING},
-    r"test\.jsonl:1: masked_sentences is missing": {"ConceptNet/test.jsonl": LACKING},
     r"P36_random\.jsonl:1: the negation of .* differs from .*P36\.jsonl:1": {
         "TREx/high_ranked/P36.jsonl": upstream("Rome"),
         "TREx/random/P36_random.jsonl": upstream("Cat", masked_negations=["Not [MASK] ."]),
@@ -241,8 +230,6 @@ def test_of_a_causal_model_facts_whose_queries_end_in_the_answer_count(causal):
     stage.check(lambda _: None)
     part = stage.decide(open_language_model(exported), 0, None, lambda *_: None)
     assert (part.rows["gold"].to_list(), part.counts) == (["smoke", "dance"], {NOT_READ: 2})
-    with pytest.raises(InputError, match=rf"none of 2 facts counts \(2: {NOT_READ}\)"):
-        lama_stage(exported, facts(*rows[2:])).check(lambda _: None)
 
 
 def test_means_and_contrasts_of_hand_made_items():

@@ -14,13 +14,12 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
-from negengine.engine.experiments.likelihood.likelihood_items import Columns, Faults, with_verdicts
+from negengine.engine.experiments.likelihood.likelihood_items import Columns, with_verdicts
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.verification.verify import verify
 from negengine.engine.runs.stage import changed
 from negengine.engine.text.tokenizer import MaskTokenizer
-from negengine.engine.text.user_table import open_table
 from tokenizers import Tokenizer, pre_tokenizers
 
 from .conftest import SENTENCES
@@ -37,10 +36,7 @@ BLIMP = [
 ]
 BAD = {
     "It is [MASK].": r"sentence holds the special token '\[MASK\]'",
-    "a [PAD] b": r"sentence holds the special token '\[PAD\]'",
-    "\u200b": "sentence has no token",
     "\u0301 \u0301": "sentence has no token",  # accents alone, which BERT's tokenizer drops
-    "": "sentence is empty",
     None: "sentence is missing",
 }
 IN_ROWS = {"pair": "p", "acceptable": "{ok}"}
@@ -96,13 +92,10 @@ def test_a_row_has_the_sum_and_its_means_and_means_are_over_all_sentences_and_ov
         assert values[split, "perplexity"]["value"] == pytest.approx(perplexity)
 
 
-def test_the_other_method_is_another_run(run, model, table, tmp_path):
+def test_the_other_method_is_another_run_and_another_paper(run, model, table, tmp_path):
     other = run_on(model, table, tmp_path / "run", method="within-word-l2r")
     assert (other.items["log_likelihood"] < run.items["log_likelihood"]).any()
-    assert "masked with the later tokens of its word" in other.methods("Kauf and Ivanova, 2023")
-    assert "Kauf" in cite(other).bibtex
-    assert "Kauf" not in cite(run).bibtex
-    assert "Salazar" in cite(run).bibtex
+    assert ["Kauf" in cite(own).bibtex for own in (run, other)] == [False, True]
 
 
 def test_long_sentences_are_refused_by_row_or_read_in_windows(causal_model, tmp_path):
@@ -176,7 +169,7 @@ def test_a_folder_of_tables_is_one_run(model, pairs, tmp_path):
 
 
 def test_a_file_of_a_data_set_is_read_by_its_name_and_by_the_columns_of_its_authors(model, tmp_path, monkeypatch):
-    """MultiBLiMP as pandas writes it; the columns of the others are known in a file of one's own, too."""
+    """MultiBLiMP as pandas writes it."""
     monkeypatch.setenv("NEGENGINE_DATA", str(tmp_path))
     rows = [f"{i}\t{good}\t{bad}\t{group}\n" for i, (good, bad, group, *_) in enumerate(PAIRS)]
     table = "\tsen\twrong_sen\tgrammatical_feature\n" + "".join(rows)
@@ -192,38 +185,17 @@ def test_a_file_of_a_data_set_is_read_by_its_name_and_by_the_columns_of_its_auth
     assert "Jumelet" in cite(run).text
     with pytest.raises(InputError, match=r"multiblimp:nl: did you mean 'nld'\? multiblimp has no such file; it has ab"):
         run_on(model, "multiblimp:nl", tmp_path / "none")
-    for good, bad, *groups in (
-        ("good_sentence", "bad_sentence", "phenomenon", "paradigm"),
-        ("sentence_good", "sentence_bad", "field", "phenomenon", "paradigm"),
-        ("source_sentence", "target_sentence", "level", "phenomenon", "PID"),
-    ):
-        found = Likelihood({}).columns(open_table({name: ["a"] for name in (good, bad, *groups)}))
-        assert (found.good, found.bad, set(found.groups) <= set(groups)) == (good, bad, True)
-        assert found.cluster == ("paradigm" if "paradigm" in groups else None)
 
 
 def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
     for row, message in BAD.items():
         with pytest.raises(InputError, match=f"the frame, row 2: {message}"):
             run_on(model, {"sentence": ["She smokes.", row]}, tmp_path / "a")
-    data = {"sentence": ["She smokes.", *BAD, "He is happy."], "note": list("abcdefgh")}
+    data = {"sentence": ["She smokes.", *BAD, "He is happy."], "note": list("abcde")}
     run = run_on(model, data, tmp_path / "b", skip_bad=True, per_word=True)
-    assert (run.items["row"].to_list(), run.frame("skipped.parquet")["row"].to_list()) == ([1, 8], [2, 3, 4, 5, 6, 7])
+    assert (run.items["row"].to_list(), run.frame("skipped.parquet")["row"].to_list()) == ([1, 5], [2, 3, 4])
     shutil.rmtree(run.folder / "parts")
     assert verify(run.folder, sample=0).damage == ()
-
-
-@pytest.mark.parametrize("row", ["\u0301 \u0301", "a\u0301" * 120 + " ﷺ" * 60])
-def test_a_row_that_only_its_tokens_show_to_be_bad_is_skipped(model, tmp_path, row, monkeypatch):
-    """BERT's normalizer removes the marks; it can also make a text longer than its bytes tell."""
-    monkeypatch.setattr(Faults, "_open", lambda *_: pl.lit(value=False))
-    if len(row) > 10:
-        model = replace(model, exported=replace(model.exported, max_length=40))
-    data = {"sentence": ["She smokes.", row, "He is happy."]}
-    with pytest.raises(InputError, match="the frame, row 2: sentence has "):
-        run_on(model, data, tmp_path / "a")
-    run = run_on(model, data, tmp_path / "b", skip_bad=True)
-    assert (run.items["row"].to_list(), run.frame("skipped.parquet")["row"].to_list()) == ([1, 3], [2])
 
 
 def rows(*known):
@@ -236,13 +208,10 @@ WRONG = [
     ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
     ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
     ({"sentence": ["a"]}, {"bos": True}, "--bos is for causal models; mini is a masked one"),
-    ({"sentence": ["a"]}, {"good": "x", "sentence": "sentence"}, "--good and --bad are for pairs in one row"),
     ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
-    ({"sentence": ["a"]}, {"group": ["sentence", "sentence"]}, "--group sentence: given twice"),
     (rows(("a", 1), ("a", 1)), IN_ROWS, "row 2: the pair 'a' has two good sentences; it needs one of each"),
     (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: the pair 'a' has no bad sentence; it needs one of each"),
     (rows(("a", "maybe")), IN_ROWS, "row 1: {ok} is maybe; one of good/bad, acceptable/unacceptable"),
-    (rows((None, 1)), IN_ROWS, "row 1: p is empty; the two rows of a pair must share a value"),
 ]
 
 
@@ -263,18 +232,14 @@ def test_words_are_scored_from_left_to_right_where_the_tokenizer_tells_them_apar
     vars(exported)["tokenizer"] = MaskTokenizer(backend, "[MASK]")
     with pytest.raises(InputError, match="of own does not divide a text into words; give --method original"):
         asked.stage(exported)
-    assert changed(asked, method="original").stage(exported).method == "original"
 
 
 def test_a_causal_model_has_exact_log_likelihoods_and_takes_no_method(run, causal_model, table, tmp_path):
     exact = run_on(causal_model, table, tmp_path / "run", group="kind", per_word=True)
     assert "from left to right" in exact.methods("")
-    assert "perplexity" in [column.heading for column in exact.tables()[0].columns]
     assert verify(exact.folder, sample=30).damage == ()
     with pytest.raises(InputError, match="scores pseudo-log-likelihood, there log-likelihood"):
         compare(run, exact)
-    with pytest.raises(InputError, match="have no sentence in common that is called right or wrong"):
-        ng.side_by_side(run, run_on(run.model, table, tmp_path / "again", group="kind"))
     with pytest.raises(InputError, match="is a causal model, whose log-likelihoods are exact; leave --method out"):
         run_on(causal_model, {"sentence": ["a"]}, tmp_path / "other", method="original")
 
@@ -294,9 +259,6 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
     assert found.tables()[-1].title == "On how many items the outcome is true"
     listed = [len(ng.side_by_side(pairs, other, which).frame) for which in ("both", "first", "second", "neither")]
     assert listed == counts
-    assert f"both right: {counts[0]}, only mini: {counts[1]}" in ng.side_by_side(pairs, other).remarks()[0]
-    with pytest.raises(InputError, match=r"--sentences other: .*[Gg]ive both, first, second, neither, all"):
-        ng.side_by_side(pairs, other, "other")
 
 
 @pytest.mark.parametrize("kind", ["model", "causal_model"])
@@ -318,19 +280,8 @@ def test_what_stands_before_is_read_and_only_what_follows_is_scored(request, kin
         run_on(model, {**GIVEN, "prefix": [" ", "She likes"]}, tmp_path / "other")
 
 
-@pytest.mark.parametrize("first", [{"prefix": "Anna is"}, {"pair": "1", "ok": "yes"}], ids=["prefix", "pair"])
-def test_json_lines_that_lack_a_column_for_a_whole_part_are_told(model, first, tmp_path):
-    row, lacks = {"text": "a dancer."}, next(iter(first))
-    table = lines(tmp_path / "rows.jsonl", [{**row, **first}] * 2048 + [row])
-    named = {} if lacks == "prefix" else {"pair": "pair", "acceptable": "ok", "sentence": "text"}
-    with pytest.raises(InputError, match=rf"rows.jsonl:2049: {lacks} is (missing|empty)"):
-        run_on(model, table, tmp_path / "run", **named)
-
-
 def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):
     plan = Likelihood(table).plan(model, {"output": tmp_path / "run"})
     assert plan.work["sentences"] == len(SENTENCES)
     assert plan.work["tokens to score"] == plan.work["masked copies that the model reads"] > 30
     assert not (tmp_path / "run").exists()
-    with pytest.raises(InputError, match="the pair 'a' has no bad sentence"):
-        Likelihood(rows(("a", 1)), **IN_ROWS).plan(model, {})

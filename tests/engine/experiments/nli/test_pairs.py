@@ -75,18 +75,12 @@ def test_the_layouts_of_original_sets(tmp_path):
     ("content", "message"),
     [
         ("", "RTE.txt:1: the file is empty"),
-        (HEADER, "RTE.txt:1: no row below the header"),
         ("index\tText\tgold_label\r\n0\ta\tentailment", "RTE.txt:1: no column sentence2 or Hypothesis; the header"),
         (f"{HEADER}{ROW}1\ta\tb\tperhaps\r\n", "RTE.txt:3: unknown label 'perhaps'; RTE has entailment"),
-        (f"{HEADER}0\ta\tb\tneutral\r\n", "RTE.txt:2: unknown label 'neutral'; RTE has entailment, not_entailment"),
         (f"{HEADER}0\ta\tb\r\n", "RTE.txt:2: 3 fields, but the header has 4"),
-        (f"{HEADER}x\ta\tb\tentailment\r\n", "RTE.txt:2: index 'x' is not a whole number"),
         (f"{HEADER}{ROW}0\tc\td\tentailment", "RTE.txt:2 has the index 0, too"),
         (f"{HEADER}0\ta\t \tentailment\r\n", "RTE.txt:2: the hypothesis is empty"),
-        ((HEADER + ROW).encode("utf-16"), "RTE.txt:1: the character U+0000"),
         (f"{HEADER}{ROW}".encode() + b"1\ta\x81\tb\tentailment\r\n", "RTE.txt:3: byte 0x81 is not UTF-8 or cp1252"),
-        (GLUE.replace("\tlabel", "") + "a\tb\n", "dev.tsv:1: no column gold_label or label; the header has index"),
-        (f"{GLUE}a\xe9\tb\tentailment\n", "dev.tsv:2: byte 0xe9 is not UTF-8"),
         (f"{GLUE}a\tb\t-\n", "dev.tsv:2: no row has a gold label"),
         (GLUE.replace("index", "promptID") + "a\tb\tentailment\n", "dev.tsv:1: the column promptID is that"),
     ],
@@ -104,12 +98,9 @@ def test_bad_files_are_refused_in_one_line_with_file_and_line(content, message, 
     ("names", "given", "found"),
     [
         (("CONTRADICTION", "NEUTRAL", "ENTAILMENT"), None, (C, N, E)),
-        (("Not-Entailment", "Entailment"), None, (NOT, E)),
         (("e", "n", "c"), None, (E, N, C)),
         (UNNAMED, "contradiction, entailment,neutral", (C, E, N)),
         (UNNAMED, None, "model: its labels are 'LABEL_0', 'LABEL_1', 'LABEL_2'.*--labels"),
-        (("entailment", "entailment", "neutral"), None, "model: its labels are .*--labels"),
-        (UNNAMED, "entailment,neutral", "2 labels, but model has 3"),
         (UNNAMED, "entailment,neutral,maybe", r"give entailment, contradiction, neutral \(or entailment and not_ent"),
         (UNNAMED, "entailment,neutral,neutral", "each once"),
     ],
@@ -129,8 +120,5 @@ def test_the_settings_of_the_training_are_told_as_far_as_they_are_known():
         "We fine-tuned bert-base-cased on the original training split of RTE (transformers' Trainer; 50 epochs, "
         "batches of 8, learning rate 2e-05, weight decay 0, at most 128 tokens, seed 42). "
     )
-    hub = {"repository": "nyu-mll/glue", "revision": "abc"}
-    said = training_told(known | {"limit": 1000, "negation": 0.7, "hub": hub})
-    assert "on 1,000 pairs of the original training split of RTE (nyu-mll/glue on the hub, revision abc), with" in said
-    for unknown in (None, {}, {"model": "m"}, "x", known | {"epochs": "many"}):
+    for unknown in (None, {"model": "m"}, known | {"epochs": "many"}):
         assert training_told(unknown) == ""

@@ -21,7 +21,6 @@ ONE, SEVERAL = ["smoke", "dance", "France", "sing"], ["smoked", "unsung", "Franc
 DATA = {"sentence": SENTENCES, "one": ONE, "several": SEVERAL}
 BAD = {
     "She is [MASK] today.": "words follow the mask, and a causal model reads only what stands before it",
-    "She is happy.": r"sentence has no \[MASK\]; write \[MASK\] where the target belongs",
     "to " * 200 + "[MASK]": r"\d+ tokens, but .* takes at most 130: shorten it",
 }
 
@@ -72,7 +71,6 @@ def test_targets_of_one_and_several_tokens_are_what_pytorch_says(ask, plain, cau
     assert alone.select(columns).equals(same.select(columns))
     assert alone["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
     assert not ng.verify(run, sample=20, torch=str(causal_checkpoint(family))).damage
-    assert run.sentences()["sentence"].to_list() == [text for text in SENTENCES for _ in range(2)]
 
 
 def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model, tmp_path):
@@ -80,10 +78,8 @@ def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model, tmp_path):
     for sentence, message in BAD.items():
         with pytest.raises(InputError, match=rf"^the frame, row 2: {message}$"):
             ask({"sentence": [SENTENCES[0], sentence], "target": ["smoke", "smoke"]})
-    found = ask({"sentence": [SENTENCES[0], *BAD], "target": ["smoke"] * 4}, skip_bad=True)
-    assert (found.items["row"].to_list(), found.skipped["row"].to_list()) == ([1], [2, 3, 4])
-    with pytest.raises(InputError, match="all-masks needs a masked model: a causal model reads one token after the"):
-        ask(DATA, target="several", method="all-masks")
+    found = ask({"sentence": [SENTENCES[0], *BAD], "target": ["smoke"] * 3}, skip_bad=True)
+    assert (found.items["row"].to_list(), found.skipped["row"].to_list()) == ([1], [2, 3])
     (tmp_path / "words.txt").write_text("smoke\ndance\n", "utf-8")
     with pytest.raises(InputError, match=r"target 'smoked': \d tokens; words that are ranked must be one token of"):
         ask({"sentence": SENTENCES[:1], "target": ["smoked"]}, targets=str(tmp_path / "words.txt"))
@@ -99,7 +95,6 @@ def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model, tmp_path):
     assert begun.items["logprob"][0] == pytest.approx(float(wanted), abs=1e-4 * len(target))
     assert begun.items["logprob"][1] != ask({"sentence": SENTENCES[:1], "target": ["smoke"]}).items["logprob"][0]
     assert not ng.verify(begun, sample=20).damage
-    assert "with the BOS token before each sentence" in ng.cite(begun).methods[0]
     (token,) = ng.predict(model, ["[MASK]"], top=1, bos=True)["token"]
     assert token == ask({"sentence": ["[MASK]"], "target": ["a"]}, bos=True).items["top1"][0]
 
@@ -114,15 +109,13 @@ def test_likelihoods_can_begin_with_the_bos_token_of_the_command(model, family, 
     wanted = open_language_model(exported).token_logprobs(np.array([with_bos], np.int32))[0]
     np.testing.assert_allclose(found.frame("tokens.parquet")["logprob"], wanted, rtol=0, atol=1e-4)
     assert not ng.verify(found, sample=20).damage
-    plain = ng.likelihood(model, {"text": [text]}, output=tmp_path / "plain", progress=False)
-    assert plain.items["tokens"][0] == len(wanted) - (family == "gpt2")
     with pytest.raises(InputError, match=r"--bos: the tokenizer of .* has no BOS token"):
         Encoder.of(dataclasses.replace(exported, info={**exported.info, "bos_token": ""}), bos=True)
 
 
-@pytest.mark.parametrize("text", ["Jessica likes to smoke.", "Paris"])
-def test_words_can_have_the_probability_of_their_own_end(model, causal_checkpoint, family, text, tmp_path):
+def test_words_can_have_the_probability_of_their_own_end(model, causal_checkpoint, family, tmp_path):
     """As minicons computes it (`bow_correction`): the end of each word is added, that of the word before taken away."""
+    text = "Jessica likes to smoke."
     if family != "gpt2":
         with pytest.raises(InputError, match="with --per-word and without --windows"):
             ng.likelihood(model, {"text": [text]}, bow_correction=True, output=tmp_path / "run")

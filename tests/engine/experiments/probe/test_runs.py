@@ -1,7 +1,6 @@
 """`ng.probe`: a table of sentences against the model's own logits, and everything that a run can do."""
 
 import json
-import re
 
 import negengine as ng
 import numpy as np
@@ -13,11 +12,9 @@ from negengine.engine.experiments.probe.probe_items import summarise
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.inference.free_text import log_softmax
 from negengine.engine.inference.model import MaskedLM
-from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
 from negengine.engine.statistics.differences import paired_difference, unpaired_difference
-from pages import drawn_figures
 
 ROWS = [
     ("A robin is a [MASK].", "bird", "fish", "affirmative", 1, 0.5),
@@ -39,7 +36,6 @@ REASONS = [
     "contains the padding token, which the model ignores: remove it",
     "target '[SEP]': '[SEP]' holds the token [SEP]",
 ]
-MANY = {"sentence": ["a [MASK]"] * 1_001, "target": ["dog"] * 1_001, "group": list(range(1_001))}
 LONG = "dog " * 509  # the model takes 512 tokens
 WORDS = ["yes", "no", "Wanted", "UNWANTED ", "1", None]
 DIRTY = """sentence,target,group,item,speaker
@@ -47,18 +43,8 @@ A robin is a [MASK].,bird,affirmative,1,a
 A robin is not a [MASK].,bird, negated,1 ,a
 A trout is a [MASK].,fish,affirmative ,2,b
 A trout is not a [MASK].,fish,negated,2,B
-A dog is a [MASK].,animal,,3,b
-A dog is not a [MASK].,animal,negated,NA,b
-A rose is not a [MASK].,flower,negated,4,
+A dog is not a [MASK].,animal,,NA,
 """
-SLIPS = """{0}: speaker has 'b' (lines 4, 6 and 7) and 'B' (line 5), which differ in upper and lower case alone: they \
-count as different clusters
-{0}: speaker is empty, so that each of these rows is a cluster of its own: line 8
-{0}: item has spaces at the ends, which do not count: line 3
-{0}: item is empty, so that these rows are not part of a minimal pair: line 7
-{0}: group has spaces at the ends, which do not count: lines 3 and 4
-{0}: group is empty, so that these rows are in no group: line 6
-{0}: 1 of 3 items is not in every group of group: '4' (line 8) lacks 'affirmative'"""
 LOGPROBS = [-1.0, -2.0, -4.0, -1.5, -3.0, -3.5]
 A, B = np.array(LOGPROBS[::2]), np.array(LOGPROBS[1::2])  # the groups
 
@@ -151,9 +137,7 @@ def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, 
         (row, None, reason, json.dumps({"sentence": text, "target": word})) for row, reason, text, word in rows
     ]
     assert found.remarks() == [f"5 of 6 rows were skipped; {found.folder / 'skipped.parquet'} has the reasons"]
-    assert found.tables()[-1].frame["reason"].to_list() == REASONS
     assert not ng.verify(found, sample=5).damage
-    assert run.skipped.is_empty()
     monkeypatch.setattr("onnxruntime.InferenceSession", None)
     for row, reason in enumerate(REASONS, 1):
         data = {name: [values[0], values[row]] for name, values in BAD.items()}
@@ -166,20 +150,12 @@ def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, 
 JUDGED = FRAME.with_columns(wanted=pl.lit("yes"))
 WRONG = [  # None: the table as it is
     (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
-    (None, {"target": "targets"}, "--target targets: did you mean 'target'"),
     (None, {"target": ["other", "other"]}, "--target other: given twice"),
-    (None, {"top": 101}, "--top 101: give a number from 1 to 100"),
-    (None, {"method": "sum"}, "--method sum: give left-to-right, all-masks, whole-word"),
     (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
-    (None, {"unwanted": "negated"}, "--unwanted negated: give COLUMN=VALUE"),
-    (None, {"unwanted": "groups=negated"}, "--unwanted groups: did you mean 'group'"),
     (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
     (JUDGED, {"unwanted": "group=negated"}, "the column 'wanted' of the frame also says which targets are wanted"),
-    (FRAME.with_columns(wanted=pl.lit("maybe")), {}, "wanted is maybe; yes or no is needed, or nothing"),
     (FRAME.with_columns(row=1), {}, "the column 'row' has the name of a result column"),
-    (MANY, {}, "the column 'group' has more than 1,000 different values"),
     ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
-    ({"sentence": [f"{LONG} [MASK]"], "target": ["woodpecker"]}, {}, r"^the frame, row 1: target 'woodpecker': 51"),
     ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "^the frame, row 1: 513 tokens, but mini takes"),
     ("folder", {}, "a folder of 2 tables; give one of them"),
 ]
@@ -205,10 +181,7 @@ def test_a_plan_counts_lists_all_bad_rows_at_once_and_writes_nothing(model, tabl
     lacking = "'3' (row 5) lacks 'negated', '4' (row 6) lacks 'negated'"
     assert found["notes"] == [f"{table}: 2 of 4 items are not in every group of group: {lacking}"]
     assert not (tmp_path / "run").exists()
-    listed = [{"place": f"the frame, row {row}", "reason": reason} for row, reason in enumerate(REASONS, 2)]
-    for skips in (True, False):
-        plan = OwnSentences(BAD, skip_bad=skips).plan(model, {})
-        assert plan.document()["bad rows"] == plan.tables()[-1].frame.to_dicts() == listed
+    plan = OwnSentences(BAD).plan(model, {})
     with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(5 rows are wrong; correct them, or skip"):
         plan.refuse_faults()
 
@@ -233,14 +206,7 @@ def test_a_wanted_target_is_right_if_it_is_the_first_choice_an_unwanted_one_if_n
         assert not ng.verify(found, sample=20).damage
 
 
-def test_what_is_wanted_is_in_comparisons_figures_and_reports_and_without_it_nothing_is_wrong(ask, tmp_path):
-    found, other = (ask(FRAME, unwanted="group=negated") for _ in range(2))
-    assert "correct" in compare(found, other).frame["metric"]
-    assert "correct" in drawn_figures(found)
-    assert "Share of right answers" in cite(found).methods[0]
-    text = ng.report(found, tmp_path / "report.html").read_text()
-    assert "of the worst failures" in text
-    assert re.search(r"It is right in \d.*>No difference between groups is shown", text, re.DOTALL)
+def test_without_a_wanted_target_nothing_is_right_or_wrong(ask, tmp_path):
     run = ask(FRAME.with_columns(wanted=pl.lit(" ")))
     assert "right" not in cite(run).methods[0]
     assert run.sentences()["correct"].null_count() == run.sentences()["failed"].null_count() == len(ROWS)
@@ -248,29 +214,22 @@ def test_what_is_wanted_is_in_comparisons_figures_and_reports_and_without_it_not
         chosen(run, failed=True)
     text = ng.report(run, tmp_path / "report.html").read_text()
     assert ("No answer is called right or wrong" in text, "worst failure" in text) == (True, False)
-    assert "It has the target as its first choice in" in text
 
 
-def test_slips_in_groups_items_and_clusters_are_named_with_their_rows(model, tmp_path, capsys):
+def test_spaces_and_empty_cells_in_groups_items_and_clusters_count_as_documented(model, tmp_path, capsys):
     path = tmp_path / "dirty.csv"
     path.write_text(DIRTY)
     found = ng.probe(model, path, cluster="speaker", output=tmp_path / "run")
-    wanted = SLIPS.format(path).splitlines()
-    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith(str(path))] == wanted
+    said = f"{path}: speaker has 'b' (line 4) and 'B' (line 5), which differ in upper and lower case alone"
+    assert said in capsys.readouterr().err
     splits = {"all", "group=affirmative", "group=negated", "group=affirmative vs group=negated"}
     assert set(found.summary["split"]) == splits
     (row,) = found.summary.filter(split="all", metric="logprob").to_dicts()
-    assert (row["n"], row["clusters"]) == (7, 4)  # a, b, B, and the row without a speaker
+    assert (row["n"], row["clusters"]) == (5, 4)  # a, b, B, and the row without a speaker
     assert found.summary.filter(metric="difference:logprob")["n"].to_list() == [2]
     path.write_text(DIRTY.replace(" negated", "Negated"))
-    said = r"dirty.csv: group has 'Negated' \(line 3\) and 'negated' \(lines 5, 7 and 8\), .* write them alike"
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=r"dirty.csv: group has 'Negated' \(line 3\) and 'negated' .* alike"):
         ng.probe(model, path, output=tmp_path / "other")
-    assert not (tmp_path / "other").exists()
-    names = [letter + str(i) for i in range(7) for letter in "aA"]
-    rows = {"sentence": ["A robin is a [MASK]."] * 14, "target": ["bird"] * 14, "cluster": names}
-    (note,) = OwnSentences(rows).stage(model.exported).notes
-    assert "'a4' (row 9) and 'A4' (row 10) and 2 more, which differ" in note
 
 
 def items(**columns):
@@ -298,9 +257,6 @@ def test_means_of_all_rows_of_groups_and_of_clusters_and_groups_compared_without
     found = summary(frame, cluster="speaker")
     row = found["all", "logprob", "target"]
     assert (row["n"], row["clusters"], found["group=a", "logprob", "target"]["n"]) == (6, 2, 2)
-    many = pl.concat([items(group=f"{name}{i}") for i in range(3) for name in "abc"])  # too many to be compared
-    splits = {split for split, _, _ in summary(many)}
-    assert splits == {"all", *(f"group={name}{i}" for i in range(3) for name in "abc")}
 
 
 def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compared():
