@@ -1,8 +1,10 @@
 """Run experiments on one device, in one process, so that each shader is compiled once.
 
-`python on_webgpu.py FOLDER DEVICE [kill]`: FOLDER has models, word lists and data; the runs lie beside them, in DEVICE.
-With `kill`, the process kills itself once a part of a selection is written. On a GPU, a line of stdout tells which
-operators run where, and how many bytes come back.
+`python on_webgpu.py FOLDER DEVICE [kill|others]`: FOLDER has the models `masked`, `causal` and `pairs`, the word lists
+`lexicon` and the data. What the runs write lies beside them, in DEVICE. With `kill`, only a selection runs, and the
+process kills itself once a part of it is written. With `others`, a selection runs in two processes, on the device and
+on the CPU, and one on Ray. On a GPU, a line of stdout is a JSON document: which operators run
+where, and how many bytes come back.
 """
 
 import json
@@ -11,12 +13,14 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import negengine as ng
 import numpy as np
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.select import Selection, Settings
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.gpu import Filled
@@ -26,7 +30,9 @@ from negengine.engine.inference.session import placed
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.masked_stages import DecidingStage
+from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.ray import Ray
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import load_lexicon
 from negengine.engine.text.pattern_files import load_patterns
@@ -39,11 +45,11 @@ filled, back = Filled._filled, []
 DecidingStage.method = replace(SENTENCES, sizes=(150, 300))  # else a calibration would take most of the time
 
 
-def select(name: str, model: str = "masked", shard: str = "1/1") -> Path:
+def select(name: str, model: str = "masked", shard: str = "1/1", executor: Any = None) -> Path:
     """A selection in eight parts."""
     asked = load_exported(folder / model), load_lexicon(folder / "lexicon"), load_patterns(), Settings()
     stage = Selection.plan(*asked, candidates_per_part=60)
-    opening, where = Opening(precision=Precision(decided["precision"])), ThisProcess(device)
+    opening, where = Opening(precision=Precision(decided["precision"])), executor or ThisProcess(device)
     run_stage(stage, runs / name, Execution(where, opening, Shard.parse(shard), Reporter(silent=True)))
     return runs / name
 
@@ -58,6 +64,10 @@ def watched(self, *args):
 Filled._filled = watched
 if "kill" in sys.argv:
     select("killed")
+if "others" in sys.argv:
+    select("processes", executor=Processes((device, CPU)))
+    select("ray", executor=Ray("local", workers=1, device=device.kind))
+    sys.exit()
 if device.kind != "cpu":
     model = MaskedLM(load_exported(folder / "masked"), device)
     ids, few = np.full((5, 12), 7, np.int32), np.ones(5, np.int32)
@@ -71,12 +81,20 @@ ng.score(select("select"), **decided, **quiet)
 select("killed")
 ng.merge([select(f"part-{number}", shard=f"{number}/2") for number in (1, 2)], output=runs / "merged")
 select("causal", "causal")
+pairs = ng.load(folder / "pairs", task="text-classification", **decided)
+original = {"RTE": folder / "dev.tsv"}
+ng.nli(pairs, data=folder, source="RTE", original=original, max_length=16, output=runs / "nli", **quiet)
 for name in ("masked", "causal"):
     model = ng.load(folder / name, **decided)
     ng.likelihood(model, folder / "minimal.jsonl", output=runs / f"likelihood-{name}", **quiet)
 masked = ng.load(folder / "masked", **decided)
 ng.probe(masked, folder / "own.jsonl", output=runs / "probe", **quiet)
-for name in ("probe", "likelihood-causal"):
+ng.lama(masked, data=folder / "SQuAD.jsonl", output=runs / "lama", **quiet)
+(folder / "suite.toml").write_text(
+    f"[[model]]\nmodel = '{folder / 'masked'}'\n[[probe]]\nprobe = 'probe'\ndata = '{folder / 'own.jsonl'}'\n"
+)
+assert ng.suite(folder / "suite.toml", output=runs / "suite", **decided, **quiet).is_finished
+for name in ("probe", "lama", "likelihood-causal"):
     assert not ng.verify(runs / name, sample=20, seed=0).damage
     found = ng.cite(runs / name)
     assert (device.kind == "cpu") == ("WebGPU" not in found.text and "low-precision" not in found.text)

@@ -62,13 +62,13 @@ def start():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two tiny models, and what they are asked."""
+    """Three tiny models, and what they are asked."""
     import torch
     from causal_checkpoints import write_causal
-    from tiny_checkpoints import random_model, save, word_tokenizer
+    from tiny_checkpoints import WORDS, random_model, save, save_classifier, word_tokenizer
     from transformers import AutoModelForMaskedLM, BertConfig
 
-    folder = tmp_path_factory.mktemp("webgpu")
+    folder, random = tmp_path_factory.mktemp("webgpu"), np.random.default_rng(0)
     words = word_tokenizer([*TEXT.split(), *NAMES.split(), *VERBS.split()])
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     masked = random_model(AutoModelForMaskedLM, BertConfig(vocab_size=len(words), max_position_embeddings=40, **sizes))
@@ -76,18 +76,29 @@ def folder(tmp_path_factory):
         masked.cls.predictions.bias[words("smoke dance sing")["input_ids"][1:-1]] += 2.0
     save(folder / "of" / "masked", masked, words)
     write_causal(folder / "of" / "causal", "gpt2", "smoke", n_layer=1)
-    for name in ("masked", "causal"):
+    save_classifier(folder / "of" / "pairs", "bert", ("not_entailment", "entailment"), num_hidden_layers=1)
+    for name in ("masked", "causal", "pairs"):
         loading.export(str(folder / "of" / name), folder / name, progress=False)
     lists = {"names_female": NAMES.split()[:4], "names_male": NAMES.split()[4:], "verbs": VERBS.split()}
     lists["professions"] = ["a dancer", "an architect", "a really happy dancer"]
     (folder / "lexicon").mkdir()
     for name, content in lists.items():
         (folder / "lexicon" / f"{name}.txt").write_text("".join(f"{line}\n" for line in content))
+    for name, (first, second) in {"RTE.txt": ("Text", "Hypothesis"), "dev.tsv": ("sentence1", "sentence2")}.items():
+        texts = [[" ".join(random.choice(WORDS, 5)) for _ in range(2)] for _ in range(30)]
+        rows = [f"{i}\t{one}\t{two}\tentailment\r\n" for i, (one, two) in enumerate(texts)]
+        (folder / name).write_text(f"index\t{first}\t{second}\tgold_label\r\n" + "".join(rows))
     sentences = [f"{name} is a dancer who likes to {verb}." for name in NAMES.split() for verb in VERBS.split()[:3]]
     pairs = [{"sentence_good": own, "sentence_bad": own.replace("likes to", "to likes")} for own in sentences]
     pl.DataFrame(pairs).write_ndjson(folder / "minimal.jsonl")
     masks = [own.replace("likes to smoke", "likes to [MASK]") for own in sentences[::3]]
     pl.DataFrame({"sentence": masks}).with_columns(target=pl.lit("smoke")).write_ndjson(folder / "own.jsonl")
+    facts = [
+        {"relation": "likes", "sub_label": text[:5], "obj_label": "smoke", "masked_sentence": text,
+         "masked_negation": text.replace("likes", "doesn ' t like")}
+        for text in masks
+    ]  # fmt: skip
+    pl.DataFrame(facts).write_ndjson(folder / "SQuAD.jsonl")
     return folder
 
 
@@ -116,6 +127,41 @@ def workers_of(run):
     return [worker for path in sessions for worker in json.loads(path.read_text())["workers"]]
 
 
+BENCH = """
+from pathlib import Path
+from negengine.bench.ceiling import product_rates
+from negengine.bench.gpu import measure
+from negengine.bench.shapes import SHAPES, prepare
+from negengine.engine.inference.webgpu import WebGpu
+from transformers import BertConfig
+sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+name = "bert-base-shape"
+SHAPES[name] = BertConfig, sizes | {"vocab_size": 13_000}
+prepare(name, Path())
+measure([name], Path("gpu.json"), print, device="webgpu", cache=Path())
+print("peak", *product_rates(WebGpu(), 64, 16, 32, "fp32", rounds=1).values())
+"""
+
+
+@pytest.mark.everything
+def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = start("-c", BENCH)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "webgpu:0 is software: its results are compared, and nothing is timed" in done.stdout
+    assert float(done.stdout.split("peak ")[1]) > 0
+    found = json.loads(Path("gpu.json").read_bytes())
+    steps, why = found["steps"], {"selection": "webgpu:0 is software: its speed says nothing"}
+    why["baselines"] = "the baselines need CUDA"
+    assert {name: step["why"] for name, step in steps.items() if step["status"] != "done"} == why
+    assert {step["status"] for step in steps.values()} == {"done", "not here"}
+    assert found["software"]
+    (placed,), (parity,) = (steps[name]["found"].values() for name in ("placement", "parity"))
+    assert "MatMul" in placed["model.onnx"]["operators"]["WebGpuExecutionProvider"]
+    assert parity["webgpu"]["wrong decisions"] == parity["webgpu"]["of them near-ties"]
+    assert parity["webgpu"]["largest difference of a log-probability"] < 1e-3
+
+
 @pytest.mark.everything
 def test_all_floating_point_runs_on_the_device_and_six_numbers_a_sentence_come_back(seen):
     assert {*seen["placed"]["WebGpuExecutionProvider"]} >= FLOATING
@@ -135,10 +181,10 @@ def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding
         np.testing.assert_allclose(ours.select(floats).to_numpy(), exact.select(floats).to_numpy(), atol=2e-5)
         if "precision" in ours:
             kinds |= {*ours["precision"].cast(pl.String).drop_nulls()}
-        if named := [name for name in ("triplets", "rates") if name in str(path)]:
+        if named := [name for name in ("triplets", "rates", "nli") if name in str(path)]:
             assert own.read_bytes() == (folder / "cpu" / path).read_bytes()
             same |= {*named}
-    assert (kinds, same, theirs) == ({"fp32", "webgpu"}, {"triplets", "rates"}, {})
+    assert (kinds, same, theirs) == ({"fp32", "webgpu"}, {"triplets", "rates", "nli"}, {})
     for name in ("killed", "merged"):  # a run that was killed or divided is the whole one
         for file in ("triplets.parquet", "answers.parquet"):
             assert (whole.parent / name / file).read_bytes() == (whole / file).read_bytes()
@@ -148,6 +194,20 @@ def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding
     assert {(worker["device"], worker["hardware"]) for worker in workers_of(whole)} == {("webgpu:0", "software")}
 
 
+@pytest.mark.everything
+def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    done = start(SCRIPT, folder, "webgpu", "others")
+    assert done.returncode == 0, done.stderr[-3000:]
+    exact = (folder / "cpu" / "select" / "triplets.parquet").read_bytes()
+    for name, devices in {"processes": ["webgpu:0", "cpu"], "ray": ["webgpu:0"]}.items():
+        assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact
+        record = json.loads((folder / "webgpu" / name / "run.json").read_text())["stages"]["select"]
+        assert record["calibration"]["CpTp"]["low_precision"] == "webgpu"
+        assert [worker["device"] for worker in workers_of(folder / "webgpu" / name)] == devices
+
+
+# ---------------------------------------------------------------- without a device
 class Session:
     """Answers with its ids; refuses batches of more rows than fit."""
 
