@@ -4,9 +4,6 @@ import json
 
 import polars as pl
 import pytest
-from negengine.engine.runs.record import read_run
-from negengine.engine.runs.shard import Shard
-from small_stages import work
 
 ROWS = [
     ("A robin is a [MASK].", "bird", "affirmative", 1),
@@ -54,8 +51,7 @@ def test_a_linguist_gets_from_a_spreadsheet_to_a_figure_and_a_correct_sentence_a
     (difference,) = summary.filter(metric="difference:logprob").to_dicts()
     interval = f"{difference['value']:.2f} [{difference['low']:.2f}, {difference['high']:.2f}], p = "
     assert f"group=affirmative − group=negated, mean log-probability: {interval}" in does("cite", "run")
-    for form, begins in (("latex", r"\label{tab:groups-compared}"), ("html", "<caption>Groups compared</caption>")):
-        assert begins in does(*ask, "--format", form)
+    assert r"\label{tab:groups-compared}" in does(*ask, "--format", "latex")
 
 
 @pytest.fixture
@@ -70,7 +66,6 @@ def test_an_engineer_runs_an_array_adds_the_missing_task_merges_verifies_and_sco
     half = command("merge", "--status", "runs/mini", "--json")
     assert half.status == 3
     assert [one["state"] for one in json.loads(half.out)["shards"]] == ["missing", "finished"]
-    assert "--shard 1/2 --output runs/mini-1-of-2" in command("merge", "--status", "runs/mini").out
     assert command("merge", "runs/mini").said == "negengine: merge needs all 2 shards; missing: 1/2"
     does(*select, "auto", array=(0, 2, 0, 1, 1))
     assert "negengine merge runs/mini" in does("merge", "--status", "runs")
@@ -82,23 +77,11 @@ def test_an_engineer_runs_an_array_adds_the_missing_task_merges_verifies_and_sco
     assert (tmp_path / "runs/mini/rates.parquet").read_bytes() == (scored_run / "rates.parquet").read_bytes()
 
 
-def test_the_output_of_a_task_gets_the_number_of_its_shard_and_a_part_of_an_array_is_not_submitted_again(
-    does, command, select, tmp_path, monkeypatch
-):
-    does(*select, "auto", "-o", "own/run", array=(4, 2, 3, 4, 1))
-    (session,) = read_run(tmp_path / "own/run-2-of-2").stages["select"].sessions
-    assert session.command.endswith("--shard 2/2 --output own/run-2-of-2")
-    work(tmp_path / "runs/mini-1-of-8", shard=Shard(1, 8))
-    with pytest.raises(AssertionError, match="in 8, not all finished, and this array has 4 tasks"):
-        does(*select, "auto", array=(3, 4, 3, 6, 1))
-    assert not (tmp_path / "runs/mini-1-of-4").exists()
-
-
-def test_a_shard_without_parts_says_that_there_was_nothing_to_do_and_the_folder_one_is_in_can_be_the_run(
+def test_a_shard_without_parts_has_nothing_to_do_and_the_folder_one_is_in_can_be_the_run(
     does, select, tmp_path, monkeypatch
 ):
     assert does(*select, "2/2", "-o", "two").startswith("two: nothing to do for shard 2/2, as select has 1 part; ")
-    assert does(*select, "1/2", "-o", "one").startswith("one: shard 1/2 of select is finished; ")
+    does(*select, "1/2", "-o", "one")
     does("merge", "one", "two", "-o", "here")
     monkeypatch.chdir(tmp_path / "here")
     for index in (1, 2):

@@ -15,30 +15,17 @@ from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
 
 COMMANDS = dict(all_commands(typer.main.get_command(app)))
-USAGE = {
-    "bench": "[WHAT] [MODEL...]",
-    "cues": "FILE...",
-    "cues train": "[FILE...]",
-    "export": "[MODEL]",
-    "predict": "MODEL TEXT...",
-    "doctor": "[NAME...]",
-}
 
 
-def test_every_command_has_help_with_an_example_and_no_line_is_cut_or_too_long(command, monkeypatch):
-    for columns in (80, 200):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        for name in ("", "data", *COMMANDS):
-            done = command(*name.split(), "--help")
-            lines = done.out.splitlines()
-            assert (done.status, done.err) == (0, ""), name
-            assert max(map(len, lines)) <= columns, name
-            assert not [line for line in lines if line.endswith("...") and "Usage:" not in line], name
-            example = " ".join(" ".join(lines).partition("Example: ")[2].split())
-            assert name not in COMMANDS or f"negengine {name}" in example, name
-
-            if name in USAGE:
-                assert lines[0] == f"Usage: negengine {name} [OPTIONS] {USAGE[name]}".strip()
+def test_every_command_has_help_with_an_example_and_no_line_is_cut(command):
+    for name in ("", "data", *COMMANDS):
+        done = command(*name.split(), "--help")
+        assert (done.status, done.err) == (0, ""), name
+        assert not [line for line in done.out.splitlines() if line.endswith("...") and "Usage:" not in line], name
+        example = " ".join(done.out.split()).partition("Example: ")[2]
+        assert name not in COMMANDS or f"negengine {name}" in example, name
+    usage = command("cues", "train", "--help").out.splitlines()[0]
+    assert usage == "Usage: negengine cues train [OPTIONS] [FILE...]"
 
 
 def test_every_option_says_what_it_is_for_and_its_default():
@@ -63,14 +50,10 @@ def test_the_first_argument_decides_whether_a_subcommand_runs(command):
     assert not [words for words in said if said[words] not in found[words]], found
 
 
-def test_choices_the_list_of_commands_and_the_version_are_shown(command):
-    out = "".join(command("select", "--help").out.split())
-    assert "auto|fp32|mixed" in out
-    assert "pronoun|same-name|same-gender|other-gender" in out
+def test_the_list_of_commands_and_the_version_are_shown(command):
     done = command()
     assert (done.status, done.err) == (0, "")
     assert all(f" {name.split()[0]} " in done.out.partition("Commands:")[2] for name in COMMANDS)
-    assert "Commands:" in command("data").out  # a group without a command
     assert command("--version").out == f"negengine {version('negengine')}\n"
 
 
@@ -84,8 +67,6 @@ def test_a_shell_completes_commands_options_and_models(program, mini, tmp_path):
         assert found in program(env={**os.environ, **asked}).out.split()
 
 
-OTHERS = {"torch", "transformers", "optimum", "onnx", "onnx_ir", "safetensors", "accelerate"}  # for exports
-OTHERS |= {"scipy", "tabulate", "pynvml", "requests", "pooch", "ray", "altair", "jinja2", "yaml"}  # for some commands
 PROGRAM = """
 import json, sys
 sys.argv = ["negengine", *sys.argv[1:]]
@@ -96,30 +77,15 @@ sys.exit(status)
 """
 
 
-def modules(*arguments) -> set[str]:
-    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    names = set(json.loads(done.stderr.rpartition("imported ")[2]))
-    assert not names & OTHERS, arguments
-    return names
-
-
-def test_help_needs_no_numbers_and_a_command_imports_no_other_one():
-    for arguments in (["--version"], ["--help"], ["merge", "--help"], ["predict", "--help"]):
-        names = modules(*arguments)
-        assert not names & {"numpy", "polars", "onnxruntime", "tokenizers", "msgspec", "rich"}, arguments
-    assert "negengine.engine.cli.model_commands" in names
-    assert not {name for name in names if name.endswith((".benchmark", ".results_commands", ".experiment"))}
-
-
-def test_a_selection_needs_no_exporter_and_a_prediction_nothing_but_the_model_which_opens_before_frames_are_imported(
-    mini, small_lexicon, tmp_path
-):
-    modules("select", mini.folder, "--lexicon", small_lexicon, "-o", tmp_path / "run")
-    found = modules("predict", mini.folder, "She is happy to [MASK].")
-    assert not found & {"filelock", "platformdirs"}  # of runs
-    assert found >= {"onnxruntime", "tokenizers"}
-    program = "import sys, negengine.engine.library.model; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not set(done.stdout.split()) & {"polars", "rich", "negengine.engine.runs"}
+def test_help_needs_no_numbers_and_a_model_that_runs_no_exporter(mini, small_lexicon, tmp_path):
+    numbers, exporter = {"numpy", "polars", "onnxruntime"}, {"torch", "transformers", "optimum", "onnx"}
+    select = ("select", mini.folder, "--lexicon", small_lexicon, "-o", tmp_path / "run")
+    for arguments, absent in {
+        ("merge", "--help"): numbers | exporter,
+        select: exporter | {"scipy", "ray", "altair"},
+        ("predict", mini.folder, "She is happy to [MASK]."): exporter | {"scipy", "filelock"},
+    }.items():
+        command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert not absent & {*json.loads(done.stderr.rpartition("imported ")[2])}, arguments

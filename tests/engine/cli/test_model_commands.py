@@ -1,7 +1,6 @@
 """`doctor`, `data`, `patterns check`: what they show, and what they say to do."""
 
 import json
-import re
 import shutil
 from importlib.metadata import PackageNotFoundError, metadata
 
@@ -10,65 +9,59 @@ from fake_exports import write_fake_export
 from negengine.engine.basics import versions
 from negengine.engine.cli.doctor import diagnose
 from negengine.engine.experiments.data_sets.sources import source, sources
-from negengine.engine.inference import cuda, webgpu
+from negengine.engine.inference import cuda
 from negengine.engine.text.bundled import PATTERNS
 
 
-def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, monkeypatch, tmp_path):
-    installed = {"onnxruntime-gpu": "1.31.1"}
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """Versions of packages that are said to be installed; None is a missing package. There are two GPUs."""
+    found = {"onnxruntime-gpu": "1.31.1"}
 
     def version(name):
-        if name in absent:
+        if name in found and found[name] is None:
             raise PackageNotFoundError(name)
-        return installed.get(name) or versions.distribution(name).version
+        return found.get(name) or versions.distribution(name).version
 
-    absent = {"onnxruntime", "torch", "onnx"}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(versions, "version", version)
-    monkeypatch.setattr(cuda.Cuda, "count", lambda: 0)
-    monkeypatch.setattr(webgpu, "find_spec", lambda _: None)
-    webgpu._adapter.cache_clear()
-    found = diagnose()
-    assert {*metadata("negengine").get_all("Provides-Extra")} - {"cpu", "gpu"} <= {*found}
-    assert str(found["export"]) == "torch, onnx missing: pip install 'negengine[export]'"
-    assert found["train"].said == "torch, onnx missing"  # it needs the extra `export`
-    assert str(found["models"]) == "none: run `negengine export`"
-    assert found["device auto"].said == "cpu"
-    assert (found["cuda"].state, "CUDA" in found["cuda"].said) == ("missing", True)
-    assert str(found["webgpu"]) == "the plugin for WebGPU is not installed: pip install 'negengine[webgpu]'"
-    assert command("doctor").status == command("doctor", "docs", "cpu").status == 0
-    done = command("doctor", "docs", "export", "--json")
-    assert (done.status, json.loads(done.out)["export"]["state"]) == (1, "missing")
-    said = f"negengine: exprot: did you mean 'export'? `negengine doctor` knows {', '.join(found)}"
-    assert command("doctor", "exprot").said == said
-    absent.add("onnxruntime-gpu")  # no build at all: what imports it is not looked for
-    done = command("doctor", "--json")
-    found = json.loads(done.out)
-    assert (done.status, found["onnxruntime"]["state"], found["cuda"]["state"]) == (1, "missing", "missing")
-    absent.clear()
-    installed |= {"onnxruntime": "1.31.1", "polars": "1.0"}  # both builds of ONNX Runtime; a version that is too old
     monkeypatch.setattr(cuda.Cuda, "count", lambda: 2)
     monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(cuda, "cuda_memory", {0: 140 << 30, 1: None}.get)
     monkeypatch.setattr(cuda, "cuda_text", lambda _, index: None if index else "NVIDIA H200")
     monkeypatch.setattr(cuda, "nvml", lambda _: None)
+    return found
+
+
+def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, installed):
+    installed |= dict.fromkeys(["onnxruntime", "torch", "onnx"])
+    found = diagnose()
+    assert {*metadata("negengine").get_all("Provides-Extra")} - {"cpu", "gpu"} <= {*found}
+    assert str(found["export"]) == "torch, onnx missing: pip install 'negengine[export]'"
+    assert str(found["models"]) == "none: run `negengine export`"
+    assert found["device auto"].said == "cuda:0"
+    assert found["cuda"].said.startswith("cuda:0 (NVIDIA H200, 140.0 GiB, batches of at most 16,384 tokens); cuda:1 (")
+    assert command("doctor").status == command("doctor", "docs", "cpu").status == 0
+    done = command("doctor", "docs", "export", "--json")
+    assert (done.status, json.loads(done.out)["export"]["state"]) == (1, "missing")
+    said = f"negengine: exprot: did you mean 'export'? `negengine doctor` knows {', '.join(found)}"
+    assert command("doctor", "exprot").said == said
+    installed["onnxruntime-gpu"] = None  # no build at all: what imports it is not looked for
+    done = command("doctor", "--json")
+    found = json.loads(done.out)
+    assert (done.status, found["onnxruntime"]["state"], found["cuda"]["state"]) == (1, "missing", "missing")
+
+
+def test_doctor_tells_two_builds_of_onnx_runtime_an_old_version_and_the_way_of_exporting(installed):
+    installed |= {"onnxruntime": "1.31.1", "polars": "1.0"}
     found = diagnose()
     assert "uninstall both" in found["onnxruntime"].repair
     assert found["negengine"].said == "polars<3,>=1.34 missing"
-    assert found["cuda"].said == (
-        "cuda:0 (NVIDIA H200, 140.0 GiB, batches of at most 16,384 tokens); "
-        "cuda:1 (memory not told by the driver, batches of at most 16,384 tokens)"
-    )
-    assert found["device auto"].said == "cuda:0"
-    having = r"torch [^ ]+, transformers [\d.]+\)"
-    assert re.fullmatch(rf"Optimum and PyTorch's exporter \(optimum-onnx [\d.]+, {having}", found["export"].said)
-    assert "transformers<6,>=5 missing: in an environment of its own, pip install" in str(found["export5"])
-    assert command("doctor").status == 1
-    absent.add("optimum-onnx")
-    installed |= {"transformers": "5.23.0"}
+    assert found["export"].said.startswith("Optimum and PyTorch's exporter (optimum-onnx ")
+    installed |= {"optimum-onnx": None, "transformers": "5.23.0"}
     found = diagnose()
     assert found["export"].state == found["train"].state == "ok"
-    assert re.fullmatch(rf"by export5: PyTorch's exporter \({having}", found["export"].said)
+    assert found["export"].said.startswith("by export5: PyTorch's exporter (torch ")
 
 
 def test_data_that_are_here_are_told_and_not_fetched_again(command, shared, tmp_path, monkeypatch):
@@ -103,10 +96,7 @@ def test_bundled_pattern_sets_pass_and_ten_sentences_are_shown(command):
         done = command("patterns", "check", name)
         assert (done.status, done.err, "No problem was found." in done.out) == (0, "", True), name
     shown = json.loads(command("patterns", "check", "french", "--json").out)
-    assert len(shown["sentences"]) == 10
-    assert {row["pattern"] for row in shown["sentences"]} == {"CpTp", "CpTn", "CnTp", "CnTn", "CpTv"}
-    assert all(row["sentence"].endswith("pouvoir [MASK].") for row in shown["sentences"])
-    assert shown["content"]["pairs"] == 18_200
+    assert (len(shown["sentences"]), shown["content"]["pairs"]) == (10, 18_200)
 
 
 def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_one_line_and_one_document(
@@ -120,13 +110,9 @@ def test_a_model_that_knows_no_verb_an_error_of_agreement_and_a_wrong_file_are_o
     done = command("patterns", "check", "own.toml")
     assert (done.status, done.said) == (2, "negengine: own.toml:4: 'a expert' should be 'an expert'")
     assert "Findings" in done.out
-    done = command("patterns", "check", "own.toml", "--json")  # the findings are printed before the error
-    assert (done.status, "findings" in json.loads(done.out)) == (2, True)
     (tmp_path / "own.toml").write_text(BROKEN.replace("{PRON}", "{PRO}"))
     done = command("patterns", "check", "own.toml")
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("negengine: own.toml:8: unknown slot 'PRO'")
-    for words in (("verify", "nothing"), ("select", "mini", "--pears", "3")):
-        done = command(*words, "--json")
-        assert (done.status, done.said) == (2, f"negengine: {json.loads(done.out)['error']}")
-        assert command(*words).out == ""
+    done = command("verify", "nothing", "--json")
+    assert (done.status, done.said) == (2, f"negengine: {json.loads(done.out)['error']}")

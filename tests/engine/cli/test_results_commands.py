@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 import webbrowser
 
 import negengine as ng
@@ -27,19 +26,13 @@ def test_a_report_is_written_named_and_opened_and_figures_are_listed(command, sc
     assert set(listed["files"]) == {path.name for path in (tmp_path / "figures").iterdir()} - {"figures.json"}
 
 
-def test_damage_is_named_in_the_last_line_with_its_repair(command, scored_run, tmp_path):
+def test_a_verification_is_a_table_or_one_document(command, scored_run):
     done = command("verify", scored_run, "--sample", "3", "--format", "csv")
     assert (done.status, done.out.count("3 agree, 0 near-ties, 0 wrong")) == (0, 3)
     assert f"{scored_run}: no damage found" in done.err
     found = json.loads(command("verify", scored_run, "--sample", "0", "--json").out)
     assert found["damaged"] is False
     assert {"of", "what", "n", "outcome", "detail", "repair"} <= set(found["checks"][0])
-    run = shutil.copytree(scored_run, tmp_path / "run")
-    (run / "rates.parquet").write_bytes(b"")
-    done = command("verify", run, "--sample", "0")
-    assert (done.status, "damaged" in done.out) == (2, True)
-    assert done.said.startswith(f"negengine: {run}: score: final files are as they were written: rates.parquet changed")
-    assert "; to repair it, run: " in done.said
     assert command("verify", "nothing").said.startswith("negengine: no exported model nothing")
 
 
@@ -69,12 +62,8 @@ def test_a_citation_is_text_bibtex_alone_or_one_document(scored_run, selected_ru
 def test_items_are_written_beside_the_tables(scored_run, command, tmp_path):
     done = command("compare", scored_run, "--items", "items.csv")
     assert done.status == 0, done.err
-    assert "Patterns on the same triplets" in done.out
     n = len(pl.read_csv(tmp_path / "items.csv"))
     assert f"items.csv: {n:,} rows, one for each item and model" in done.err
-    done = command("compare", "nowhere", "--items", "items.xls")
-    said = "negengine: --items items.xls: the name must end in .parquet, .csv, .tsv, .jsonl"
-    assert (done.status, done.said) == (2, said)
 
 
 def test_sentences_are_shown_drawn_by_a_seed_written_or_refused(command, scored_run, tmp_path):
@@ -86,18 +75,12 @@ def test_sentences_are_shown_drawn_by_a_seed_written_or_refused(command, scored_
     assert table.select("item", "condition", "sentence").equals(sentences.select("item", "condition", "sentence"))
     document = json.loads(command("show", scored_run, "--json").out)
     assert [row["sentence"] for row in document["sentences"]] == sentences["sentence"].to_list()
-    first, again, other = (
-        command("show", scored_run, "--sample", 5, "--seed", seed, "--format", "csv").out for seed in (1, 1, 2)
-    )
-    assert len(first.splitlines()) == 6
-    assert first == again != other
+    sample = ("show", scored_run, "--sample", 5, "--format", "csv", "--seed")
+    assert len(command(*sample, 1).out.splitlines()) == 6
+    assert command(*sample, 1).out == command(*sample, 1).out != command(*sample, 2).out
     done = command("show", scored_run, "-o", "all.parquet")
     assert done.out == f"all.parquet: {len(sentences)} sentences of {scored_run}\n"
     assert pl.read_parquet(tmp_path / "all.parquet").equals(sentences)
-    for words, said in {
-        "--format csv -o x.csv": "--output and --format csv: give one of them",
-        "-o x.txt": "the name must end in",
-        "--pattern cptn": "did you mean 'CpTn'",
-    }.items():
+    for words, said in {"-o x.txt": "the name must end in", "--pattern cptn": "did you mean 'CpTn'"}.items():
         done = command("show", scored_run, *words.split())
         assert (done.status, done.out, done.err.count("\n"), said in done.err) == (2, "", 1, True)
