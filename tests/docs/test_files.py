@@ -7,7 +7,7 @@ import json
 
 import negengine as ng
 import polars as pl
-from documented import PAGE, documented
+from pages import FILES, documented
 
 OWN = {"sentence": ["A robin is a [MASK].", "no mask"], "target": ["bird", "bird"], "group": ["a", "b"]}
 PAIRS = {"good": ["She smokes.", "He is happy."], "bad": ["She smoke.", "[MASK]"]}
@@ -24,7 +24,7 @@ def test_the_files_of_the_negation_test_are_documented(scored_run, whole_words_r
         assert documented(f"{name}.parquet") == columns(run / f"{name}.parquet"), name
     found = json.loads((scored_run / "selection.json").read_text("utf-8"))
     assert set(documented("selection.json")) == {*found, "lazy", "several_tokens", "by_tokens"}
-    page = PAGE.read_text("utf-8")
+    page = FILES.read_text("utf-8")
     assert not [path.name for path in scored_run.glob("[!.]*") if path.name not in page and path.suffix != ".json"]
 
 

@@ -1,9 +1,12 @@
-"""A page as a list of elements, read with the standard library's parser."""
+"""A page as a list of elements, read with the standard library's parser; and the tables of docs/files.md."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
+FILES = Path(__file__).parents[2] / "docs" / "files.md"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -76,3 +79,11 @@ def drawn_figures(run) -> dict[str, Any]:
     found = {figure.name: figure for figure in figures}
     assert len(found) == len(figures)
     return found
+
+
+def documented(file: str) -> list[str]:
+    """The columns below the heading of a file, such as `items.parquet` or `` items.parquet` of `gh22 ``."""
+    sections = re.split(r"^##+ ", FILES.read_text("utf-8"), flags=re.MULTILINE)
+    (section,) = (text for text in sections if text.partition("\n")[0] == f"`{file}`")
+    (table,) = re.findall(r"^\| (?:column|key) \|.*\n\|[-|]+\n((?:\|.*\n)+)", section, re.MULTILINE)
+    return [name for row in table.splitlines() for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]

@@ -11,13 +11,12 @@ from pathlib import Path
 import negengine as ng
 import polars as pl
 import pytest
-from documented import PAGE, documented
 from lies import changed, copy_without_parts, damage, lie
 from negengine.engine.basics.errors import InputError
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
-from pages import drawn_figures
+from pages import FILES, documented, drawn_figures
 
 from .diagnostics.conftest import write_tables
 
@@ -39,7 +38,6 @@ ASKED = ("lama", "diagnostics", "gh22", "probe")  # of a masked model, at its ma
 EVERY = (*ASKED, "nli", "likelihood", "cues")
 ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
 OF_SUMMARY = "rates and drops of summary.parquet are those of the items"
-MIXED = ({"precision": "mixed"}, "--precision mixed: {} reports ")
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +140,7 @@ def test_a_run_is_opened_told_drawn_reported_compared_and_made_again(name, made,
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in {"probe", "likelihood"}])
 def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
     """Those of a table of one's own: tests/docs/test_files.py."""
-    run, page = made(name), PAGE.read_text("utf-8")
-    for path in run.folder.glob("[!.]*"):
-        assert path.name in page or path.name.endswith(".done.json"), path.name
+    run, page = made(name), FILES.read_text("utf-8")
     assert set(documented(f"items.parquet` of `{name}")) == set(run.frame("items.parquet").columns)
     assert documented("summary.parquet") == run.frame("summary.parquet").columns
     assert name != "gh22" or documented("acts.parquet") == [*pl.read_parquet_schema(run.folder / "acts.parquet")]
@@ -256,8 +252,7 @@ def test_what_fails_is_what_the_experiment_says(made):
     assert negated.select("expected", "correct", "rank", "logprob").null_count().row(0) == (2,) * 4
     rows = made("diagnostics").sentences()
     assert rows["correct"].equals(made("diagnostics").items["accuracy@1"], null_equal=True)
-    affirmative, negative = rows.filter(dataset="NEG-136-SIMP").rows(named=True)
-    assert (affirmative["expected"], affirmative["failed"]) == ("tool", not affirmative["correct"])
+    _, negative = rows.filter(dataset="NEG-136-SIMP").rows(named=True)
     assert (negative["sentence"], negative["expected"]) == ("A hammer is not an [MASK].", "insect")
     assert (negative["correct"], negative["failed"]) == (None, not negative["sensitivity"])
     one = rows.filter(dataset="CPRAG-102", condition="original").row(0, named=True)
@@ -270,23 +265,15 @@ def test_what_fails_is_what_the_experiment_says(made):
 WRONG = {
     "lama": [
         ({"corpus": "Wikipedia"}, "--corpus Wikipedia: give GoogleRE, TREx"),
-        ({"vocabulary": "nouns"}, "--vocabulary nouns: not all, not words, and not a file"),
         ({"data": "nowhere"}, "nowhere: "),
-        MIXED,
+        ({"precision": "mixed"}, "--precision mixed: {} reports "),
     ],
-    "diagnostics": [
-        ({"draws": 0}, "--draws 0: give a number from 1"),
-        ({"dataset": "ROLE"}, "--dataset ROLE: did you mean 'ROLE-88'"),
-        MIXED,
-    ],
+    "diagnostics": [({"draws": 0}, "--draws 0: give a number from 1")],
     "gh22": [
         ({"ranks": [0], "model": "none"}, "--ranks 0: give a number from 1"),
-        ({"ranks": [], "model": "none"}, "--ranks: give at least one"),
-        ({"variant": ["orignal"], "model": "none"}, "--variant orignal: did you mean 'original'"),
         ({"ranks": [10**6]}, r"--ranks.*: give a number from 1 to \d+"),
     ],
     "nli": [
-        ({"source": ["QNLI"], "model": "none"}, "--source QNLI: did you mean 'SNLI'. Give RTE"),
         ({"labels": "maybe"}, r"--labels maybe: 1 labels, but .* has 2"),
         ({"max_length": 41}, r"--max-length 41: .* takes 5 to 40 tokens a pair"),
     ],

@@ -142,17 +142,6 @@ def test_a_stage_reads_its_files_in_other_places(stage, whole, tmp_path):
     assert contents(run(moved, tmp_path / "run")) == contents(whole)
 
 
-def test_progress_counts_what_the_parts_are(make):
-    """Each part tells as much as its size says, however many of its facts count."""
-    stage, told = make(), []
-    model = stage.open(Opening("cpu", precision="fp32", threads=1))
-    model = stage.use(model, stage.calibrate(model, lambda _: None))
-    for number, size in enumerate(stage.sizes):
-        told.clear()
-        stage.decide(model, number, None, lambda done, _sentences: told.append(done))
-        assert sum(told) == size
-
-
 class Rough(Cpu):
     """Its logits are wrong by 0.03 or so."""
 
@@ -178,9 +167,6 @@ class RoughCores(Cores):
 STAGES = {
     "lama": lama,
     "several targets": own_stimuli,
-    "one target": lambda exported: changed(
-        stage := own_stimuli(exported), columns=changed(stage.columns, targets=("target",))
-    ),
     "whole words": lambda exported: changed(own_stimuli(exported), method=TargetMethod.WHOLE_WORD),
 }
 
@@ -210,6 +196,3 @@ def test_near_ties_are_decided_by_the_reference_and_an_audit_corrects_the_others
         assert found.equals(exact) == (case != "neither")
         assert (record.calibration[stage.name]["bound"] > 0.05) == (case == "bound")
         assert (record.counts["close"] > 0, record.counts["disagreements"] > 0) == (case != "neither", case == "audit")
-    found, record = ranked("short", precision="auto")
-    assert found.equals(exact)
-    assert ([own.workers[0]["device"] for own in record.sessions], record.calibration) == (["cpu"], {})

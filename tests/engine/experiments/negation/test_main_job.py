@@ -3,9 +3,6 @@
 Verbs of one and of several tokens go the same way, so most runs have both.
 """
 
-import json
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +11,10 @@ import fake_models as fake
 import polars as pl
 import pytest
 import torch
-from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.choices import Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.experiments.negation.answers import ANSWERS_FILE, SAMPLE
+from negengine.engine.experiments.negation.answers import SAMPLE
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
@@ -131,13 +127,13 @@ def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole
 
 
 def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_same_with_fewer_sentences(mini, tmp_path):
-    exhaustive, lazy = (fake.select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=1) for lazy in (False, True))
+    exhaustive, lazy = (fake.select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=2) for lazy in (False, True))
     assert fake.files(exhaustive) == fake.files(lazy)
     for name, part in zip(KINDS, (lambda own: own, lambda own: own["several_tokens"]), strict=True):
         kept, more, fewer = fake.triplets(exhaustive, name), part(fake.summary(exhaustive)), part(fake.summary(lazy))
-        assert kept.group_by("name", "profession").len()["len"].max() == 1
+        assert kept.group_by("name", "profession").len()["len"].max() == 2
         assert kept["triplet"].to_list() == list(range(len(kept)))
-        assert more["repeating"] > more["selected"] == len(kept)
+        assert more["repeating"] >= more["selected"] == len(kept)
         assert fewer["tested"] < more["tested"] == fewer["lazy"]["candidates"]
         assert fewer["lazy"]["ratio_low"] <= more["ratio"] <= fewer["lazy"]["ratio_high"]
     assert fewer["queries"] < more["queries"]
@@ -146,9 +142,7 @@ def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_sam
 def test_what_cannot_be_selected_or_scored_is_refused(mini, tmp_path):
     for setting, message in (
         ({"seed": -1}, "--seed -1: give a number from 0"),
-        ({"max_verbs": 0}, "--max-verbs 0: give a number from 1"),
         ({"coreference": "nobody"}, "--coreference nobody"),
-        ({"verbs": "all"}, "--verbs all"),
     ):
         with pytest.raises(InputError, match=message):
             Settings(**setting)
@@ -179,9 +173,7 @@ def test_another_model_at_the_place_of_the_first_is_refused(mini, whole, tmp_pat
 def test_verbs_that_drop_out_are_named(mini):
     lexicon, patterns = replace(fake.LEXICON, verbs=(*fake.LEXICON.verbs[:1], "to dance", "oversleep")), load_patterns()
     plan = plan_of(Selection.plan(mini, lexicon, patterns), Path("run"), Shard())
-    (note, _), document = plan.remarks(), plan.document()
-    assert document["notes"] == [note]
-    assert note == (
+    assert plan.remarks()[0] == (
         "select: 2 verbs of 3 cannot be asked for as one token, so they drop out: 'to dance', 'oversleep'; "
         "--verbs whole-words takes verbs of several tokens"
     )
@@ -219,21 +211,11 @@ def test_a_real_model_is_asked_about_the_other_patterns_alone_and_the_rows_are_t
     n = len(stage.selected.triplets)
     asked = [read_run(folder).stages["score"].sessions[0].sentences for folder in folders]
     assert asked == [4 * n + min(n, SAMPLE), 5 * n]
-    own, other = (read_run(folder).stages["score"].calibration["CpTp"] for folder in folders)
-    assert "taken_from" not in other
-    assert own == {
-        "precision": "fp32",
-        "reason": "the selection's answers are taken",
-        "taken_from": "select",
-        "answers_sha256": sha256((stage.selected.folder / ANSWERS_FILE).read_bytes()),
-    }
 
 
-@pytest.mark.parametrize(("column", "change"), [("expected_logprob", 1e-6), ("expected_rank", 1)])
-def test_answers_of_another_machine_are_not_taken(mini, one_token, tmp_path, column, change):
+def test_answers_of_another_machine_are_not_taken(mini, one_token, tmp_path):
     stage = fake.plan_scores(mini, one_token, Taking)
-    kind = stage.triplets[0].kept.schema[column]
-    found = fake.score(keeping(stage, (pl.col(column) + change).cast(kind)), tmp_path / "run")
+    found = fake.score(keeping(stage, pl.col("expected_logprob") + pl.lit(1e-6, pl.Float32)), tmp_path / "run")
     assert "taken_from" not in read_run(found).stages["score"].calibration["CpTp"]
     assert fake.files(found) == fake.files(fake.score(fake.plan_scores(mini, one_token), tmp_path / "computed"))
 
@@ -247,48 +229,3 @@ def test_numbers_of_a_low_precision_model_that_errs_or_that_the_run_would_not_us
     assert said[0].startswith("CpTp: this machine decides otherwise about a verb than the selection has kept, so all")
     for precision in (Precision.FP32, Precision.AUTO):  # a short run is in fp32
         assert stage.known(stage.open(Opening(precision=precision)), pytest.fail) == {}
-
-
-def test_a_resumed_scoring_goes_on_with_the_answers_that_it_began_with(mini, one_token, tmp_path):
-    stage, how = fake.plan_scores(mini, one_token, Taking), {"shard": Shard.parse("1/2")}
-    begun = fake.score(stage, tmp_path / "shard", **how)
-    record = read_run(begun)
-    record.stages["score"].calibration["CpTp"]["answers_sha256"] = "0" * 64
-    record.write(begun)
-    for path in (begun / "parts" / "score").glob("part-00000*"):
-        path.unlink()
-    with pytest.raises(InputError, match=r"answers.parquet is not the file that this scoring was started with"):
-        fake.score(stage, begun, **how)
-
-
-PROGRAM = """
-import json, resource, sys
-sys.path[:0] = sys.argv[1:2]
-from pathlib import Path
-from fake_models import FakeSelection, execute
-from negengine.engine.inference.exported import load_exported
-from negengine.engine.text.lexicon import load_lexicon
-from negengine.engine.text.pattern_files import load_patterns
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
-
-plan = FakeSelection.plan(load_exported(sys.argv[2]), load_lexicon(), load_patterns())
-before = peak()
-execute(plan, Path(sys.argv[3]))
-print(json.dumps({"megabytes": peak() - before, "size": plan.verbs[0].grid.size}))
-"""
-
-
-@pytest.mark.everything
-def test_all_candidates_are_tested_within_500_megabytes(mini, tmp_path):
-    command = [sys.executable, "-c", PROGRAM, str(TESTS / "stages"), str(mini.folder), str(tmp_path / "run")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    memory = json.loads(done.stdout.splitlines()[-1])
-    found = json.loads((tmp_path / "run" / "selection.json").read_text())
-    assert memory["megabytes"] < 500
-    assert found["tested"] == memory["size"] == found["verbs"] * 18_200
-    triplets = pl.read_parquet(tmp_path / "run" / "triplets.parquet")
-    assert found["selected"] == len(triplets) == 20 * 18_200
-    assert not triplets.select("name", "profession", "verb").is_duplicated().any()
-    assert (triplets["triplet"] == pl.int_range(len(triplets), eager=True)).all()

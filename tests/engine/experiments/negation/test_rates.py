@@ -87,10 +87,10 @@ def test_pairs_and_verbs_are_clusters_that_cross():
     assert table["design_effect"] == pytest.approx(by_pair.design_effect)
 
 
-@pytest.mark.parametrize(("pairs", "verbs", "selecting"), [(30, 10, None), (5, 20, None), (30, 10, "p0")])
-def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_selecting_one(pairs, verbs, selecting):
+@pytest.mark.parametrize(("pairs", "selecting"), [(30, None), (5, None), (30, "p0")])
+def test_the_detectable_difference_is_the_largest_from_another_pattern_but_the_selecting_one(pairs, selecting):
     """None with five pairs."""
-    random, pair, verb = np.random.default_rng(5), np.repeat(np.arange(pairs), verbs), np.tile(np.arange(verbs), pairs)
+    random, pair, verb = np.random.default_rng(5), np.repeat(np.arange(pairs), 10), np.tile(np.arange(10), pairs)
     own = {f"p{i}": random.integers(0, 2, len(pair)) for i in range(3)}
     own["p1"] = np.where(verb == 0, own["p1"], own["p2"])  # p0 differs more from p2 than p1 does
     triplets = pl.LazyFrame({"triplet": range(len(pair)), "name": pair, "profession": "x", "verb": verb})
@@ -145,30 +145,26 @@ def test_a_lazy_run_marks_its_estimates():
 def test_the_papers_drops_stand_beside():
     table = rates_table(RATES, PATTERNS, LARGE, PAPER)
     assert cells(table, 4) == ["", "27.7", "66.9", "12.1", "23.3"]
-    assert table.figures.columns == [*RATES.columns, "published", "role"]
     assert table.figures["published"].to_list() == [None, 27.7, 66.9, 12.1, 23.3]
-    assert table.figures["role"].to_list() == ["selecting", "forbidden", "forbidden", "control", "control"]
     other = rates_table(RATES, PATTERNS, {**LARGE, "coreference": "same-gender"}, PAPER)
     assert cells(other, 4)[1] == "7.5"
     assert "Table 8" in other.notes[-1]  # what is uncertain about it
-    own = rates_table(RATES.with_columns(pl.col("pattern").replace("CpTn", "Mine")), PATTERNS, LARGE, PAPER)
-    assert (cells(own, 4)[:2], cells(own, 5)[:2]) == (["", ""], ["selecting", ""])
 
 
 def test_verbs_of_several_tokens_have_tables_remarks_masks_and_outcomes_of_their_own(whole_words_run):
     selection, run = SelectionRun.open(whole_words_run), ScoresRun.open(whole_words_run)
-    titles = [table.title for table in run.tables()]
-    assert titles == [
+    of_selection = [
         "Selection of triplets: mini, CpTp",
-        "Drop of ACT repetition: mini",
         "Selection of triplets: mini, CpTp, verbs of several tokens",
         "Repetition by number of tokens: mini, CpTp",
+    ]
+    of_scores = [
+        "Drop of ACT repetition: mini",
         "Drop of ACT repetition: mini, verbs of several tokens",
         "Drop by number of tokens: mini",
     ]
-    assert [table.title for table in selection.tables()] == [titles[0], titles[2], titles[3]]
-    assert [table.title for table in run.main_tables()] == [titles[1], titles[4], titles[5]]
-    assert run.remarks()[1].startswith("Verbs of several tokens, apart from the paper's test: the drops of ")
+    assert [table.title for table in selection.tables()] == of_selection
+    assert [table.title for table in run.main_tables()] == of_scores
     for rows in (selection.sentences(), run.sentences()):
         masks = rows["sentence"].str.count_matches(r"\[MASK\]")
         assert (masks == rows["tokens"].fill_null(1)).all()
@@ -218,20 +214,10 @@ def test_the_papers_models_get_the_papers_verdicts():
 
 
 JUDGED = [  # CpTn, CnTp, CnTn, CpTv; the verdict; how it ends
-    (  # far above the controls, and nearly nothing
-        [(3.0, 2.5, 3.5), (3.2, 2.7, 3.7), (0.5, 0.0, 1.0), (0.6, 0.1, 1.1)],
-        "Does not pass",
-        f"the drop of CpTn (3.0) is not above 50; the drop of CnTp (3.2) is not above 50. {DECIDE}",
-    ),
     (
         [(60.0, 55, 65), (70.0, 69, 71), (10.0, 9, 11), (58.0, 53, 63)],
         "Not decided",
         f"with the interval of CpTv (58.0). {DECIDE} By the drops alone the model passes.",
-    ),
-    (
-        [(0.0, 0, 80), (51.0, 0, 80), (0.0, 0, 80), (0.0, 0, 80)],
-        "Not decided",
-        f"with the intervals of CnTn (0.0) and CpTv (0.0). {DECIDE} By the drops alone the model does not pass.",
     ),
     (  # one clear failure outweighs what is not decided
         [(5.0, 4, 6), (50.0, 20, 80), (10.0, 9, 11), (10.0, 9, 11)],
@@ -260,14 +246,10 @@ def test_where_another_person_is_meant_or_patterns_are_not_the_papers_there_is_n
         assert said.startswith(f"No verdict: the target sentence is about another person ({coreference})")
         assert "The forbidden pattern with the largest drop is CnTp (82.8, from 82.8 to 82.8)" in said
         assert "passes" not in said.lower()
-        empty = drops_of(CpTn=(None, None, None))
-        assert read(empty, coreference=coreference).endswith("a drop is not a sign of understanding.")
     defined = f"is defined for the paper's patterns. {{}} {DECIDE}"
     for roles, drops, why in (
         ("ff", {"a": 1.0, "b": 2.0}, "compares forbidden patterns with controls; this run does not have both."),
-        ("cc", {"a": 1.0, "b": 2.0}, "compares forbidden patterns with controls; this run does not have both."),
         ("fc", {"f": 1.0, "a": 2.0}, defined.format("The drop of f (1.0) is below a (2.0).")),
-        ("fc", {"f": (3.0, 1, 5), "a": 2.0}, "The interval of f (3.0) overlaps with the interval of a (2.0)."),
         ("fccc", {"f": 9, "a": 1, "b": 2, "c": 3}, "(9.0) is above all controls, a (1.0), b (2.0) and c (3.0)."),
     ):
         kinds = {"f": Role.FORBIDDEN, "c": Role.CONTROL}

@@ -1,6 +1,5 @@
 """What a report says about a scored run, the same figures as other code counts; the sentences of its rows."""
 
-import msgspec
 import negengine as ng
 import polars as pl
 import pytest
@@ -41,8 +40,6 @@ def test_a_figure_has_one_interval_wherever_it_stands(run, frames):
     for name in ("difference", "low", "high", "p"):
         assert one[name] == pytest.approx(same[name])
     assert (other["difference"], other["low"], other["high"]) == (-one["difference"], -one["high"], -one["low"])
-    assert sum(one[name] for name in ("both", "only_first", "only_second", "neither")) == one["n"]
-    assert (one["only_first"], one["only_second"]) == (other["only_second"], other["only_first"])
     [interval] = [column for column in run.tables()[1].columns if column.low]
     assert (interval.low, interval.high) == ENDS
     for word in ("gender", "verb", "profession", "name"):
@@ -68,21 +65,6 @@ def test_ranks_quantiles_and_replacements_are_those_of_the_scores(run, frames):
         assert list(answers.values()) == sorted(counts.values(), reverse=True)[:2]
 
 
-def test_the_share_of_other_tokens_with_the_verbs_text_is_told(run):
-    assert run.remarks() == [run.reading] == [negation_views.scored(run)[0].sentences[0]]
-    named = {"CpTn: other token with the verb's text": int(run.rates["n"][0])}
-    done = msgspec.structs.replace(run.record.done, counts={**run.record.counts, **named})
-    assert ScoresRun(run.folder, msgspec.structs.replace(run.record, done=done)).remarks()[-1] == (
-        "The first choice reads like the verb but is another token, and is not counted: CpTn 100.0 %."
-    )
-
-
-def test_all_sentences_are_those_that_the_model_judged(selected_run, mini, mini_tokenizer, seen_ids, tmp_path):
-    model = ng.load(mini.folder, device="cpu", precision="fp32")
-    run = ng.score(selected_run, model=model, output=tmp_path / "run", progress=False)
-    assert {tuple(ids.tolist()) for ids in mini_tokenizer.encode(run.sentences()["sentence"].to_list())} == seen_ids
-
-
 def test_every_score_is_one_sentence_with_its_answer_that_fails_where_the_negation_forbids_it(scored_run, selected_run):
     run = ScoresRun.open(scored_run)
     run.selection.record.metadata["model folder"] = "/gone"  # no model is needed
@@ -93,10 +75,10 @@ def test_every_score_is_one_sentence_with_its_answer_that_fails_where_the_negati
     kept |= {"repeated": "repeated", "logprob": "expected_logprob", "answer_logprob": "top1_logprob"}
     found = sentences.select(**{there: here for here, there in kept.items()}).sort("triplet", "pattern")
     assert found.equals(run.items.select(kept.values()).sort("triplet", "pattern"))
-    first = sentences.filter(condition="CnTp").row(0, named=True)
-    who, pronoun = f"{first['name']} is {first['profession']}", first["pronoun"].capitalize()
-    assert first["sentence"] == f"{who} who doesn't like to {first['verb']}. {pronoun} is happy to [MASK]."
-    assert first["expected"] == first["verb"]
+    words = ("name", "profession", "verb", pl.col("pronoun").str.to_titlecase())
+    wanted = pl.format("{} is {} who doesn't like to {}. {} is happy to [MASK].", *words)
+    shown = sentences.filter(condition="CnTp").with_columns(wanted=wanted)
+    assert shown["sentence", "expected"].rows() == shown["wanted", "verb"].rows()
     forbidden, triplets = pl.col("role") == "forbidden", run.selection.triplets.lazy()
     assert sentences.select((pl.col("failed") == (pl.col("repeated") == forbidden)).all()).item()
     # As if the target was about another person: nothing is forbidden.
