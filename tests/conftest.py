@@ -325,16 +325,21 @@ def seen_ids(monkeypatch) -> set[tuple[int, ...]]:
     """The token ids of every sentence that a masked model judges in this process during a test."""
     from negengine.engine.inference.model import MaskedLM
 
-    seen, each, reduce = set(), MaskedLM.deciding_each, MaskedLM.reduce_logits
+    seen: set[tuple[int, ...]] = set()
 
-    def see(sentences):
-        seen.update(tuple(row) for ids, *_ in sentences for row in ids.tolist())
-        return sentences
+    def watch(name, arrays):
+        whole = getattr(MaskedLM, name)
 
-    monkeypatch.setattr(MaskedLM, "deciding_each", lambda self, groups, *rest: each(self, see(groups), *rest))
-    monkeypatch.setattr(
-        MaskedLM, "reduce_logits", lambda self, batches, *rest: reduce(self, [see(own) for own in batches], *rest)
-    )
+        def judged(self, given, *args, **options):
+            seen.update(tuple(row) for ids in arrays(given) for row in ids.tolist())
+            return whole(self, given, *args, **options)
+
+        monkeypatch.setattr(MaskedLM, name, judged)
+
+    for name in ("deciding", "logits"):
+        watch(name, lambda ids: [ids])
+    watch("deciding_each", lambda groups: [ids for ids, *_ in groups])
+    watch("reduce_logits", lambda batches: [ids for batch in batches for ids, *_ in batch])
     return seen
 
 

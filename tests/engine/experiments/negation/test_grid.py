@@ -128,11 +128,11 @@ def test_sentences_agree_with_the_person(language, name, profession, verb, writt
 def test_the_estimate_and_its_variance_are_unbiased(verbs, enough):
     """Over all orders in which any number of repeating verbs can come, each as likely: exactly, not by a sample."""
     for repeating in range(verbs + 1):
-        repeating_verbs = list(itertools.combinations(range(verbs), repeating))
-        repeats = np.array([[verb in own for verb in range(verbs)] for own in repeating_verbs])
+        orders = list(itertools.combinations(range(verbs), repeating))
+        repeats = np.array([[verb in own for verb in range(verbs)] for own in orders])
         order = np.tile(np.arange(verbs), (len(repeats), 1))
         found = first_repeating(order, enough, lambda *candidates, own=repeats: own[candidates], lambda _: None)
-        assert [tuple(np.flatnonzero(row)) for row in found.repeated] == [own[:enough] for own in repeating_verbs]
+        assert [tuple(np.flatnonzero(row))[:enough] for row in found.repeated] == [own[:enough] for own in orders]
         assert found.repeating.mean() == pytest.approx(repeating)
         assert found.variance.mean() == pytest.approx(found.repeating.var())
         assert found.stopped.all() == (repeating >= enough)
