@@ -1,5 +1,6 @@
 """Models and small data that the tests of several experiments share."""
 
+import negengine as ng
 import numpy as np
 import pytest
 from negengine.engine.basics.choices import Task
@@ -43,6 +44,16 @@ def nli_data(tmp_path_factory):
     for name, (header, n, golds) in files.items():
         (folder / name).write_bytes((header + "".join(rows(n, golds))).encode("cp1252"))
     return folder
+
+
+@pytest.fixture(scope="module")
+def ask(model, tmp_path_factory):
+    """Runs a probe of a file's `model` into a new folder."""
+
+    def run(data, **options):
+        return ng.probe(model, data, output=tmp_path_factory.mktemp("runs") / "run", progress=False, **options)
+
+    return run
 
 
 @pytest.fixture(scope="session")

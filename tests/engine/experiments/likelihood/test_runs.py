@@ -208,8 +208,6 @@ WRONG = [
     ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
     ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
     ({"sentence": ["a"]}, {"bos": True}, "--bos is for causal models; mini is a masked one"),
-    ({"sentence": ["a"]}, {"method": "within"}, "--method within"),
-    (rows(("a", 1), ("a", 1)), IN_ROWS, "row 2: the pair 'a' has two good sentences; it needs one of each"),
     (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: the pair 'a' has no bad sentence; it needs one of each"),
     (rows(("a", "maybe")), IN_ROWS, "row 1: {ok} is maybe; one of good/bad, acceptable/unacceptable"),
 ]
@@ -256,7 +254,6 @@ def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(p
     assert row["difference"] == pytest.approx(100 * (counts[1] - counts[2]) / len(PAIRS))
     said = "which sentence is the more probable one: mini by pseudo-log-likelihood (original), "
     assert any(note.startswith(said) and note.endswith("by log-likelihood") for note in found.table.notes)
-    assert found.tables()[-1].title == "On how many items the outcome is true"
     listed = [len(ng.side_by_side(pairs, other, which).frame) for which in ("both", "first", "second", "neither")]
     assert listed == counts
 
@@ -268,7 +265,6 @@ def test_what_stands_before_is_read_and_only_what_follows_is_scored(request, kin
     before = [text.strip() for text in GIVEN["prefix"]]
     joined = {side: [" ".join(own) for own in zip(before, GIVEN[side], strict=True)] for side in ("good", "bad")}
     whole = run_on(model, joined, tmp_path / "whole", per_word=True)
-    assert found.sentences()["sentence"].to_list() == whole.sentences()["sentence"].to_list()
     assert found.items["words"].to_list() == [2] * 4
     words = whole.frame("words.parquet").filter(pl.col("number") > 2)
     own = found.frame("words.parquet")
@@ -278,10 +274,3 @@ def test_what_stands_before_is_read_and_only_what_follows_is_scored(request, kin
     assert verify(found.folder, sample=30).damage == ()
     with pytest.raises(InputError, match="row 1: prefix is empty; a text is needed"):
         run_on(model, {**GIVEN, "prefix": [" ", "She likes"]}, tmp_path / "other")
-
-
-def test_a_plan_counts_and_writes_nothing(model, table, tmp_path):
-    plan = Likelihood(table).plan(model, {"output": tmp_path / "run"})
-    assert plan.work["sentences"] == len(SENTENCES)
-    assert plan.work["tokens to score"] == plan.work["masked copies that the model reads"] > 30
-    assert not (tmp_path / "run").exists()

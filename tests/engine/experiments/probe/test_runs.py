@@ -147,13 +147,10 @@ def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, 
     assert not (tmp_path / "run" / "items.parquet").exists()
 
 
-JUDGED = FRAME.with_columns(wanted=pl.lit("yes"))
 WRONG = [  # None: the table as it is
     (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
-    (None, {"target": ["other", "other"]}, "--target other: given twice"),
     (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
     (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
-    (JUDGED, {"unwanted": "group=negated"}, "the column 'wanted' of the frame also says which targets are wanted"),
     (FRAME.with_columns(row=1), {}, "the column 'row' has the name of a result column"),
     ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
     ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "^the frame, row 1: 513 tokens, but mini takes"),
@@ -172,14 +169,10 @@ def test_wrong_options_and_tables_are_one_line(model, table, tmp_path):
         assert not (tmp_path / "run" / "items.parquet").exists()
 
 
-def test_a_plan_counts_lists_all_bad_rows_at_once_and_writes_nothing(model, table, tmp_path):
+def test_a_plan_counts_and_finds_all_bad_rows_at_once_and_writes_nothing(model, table, tmp_path):
     plan = OwnSentences(table, target=["target", "other"]).plan(model, {"output": tmp_path / "run"})
     counted = ("rows", "items (rows × targets)", "different sentences", "parts of this run")
     assert [plan.work[name] for name in counted] == [6, 12, 5, 1]
-    found = plan.document()
-    assert [(own["rows"], own["items"]) for own in found["groups"]] == [(4, 4), (2, 2)]
-    lacking = "'3' (row 5) lacks 'negated', '4' (row 6) lacks 'negated'"
-    assert found["notes"] == [f"{table}: 2 of 4 items are not in every group of group: {lacking}"]
     assert not (tmp_path / "run").exists()
     plan = OwnSentences(BAD).plan(model, {})
     with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(5 rows are wrong; correct them, or skip"):
@@ -206,14 +199,12 @@ def test_a_wanted_target_is_right_if_it_is_the_first_choice_an_unwanted_one_if_n
         assert not ng.verify(found, sample=20).damage
 
 
-def test_without_a_wanted_target_nothing_is_right_or_wrong(ask, tmp_path):
+def test_without_a_wanted_target_nothing_is_right_or_wrong(ask):
     run = ask(FRAME.with_columns(wanted=pl.lit(" ")))
     assert "right" not in cite(run).methods[0]
     assert run.sentences()["correct"].null_count() == run.sentences()["failed"].null_count() == len(ROWS)
     with pytest.raises(InputError, match="is called right or wrong: run probe with a column `wanted`"):
         chosen(run, failed=True)
-    text = ng.report(run, tmp_path / "report.html").read_text()
-    assert ("No answer is called right or wrong" in text, "worst failure" in text) == (True, False)
 
 
 def test_spaces_and_empty_cells_in_groups_items_and_clusters_count_as_documented(model, tmp_path, capsys):
