@@ -25,7 +25,6 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
-from negengine.engine.text.pattern import Pattern, PatternSet
 
 NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
 VARIANTS = {variant: load_variant(variant) for variant in Variant}
@@ -59,12 +58,6 @@ def acts(mini):
 def finished(acts, tmp_path_factory):
     """All variants."""
     return Gh22Run.open(run(acts, VARIANTS, tmp_path_factory.mktemp("run") / "gh22"))
-
-
-@pytest.fixture(scope="module")
-def in_parts(acts, tmp_path_factory):
-    """The original patterns alone, 18 ACTs in four parts."""
-    return Gh22Run.open(run(acts, ORIGINAL, tmp_path_factory.mktemp("run") / "gh22", acts_per_part=5))
 
 
 @pytest.mark.parametrize(
@@ -122,22 +115,14 @@ def test_the_eight_patterns_of_each_variant_are_those_of_the_papers():
         assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
 
 
-def test_shards_are_merged_to_the_same_bytes(in_parts, acts, tmp_path):
+def test_shards_are_merged_to_the_same_bytes(acts, tmp_path):
+    """The original patterns alone, 18 ACTs in four parts."""
+    whole = run(acts, ORIGINAL, tmp_path / "run", acts_per_part=5)
     shards = [run(acts, ORIGINAL, tmp_path / str(i), shard=f"{i}/2", acts_per_part=5) for i in (1, 2)]
     assert [[path.name for path in shard.glob("*.parquet")] for shard in shards] == [["acts.parquet"]] * 2
     publishers = {stage.name: stage.publish for stage in (Acts, Repetitions)}
     merge(shards, tmp_path / "whole", publishers)
-    assert files(tmp_path / "whole") == files(in_parts.folder)
-
-
-def test_ranks_and_sentences_that_cannot_be_asked_are_refused_before_a_model_is_opened(mini, acts, in_parts):
-    with pytest.raises(InputError, match="has the slot 'ACT'; it may have NAME, PROF, PRON"):
-        Acts.plan(mini, LEXICON, Pattern("ACT", "{NAME} likes to {ACT} and {MASK}"))
-    long = " very" * 600
-    pattern = Pattern("1P", "{NAME} is {PROF} who likes to {ACT}.", f"{{PRON}} is{long} happy to {{MASK}}.")
-    patterns = {Variant.ORIGINAL: PatternSet("long", SENTENCE, (pattern,))}
-    with pytest.raises(InputError, match=r"original 1P: 6\d\d tokens"):
-        Repetitions(mini, acts, in_parts.acts, patterns).check(print)
+    assert files(tmp_path / "whole") == files(whole)
 
 
 def summary(outcomes, condition="original"):
@@ -151,7 +136,7 @@ def summary(outcomes, condition="original"):
     return summarise(pl.DataFrame(rows, schema=names, orient="row"))
 
 
-def test_the_drop_of_the_same_pairs_has_mcnemars_test_and_an_interval():
+def test_the_drop_of_the_same_pairs_has_mcnemars_test():
     """P repeats in 8 of 10, N in 3. Six pairs repeat in P alone, one in N alone: p = 2 · (C(7,0) + C(7,1)) / 2⁷."""
     found = summary([(True, False)] * 6 + [(True, True)] * 2 + [(False, True)] + [(False, False)])
     for metric in ("p:repetition_rate", "p_holm:repetition_rate"):

@@ -129,7 +129,7 @@ def test_only_the_given_words_compete(ask, logits, mini_tokenizer, table, tmp_pa
     assert not ng.verify(found, sample=20).damage
 
 
-def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, model, tmp_path, monkeypatch):
+def test_bad_rows_are_skipped_and_listed(ask):
     found = ask(BAD, skip_bad=True)
     assert found.items["row"].to_list() == [1]
     rows = zip([2, 3, 4, 5, 6], REASONS, BAD["sentence"][1:], BAD["target"][1:], strict=True)
@@ -138,13 +138,6 @@ def test_bad_rows_are_skipped_and_listed_or_the_first_one_is_an_error(ask, run, 
     ]
     assert found.remarks() == [f"5 of 6 rows were skipped; {found.folder / 'skipped.parquet'} has the reasons"]
     assert not ng.verify(found, sample=5).damage
-    monkeypatch.setattr("onnxruntime.InferenceSession", None)
-    for row, reason in enumerate(REASONS, 1):
-        data = {name: [values[0], values[row]] for name, values in BAD.items()}
-        with pytest.raises(InputError) as caught:
-            ng.probe(model, data, output=tmp_path / "run", progress=False)
-        assert str(caught.value) == f"the frame, row 2: {reason}"
-    assert not (tmp_path / "run" / "items.parquet").exists()
 
 
 WRONG = [  # None: the table as it is
@@ -244,10 +237,6 @@ def test_means_of_all_rows_of_groups_and_of_clusters_and_groups_compared_without
     assert [row[name] for name in ("value", "low", "high")] == pytest.approx([wanted.value, wanted.low, wanted.high])
     assert row["n"] == 6
     assert not [metric for _, metric, _ in found if metric.startswith("p")]
-    frame = items(speaker=["x", "x", "x", "y", "y", "y"], group=["a", None, "a", "b", "b", None])
-    found = summary(frame, cluster="speaker")
-    row = found["all", "logprob", "target"]
-    assert (row["n"], row["clusters"], found["group=a", "logprob", "target"]["n"]) == (6, 2, 2)
 
 
 def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compared():
