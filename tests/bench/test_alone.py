@@ -1,23 +1,13 @@
-"""What is measured without other programs: exports, workers of Ray, busy cores, intervals, the machine's ceiling."""
-
-import time
-from dataclasses import replace
+"""What is measured without other programs: busy cores, exports, intervals, the least work; and two recordings."""
 
 import numpy as np
-import onnx
-import onnxruntime as ort
 import pytest
-from negengine.bench import cores, export, machine, run
-from negengine.bench.baselines import AtMask
-from negengine.bench.ceiling import _chain, least_flops, product_rates
+from negengine.bench import cores, export, run
+from negengine.bench.ceiling import least_flops
 from negengine.bench.cores import busy
-from negengine.bench.coverage import coverage, markdown, mean_interval, rate_interval, relative_interval
-from negengine.bench.ray_speed import BUSY, run_clocked
-from negengine.bench.system import Place
-from negengine.engine.inference.cpu import CPU
-from negengine.engine.runs.executors import ThisProcess
-from onnx import numpy_helper
-from small_stages import Squares
+from negengine.bench.coverage import coverage, markdown
+from negengine.bench.equality import app
+from typer.testing import CliRunner
 
 
 def test_two_cores_take_batches_from_the_queue_when_they_are_free():
@@ -49,39 +39,9 @@ def test_the_costs_of_an_export_are_measured_beside_plain_optimum(tmp_path):
     assert export.table(found).frame.height == 2
 
 
-class Busy(Squares):
-    name = "busy"
-
-    def decide(self, *arguments):
-        began = time.perf_counter()
-        result = super().decide(*arguments)
-        return replace(result, counts={BUSY: time.perf_counter() - began})
-
-
-def test_an_executor_is_clocked(tmp_path):
-    found = run_clocked(Busy(parts=5), tmp_path, "one", 1, ThisProcess(CPU))
-    stored = [path.stat().st_size for path in (tmp_path / "parts" / "busy").glob("*.parquet")]
-    assert (found["parts"], found["sentences"], found["moved"]) == (5, 15, sum(stored) / 5)
-    assert found["rate"] == 15 / found["deciding"]
-    assert 0 <= found["waiting"] < 1
-    assert min(found["opening"], found["own"], found["writing"]) > 0
-
-
 def test_coverage_counts_the_intervals_that_hold_the_truth():
     ends = iter([(0.0, 1.0), (0.2, 0.4), (0.5, 0.5), (0.6, 0.9)])
     assert coverage(4, lambda _: (0.5, [next(ends), (0, 1)]), seed=0) == [50, 100]
-
-
-def test_intervals_hold_the_truth():
-    """0.92 is three standard errors of 500 samples below 95 %; of few pairs at an extreme rate it was 0.90 before."""
-    for truth, interval in (
-        (0.02, lambda random: rate_interval(random, 60, 0.02, 0.3)),
-        (0.98, lambda random: rate_interval(random, 60, 0.98, 0.3)),
-        (0.0, lambda random: mean_interval(random, 30, 0.0)),
-        (1 - 0.6 / 0.9, lambda random: relative_interval(random, 60, 0.9, 0.6)),
-    ):
-        [held] = coverage(500, lambda random, own=(truth, interval): (own[0], [own[1](random)]), seed=3)
-        assert held >= 92, truth
 
 
 def test_the_tables_are_the_same_for_the_same_seed():
@@ -107,27 +67,17 @@ def test_the_least_work_is_that_of_a_calculation_by_hand_and_of_the_exported_gra
     assert flops["hoisted"] == pytest.approx(run.least(mini, flops["length"]), rel=1e-3)
 
 
-@pytest.mark.parametrize(("kind", "operator"), [("fp32", "MatMul"), ("fp32", "Conv"), ("int8", "MatMul")])
-def test_the_chain_multiplies_twice(kind, operator, tmp_path):
-    path = _chain(tmp_path, 16, 64, kind, operator)
-    kinds = [node.op_type for node in onnx.load(path).graph.node]
-    assert sum(operator in name for name in kinds) == 2
-    assert any("Integer" in name for name in kinds) == (kind == "int8")
-    x = np.random.default_rng(0).normal(size=(1, 1, 3, 16)).astype(np.float32)
-    (y,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
-    up, down = map(numpy_helper.to_array, onnx.load(_chain(tmp_path, 16, 64, "fp32")).graph.initializer[:2])
-    np.testing.assert_allclose(y, (x @ up @ down)[:, :, :1], atol=0.2 if kind == "int8" else 1e-5)
-
-
-@pytest.mark.parametrize("kinds", [("fp32", "int8"), ("fp32", "int8", "bf16")])
-def test_every_kernel_at_hand_is_timed_but_not_what_the_processor_lacks(kinds, mini, monkeypatch):
-    has_bf16 = "bf16" in kinds
-    monkeypatch.setattr(machine, "instruction_sets", lambda: {"avx512_bf16"} if has_bf16 else {"avx2"})
-    monkeypatch.setattr(run, "product_rates", lambda *of, **given: product_rates(CPU, 8, 16, 64, of[4], **given))
-    found = {
-        kind: {name for name, rate in own.items() if rate > 0} for kind, own in run._products(mini, CPU, 1).items()
-    }
-    kernels = {"fp32": {"MatMul", "Conv", "PyTorch"}, "int8": {"MatMul"}, "bf16": {"PyTorch"}}
-    assert found == {kind: kernels[kind] for kind in kinds}
-    missing = AtMask("bf16").missing(Place("", mini.folder, CPU, 1, mini.folder))
-    assert missing == (None if has_bf16 else "this processor has no products in bf16")
+def test_two_recordings_are_equal_or_what_differs_is_named(tmp_path):
+    rates = "runs/a/rates.parquet.tsv"
+    for recording, drop in (("before", 84.25), ("same", 84.25), ("after", 84.5)):
+        path = tmp_path / recording / rates
+        path.parent.mkdir(parents=True)
+        path.write_text(f'pattern:String\tdrop:Float64\n"CpTp"\t0.0\n"CpTn"\t{drop}\n', "utf-8")
+    same, after = (
+        CliRunner().invoke(app, ["compare", *(str(tmp_path / one) for one in ("before", other))])
+        for other in ("same", "after")
+    )
+    assert (same.exit_code, same.output) == (0, f"{rates}: equal\n1 files, 1 equal, 0 different\n")
+    said = [f"{rates}: different", "1 of 2 numbers differ, by at most 0.25", "1 files, 0 equal, 1 different"]
+    assert after.exit_code == 1
+    assert set(said) <= {line.strip() for line in after.output.splitlines()}

@@ -1,16 +1,13 @@
 """Every baseline of the main job finds the top-1 of the authors' program."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from negengine.bench.baselines import AtMask, AuthorsScoring, AuthorsSelection, Optimum, Pipeline, baselines
+from negengine.bench.baselines import AtMask, AuthorsScoring, AuthorsSelection, Optimum, Pipeline
 from negengine.bench.main_job import LowPrecision, MixedPrecision, Reference, candidates, main_job
 from negengine.bench.openvino import OpenVino
 from negengine.bench.shapes import prepare
-from negengine.bench.system import Place
-from negengine.engine.inference.cuda import Cuda
 from negengine.engine.inference.exported import load_exported
 
 pytestmark = pytest.mark.long
@@ -60,30 +57,3 @@ def test_every_system_finds_the_top1_of_the_authors_program(system, number, leas
     if system.name == "mixed":
         assert 0 <= system.found()["close calls"] <= 1
     np.testing.assert_array_equal(system.run(sentences, {"batch": 8, "streams": 2}), reference)
-
-
-@pytest.mark.everything
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
-def test_a_compiled_model_gives_the_same_top1_also_in_a_batch_of_one(tiny_place, sentences, reference):
-    system = AtMask("fp32", compiled=True)
-    system.open(tiny_place)
-    np.testing.assert_array_equal(system.run(sentences, {"batch": 20}), reference)
-
-
-def test_names_differ_and_a_baseline_that_does_not_run_on_a_device_says_so(tiny_place):
-    names = [system.name for system in baselines()]
-    assert (len(set(names)), names[:2]) == (len(names), ["authors, selection", "authors, scoring"])
-    cuda = Place(tiny_place.checkpoint, tiny_place.exported, Cuda(), 1, tiny_place.cache)
-    assert OpenVino("fp32").missing(cuda) == "OpenVINO is measured on the CPU"
-    assert AtMask("fp16").missing(tiny_place) == "PyTorch in fp16 is for CUDA"
-    assert AtMask("fp16").missing(cuda) is None
-
-
-def test_texts_and_ids_are_the_same_sentences(mini, mini_tokenizer):
-    work = candidates(main_job(mini), 300)
-    encoded = mini_tokenizer.encode(work.texts)
-    pieces = work.head(100).encoded.buckets
-    found = {int(row): ids.tolist() for piece in pieces for row, ids in zip(piece.rows, piece.ids, strict=True)}
-    assert found == {row: list(encoded[row]) for row in range(100)}
-    assert work.length == pytest.approx(np.mean([len(ids) for ids in encoded]))
-    assert sum(len(rows) for rows, _, _ in work.batches(7)) == 300

@@ -3,7 +3,6 @@
 import os
 import pickle
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +15,17 @@ from negengine.bench.system import Items, System, Unavailable
 
 @dataclass(eq=False)
 class Adding(System[Items[int]]):
-    """Adds a number to each value; it notes in a file when it runs, and with which batch size."""
+    """Adds a number to each value; it notes in a file when it runs."""
 
     name: str
     number: int
     log: str
-    sizes: tuple[int, ...] = (1,)
     ours: bool = False
     reference: bool = False
     fewer: int = 1
     needs: tuple[str, ...] = ()
     fails: str = ""
-    said = "batches of {batch}"
-
-    def choices(self, place):
-        return [{"batch": size} for size in self.sizes]
+    said = "adds"
 
     def open(self, place):
         if self.fails == "opening":
@@ -44,10 +39,7 @@ class Adding(System[Items[int]]):
             os.write(1, b"a last word\n")
             os._exit(3)
         with Path(self.log).open("a", encoding="utf-8") as file:
-            file.write(f"{self.name} {len(work)} {choice['batch']}\n")
-        end = time.perf_counter() + 0.002 * choice["batch"]
-        while time.perf_counter() < end and len(self.sizes) > 1:  # a larger batch takes longer
-            sum(range(100))
+            file.write(f"{self.name}\n")
         return np.array(work.items) + self.number
 
     def found(self):
@@ -99,10 +91,6 @@ def not_here(_):
 def raises(_):
     print("a line of a library")  # noqa: T201 - as libraries do
     raise ValueError("a first line\nand a second one")
-
-
-def crashes(_):
-    os._exit(7)
 
 
 def hangs(_):

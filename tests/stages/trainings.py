@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import synthetic_pairs
@@ -29,17 +28,6 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class _Saved:
-    """A tokenizer that something happens to before it is saved."""
-
-    def __init__(self, tokenizer, before: Callable[[], None]) -> None:
-        self._tokenizer, self._before = tokenizer, before
-
-    def save_pretrained(self, folder: Path) -> None:
-        self._before()
-        self._tokenizer.save_pretrained(folder)
-
-
 def run(
     encoder: Path,
     folder: Path,
@@ -47,7 +35,6 @@ def run(
     at: tuple[int, Callable[[], None]] | None = None,
     scored: tuple[int, Callable[[], None]] | None = None,
     accuracies: Sequence[float] = (),
-    saved: Callable[[], None] = lambda: None,
     weights: float | None = None,
     **options,
 ) -> TrainingRecord:
@@ -87,9 +74,8 @@ def run(
 
         return Job(learned, synthetic_pairs.pairs(40, seed=1), collate, score)
 
-    disturbed = replace(base, tokenizer=_Saved(base.tokenizer, saved))
     settings = settings_of(given, DEFAULTS, place, base.longest)
-    return train("test train", disturbed, job, {}, settings, place, given, Reporter(silent=not given.progress))
+    return train("test train", base, job, {}, settings, place, given, Reporter(silent=not given.progress))
 
 
 if __name__ == "__main__":

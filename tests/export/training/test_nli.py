@@ -10,12 +10,9 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
 from negengine.engine.cli.train_commands import NliOptions
 from negengine.engine.results.report.citation import cite
-from negengine.engine.runs.lock import locked
 from negengine.export.training import settings as needs
 from negengine.export.training.folder import read_training
 from negengine.export.training.nli import train_nli
-from tiny_checkpoints import tokenizer
-from transformers import BartConfig, BartModel
 
 from .conftest import SETTINGS
 
@@ -109,13 +106,8 @@ def test_an_encoder_without_a_pooler_is_trained_with_a_new_one_on_request(encode
     [
         ({"max_length": 100}, "--max-length 100: .* takes at most 40 tokens"),
         ({"epochs": 0}, "--epochs 0: give a number from 1"),
-        ({"learning_rate": float("nan")}, "--lr nan: give a number above 0"),
         ({"device": "cuda"}, "--device cuda: PyTorch .* finds no CUDA device"),
-        ({"device": "cuda:1"}, "--device cuda:1: give auto, cpu or cuda"),
-        ({"precision": "mixed"}, "--precision mixed: a training computes in mixed precision on a GPU only"),
-        ({"seeds": 10**6}, "--seeds 1000000: give at most 1,000"),
         ({"task": "qqp"}, "--task QQP: give RTE, SNLI, MNLI"),
-        ({"negation": 1.5}, "--negation 1.5: give a fraction between 0 and 1"),
         ({"negation": 0.7}, "run `negengine data get negation-nli`, or give --negation-data PATH"),
         ({"negation_data": "x"}, "--negation-data: give --negation too"),
     ],
@@ -127,28 +119,14 @@ def test_wrong_options_leave_nothing_behind(given, said, encoder, glue, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_too_little_memory_a_folder_with_other_files_and_one_in_use_are_refused(encoder, glue, tmp_path, monkeypatch):
+def test_too_little_memory_and_a_folder_with_other_files_are_refused(encoder, glue, tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("mine")
-    for seeds in (None, 2):
-        with pytest.raises(InputError, match=r"holds 'notes.txt'.* choose another --output"):
-            trained(encoder(), glue, tmp_path, seeds=seeds)
-    (tmp_path / "out").mkdir()
-    with locked(tmp_path / "out"), pytest.raises(InputError, match="in use by process"):
-        trained(encoder(), glue, tmp_path / "out")
+    with pytest.raises(InputError, match=r"holds 'notes.txt'.* choose another --output"):
+        trained(encoder(), glue, tmp_path, seeds=2)
     monkeypatch.setattr(needs, "free_memory", lambda: 5e8)
     with pytest.raises(InputError, match=r"batches of 64 needs about .* GB of memory, but only 0.5 GB are free: take"):
         trained(encoder(), glue, tmp_path / "out")
-    assert {path.name for path in tmp_path.rglob("*")} == {"notes.txt", "out", ".lock"}
-
-
-def test_an_evaluation_that_is_not_possible_is_refused_before_the_training(glue, tmp_path):
-    """A model with an encoder and a decoder is not exported."""
-    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
-    BartModel(BartConfig(vocab_size=len(tokenizer()), **sizes)).save_pretrained(tmp_path / "bart")
-    tokenizer().save_pretrained(tmp_path / "bart")
-    with pytest.raises(InputError, match="bart: a model of the family bart has an encoder and a decoder"):
-        trained(tmp_path / "bart", glue, tmp_path / "out", evaluate=True)
-    assert not (tmp_path / "out").exists()
+    assert {path.name for path in tmp_path.rglob("*")} == {"notes.txt"}
 
 
 def test_an_accuracy_on_dev_whose_epoch_was_chosen_on_dev_says_so(encoder, glue, negation, tmp_path):
@@ -177,12 +155,3 @@ def test_the_command_tells_a_training_as_json_and_bad_input_in_one_line(encoder,
     assert status == 2
     assert err.splitlines()[-1].startswith("negengine: --lr 0.0: give a number above 0")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_stopped_training_names_the_command_that_resumes_it(monkeypatch, capsys):
-    # Another test of this process may have run a command.
-    monkeypatch.setattr("negengine.engine.cli.run_command._called", [])
-    for command in ("nli", "cues"):
-        monkeypatch.setattr(sys, "argv", ["negengine", command, "train", "model", "-o", "out"])
-        main.say_interrupted()
-        assert f"To resume: negengine {command} train model -o out" in capsys.readouterr().err

@@ -162,18 +162,14 @@ def test_rte_is_fetched_once_and_kept_in_the_layout_of_glue(hub, tmp_path):
     pairs = [("a\tb", "c", 0), ("d", "e\n", 1), ("f", " ", 0), (None, "g", 1)]
     hub.put(GLUE, {"rte/train-00000-of-00001": pairs, "rte/validation-00000-of-00001": pairs[:1]})
     wanted = ([("a b", "c", 0), ("d", "e", 1)], [("a b", "c", 0)])
-    folder = tmp_path / "data" / "glue-rte"
-    for again in (False, True):  # when they are fetched, and when they are read again
-        said, asked = [], len(hub.asked)
-        found = read_data("RTE", NliOptions(model="m", output="out", task="RTE"), said.append)
-        assert (found.original, found.dev) == wanted
-        assert (len(hub.asked) == asked) is again
-        assert found.hub.files["train.tsv"] == found.identity["train sha256"]
-        revision = f"nyu-mll/glue on the hub, revision {COMMITS['main']}"
-        assert f"RTE: {revision}; left out, as a sentence is empty: 2 of train and 0 of dev" in said
-    assert (folder / "train.tsv").read_text() == (
-        "index\tsentence1\tsentence2\tgold_label\n0\ta b\tc\tentailment\n1\td\te\tnot_entailment\n"
-    )
+    found, said, folder = read("RTE", None), [], tmp_path / "data" / "glue-rte"
+    assert (found.original, found.dev) == wanted
+    assert found.hub.files["train.tsv"] == found.identity["train sha256"]
+    read_data("RTE", NliOptions(model="m", output="out", task="RTE"), said.append)
+    revision = f"nyu-mll/glue on the hub, revision {COMMITS['main']}"
+    assert f"RTE: {revision}; left out, as a sentence is empty: 2 of train and 0 of dev" in said
+    text = "index\tsentence1\tsentence2\tgold_label\n0\ta b\tc\tentailment\n1\td\te\tnot_entailment\n"
+    assert (folder / "train.tsv").read_text() == text
     (folder / "dev.tsv").write_text("damaged")
     hub.asked.clear()
     assert fetch("RTE") == wanted
