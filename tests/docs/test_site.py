@@ -1,6 +1,5 @@
 """The pages build without a warning and without a network; links, pictures and generated pages are right."""
 
-import html
 import re
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
-from negengine.export.families import FAMILIES
 from pages import read
 
 ROOT = Path(__file__).parents[2]
@@ -55,22 +53,6 @@ def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(sit
         options = {option for own in command.params for option in own.opts if option.startswith("--")} - {"--help"}
         assert not [option for option in options if not re.search(rf"{option}\b", site[page])], name
     assert not [name for name in ng.__all__ if f">ng.{name}<" not in site["names.html"]]
-
-
-def test_the_page_of_families_says_which_are_refused_and_why_from_the_list_of_the_export(site):
-    page = html.unescape(site["families.html"])
-    rows = set(re.findall(r"<td><code>(.*?)</code></td>\s*<td>(.*?)</td>\s*<td>(.*?)</td>\s*<td>(.*?)</td>", page))
-    listed = {(name, own.refused.case or "always", own.refused.why) for name, own in FAMILIES.items() if own.refused}
-    assert {(name, *row) for name, _, *row in rows} >= listed
-
-
-def test_a_notebook_is_a_page_with_its_results_and_the_search_needs_no_server(site, pages):
-    page = site["notebooks/main_job.html"]
-    assert "Which verbs does the model repeat?" in page
-    assert "<caption>Drop of ACT repetition: mini</caption>" in page
-    assert "main_job.ipynb" in linked(pages["notebooks/main_job.html"])
-    assert "notebooks/main_job.html" in linked(pages["library.html"])
-    assert {path.rpartition("/")[2] for path in loaded(pages["index.html"])} >= {"iframe-worker.js"}
 
 
 def test_nothing_is_loaded_from_elsewhere_and_links_and_pictures_are_well_formed(pages):

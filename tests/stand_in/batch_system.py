@@ -26,13 +26,10 @@ def new_job() -> str:
     return str(number)
 
 
-def indices(text: str) -> tuple[list[int], int]:
-    """The indices of an array such as 0-15, 1-9:4 or 3,7, and the step that a batch system tells."""
-    found, step = [], 1
-    for first, last, own in re.findall(r"(\d+)(?:-(\d+))?(?::(\d+))?", text.partition("%")[0]):
-        step = int(own or 1)
-        found += range(int(first), int(last or first) + 1, step)
-    return found, step
+def indices(text: str) -> range:
+    """The indices of an array such as 0-15 or 3."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def directives(script: str, mark: str, option: str) -> str | None:
@@ -62,18 +59,11 @@ def own_address() -> str:
     return "127.0.0.1"
 
 
-def may_start(dependency: str | None, job: str) -> bool:
-    """Whether the jobs before it have ended as it wants: afterok, or afterany; as jobs run at once, all have ended."""
-    if dependency is None:
-        return True
+def check(dependency: str) -> None:
+    """As jobs run at once, the job before has ended; if it is one."""
     kind, _, before = dependency.partition(":")
-    statuses = [int(path.read_text()) for path in (FOLDER / f"job-{before}").glob("*.status")]
-    assert statuses, f"job {before} is not known"
-    if kind == "afterok" and any(statuses):
-        (FOLDER / f"job-{job}" / "never.status").write_text("1")
-        return False
     assert kind in {"afterok", "afterany"}, kind
-    return True
+    assert (FOLDER / f"job-{before}").exists(), f"job {before} is not known"
 
 
 def take_options(arguments: list[str]) -> dict[str, str]:
@@ -89,19 +79,19 @@ def sbatch(arguments: list[str]) -> None:
     script = Path(arguments[0]).read_text()
     job = new_job()
     print(f"{job};stand-in" if "--parsable" in options else f"Submitted batch job {job}")
-    if not may_start(options.get("--dependency"), job):
-        return
+    if "--dependency" in options:
+        check(options["--dependency"])
     common = {"SLURM_JOB_ID": job, "SLURM_PROCID": "0", "SLURM_CPUS_PER_TASK": "1"}  # the script itself has these, too
     nodes, each = (directives(script, "SBATCH", f"--{name}") for name in ("nodes", "ntasks-per-node"))
     if nodes is not None:
         nodes = options.get("--nodes", nodes)
-        common |= {"SLURM_JOB_NUM_NODES": nodes, "SLURM_NTASKS": str(int(nodes) * int(each or 1))}
+        common |= {"SLURM_NTASKS": str(int(nodes) * int(each or 1))}
         common |= {"SLURM_JOB_NODELIST": ",".join([own_address()] * int(nodes))}
     array = options.get("--array") or directives(script, "SBATCH", "--array")
     tasks = {"task": common}
     if array is not None:
-        own, step = indices(array)
-        told = {"COUNT": len(own), "MIN": min(own), "MAX": max(own), "STEP": step}
+        own = indices(array)
+        told = {"COUNT": len(own), "MIN": min(own), "MAX": max(own), "STEP": 1}
         whole = common | {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in told.items()}
         tasks = {str(index): whole | {"SLURM_ARRAY_TASK_ID": str(index)} for index in own}
     run_tasks(job, ["bash", *arguments], tasks)
@@ -109,8 +99,7 @@ def sbatch(arguments: list[str]) -> None:
 
 def srun(arguments: list[str]) -> None:
     options = take_options(arguments)
-    per_node = int(options.get("--ntasks-per-node", 0)) * int(options.get("--nodes", 0))
-    n = int(options.get("--ntasks", 0)) or per_node or int(os.environ["SLURM_NTASKS"])
+    n = int(options.get("--ntasks", os.environ["SLURM_NTASKS"]))
     step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": str(n), "SLURM_STEP_NUM_TASKS": str(n)}
     variables = [os.environ | step | {"SLURM_PROCID": str(number)} for number in range(n)]
     started = [subprocess.Popen(arguments, env=own) for own in variables]
@@ -132,14 +121,12 @@ def qsub(arguments: list[str]) -> None:
     job = new_job()
     array = options.get("-J") or directives(script, "PBS", "-J")
     print(f"{job}[].stand-in" if array else f"{job}.stand-in")
-    dependency = options.get("-W", "").removeprefix("depend=").replace("[]", "").partition(".")[0] or None
-    if not may_start(dependency, job):
-        return
+    if "-W" in options:
+        check(options["-W"].removeprefix("depend=").replace("[]", "").partition(".")[0])
     common = {"PBS_JOBID": job, "PBS_O_WORKDIR": str(Path.cwd()), "NCPUS": "1", **variables}
     tasks = {"task": common}
     if array is not None:
-        assert len(indices(array)[0]) > 1, "PBS refuses an array of one task"
-        tasks = {str(index): common | {"PBS_ARRAY_INDEX": str(index)} for index in indices(array)[0]}
+        tasks = {str(index): common | {"PBS_ARRAY_INDEX": str(index)} for index in indices(array)}
     run_tasks(job, ["bash", arguments[0]], tasks)
 
 
@@ -148,14 +135,12 @@ def bsub(arguments: list[str]) -> None:
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
     job = new_job()
     name = options.get("-J") or directives(script, "BSUB", "-J") or ""
-    if "-w" in options:
-        assert re.fullmatch(r"ended\([\w-]+\)", options["-w"]), options["-w"]
     print(f"Job <{job}> is submitted to queue <normal>.")
     common = {"LSB_JOBID": job, "LSB_JOBINDEX": "0", "LSB_DJOB_NUMPROC": "1"}
     tasks = {"task": common}
     if array := re.fullmatch(r"[\w-]+\[(.+)\]", name):
-        own, step = indices(array[1])
-        whole = common | {"LSB_JOBINDEX_END": str(max(own)), "LSB_JOBINDEX_STEP": str(step)}
+        own = indices(array[1])
+        whole = common | {"LSB_JOBINDEX_END": str(max(own)), "LSB_JOBINDEX_STEP": "1"}
         tasks = {str(index): whole | {"LSB_JOBINDEX": str(index)} for index in own}
     run_tasks(job, ["bash"], tasks, stdin=script)
 
