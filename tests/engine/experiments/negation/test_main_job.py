@@ -126,6 +126,21 @@ def test_mono_token_verbs_have_the_files_of_a_run_without_the_others(mini, whole
         fake.select(mini, tmp_path)
 
 
+def test_sampled_pairs_have_the_triplets_of_the_whole_run_whatever_the_order_of_the_words(mini, tmp_path):
+    own = fake.LEXICON
+    backwards = Lexicon(own.names[::-1], own.genders[::-1], own.professions[::-1], own.verbs[::-1])
+    whole, sample, other = (
+        fake.triplets(fake.select(mini, tmp_path / str(number), **ONE_TOKEN | how, coreference="same-gender"))
+        .drop("triplet")
+        .sort("name", "profession", "verb")
+        for number, how in enumerate(({}, {"pairs": 5}, {"pairs": 5, "lexicon": backwards}))
+    )
+    pairs = sample.select("name", "profession").unique()
+    assert len(pairs) == 5
+    assert sample.equals(whole.join(pairs, on=["name", "profession"], how="semi"))
+    assert sample.equals(other)
+
+
 def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_same_with_fewer_sentences(mini, tmp_path):
     exhaustive, lazy = (fake.select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=2) for lazy in (False, True))
     assert fake.files(exhaustive) == fake.files(lazy)
