@@ -229,7 +229,6 @@ JUDGED = [  # CpTn, CnTp, CnTn, CpTv; the verdict; how it ends
         "Passes",
         f"the drop of CnTp (60.0) is above 50 and above both controls, CnTn (1.0) and CpTv (2.0). {DECIDE}",
     ),
-    ([(60.0, *NONE), (70.0, *NONE), (1.0, *NONE), (2.0, *NONE)], "Not decided", ""),  # without intervals
 ]
 
 
