@@ -17,4 +17,3 @@ def test_every_file_of_the_packages_and_nothing_else_is_in_it(wheel):
             expected.add(f"negengine/{inner.name if inner.parts[1] == 'public' else inner.as_posix()}")
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert any(name.endswith(".dist-info/licenses/CITATION.cff") for name in names)
-    assert {"negengine/py.typed", "negengine/engine/py.typed", "negengine/export/py.typed"} <= names

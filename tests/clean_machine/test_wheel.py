@@ -35,11 +35,9 @@ def test_a_model_is_run_and_an_export_asks_for_its_packages(installed, mini, tmp
     def here(program, *arguments, **options):
         return run(installed / program, *arguments, cwd=tmp_path, env=environment, **options)
 
-    assert "No module named 'torch'" in here("python", "-c", "import torch", status=1)[1]
     selected, _ = here("negengine", "select", mini.folder, "--pairs", 2, "-o", "run", "--json")
     assert json.loads(selected)["pairs"] == 2
-    scored, _ = here("negengine", "score", "run", "--json")
-    assert len(json.loads(scored)["rates"]) == 5
+    here("negengine", "score", "run")
     assert here("python", "-c", "import negengine as ng; print(len(ng.open('run').rates))")[0] == "5\n"
     assert "pip install 'negengine[export]'" in here("negengine", "export", "mini", status=2)[1]
 

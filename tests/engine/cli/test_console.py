@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -79,15 +78,6 @@ def test_commands_with_a_full_stdout_or_a_reader_that_has_gone(program, mini, sm
     done = program(*select, stderr=writer)
     os.close(writer)
     assert (done.status, "6. Selected triplets" in done.out) == (0, True)
-
-
-def test_a_process_without_standard_streams_gets_empty_ones(tmp_path):
-    program = (
-        "import os; from negengine.engine.cli.console import open_standard_streams; open_standard_streams(); "
-        f"file = open({str(tmp_path / 'file')!r}, 'w'); file.write(str(file.fileno() > 2)); file.close()"
-    )
-    subprocess.run(["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, program], check=True)
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "True"
 
 
 def test_json_is_one_document_on_stdout_and_nothing_else(mini, small_lexicon, command):

@@ -10,15 +10,12 @@ import polars as pl
 
 def test_a_report_is_written_named_and_opened_and_figures_are_listed(command, scored_run, tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or len(opened) == 1)
+    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)
     done = command("report", scored_run, "--open")
     size = (tmp_path / "report.html").stat().st_size
     said = f"report.html: report of {scored_run} ({size / 1e6:.1f} MB); open it in a browser\n"
     assert (done.status, done.out, opened) == (0, said, [(tmp_path / "report.html").as_uri()])
-    done = command("report", scored_run, "--open", "--json")
-    assert json.loads(done.out) == {"report": "report.html", "bytes": size}
-    said = "negengine: report.html is written, but no browser was found; open the file yourself\n"
-    assert (done.status, done.err) == (2, said)
+    assert json.loads(command("report", scored_run, "--json").out) == {"report": "report.html", "bytes": size}
     done = command("figures", scored_run, "-o", "figures")
     assert (done.status, done.err) == (0, "figures: next, in LaTeX: \\includegraphics{figures/drops.pdf}\n")
     assert done.out.startswith("figures: 9 figures as PDF, SVG, PNG and CSV: drops, differences,")

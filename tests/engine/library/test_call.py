@@ -10,34 +10,24 @@ from negengine.engine.library.options import execution
 from negengine.engine.runs.record import read_run
 
 
-def probe(
-    model, *, lexicon=None, data=None, original=None, patterns=None, coreference="pronoun", ranks=(1, 2), **options
-):
+def probe(model, *, data=None, original=None, patterns=None, coreference="pronoun", ranks=(1, 2), **options):
     return options["call"]
 
 
-PROBE = recorded(probe, files=("lexicon", "data", "original", "patterns"), words=("bundled",))
-
-
-def test_arguments_are_recorded_with_their_defaults_as_json_and_without_run_options(tmp_path):
-    expected = {"lexicon": None, "data": None, "original": None, "patterns": None, "coreference": "pronoun"}
-    assert PROBE("mini", output=tmp_path) == {"function": "probe", "arguments": {**expected, "ranks": [1, 2]}}
-    found = PROBE("mini", coreference=Coreference.SAME_NAME, ranks=range(1, 4))["arguments"]
-    assert (type(found["coreference"]), found["ranks"]) == (str, [1, 2, 3])
-
-
-def test_files_are_recorded_by_path_and_digest_and_folders_by_path(tmp_path, monkeypatch):
+def test_arguments_are_recorded_with_their_defaults_as_json_and_files_by_path_and_digest(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     Path("words").mkdir()
     for name in ("own.toml", "bundled"):
         Path(name).write_text("x")
+    asked = recorded(probe, files=("data", "original", "patterns"), words=("bundled",))
     given = {"data": [Path("words"), "own.toml"], "original": {"RTE": "own.toml"}, "patterns": "bundled"}
-    found = PROBE("mini", lexicon="words", **given)["arguments"]
+    found = asked("mini", **given, coreference=Coreference.SAME_NAME, output=tmp_path)["arguments"]
     file, folder = {"path": "~/own.toml", "sha256": sha256(b"x")}, {"path": "~/words"}
-    named = {name: found[name] for name in ("lexicon", *given)}
     # the name of what is bundled is not a file
-    assert named == {"lexicon": folder, "data": [folder, file], "original": {"RTE": file}, "patterns": "bundled"}
+    files = {"data": [folder, file], "original": {"RTE": file}, "patterns": "bundled"}
+    assert found == {**files, "coreference": "same-name", "ranks": [1, 2]}
+    assert type(found["coreference"]) is str
 
 
 def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, small_lexicon, monkeypatch):
