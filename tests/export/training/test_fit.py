@@ -84,6 +84,18 @@ def test_a_training_that_is_stopped_after_its_best_epoch_keeps_that_epoch(damage
     resumed(encoder, folder, whole, accuracies=accuracies if damaged else accuracies[2:], **given)
 
 
+@pytest.mark.everything
+def test_a_training_that_stopped_early_is_not_trained_further(encoder, tmp_path, monkeypatch):
+    """Stopped between its last checkpoint and its result."""
+    whole, folder = tmp_path / "whole", tmp_path / "out"
+    trainings.run(encoder(), whole, patience=1, epochs=8)
+    assert read_training(whole).result["epochs"] < 8
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingFolder, "publish", lambda *_: trainings.interrupt())
+        interrupted(encoder, folder, patience=1, epochs=8)
+    resumed(encoder, folder, whole, patience=1, epochs=8)
+
+
 def test_a_finished_training_is_not_trained_again_and_other_settings_are_refused(encoder, undisturbed):
     trainings.run(encoder(), undisturbed, at=(1, trainings.interrupt))
     with pytest.raises(InputError, match=r"was trained with epochs 2, now 3: choose another --output"):

@@ -119,10 +119,13 @@ def test_wrong_options_leave_nothing_behind(given, said, encoder, glue, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_too_little_memory_and_a_folder_with_other_files_are_refused(encoder, glue, tmp_path, monkeypatch):
+def test_too_little_memory_or_disk_and_a_folder_with_other_files_are_refused(encoder, glue, tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match=r"holds 'notes.txt'.* choose another --output"):
         trained(encoder(), glue, tmp_path, seeds=2)
+    monkeypatch.setattr(needs, "free_disk", lambda _: 0.0)
+    with pytest.raises(InputError, match=r"of disk, but only 0.0 GB are free in"):
+        trained(encoder(), glue, tmp_path / "out")
     monkeypatch.setattr(needs, "free_memory", lambda: 5e8)
     with pytest.raises(InputError, match=r"batches of 64 needs about .* GB of memory, but only 0.5 GB are free: take"):
         trained(encoder(), glue, tmp_path / "out")
