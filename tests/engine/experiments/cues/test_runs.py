@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.experiment_command import experiment_command
@@ -114,7 +114,9 @@ def test_the_first_token_of_a_word_begins_it_and_special_tokens_in_a_text_are_or
     assert not set(window.ids[1:-1].tolist()) & (set(known) - {small_tokenizer.unknown_id})
 
 
-@given(words=st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=24), max_size=6))
+@example(words=WORDS * 6)
+@example(words=["a" * 50, "zzyzx" * 10_000])
+@given(words=st.lists(st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=6), max_size=6))
 def test_any_words_have_one_position_each_in_windows_that_the_model_takes(words, small_tokenizers):
     (windows,) = encoder(small_tokenizers["WordPiece cased"], 16).encode([words])
     assert sum(len(window.first) for window in windows) == len(words)

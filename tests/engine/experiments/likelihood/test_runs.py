@@ -18,6 +18,7 @@ from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.verification.verify import verify
 from negengine.engine.runs.stage import changed
+from negengine.engine.text.user_table import open_table
 from tokenizers import pre_tokenizers
 
 from .conftest import SENTENCES
@@ -181,6 +182,8 @@ def test_a_file_of_a_data_set_is_read_by_its_name_and_by_the_columns_of_its_auth
     assert run.columns == Columns(good="sen", bad="wrong_sen", groups=("grammatical_feature",))
     assert run.record.metadata["call"]["arguments"]["data"] == "multiblimp:nld"
     assert "Jumelet" in cite(run).text
+    japanese = ("good_sentence", "bad_sentence", "phenomenon", "paradigm")  # JBLiMP; TurBLiMP has no paradigms
+    assert Likelihood({}).columns(open_table({name: ["a"] for name in japanese})).cluster == "paradigm"
 
 
 def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):

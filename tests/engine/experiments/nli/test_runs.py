@@ -9,7 +9,7 @@ from asked_stages import cell
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_words import has_cue
-from negengine.engine.experiments.nli.nli import NliRun, nli
+from negengine.engine.experiments.nli.nli import Nli, NliRun, nli
 from negengine.engine.experiments.nli.nli_judgements import Judgements, summarise
 from negengine.engine.experiments.nli.nli_pairs import KINDS, THREE_WAY, map_head, read_benchmark, read_sets
 from negengine.engine.inference.classifier import labels as label_names
@@ -78,6 +78,7 @@ def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
 
 def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, nli_data, tmp_path):
     exported = classifiers["three-way"][1]
+    assert Nli(data=nli_data, source="RTE").stage(exported).max_length == 40  # its own, which is below the paper's 128
     (tmp_path / "RTE.txt").write_text(HEADER + "0\tthe man\tthe [PAD] man\tentailment\r\n")
     stage = Judgements(exported, THREE_WAY, [read_benchmark(tmp_path / "RTE.txt", "RTE")], 40)
     with pytest.raises(InputError, match=r"RTE\.txt:2: contains the padding token"):
