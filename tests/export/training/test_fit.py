@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import trainings
 from negengine.engine.basics.errors import InputError
 from negengine.export.tasks import TEXT_CLASSIFICATION
 from negengine.export.training.base import Base
-from negengine.export.training.folder import CHECKPOINTS, TrainingFolder, complete, read_training
+from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, complete, read_training, seal
 
 
 def test_a_loss_that_is_not_a_number_ends_the_training(encoder, tmp_path):
@@ -143,6 +144,32 @@ def test_a_result_that_cannot_be_written_leaves_no_checkpoint_and_one_that_was_c
     (tmp_path / "config.json").write_text("{ }")
     with held(tmp_path) as training:
         assert not training.is_finished
+
+
+def test_the_weights_are_on_the_disk_before_the_record_and_before_the_checkpoints_go(tmp_path, monkeypatch):
+    """And the files of a checkpoint before its seal."""
+    flushed, checkpoints = [], tmp_path / CHECKPOINTS  # inodes, and whether there were checkpoints then
+    monkeypatch.setattr(os, "fsync", lambda own: flushed.append((os.fstat(own).st_ino, checkpoints.exists())))
+
+    def save(folder):
+        for name in ("model.safetensors", "config.json"):
+            (folder / name).write_text(name)
+
+    def order(*paths):
+        return [[inode for inode, _ in flushed].index(path.stat().st_ino) for path in paths]
+
+    with held(tmp_path) as training:
+        checkpoints.mkdir()
+        (checkpoints / "optimizer.pt").write_text("momentum")
+        seal(checkpoints)
+        state, sealed = order(checkpoints / "optimizer.pt", checkpoints / SEAL)
+        assert state < sealed
+        flushed.clear()
+        training.publish(save, RESULT)
+    *before, record = order(*(tmp_path / name for name in ("model.safetensors", "config.json", ".", RECORD)))
+    assert max(before) < record
+    assert flushed[record + 1 :] == [(tmp_path.stat().st_ino, True)]  # the name of the record, before they go
+    assert not checkpoints.exists()
 
 
 def test_nothing_is_written_or_removed_behind_a_link(tmp_path):
