@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 # The rooms of the engine: its folders. A room imports from itself and from those above it.
 ORDER = ("basics", "text", "inference", "runs", "statistics", "views", "library", "experiments", "results", "cli")
 # How much there is to know of the rooms: these numbers only ever shrink.
-MOST_FLOORS, MOST_ARROWS = 8, 33
+MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 10, 8, 33
 PACKAGES = ("engine", "export", "bench")
 ENGINE, PUBLIC = "negengine.engine.", "negengine"
 # The packages beside the engine, the innermost first, and those that they must not import.
@@ -99,8 +99,17 @@ def test_the_rooms_are_few_and_no_import_runs_against_their_order():
     arrows, floor = {(one, other) for one, other, found in between if not found.named}, {}
     for one in ORDER:  # no arrow runs back, so those below have their floor already
         floor[one] = 1 + max((floor[other] for other in floor if (one, other) in arrows), default=0)
+    assert len(ORDER) <= MOST_ROOMS
     assert max(floor.values()) <= MOST_FLOORS
     assert len(arrows) <= MOST_ARROWS
+
+
+def test_the_precision_passes_at_most_5_files_from_its_option_to_the_sessions():
+    """It is a part of `Opening`, which is handed on whole. A training has an option of the same name."""
+    named = re.compile(r"\b(?:opening|options)\.precision\b|\bprecision: (?:Precision|Annotated)\b")
+    own = {name for name, path in modules().items() if room(name) and named.search(path.read_text("utf-8"))}
+    assert "negengine.engine.basics.option" in own
+    assert len(own - {"negengine.engine.cli.train_commands"}) <= 5, sorted(own)
 
 
 def test_the_engine_and_the_packages_beside_it_import_each_other_only_as_they_may():

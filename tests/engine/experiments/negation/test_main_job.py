@@ -11,7 +11,7 @@ import fake_models as fake
 import polars as pl
 import pytest
 import torch
-from negengine.engine.basics.choices import Precision, VerbConvention
+from negengine.engine.basics.choices import Coreference, Precision, VerbConvention
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.answers import SAMPLE
@@ -141,6 +141,13 @@ def test_sampled_pairs_have_the_triplets_of_the_whole_run_whatever_the_order_of_
     assert sample.equals(other)
 
 
+@pytest.mark.parametrize("coreference", Coreference)
+def test_every_coreference_variant_selects_and_scores(mini, tmp_path, coreference):
+    run = fake.score(fake.plan_scores(mini, fake.select(mini, tmp_path, coreference=coreference)))
+    triplets = pl.read_parquet(run / "triplets.parquet")
+    assert set(triplets["name"] == triplets["pronoun"]) == {coreference is Coreference.SAME_NAME}
+
+
 def test_at_most_max_verbs_of_a_pair_are_kept_and_a_lazy_selection_finds_the_same_with_fewer_sentences(mini, tmp_path):
     exhaustive, lazy = (fake.select(mini, tmp_path / str(lazy), lazy=lazy, max_verbs=2) for lazy in (False, True))
     assert fake.files(exhaustive) == fake.files(lazy)
@@ -229,6 +236,18 @@ def test_answers_of_another_machine_are_not_taken(mini, one_token, tmp_path):
     found = fake.score(keeping(stage, pl.col("expected_logprob") + pl.lit(1e-6, pl.Float32)), tmp_path / "run")
     assert "taken_from" not in read_run(found).stages["score"].calibration["CpTp"]
     assert fake.files(found) == fake.files(fake.score(fake.plan_scores(mini, one_token), tmp_path / "computed"))
+
+
+def test_a_resumed_scoring_goes_on_with_the_answers_that_it_began_with(mini, one_token, tmp_path):
+    stage, how = fake.plan_scores(mini, one_token, Taking), {"shard": Shard.parse("1/2")}
+    begun = fake.score(stage, tmp_path / "shard", **how)
+    record = read_run(begun)
+    record.stages["score"].calibration["CpTp"]["answers_sha256"] = "0" * 64
+    record.write(begun)
+    for path in (begun / "parts" / "score").glob("part-00000*"):
+        path.unlink()
+    with pytest.raises(InputError, match=r"answers.parquet is not the file that this scoring was started with"):
+        fake.score(stage, begun, **how)
 
 
 def test_numbers_of_a_low_precision_model_that_errs_or_that_the_run_would_not_use_are_not_taken(mini, tmp_path):

@@ -10,17 +10,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import fake_models as fake
 import polars as pl
 import pytest
-from fake_models import CALIBRATION, PUBLISHERS, FakeScoring, FakeSelection, execute
+from fake_models import CALIBRATION, PUBLISHERS, FakeScoring, FakeSelection, execute, summary
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_selected
 from negengine.engine.experiments.negation.negation_views import scored
+from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
+from negengine.engine.inference.cpu import CPU
 from negengine.engine.runs.merge import merge
+from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
@@ -34,7 +36,7 @@ LEXICON = Lexicon(
     names=("Jessica", "Maria", "Anna", "Linda", "Susan", "John", "Peter", "Mark", "Paul", "David"),
     genders=("f",) * 5 + ("m",) * 5,
     professions=("a dancer", "an architect", "a doctor", "a baker", "an actor", "a teacher", "a pilot", "a nurse"),
-    verbs=fake.LEXICON.verbs,
+    verbs=("smoke", "dance", "sing", "swim", "walk", "argue", "sleep", "hunt", "dig", "laugh", "agree", "cook"),
 )
 
 
@@ -153,6 +155,27 @@ def test_shards_on_different_kinds_of_processors_are_merged_with_the_same_decisi
         assert scores.filter(~of_second).equals(whole.filter(~of_second))
 
 
+@pytest.mark.everything
+def test_the_bundled_model_gives_the_same_bytes_with_any_threads_and_in_processes(mini, tmp_path):
+    lexicon = Lexicon(("Maria", "John"), ("f", "m"), ("a dancer", "a doctor"), load_lexicon().verbs[:40])
+    selection = Selection.plan(mini, lexicon, load_patterns(), Settings(max_verbs=5), candidates_per_part=40)
+
+    def run(folder, precision=Precision.MIXED, **how):
+        execute(selection, folder, precision=precision, **how)
+        scoring = Scoring.plan(read_selected(folder), mini, triplets_per_part=8)
+        return execute(scoring, folder, precision=precision, earlier={"select": folder}, **how)
+
+    mixed, exact = run(tmp_path / "mixed", threads=1), run(tmp_path / "exact", Precision.FP32, threads=1)
+    assert results(run(tmp_path / "threads", threads=3)) == results(mixed)
+    assert results(run(tmp_path / "processes", executor=Processes((CPU, CPU)))) == results(mixed)
+    for name in ("triplets.parquet", "rates.parquet"):
+        assert (mixed / name).read_bytes() == (exact / name).read_bytes()
+    found = summary(mixed)["precision"]
+    assert found["kind"] == Precision.MIXED
+    assert found["close_calls"] < 0.5
+    assert found["audited"] > 0
+
+
 def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(mini, tmp_path):
     """A new export can have the same fp32 model and another int8 model, whose errors nobody has measured."""
     lexicon = Lexicon(("Maria",), ("f",), ("a dancer", "a doctor"), load_lexicon().verbs[:30])
@@ -163,6 +186,8 @@ def test_a_run_goes_on_with_the_low_precision_model_that_it_was_started_with(min
     assert choice["low_precision_sha256"] == mini.low_precision_sha256("int8")
     files_now = {**mini.info["files"], "model.int8.onnx_data": "0" * 64}
     other = replace(mini, info={**mini.info, "files": files_now})
+    assert other.low_precision_sha256("int8") != mini.low_precision_sha256("int8")
+    assert other.low_precision_sha256("fp16") == mini.low_precision_sha256("fp16")
     with pytest.raises(InputError, match="this run was started with another int8 model than"):
         replace(plan, exported=other).use(plan.open(Opening(precision=Precision.MIXED)), {"CpTp": choice})
     execute(plan, tmp_path, precision=Precision.MIXED)
