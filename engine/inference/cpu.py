@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import onnxruntime as ort
 
 from .batches import INPUTS, OUTPUTS, Advance, Batch, Runner
-from .exported import CONVOLVED, LOW_PRECISION, ExportedModel
+from .exported import CONVOLVED, ExportedModel
 from .machine import int8_speed, machine, prefers_convolutions
 from .session import Device, give_back_freed_memory, open_session
 
@@ -21,7 +21,6 @@ class Cpu(Device):
     kind: ClassVar[str] = "cpu"
     # Enough rows for matrix products to be efficient, and few enough for results to stay in a core's cache.
     batch_tokens: ClassVar[int] = 512
-    _int8_tokens: ClassVar[int] = 384  # with AVX2 alone and with AMX, 1 to 4 % faster than 512
     # 26 MB of logits on a core with a vocabulary of 50,000 tokens. Fewer rows would make the product less efficient,
     # as its matrix is read anew for each of these pieces.
     rows: ClassVar[int] = 128
@@ -55,9 +54,6 @@ class Cpu(Device):
 
     def graph(self, exported: ExportedModel) -> Path:
         return (exported.held(CONVOLVED) if prefers_convolutions() else None) or exported.graph
-
-    def usual_batch(self, graph: Path) -> int:
-        return self._int8_tokens if graph.name == LOW_PRECISION[self.kind] else self.batch_tokens
 
     def low_precision_speed(self) -> float:
         return int8_speed()

@@ -72,8 +72,8 @@ class OpenedModel:
             raise InputError(f"{exported.folder} is exported for {exported.task}, {self.task} is needed")
         self.exported = exported
         self.device = device
+        self.batch_tokens = batch_tokens or device.batch_tokens
         self.graph = graph or device.graph(exported)
-        self.batch_tokens = batch_tokens or device.usual_batch(self.graph)
         self.precision = device.precision(self.graph)
         exported.verify_files(self.graph)
         self.at_a_time = (threads or cpu_threads()) if device.uses_cores else 1  # batches that run at the same time

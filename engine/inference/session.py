@@ -71,10 +71,6 @@ class Device(ABC):
     def graph(self, exported: ExportedModel) -> Path:
         return exported.graph
 
-    def usual_batch(self, graph: Path) -> int:  # noqa: ARG002
-        """The usual number of tokens in a batch of this graph."""
-        return self.batch_tokens
-
     @property
     def reference(self) -> "Device":
         """Where the reference model runs, which makes the decisions that are not certain here."""
