@@ -151,9 +151,6 @@ class Rough(Cpu):
     def precision(self, graph):
         return self.kind
 
-    def usual_batch(self, graph):
-        return self.batch_tokens
-
     def runner(self, graph, batch_tokens, at_a_time):
         return RoughCores(self.session(graph), 1)
 
