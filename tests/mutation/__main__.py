@@ -127,12 +127,12 @@ def _seconds(tests: tuple[str, ...]) -> float:
 
 
 def _survives(task: tuple[MutationSpec, tuple[str, ...], float, float]) -> str | None:
-    """The change that no test notices, or nothing; None if the time is over, or Python cannot read the mutant."""
+    """The change that no test notices, or nothing; None if the time is over, or the change cannot be made."""
     spec, tests, seconds, until = task
     source = spec.module_path.read_text("utf-8")
     try:
         compile(mutate_code(source, plugins.get_operator(spec.operator_name)(), spec.occurrence), "mutant", "exec")
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # of Cosmic Ray, for a dotted name of an exception
         return None
     if time.monotonic() > until:
         return None
