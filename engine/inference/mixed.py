@@ -199,15 +199,13 @@ def even_numbers(ids: Ids, seed: int) -> NDArray[np.float64]:
     return (combine(sums) >> np.uint64(11)).astype(np.float64) / 2**53
 
 
-def calibrate(
-    method: Method, low_precision: Any, reference: Any, sample: Any, *, audit_share: float = 0.0, seed: int = 0
-) -> Calibration:
+def calibrate(method: Method, low_precision: Any, reference: Any, sample: Any, *, seed: int) -> Calibration:
     """Measure the low-precision model's error on encoded sentences of one pattern, or pairs, of the run."""
     asked = method.asked(sample)
     found = finished(method.answers(low_precision, asked, ignored))
     measured = method.measured(reference, asked, found)
     close = ~(method.certainty(found, asked, measured) > measured.bound)
-    return replace(measured, close=float(close.mean()), audit_share=audit_share, seed=seed)
+    return replace(measured, close=float(close.mean()), seed=seed)
 
 
 def _spans(groups: Sequence[Asked]) -> list[slice]:
@@ -227,7 +225,7 @@ def _some_sentences(groups: Sequence[Asked], rows: Rows) -> list[Asked]:
 
 def _expected(groups: Sequence[Asked]) -> Ids:
     """int32 [n], or [n, k] where several tokens are accepted; see `main_token`."""
-    return groups[0][2] if len(groups) == 1 else np.concatenate([expected for _, _, expected in groups])
+    return np.concatenate([expected for _, _, expected in groups])
 
 
 def _decide(model: Any, groups: Sequence[Asked], advance: Advance) -> Steps[Decisions]:

@@ -1,8 +1,8 @@
 """WebGPU devices: the GPU of most laptops, through Metal, D3D12 or Vulkan, by a plugin of ONNX Runtime.
 
-The plugin can list a GPU that has no driver, and opens a graph in fp16 where there is no fp16: so a graph of one
-addition is run first. Shaders round otherwise than the CPU, so the reference model runs there. With
-ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 it also uses a Vulkan driver without a GPU; that is for tests.
+The plugin lists some GPUs that have no driver, and opens graphs in fp16 on GPUs without fp16. So a small graph is run
+first. Shaders round differently from CPUs, so the reference model runs on the CPU. For tests, the variable
+ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER=1 allows a Vulkan driver that needs no GPU.
 """
 
 import os

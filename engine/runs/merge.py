@@ -96,10 +96,9 @@ class _ShardFolder:
     @classmethod
     def read(cls, folder: Path, known: Mapping[str, Publish]) -> "_ShardFolder":
         stages = read_run(folder).stages
-        sharded = [stage for stage, record in stages.items() if record.shard is not None and stage in known]
-        if not sharded:
+        stage = next((own for own, record in stages.items() if record.shard is not None and own in known), None)
+        if stage is None:
             raise InputError(f"{folder} is not a shard; merge takes folders that were made with --shard I/N")
-        stage = sharded[-1]
         earlier = tuple(other for other in stages if other != stage)
         return cls(folder, stage, Shard.parse(stages[stage].shard or ""), stages[stage], earlier)
 
@@ -107,11 +106,12 @@ class _ShardFolder:
 def _refuse_other_than_whole_set(found: Sequence[_ShardFolder]) -> None:
     if not found:
         raise InputError("no shards given; merge needs all of them")
-    identities = [
-        {"stage": s.stage, "shards": s.shard.count, "parts": s.record.parts, **s.record.identity} for s in found
-    ]
-    for shard, own in zip(found[1:], identities[1:], strict=True):
-        if other := differences(identities[0], own, "there"):
+
+    def identity(own: _ShardFolder) -> dict[str, Any]:
+        return {"stage": own.stage, "shards": own.shard.count, "parts": own.record.parts, **own.record.identity}
+
+    for shard in found:
+        if other := differences(identity(found[0]), identity(shard), "there"):
             raise InputError(f"{found[0].folder} and {shard.folder} are of different runs: {other}")
     seen: dict[int, Path] = {}
     count = found[0].shard.count

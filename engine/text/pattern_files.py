@@ -47,7 +47,7 @@ class PatternFile:
 
     @classmethod
     def read(cls, source: str | Path | None = None) -> "PatternFile":
-        """Read a file, but for its patterns."""
+        """Read all of a file except its patterns, which need the words of a lexicon."""
         path = pattern_path(source)
         toml = TomlFile.read(path, "give a TOML file of patterns, or the name of a bundled set")
         known = ("name", "lexicon", "verbs", "slots", "pattern", "published")

@@ -160,16 +160,16 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
     def publish(parts: FinishedParts) -> Files:
         kinds = pl.col("kinds").str.split(SEPARATOR)
         has = {kind: kinds.list.contains(kind) for kind in _KINDS}
-        found = parts.rows.select("dataset", "condition", negated=pl.lit(1), **has).group_by("dataset", "condition")
-        by_cell = found.agg(pl.col("negated", *_KINDS).sum()).collect(engine="streaming")
+        found = parts.rows.select("dataset", "condition", pl.lit(1).alias(ALL), **has).group_by("dataset", "condition")
+        by_cell = found.agg(pl.col(ALL, *_KINDS).sum()).collect(engine="streaming")
         known = {(row["dataset"], row["condition"]): row for row in by_cell.to_dicts()}
         rows = []
         for number, text in enumerate(parts.metadata[TEXTS]):
             n = int(parts.counts[_SENTENCES.format(number + 1)])
             for detector in DETECTORS:
                 own = known.get((text, detector), {})
-                for split, column in ((ALL, "negated"), *zip(_KINDS, _KINDS, strict=True)):
-                    rows.append(Row(text, detector, split, SHARE, own.get(column, 0) / n, None, None, n))
+                shares = {split: own.get(split, 0) / n for split in (ALL, *_KINDS)}
+                rows += [Row(text, detector, split, SHARE, share, None, None, n) for split, share in shares.items()]
         return {ITEMS_FILE: parts.rows, SUMMARY_FILE: frame(rows)}
 
 

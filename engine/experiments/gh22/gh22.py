@@ -156,7 +156,7 @@ class Gh22Run(SummaryRun):
         return pl.concat([of_pattern(variant, own) for variant, set_ in self.patterns.items() for own in set_.scored])
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """An ACT may be a piece of a word: its token is that of acts.parquet. Another sentence has no ACTs of ours."""
+        """The token of an ACT is that of acts.parquet, as an ACT can be a piece of a word."""
         tokens = {(pair, rank): act for pair, rank, act in self.acts.select(*_ACT, "act_id").iter_rows()}
         yield Sample(
             "items",

@@ -24,6 +24,7 @@ def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(t
         return [next(path for path in [tmp_path, *tmp_path.rglob("*")] if path.stat().st_ino == one) for one in found]
 
     monkeypatch.setattr(atomic.os, "fsync", watched)
+    opened = len([*Path("/dev/fd").iterdir()])
     write_bytes(tmp_path / "x", b"content")
     assert (tmp_path / "x").read_bytes() == b"content"
     assert taken() == [tmp_path / "x", tmp_path]
@@ -38,6 +39,8 @@ def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(t
     atomic.flush_folder(tmp_path)
     assert taken() == [tmp_path / "file", tmp_path]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "file"]
+    assert len([*Path("/dev/fd").iterdir()]) == opened
+    assert atomic.json_bytes({"é": [1]}) == '{\n  "é": [\n    1\n  ]\n}\n'.encode()
 
 
 def test_temporary_files_lie_beside_the_file_and_they_alone_are_removed(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import polars as pl
 import pytest
+from negengine.engine.basics import parquet_pages
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import frame_sha256, parquet_bytes, parquet_frame, scan_frame, write_frame
 from polars.exceptions import PolarsError
@@ -29,7 +30,7 @@ def stream(size, error=None):
 
 
 @pytest.mark.parametrize("size", [7_001, 131_072, 299_999])
-def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, size):
+def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, monkeypatch, size):
     digest = write_frame(tmp_path / "x.parquet", stream(size))
     content = parquet_bytes(FRAME)
     assert (tmp_path / "x.parquet").read_bytes() == content
@@ -38,6 +39,9 @@ def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, size):
     with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(.*\); run it again elsewhere$"):
         parquet_frame(b"PAR1", tmp_path / "x.parquet")
     assert scan_frame(tmp_path / "x.parquet").collect().equals(FRAME)
+    monkeypatch.setattr(parquet_pages, "_MOST_UNPACKED", 1_000)
+    with pytest.raises(InputError, match=r"x\.parquet: a few rows take"):
+        scan_frame(tmp_path / "x.parquet")
 
 
 def test_an_error_while_the_rows_come_or_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch):

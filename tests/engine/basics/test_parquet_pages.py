@@ -25,7 +25,9 @@ def test_pages_and_rows_that_are_huge_are_refused_by_their_headers(tmp_path, mon
     monkeypatch.setattr(parquet_pages, "_MOST_UNPACKED", 4_500_000)
     path = tmp_path / "x.parquet"
     frame.write_parquet(path, compression=codec, **how)
-    with pytest.raises(InputError, match=r"x\.parquet: a few rows take \d MB"):
+    with pytest.raises(
+        InputError, match=r"x\.parquet: a few rows take \d MB, and at most 4 are read at once; give shorter texts"
+    ):
         refuse_huge_pages(path)
     with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(a few rows take"):
         parquet_frame(path.read_bytes(), path)
@@ -43,7 +45,10 @@ def test_every_changed_byte_of_a_file_is_a_value_or_one_line(tmp_path, monkeypat
         for byte in (0, 1, 0x19, 0x7F, 0xFF):
             with suppress(InputError):
                 refuse_huge_pages(path, whole[:position] + bytes([byte]) + whole[position + 1 :])
-    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    size = int.from_bytes(whole[-8:-4], "little")
+    footer = len(whole) - 8 - size
+    truths = b"\x11\x12\0"  # two more fields, true and false, as other programs write them
+    refuse_huge_pages(path, whole[:-9] + truths + (size + 2).to_bytes(4, "little") + b"PAR1")
     for damaged in (whole[:7], whole[:-9], whole[: footer + 1] + b"\xff" * 12 + whole[footer + 13 :]):
         with pytest.raises(InputError, match=r"x\.parquet: not a whole Parquet file"):
             refuse_huge_pages(path, damaged)

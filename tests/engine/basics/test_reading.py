@@ -124,7 +124,7 @@ def test_depth_is_bounded_and_lists_and_objects_are_levels_alike():
     others = json.dumps([[0], {"a": {}}] * (2 * DEEPEST)), json.dumps({"é": ["ü", 1, {"a": None}]})
     for text in (nested(DEEPEST), f"[{nested(DEEPEST - 1)}, []]", nested(0, DEEPEST // 2), in_strings, *others):
         assert parse_json(text, "f:1") == json.loads(text)
-    for text in (nested(DEEPEST + 1), nested(1, DEEPEST // 2)):
+    for text in (nested(DEEPEST + 1), nested(1, DEEPEST // 2), f"[{'[],' * DEEPEST}{nested(DEEPEST)}]"):
         with pytest.raises(InputError, match=r"^f:1: lists or objects in more than 32 levels"):
             parse_json(text, "f:1")
 

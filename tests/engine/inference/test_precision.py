@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import cpu
+from negengine.engine.inference import cpu, tally
 from negengine.engine.inference.audit import (
     AIM,
     MOST,
@@ -32,6 +32,7 @@ from negengine.engine.inference.mixed import (
     Mixed,
     calibrate,
     even_numbers,
+    of_labels,
     of_margins,
     take_audits,
     widest,
@@ -46,6 +47,7 @@ from negengine.engine.inference.precision import (
     open_models,
     widened,
 )
+from negengine.engine.inference.webgpu import WebGpu
 from scipy import special, stats
 
 
@@ -256,15 +258,16 @@ def test_a_calibration_measures_and_leaves_a_verb_with_outlying_errors_to_fp32()
 def test_a_margin_as_wide_as_the_bound_is_close_and_one_of_nothing_is_no_repetition():
     error = np.resize([1.0, -1.0], 100)
     exact = np.full(100, 10.0)
-    exact[:4] = [3.5, -3.5, 0.0, -9.0]  # with their errors 4.5, -4.5, 1 and -10
-    found = calibrate(SENTENCES, MarginDecider(exact + error), MarginDecider(exact), sample(100))
-    assert (found.bound, found.close, found.repeated) == (4.5, 0.03, 97)
+    exact[:5] = [3.5, -3.5, 0.0, -9.0, 0.5]  # with their errors 4.5, -4.5, 1, -10 and 1.5
+    found = calibrate(SENTENCES, MarginDecider(exact + error), MarginDecider(exact), sample(100), seed=0)
+    assert (found.bound, found.close, found.repeated) == (4.5, 0.04, 97)
+    assert of_margins(error).close == of_labels(np.outer(error, [1, 0])).close == 1.0  # until it is measured
     for own, bound in ([1.0, -1.0], 4.5), ([0.0] * 999 + [10.0], 11.0), ([-10.0] + [0.0] * 999, 11.0):
         assert widest(np.array(own)) == pytest.approx(bound)
 
 
 def gaps(low, truth):
-    return calibrate(FIRST_CHOICES, LogitsTable(low, "int8"), LogitsTable(truth), sample(len(low)))
+    return calibrate(FIRST_CHOICES, LogitsTable(low, "int8"), LogitsTable(truth), sample(len(low)), seed=0)
 
 
 def test_what_a_calibration_of_first_choices_measures():
@@ -288,7 +291,7 @@ def test_what_a_calibration_of_labels_measures():
     truth = np.tile([8.0, 0.0, 0.0], (8, 1))
     truth[7, 0] = 4.5 * 0.25 + 0.25
     low = truth + np.outer(np.resize([1.0, 0.5], 8), [1, 0, 0])
-    found = calibrate(LABELS, LogitsTable(low, "int8"), LogitsTable(truth), numbered_pairs(8))
+    found = calibrate(LABELS, LogitsTable(low, "int8"), LogitsTable(truth), numbered_pairs(8), seed=0)
     assert found.bias == pytest.approx((0.5, -0.25, -0.25))
     assert (found.deviation, found.bound) == (0.25, 4.5 * 0.25)
     assert (found.close, found.repeated, found.never) == (1 / 8, 0, ())
@@ -339,13 +342,14 @@ def test_values_that_are_not_finite_make_a_calibration_worth_nothing(kind):
 def test_a_long_run_of_each_kind_takes_mixed_precision_and_goes_on_with_what_it_recorded(kind):
     truth = np.random.default_rng(5).normal(0, 3, 3_000)
     models = Models(kind.table(truth), lambda: kind.table(truth + 0.001, "int8"))
-    long = 10 * kind.method.sizes[0]
+    fewest = 300 if kind.method is LABELS else 1_000
+    long = 10 * fewest
     for total, precision in ((long - 1, "fp32"), (long, "mixed")):
         work = [Workload("all", kind.sample, total)]
         found = choose_precisions(models, Precision.AUTO, work, seed=0, method=kind.method, speed_ratio=2.5)["all"]
         assert json.loads(json.dumps(found)) == found
         assert found["precision"] == precision
-    assert found["sentences"] == kind.method.sizes[0]
+    assert found["sentences"] == fewest
     decider = open_decider(models, Precision.AUTO, widened(found, 0.7), kind.method)
     assert isinstance(decider, Mixed)
     assert decider.calibration == replace(Calibration.from_json(found), bound=0.7)
@@ -437,6 +441,9 @@ def test_a_short_run_is_decided_in_fp32_without_measuring_or_opening_the_low_pre
     reason = "with 9,999 sentences, mixed precision would not be faster"
     assert choose(AUTO, workload(9_999), models=models) == ({"CpTp": {"precision": "fp32", "reason": reason}}, [])
     assert chosen(AUTO, SHORT_RUN)["precision"] == "mixed"
+    assert SHORT_RUN == 10_000
+    choices, _ = choose(AUTO, workload(9_999), workload(10_000, "CpTn"))
+    assert [choices[own]["precision"] for own in ("CpTp", "CpTn")] == ["fp32", "mixed"]
     assert choose(AUTO, models=Models(MarginDecider([])))[0]["CpTp"]["precision"] == "fp32"
 
 
@@ -517,6 +524,22 @@ def test_another_precision_or_model_than_the_recorded_one_is_refused():
         opened = Models(MarginDecider([]), (lambda low=low: MarginDecider([], low)) if low else None)
         with pytest.raises(InputError, match=message):
             open_decider(opened, asked, {**RECORDED, "precision": begun})
+    with pytest.raises(InputError, match="with the fp16 model, and this device takes the int8 model: choose another"):
+        open_decider(pair(), AUTO, {**RECORDED, "low_precision": "fp16"})
+
+
+def test_what_another_device_decides_or_computes_in_is_told():
+    for precision, ratio, low, said in [
+        (AUTO, 1.0, "int8", ["cpu decides, in fp32; --precision mixed has webgpu:0 decide"]),
+        (AUTO, 2.5, "int8", []),
+        (AUTO, 2.5, "webgpu", ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]),
+    ]:
+        opened = MarginDecider(CERTAIN, low)
+        models, told = replace(pair(), open_low_precision=lambda own=opened: own, on=WebGpu()), []
+        models.reference.device = CPU
+        tally.listen(told.append)
+        choose(precision, workload(20_000), models=models, ratio=ratio)
+        assert told == said
 
 
 def test_the_low_precision_model_is_opened_once_with_the_same_batches_or_missed_in_one_line(mini, monkeypatch):
@@ -575,4 +598,4 @@ def test_a_summary_in_numbers_and_in_words():
         begin = f"Mixed precision: {calls} of the decisions were close calls, made in fp32. Of the others, {again} are "
         assert audit_sentences(found) == [f"{begin}wrong (95 % confidence). Cost: {cost} of the time of fp32."]
     assert audit_summary({"tested": 3}) == {"kind": "fp32"}
-    assert audit_sentences({"kind": "fp32"}) == []
+    assert audit_sentences({"kind": "fp32"}) == audit_sentences({}) == []

@@ -77,6 +77,34 @@ def test_run_json_tells_what_made_it_and_the_newest_metadata_are_kept(place):
     assert (session.parts, None in {session.started, session.seconds, session.negengine}) == (3, False)
 
 
+def test_a_part_is_flushed_rows_first_and_run_json_is_written_once_and_a_session_is_not_flushed(place, monkeypatch):
+    flushed, replaced = [], []
+
+    def seen(descriptor):
+        flushed.append(
+            next(path.name for path in place.rglob("*") if path.stat().st_ino == os.fstat(descriptor).st_ino)
+        )
+
+    def renamed(source, target, real=os.replace):
+        flushed[:] = [target.name if own == source.name else own for own in flushed]
+        replaced.append(target.name)
+        real(source, target)
+
+    with hold(place) as run:
+        run.write_part(0, part(0))
+        run.set_choices(Choices({}))
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", seen)
+            patch.setattr(os, "replace", renamed)
+            run.write_part(1, part(1))
+            run.begin()
+    (session,) = (path.name for path in place.glob("sessions/select/*"))
+    assert flushed == ["part-00001.parquet", "select", "part-00001.json", "select"]
+    assert replaced == ["part-00001.parquet", "part-00001.json", session]
+    assert b"null" not in (place / "sessions" / "select" / session).read_bytes()  # what is not known is left out
+    assert json.loads((place / "run.json").read_text())["format"] == 4
+
+
 @pytest.mark.parametrize("parts", range(PARTS + 1))
 def test_of_two_machines_without_common_locks_the_later_goes_on_and_nothing_is_lost(place, whole, monkeypatch, parts):
     monkeypatch.setattr(lock, "lock_descriptor", lambda descriptor, blocking: True)
@@ -330,6 +358,10 @@ def test_a_carried_stage_is_finished_there_and_stands_before_all_others(tmp_path
             run.write_part(0, part(0))
     assert carry(place, tmp_path / "other") == ["select", "agreement", "verify", "score"]
     assert carry(place, unfinished(tmp_path / "begun")) == ["select", "score"]
+    with hold(tmp_path / "later", "score", parts=1) as run:
+        run.write_part(0, part(0))
+        run.carry_stage(place, "select")
+    assert list(read_run(tmp_path / "later").stages) == ["select", "score"]
     (work(tmp_path / "finished") / "selection.json").unlink()
     with hold(tmp_path / "finished", "score", parts=1) as run:
         run.carry_stage(place, "select")  # the file that is not there is written

@@ -107,6 +107,7 @@ def test_merged_scores_come_with_their_selection_or_go_into_the_run_that_selecte
         ([], "no shards given"),
         ([None], r"0 is not a run folder"),
         ([{}], r"0 is not a shard; merge takes folders that were made with --shard I/N$"),
+        ([(2, 2)], r"^merge needs all 2 shards; missing: 1/2$"),
         ([(1, 4), (3, 4)], r"^merge needs all 4 shards; missing: 2/4, 4/4$"),
         ([(1, 2), (2, 2), (1, 2)], r"^shard 1/2 is given twice: .*0 and .*2$"),
         ([(1, 2), (2, 3)], r"0 and .*1 are of different runs: shards 2, there 3$"),

@@ -82,7 +82,8 @@ def test_a_folder_in_which_a_run_only_began_is_not_foreign_and_what_a_run_from_e
     for name in (".lock", ".run.json.0f1e.negengine-tmp"):
         (tmp_path / name).touch()
         assert read_record(tmp_path) is None
-    (tmp_path / "mine.txt").touch()
+    for name in ("mine.txt", "other.txt"):
+        (tmp_path / name).touch()
     with pytest.raises(InputError, match=r"holds 'mine\.txt' but no run\.json"):
         read_record(tmp_path)
     recorded = Recorded({"seed": 0})

@@ -107,7 +107,11 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
         ("auto", slurm([0, 1], 1, 0), "--shard auto: SLURM_ARRAY_TASK_STEP is 0, which is not the step of an array; "),
         ("auto", {"LSB_JOBINDEX": "1"}, "--shard auto: LSB_JOBINDEX_END is not set"),
         ("auto", lsf(0, 0, 0), "no batch system says which shard this is"),  # a job that is not an array
-        ("auto", {}, r"no batch system says .*, PBS_ARRAYID, .* and JOB_COMPLETION_INDEX are not set\): give --shard"),
+        (
+            "auto",
+            {},
+            r"no batch system says .*, PBS_ARRAYID, .* and JOB_COMPLETION_INDEX are not set\): give --shard I/N$",
+        ),
         ("auto:0-3", {"SLURM_NTASKS": "4"}, "auto:0-3: this process is not a task of a job array"),
         ("auto", slurm(range(4), 1) | lsf(3, 4), r"TASK_ID=1\) says 2/4 and LSF \(LSB_JOBINDEX=3\) says 3/4"),
         ("auto", lsf(1, 2) | srun(1, 2), r"LSF \(LSB_JOBINDEX=1\) says 1/2 and srun \(SLURM_PROCID=1\) says 2/2: give"),

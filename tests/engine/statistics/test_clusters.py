@@ -114,14 +114,22 @@ def test_the_interval_covers_the_truth(sizes, smaller, rate, correlation):
     assert (not sizes and smaller < 300) or covered / 500 <= 0.985  # not needlessly wide
 
 
+def test_the_degrees_of_freedom_do_not_depend_on_the_unit():
+    sums, sizes = np.array([9.0, 1, 2, 1, 3, 2]), np.array([4, 2, 3, 1, 5, 2])
+    wide, narrow = clustered_mean(sums, sizes), clustered_mean(1e-3 * sums, sizes)
+    assert narrow.freedom == pytest.approx(wide.freedom)
+
+
 def test_a_single_cluster_tells_nothing_and_the_design_effect_of_clusters_that_agree_is_their_size():
     """Kish: 1 + (20 - 1) · 1, but for c / (c - 1) in place of n / (n - 1)."""
     assert [interval([successes], [7]) for successes in (0, 3, 7)] == [(0, 1)] * 3
-    assert student_interval(clustered_mean(np.array([3.0]), np.array([2]))) == (None, None)
+    single = clustered_mean(np.array([3.0]), np.array([2]))
+    assert (single.freedom, single.equal_clusters, student_interval(single)) == (0.0, 1.0, (None, None))
     assert student_interval(clustered_mean(np.zeros(6), np.full(6, 2))) == (None, None)
     mean = clustered_mean(np.array([20, 0] * 50), np.full(100, 20))
     assert mean.design_effect == pytest.approx(20 * (100 / 99) * (1999 / 2000))
     assert clustered_mean(np.array([1, 0] * 50), np.ones(100, int)).design_effect == pytest.approx(1)
+    assert clustered_mean(np.array([5, 0]), np.array([5, 5])).design_effect == pytest.approx(5 * 2 * (9 / 10))
     for sums, size in (([0, 0], 3), ([3, 3], 3), ([2], 3), ([1 / 3], 1)):  # nothing tells it
         assert clustered_mean(np.array(sums), np.full(len(sums), size)).design_effect is None
 

@@ -152,6 +152,10 @@ def test_a_crossed_difference_has_the_interval_of_the_formulas():
     assert found.detectable == pytest.approx(detectable(both, differences))
     numbers = paired_difference(first.astype(float), second.astype(float), pairs, verbs)
     assert (numbers.low, numbers.high) == student_interval(both)
+    for kinds, own in ((None, np.zeros(120, int)), (2, pairs % 2)):  # one cluster of the second kind tells nothing
+        few = paired_difference(first, second, pairs, own)
+        assert few.crossed == kinds
+        assert kinds or few == paired_difference(first, second, pairs)
     same = paired_difference(first | ~first, first | ~first, pairs, verbs)
     assert (same.low, same.p, same.detectable) == (pytest.approx(-same.high), 1.0, None)
     assert 0.2 < same.high < 0.35  # none of ten verbs has an upper bound of 31 %
@@ -213,6 +217,8 @@ def test_groups_in_clusters_have_the_interval_of_the_formulas(seed, kind):
 def test_groups_that_tell_nothing_have_no_interval_or_the_widest():
     for first, second in (([1.0, 1.0], [0.0, 0.0]), ([1.0, 2.0], [0.0]), ([1.0], [0.0])):
         assert ends(unpaired_difference(np.array(first), np.array(second)))[1:] == (None, None)
+    two = unpaired_difference(np.array([1.0, 2, 4]), np.array([0.0, 1]), (np.array([0, 0, 1]), np.array([2, 3])))
+    assert None not in ends(two)  # also where the clusters of a group are of unequal sizes
     single = unpaired_difference(np.array([True]), np.array([False]))
     assert (single.value, single.low < 0.5) == (1, True)
     one_cluster = np.zeros(4, int), np.zeros(2, int)
@@ -242,6 +248,7 @@ def test_where_few_items_differ_the_detectable_difference_is_found_in_four_of_fi
     smallest = found_by([1.0] * differing + [0.0] * (items - differing))
     found = np.random.default_rng(4).random((400, items)) < smallest
     shares = np.mean([sign_flips(sums) <= 0.05 for sums in found.astype(float)])
+    assert stats.binom.sf(5, items, smallest) == pytest.approx(0.8)
     assert shares == pytest.approx(0.8, abs=0.06)  # three standard errors
 
 

@@ -205,7 +205,7 @@ class Taking(fake.FakeScoring):
 
 
 def keeping(stage, *changes):
-    """The scoring with other answers of the selection; with none at all where there is no change."""
+    """The scoring after changes of the answers that the selection kept; without any answers if no change is given."""
     (own,) = stage.triplets
     return changed(stage, triplets=(replace(own, kept=own.kept.with_columns(*changes) if changes else None),))
 

@@ -69,7 +69,7 @@ def test_a_finished_run_is_not_changed_and_flipped_bits_and_files_of_others_are_
     command = f"negengine score runs/other --output {copy}"
     with pytest.raises(ng.InputError, match=f"rates.parquet missing; to repair it, run: {command}$"):
         verify(copy).refuse_faults()
-    # Files of others and removed parts are no damage.
+    # Files of other programs and removed parts are not damage.
     (scored / "notes.txt").write_text("mine")
     (scored / "parts" / "score" / "part-00077.parquet").write_bytes(b"")
     (scored / "parts" / "other").mkdir()
