@@ -5,7 +5,7 @@ Also whole selections whose model is open already: for a GPU, and the lazy one b
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -89,7 +89,8 @@ def calibrated(models: Models, sentences: Sentences) -> Mixed | None:
     if models.low_precision is None:
         return None
     pair = models.low_precision, models.reference
-    return Mixed(SENTENCES, *pair, calibrate(SENTENCES, *pair, sentences.encoded, audit_share=AUDIT_SHARE))
+    found = replace(calibrate(SENTENCES, *pair, sentences.encoded, seed=0), audit_share=AUDIT_SHARE)
+    return Mixed(SENTENCES, *pair, found)
 
 
 def run_selection(selection: Selection, models: Models, decider: Decider, folder: Path) -> None:

@@ -167,7 +167,7 @@ class Mixed(Auditor, Decider, Classifier):
 
     def deciding_each(self, groups: Sequence[Asked], advance: Advance = ignored) -> Steps[list[Decisions]]:
         found: Decisions = yield from self._mixing(groups, advance)
-        return [found.take(span) for span in _spans(groups)]
+        return [found.take(span) for span, _ in _spans(groups)]
 
     def classifying(self, pairs: EncodedPairs, advance: Advance = ignored) -> Steps[Labels]:
         return self._mixing(pairs, advance)
@@ -208,14 +208,18 @@ def calibrate(method: Method, low_precision: Any, reference: Any, sample: Any, *
     return replace(measured, close=float(close.mean()), seed=seed)
 
 
-def _spans(groups: Sequence[Asked]) -> list[slice]:
-    ends = np.cumsum([len(ids) for ids, _, _ in groups]).tolist()
-    return [slice(end - len(ids), end) for end, (ids, _, _) in zip(ends, groups, strict=True)]
+def _spans(groups: Sequence[Asked]) -> Iterator[tuple[slice, Asked]]:
+    """Each group with its rows among those of all."""
+    begin = 0
+    for group in groups:
+        end = begin + len(group[0])
+        yield slice(begin, end), group
+        begin = end
 
 
 def _some_sentences(groups: Sequence[Asked], rows: Rows) -> list[Asked]:
     chosen = []
-    for span, group in zip(_spans(groups), groups, strict=True):
+    for span, group in _spans(groups):
         inside = rows[(rows >= span.start) & (rows < span.stop)] - span.start
         if len(inside):
             ids, mask_position, expected = (array[inside] for array in group)
@@ -252,7 +256,7 @@ SENTENCES = Method(
     asked=lambda sample: [(own.ids, own.mask_position, sample.expected[own.rows]) for own in sample.buckets],
     answers=_decide,
     some=_some_sentences,
-    ids=lambda groups: zip(_spans(groups), (ids for ids, _, _ in groups), strict=True),
+    ids=lambda groups: ((span, ids) for span, (ids, _, _) in _spans(groups)),
     measured=_margins,
     certainty=_margin_certainty,
     decided=lambda found, groups: found.repeated(_expected(groups)),
@@ -268,7 +272,7 @@ def _decide_each(model: Any, groups: Sequence[Asked], advance: Advance) -> Steps
 
 
 def _gaps(reference: Any, groups: Sequence[Asked], found: Decisions) -> Calibration:
-    chosen = [(ids, mask, found.top1[span]) for span, (ids, mask, _) in zip(_spans(groups), groups, strict=True)]
+    chosen = [(ids, mask, found.top1[span]) for span, (ids, mask, _) in _spans(groups)]
     margin = finished(_decide_each(reference, chosen, ignored)).margin(found.top1)
     return of_margins((found.logits[:, 0] - found.logits[:, 1]).astype(np.float64) - margin, lowest_bias=0.0)
 

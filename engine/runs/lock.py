@@ -90,8 +90,9 @@ def locked(folder: Path) -> Iterator[Held]:
 
 def refuse_links(*folders: Path) -> None:
     """Raise InputError for a link among the folders or in them: a run from elsewhere could write behind it."""
-    if links := [path for own in folders for path in (own, *paths_in(own)) if path.is_symlink()]:
-        raise InputError(f"{links[0]}: a link, not a folder, so nothing is written there; choose another --output")
+    for path in (each for own in folders for each in (own, *paths_in(own))):
+        if path.is_symlink():
+            raise InputError(f"{path}: a link, not a folder, so nothing is written there; choose another --output")
 
 
 def refuse_held(folder: Path) -> None:

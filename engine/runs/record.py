@@ -177,8 +177,9 @@ class _Document(msgspec.Struct):
     stages: dict[str, StageEntry]
 
     def __post_init__(self) -> None:
-        if wrong := [name for name in self.stages if not is_file_name(name)]:  # files are named after it
-            raise ValueError(f"{wrong[0][:40]!r} is not the name of a stage")
+        for name in self.stages:
+            if not is_file_name(name):  # files are named after it
+                raise ValueError(f"{name[:40]!r} is not the name of a stage")
 
 
 class RunRecord(msgspec.Struct):

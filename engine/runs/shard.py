@@ -62,7 +62,7 @@ class Indices:
 
     first: int
     last: int
-    step: int = 1
+    step: int
 
     @property
     def count(self) -> int:

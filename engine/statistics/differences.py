@@ -148,9 +148,9 @@ def unpaired_difference(
     sizes = [np.bincount(own, minlength=size) for own in clusters]
     one, other = (clustered_mean(total[n > 0], n[n > 0]) for total, n in zip(sums, sizes, strict=True))
     both = (sizes[0] > 0) & (sizes[1] > 0)
-    every, shared = int((sizes[0] + sizes[1] > 0).sum()), bool(both.any())
-    covariance, value, n = 0.0, one.value - other.value, one.n + other.n
-    if shared and min(one.clusters, other.clusters) > 1:
+    every, covariance = int((sizes[0] + sizes[1] > 0).sum()), 0.0
+    value, n = one.value - other.value, one.n + other.n
+    if min(one.clusters, other.clusters) > 1:
         corrected = [
             (total - mean.value * size)[both] / np.sqrt(1 - size[both] / mean.n) / mean.n
             for total, size, mean in zip(sums, sizes, (one, other), strict=True)
@@ -165,7 +165,7 @@ def unpaired_difference(
 
         return Difference(value, *_of_proportions((one, other), covariance, of_group), n, every)
     freedom = min(one.freedom, other.freedom)
-    if not shared and freedom > 0:
+    if not both.any() and freedom > 0:
         below = one.variance**2 / one.freedom + other.variance**2 / other.freedom
         freedom = (one.variance + other.variance) ** 2 / below if below > 0 else freedom
     variance = one.variance + other.variance - 2 * covariance

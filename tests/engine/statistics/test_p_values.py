@@ -81,6 +81,8 @@ def test_a_total_of_nothing_has_p_one():
 def test_signs_are_drawn_for_many_sums_without_a_common_unit_and_are_the_same_each_time(shift, far, monkeypatch):
     sums = np.random.default_rng(3).normal(shift, 1, 301)
     assert sign_flips(sums) == sign_flips(1e3 * sums) == pytest.approx(far / 20_000)
+    rounded = 20_000 * sign_flips(sums[:300])
+    assert rounded != pytest.approx(round(rounded))  # not drawn
     monkeypatch.setattr(p_values, "MANY", 301)
     counted = sign_flips(sums)
     assert counted != far / 20_000
