@@ -60,8 +60,7 @@ def paired_difference(
     differences = first.astype(np.float64) - second.astype(np.float64)
     sums, sizes = cluster_sums(differences, labels)
     mean, p = clustered_mean(sums, sizes), sign_flips(sums)
-    kinds = 1 if crossed is None else len(np.unique(crossed))
-    if crossed is not None and kinds > 1 and min(mean.clusters, kinds) < mean.n:
+    if crossed is not None and (kinds := len(np.unique(crossed))) > 1 and min(mean.clusters, kinds) < mean.n:
         both, others = crossed_mean(differences, labels, crossed), cluster_sums(differences, crossed)[0]
         ends = _interval(first, second, lambda values: crossed_mean(values, labels, crossed))
         p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))

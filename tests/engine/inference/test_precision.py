@@ -333,8 +333,9 @@ def test_values_that_are_not_finite_make_a_calibration_worth_nothing(kind):
             work = [Workload("CpTp", kind.sample, 10**6)]
             options = {"seed": 0, "method": kind.method, "speed_ratio": 2.5}
             reason = "the low-precision model gives numbers that are not finite"
-            found = choose_precisions(models, Precision.AUTO, work, **options)
-            assert found == {"CpTp": {"precision": "fp32", "reason": reason}}
+            said = []
+            found = choose_precisions(models, Precision.AUTO, work, say=said.append, **options)
+            assert (found, said) == ({"CpTp": {"precision": "fp32", "reason": reason}}, [f"CpTp: fp32; {reason}"])
             with pytest.raises(InputError, match=r"^--precision mixed: 2 of [\d,]+ measured .* give --precision fp32$"):
                 choose_precisions(models, Precision.MIXED, work, **options)
 
