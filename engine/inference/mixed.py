@@ -278,8 +278,7 @@ def _gaps(reference: Any, groups: Sequence[Asked], found: Decisions) -> Calibrat
 
 
 def _gap_certainty(found: Decisions, _groups: Sequence[Asked], known: Calibration) -> NDArray[np.float32]:
-    gap = found.logits[:, 0] - found.logits[:, 1] - np.asarray(known.bias, np.float32)
-    return np.asarray(np.maximum(gap, 0))
+    return np.asarray(found.logits[:, 0] - found.logits[:, 1] - np.asarray(known.bias, np.float32))
 
 
 FIRST_CHOICES = replace(

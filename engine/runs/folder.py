@@ -46,7 +46,9 @@ from .stage import Choices, Files, Publish
 class RunFolder:
     """A stage of a run folder, held by this process; made by `create_or_resume`."""
 
-    def __init__(self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock, held: Held) -> None:
+    def __init__(
+        self, folder: Path, stage: str, run: RunRecord, session: Session, clock: Clock, held: Held, *, is_recorded: bool
+    ) -> None:
         self.folder = folder
         self.stage = stage
         self.record = run.stages[stage]
@@ -54,7 +56,7 @@ class RunFolder:
         self._run = run
         self._clock = clock
         self._held = held
-        self._is_recorded = False
+        self._is_recorded = is_recorded
         self._session_file: Path | None = None
         self._finished: dict[int, Marker] = {}
         if not (self.shard.is_whole and self.is_finished):
@@ -101,8 +103,8 @@ class RunFolder:
             known.done = None
             with suppress(InputError):  # a marker that is damaged says nothing, so the stage is finished again
                 known.done = read_done(folder, stage)
-            held = cls(folder, stage, run, msgspec.structs.replace(session or Session()), clock, lock)
-            held._is_recorded = is_recorded
+            own = msgspec.structs.replace(session or Session())
+            held = cls(folder, stage, run, own, clock, lock, is_recorded=is_recorded)
             first = {key: known.metadata[key] for key in origin or {} if key in known.metadata}
             if new.metadata and known.metadata != (newest := {**new.metadata, **first}):
                 known.metadata = newest

@@ -28,6 +28,10 @@ def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(t
     write_bytes(tmp_path / "x", b"content")
     assert (tmp_path / "x").read_bytes() == b"content"
     assert taken() == [tmp_path / "x", tmp_path]
+    atomic.write_atomically(tmp_path / "y", Path.touch)
+    assert taken() == [tmp_path / "y", tmp_path]
+    remove_file(tmp_path / "y")
+    taken()
     for _ in range(2):  # one that is not there is no error
         remove_file(tmp_path / "x")
     assert taken() == [tmp_path]
