@@ -96,9 +96,12 @@ def test_a_part_is_flushed_rows_first_and_run_json_is_written_once_and_a_session
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", seen)
             patch.setattr(os, "replace", renamed)
+            opened = len([*Path("/dev/fd").iterdir()])
             run.write_part(1, part(1))
             run.begin()
+            assert len([*Path("/dev/fd").iterdir()]) == opened
     (session,) = (path.name for path in place.glob("sessions/select/*"))
+    assert session.startswith("00001-")
     assert flushed == ["part-00001.parquet", "select", "part-00001.json", "select"]
     assert replaced == ["part-00001.parquet", "part-00001.json", session]
     assert b"null" not in (place / "sessions" / "select" / session).read_bytes()  # what is not known is left out

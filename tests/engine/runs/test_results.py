@@ -42,7 +42,10 @@ def test_a_document_of_something_else_is_one_line(tmp_path):
 
 HINTS = [
     ([Session(again="negengine a x"), Session(again="negengine b 'x;'")], "negengine b 'x;' --output 'a b'"),
-    ([Session(again="negengine score r --seed 3", run="r")], "negengine score 'a b' --seed 3 --output 'a b'"),
+    (
+        [Session(again="negengine score 3", run="3"), Session(again="negengine score r --seed 3", run="r")],
+        "negengine score 'a b' --seed 3 --output 'a b'",
+    ),
     *[([Session(command=own, again=own)], None) for own in ("rm -r /", "srun b", "", "negengine 'open", None)],
     ([Session(command="rm -r /")], None),
 ]
