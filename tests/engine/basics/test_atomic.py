@@ -57,6 +57,8 @@ def test_temporary_files_lie_beside_the_file_and_they_alone_are_removed(tmp_path
     left = [".a.csv.1f2e3d4c.negengine-tmp", ".a.csv.csv.1f2e3d4c.negengine-tmp", ".b.csv.1f2e3d4c.negengine-tmp"]
     for name in left:
         (tmp_path / name).touch()
+    atomic.make_place(tmp_path / "y" / "a.csv")
+    (tmp_path / "y").rmdir()
     atomic.make_place(tmp_path / "a.csv")  # what a killed call left of this file
     assert sorted(path.name for path in tmp_path.iterdir())[:2] == left[1:]
     # somebody else has removed it after the folder was listed

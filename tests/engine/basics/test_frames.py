@@ -42,6 +42,8 @@ def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, monkeypatch, size):
     monkeypatch.setattr(parquet_pages, "_MOST_UNPACKED", 1_000)
     with pytest.raises(InputError, match=r"x\.parquet: a few rows take"):
         scan_frame(tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(a few rows take"):
+        parquet_frame(content, tmp_path / "x.parquet")
 
 
 def test_an_error_while_the_rows_come_or_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch):

@@ -47,8 +47,8 @@ def test_every_changed_byte_of_a_file_is_a_value_or_one_line(tmp_path, monkeypat
                 refuse_huge_pages(path, whole[:position] + bytes([byte]) + whole[position + 1 :])
     size = int.from_bytes(whole[-8:-4], "little")
     footer = len(whole) - 8 - size
-    truths = b"\x11\x12\0"  # two more fields, true and false, as other programs write them
-    refuse_huge_pages(path, whole[:-9] + truths + (size + 2).to_bytes(4, "little") + b"PAR1")
+    more = b"\x11\x12\x13\x05\x02\x28\0"  # true, false, the byte 5 and field 20, true: as other programs write them
+    refuse_huge_pages(path, whole[:-9] + more + (size + 6).to_bytes(4, "little") + b"PAR1")
     for damaged in (whole[:7], whole[:-9], whole[: footer + 1] + b"\xff" * 12 + whole[footer + 13 :]):
         with pytest.raises(InputError, match=r"x\.parquet: not a whole Parquet file"):
             refuse_huge_pages(path, damaged)

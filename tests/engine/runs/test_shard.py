@@ -110,7 +110,7 @@ NO_RANGE = "must be auto:FIRST-LAST, the indices of the whole array, such as aut
         (
             "auto",
             {},
-            r"no batch system says .*, PBS_ARRAYID, .* and JOB_COMPLETION_INDEX are not set\): give --shard I/N$",
+            r" \(SLURM_PROCID of srun, .*, SKYPILOT_NODE_RANK and JOB_COMPLETION_INDEX are not set\): .* I/N$",
         ),
         ("auto:0-3", {"SLURM_NTASKS": "4"}, "auto:0-3: this process is not a task of a job array"),
         ("auto", slurm(range(4), 1) | lsf(3, 4), r"TASK_ID=1\) says 2/4 and LSF \(LSB_JOBINDEX=3\) says 3/4"),
