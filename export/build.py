@@ -226,8 +226,8 @@ def _compare(
 ) -> tuple[list[Path], dict[str, Parity]]:
     """The files that stay, and graph → how far it is from PyTorch.
 
-    A graph of low precision is left out if a logit is not a number, or if its decisions do not follow from its logits.
-    Then runs are in fp32.
+    A graph of low precision stays if all its logits are numbers, and its decisions follow from them. Without it, runs
+    are in fp32.
     """
     kept, found = list(files), {}
     for graph in (*exact, *(path for path in files if path.name in LOW_PRECISION.values())):

@@ -166,6 +166,12 @@ def mini_tokenizer():
     return MaskTokenizer.load(MINI, "[MASK]")
 
 
+@pytest.fixture
+def open_files() -> Callable[[], int]:
+    """Tells how many files this process has open."""
+    return lambda: len([*Path("/dev/fd").iterdir()])
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of data sets and papers beside the project; tests that need it skip where it is missing."""

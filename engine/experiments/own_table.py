@@ -4,7 +4,7 @@ Rows count in the split `all`, and in one for each column of groups in which the
 """
 
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -51,7 +51,7 @@ Prepared = TypeVar("Prepared", bound="PreparedRows")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnColumns:
+class OwnColumns(ABC):
     """Columns of a table by their purpose."""
 
     groups: tuple[str, ...] = ()  # what means and rates are computed for, beside those of all rows
@@ -63,9 +63,9 @@ class OwnColumns:
         return [pl.lit(f"{column}=") + pl.col(column).cast(pl.String) for column in self.groups]
 
     @property
+    @abstractmethod
     def needed(self) -> tuple[str, ...]:
         """The columns that must hold a text in every row."""
-        raise NotImplementedError
 
     @property
     def shared(self) -> dict[str, str]:

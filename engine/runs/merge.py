@@ -93,10 +93,16 @@ class _ShardFolder:
     def parts(self) -> range:
         return self.shard.parts(self.record.parts)
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What all shards of a run have in common."""
+        return {"stage": self.stage, "shards": self.shard.count, "parts": self.record.parts, **self.record.identity}
+
     @classmethod
     def read(cls, folder: Path, known: Mapping[str, Publish]) -> "_ShardFolder":
         stages = read_run(folder).stages
-        stage = next((own for own, record in stages.items() if record.shard is not None and own in known), None)
+        sharded = (own for own, record in reversed(stages.items()) if record.shard is not None and own in known)
+        stage = next(sharded, None)
         if stage is None:
             raise InputError(f"{folder} is not a shard; merge takes folders that were made with --shard I/N")
         earlier = tuple(other for other in stages if other != stage)
@@ -106,12 +112,8 @@ class _ShardFolder:
 def _refuse_other_than_whole_set(found: Sequence[_ShardFolder]) -> None:
     if not found:
         raise InputError("no shards given; merge needs all of them")
-
-    def identity(own: _ShardFolder) -> dict[str, Any]:
-        return {"stage": own.stage, "shards": own.shard.count, "parts": own.record.parts, **own.record.identity}
-
-    for shard in found:
-        if other := differences(identity(found[0]), identity(shard), "there"):
+    for shard in found[1:]:
+        if other := differences(found[0].identity, shard.identity, "there"):
             raise InputError(f"{found[0].folder} and {shard.folder} are of different runs: {other}")
     seen: dict[int, Path] = {}
     count = found[0].shard.count

@@ -147,8 +147,8 @@ def unpaired_difference(
     sizes = [np.bincount(own, minlength=size) for own in clusters]
     one, other = (clustered_mean(total[n > 0], n[n > 0]) for total, n in zip(sums, sizes, strict=True))
     both = (sizes[0] > 0) & (sizes[1] > 0)
-    every, covariance = int((sizes[0] + sizes[1] > 0).sum()), 0.0
-    value, n = one.value - other.value, one.n + other.n
+    every = int((sizes[0] + sizes[1] > 0).sum())
+    covariance, value, n = 0.0, one.value - other.value, one.n + other.n
     if min(one.clusters, other.clusters) > 1:
         corrected = [
             (total - mean.value * size)[both] / np.sqrt(1 - size[both] / mean.n) / mean.n

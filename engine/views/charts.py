@@ -1,6 +1,7 @@
 """Charts of a report, drawn by Altair; missing values are not drawn, orders are those of the frame's rows."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,13 +32,13 @@ _SYMBOL = 46
 
 
 @dataclass(frozen=True, eq=False)
-class Plot:
+class Plot(ABC):
     """Something that can be drawn; `data` has one row for each mark."""
 
     data: pl.DataFrame
 
-    def chart(self, layout: Layout) -> "ChartType":
-        raise NotImplementedError
+    @abstractmethod
+    def chart(self, layout: Layout) -> "ChartType": ...
 
     @property
     def promise(self) -> str:

@@ -4,7 +4,7 @@ Operators known to be safe become fp16: products accumulate in fp32, normalisati
 attention its softmax in fp32. An operator stays fp32 if
 
 - a value that it reads or writes came within a factor of 8 of the end of the range on the samples, or a weight does,
-- fp16 cannot hold a scalar constant that it reads (an epsilon, a mask's fill),
+- it reads a scalar constant that fp16 cannot hold (an epsilon, a mask's fill),
 - it follows the vocabulary product: bias, top-2, rank, log-sum-exp. The product itself is fp16: in fp32 it would take
   a fifth of the time, as fp32 runs past a GPU's tensor cores.
 """

@@ -12,7 +12,7 @@ from negengine.engine.basics.atomic import make_folder, remove_file, remove_left
 from negengine.engine.basics.errors import InputError
 
 
-def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(tmp_path, monkeypatch):
+def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(tmp_path, open_files, monkeypatch):
     flushed, fsync = [], os.fsync
 
     def watched(descriptor):
@@ -24,7 +24,7 @@ def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(t
         return [next(path for path in [tmp_path, *tmp_path.rglob("*")] if path.stat().st_ino == one) for one in found]
 
     monkeypatch.setattr(atomic.os, "fsync", watched)
-    opened = len([*Path("/dev/fd").iterdir()])
+    opened = open_files()
     write_bytes(tmp_path / "x", b"content")
     assert (tmp_path / "x").read_bytes() == b"content"
     assert taken() == [tmp_path / "x", tmp_path]
@@ -43,7 +43,7 @@ def test_files_and_then_their_folders_are_flushed_and_what_is_removed_stays_so(t
     atomic.flush_folder(tmp_path)
     assert taken() == [tmp_path / "file", tmp_path]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "file"]
-    assert len([*Path("/dev/fd").iterdir()]) == opened
+    assert open_files() == opened
     assert atomic.json_bytes({"é": [1]}) == '{\n  "é": [\n    1\n  ]\n}\n'.encode()
 
 

@@ -30,7 +30,7 @@ def stream(size, error=None):
 
 
 @pytest.mark.parametrize("size", [7_001, 131_072, 299_999])
-def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, monkeypatch, size):
+def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, size):
     digest = write_frame(tmp_path / "x.parquet", stream(size))
     content = parquet_bytes(FRAME)
     assert (tmp_path / "x.parquet").read_bytes() == content
@@ -39,11 +39,16 @@ def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, monkeypatch, size):
     with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(.*\); run it again elsewhere$"):
         parquet_frame(b"PAR1", tmp_path / "x.parquet")
     assert scan_frame(tmp_path / "x.parquet").collect().equals(FRAME)
+
+
+def test_a_file_that_takes_too_much_memory_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    path.write_bytes(parquet_bytes(FRAME))
     monkeypatch.setattr(parquet_pages, "_MOST_UNPACKED", 1_000)
     with pytest.raises(InputError, match=r"x\.parquet: a few rows take"):
-        scan_frame(tmp_path / "x.parquet")
+        scan_frame(path)
     with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(a few rows take"):
-        parquet_frame(content, tmp_path / "x.parquet")
+        parquet_frame(path.read_bytes(), path)
 
 
 def test_an_error_while_the_rows_come_or_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch):

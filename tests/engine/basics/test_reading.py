@@ -16,12 +16,8 @@ from negengine.engine.basics.reading import DEEPEST, LargerError, MissingFileErr
 READERS = [partial(reading.read_regular, most=100), reading.file_sha256, lambda own: reading.open_regular(own).close()]
 
 
-def open_files() -> int:
-    return len([*Path("/dev/fd").iterdir()])
-
-
 @pytest.mark.parametrize("read", READERS)
-def test_what_is_no_file_is_told_in_one_line_and_nothing_stays_open(tmp_path, read):
+def test_what_is_no_file_is_told_in_one_line_and_nothing_stays_open(tmp_path, open_files, read):
     """Nobody writes into the pipe: it is not waited for. The standard input may be a pipe, a device or a file."""
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "loop").symlink_to("loop")
@@ -45,7 +41,7 @@ def test_what_is_no_file_is_told_in_one_line_and_nothing_stays_open(tmp_path, re
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file whose reading fails")
-def test_a_disk_that_fails_is_one_line_and_its_file_is_closed(tmp_path, monkeypatch):
+def test_a_disk_that_fails_is_one_line_and_its_file_is_closed(tmp_path, open_files, monkeypatch):
     for read in READERS[:2]:
         with pytest.raises(InputError, match=r"^/proc/self/mem: cannot be read \(Input/output error\)"):
             read(Path("/proc/self/mem"))

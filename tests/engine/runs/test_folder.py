@@ -77,13 +77,14 @@ def test_run_json_tells_what_made_it_and_the_newest_metadata_are_kept(place):
     assert (session.parts, None in {session.started, session.seconds, session.negengine}) == (3, False)
 
 
-def test_a_part_is_flushed_rows_first_and_run_json_is_written_once_and_a_session_is_not_flushed(place, monkeypatch):
+def test_rows_are_flushed_before_their_marker_run_json_is_written_once_and_a_session_is_not_flushed(
+    place, open_files, monkeypatch
+):
     flushed, replaced = [], []
 
     def seen(descriptor):
-        flushed.append(
-            next(path.name for path in place.rglob("*") if path.stat().st_ino == os.fstat(descriptor).st_ino)
-        )
+        number = os.fstat(descriptor).st_ino
+        flushed.append(next(path.name for path in place.rglob("*") if path.stat().st_ino == number))
 
     def renamed(source, target, real=os.replace):
         flushed[:] = [target.name if own == source.name else own for own in flushed]
@@ -96,15 +97,17 @@ def test_a_part_is_flushed_rows_first_and_run_json_is_written_once_and_a_session
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", seen)
             patch.setattr(os, "replace", renamed)
-            opened = len([*Path("/dev/fd").iterdir()])
+            opened = open_files()
             run.write_part(1, part(1))
             run.begin()
-            assert len([*Path("/dev/fd").iterdir()]) == opened
+            assert open_files() == opened
     (session,) = (path.name for path in place.glob("sessions/select/*"))
     assert session.startswith("00001-")
     assert flushed == ["part-00001.parquet", "select", "part-00001.json", "select"]
     assert replaced == ["part-00001.parquet", "part-00001.json", session]
-    assert b"null" not in (place / "sessions" / "select" / session).read_bytes()  # what is not known is left out
+    assert (
+        b"null" not in (place / "sessions" / "select" / session).read_bytes()
+    )  # a field without a value is not written
     assert json.loads((place / "run.json").read_text())["format"] == 4
 
 

@@ -65,15 +65,17 @@ def test_what_is_no_lock_file_of_ours_is_refused_at_once_and_nothing_behind_it_c
         pass
 
 
-def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing_until_the_holder_is_killed(holder, tmp_path):
-    before, open_files = (tmp_path / LOCK_FILE).read_bytes(), len([*Path("/dev/fd").iterdir()])
+def test_a_reader_is_told_who_holds_a_folder_and_changes_nothing_until_the_holder_is_killed(
+    holder, open_files, tmp_path
+):
+    before, opened = (tmp_path / LOCK_FILE).read_bytes(), open_files()
     told = rf"in use by process {holder.pid} on {socket.gethostname()}; wait until it ends"
     with pytest.raises(InputError, match=f"{told}$"):
         refuse_held(tmp_path)
     with pytest.raises(InputError, match=told), locked(tmp_path):
         pass
     assert (tmp_path / LOCK_FILE).read_bytes() == before
-    assert len([*Path("/dev/fd").iterdir()]) == open_files
+    assert open_files() == opened
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     for _ in range(2):  # the reader gives its own lock back, and so does an error
