@@ -22,7 +22,16 @@ import msgspec
 from ..basics.choices import LANGUAGE_MODELS, Task
 from ..basics.errors import InputError
 from ..basics.paths import is_file_name, is_model_name
-from ..basics.reading import MOST_JSON, file_sha256, is_file, is_folder, open_regular, read_regular, unreadable
+from ..basics.reading import (
+    MOST_JSON,
+    file_sha256,
+    files_below,
+    is_file,
+    is_folder,
+    open_regular,
+    read_regular,
+    unreadable,
+)
 from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer, begin_with, load_tokenizer
 
@@ -333,6 +342,13 @@ class VerifiedFiles:
             self._files[name] = _Verified(before, digest, sums)
             self._changed = True
         return digest
+
+    def digests(self) -> dict[str, str]:
+        """File → SHA-256, of all files that are not hidden. A place that is a file has the name `.`."""
+        paths = [self._folder] if is_file(self._folder) else files_below(self._folder)
+        names = [path.relative_to(self._folder) for path in paths]
+        seen = [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
+        return {name: self.sha256(name) for name in seen}
 
     def save(self) -> None:
         if self._changed:

@@ -30,7 +30,6 @@ from ..basics.errors import InputError, StoppedError, check_number, first_line, 
 from ..basics.limits import cpu_threads
 from ..basics.option import Opening
 from ..basics.printable import counted
-from ..basics.reading import files_below, is_file
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
 from ..inference.device import KINDS
@@ -154,18 +153,10 @@ class NotSeenError(Exception):
     """A machine does not see a stage's file or folder, or sees another one."""
 
 
-def digests(place: Path) -> dict[str, str]:
-    """File → SHA-256, of the files of a folder but hidden ones, or of one file as `.`; none if there is nothing."""
-    known, paths = VerifiedFiles(place), [place] if is_file(place) else files_below(place)
-    names = [path.relative_to(place) for path in paths]
-    seen = [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
-    return {name: known.sha256(name) for name in seen}
-
-
 def placed(get: Callable[[Any], Any], sent: Mapping[str, Any] | None, place: Path, wanted: Mapping[str, str]) -> Path:
     """Where this machine has the same file or folder, or a copy of what was sent; NotSeenError if nothing was sent."""
     with suppress(InputError):  # what this machine's user may not read is sent, too
-        if wanted.items() <= digests(place).items():
+        if wanted.items() <= VerifiedFiles(place).digests().items():
             return place
     if sent is None:
         raise NotSeenError(place)
@@ -173,10 +164,10 @@ def placed(get: Callable[[Any], Any], sent: Mapping[str, Any] | None, place: Pat
     copy = platformdirs.user_cache_path("negengine", appauthor=False) / "ray" / own / place.name
     make_folder(copy.parent)
     with FileLock(copy.parent / ".lock"):  # the workers of a machine wait for the first one
-        for name in () if digests(copy) == wanted else wanted:
+        for name in () if VerifiedFiles(copy).digests() == wanted else wanted:
             make_folder((copy / name).parent)
             write_bytes(copy / name, get(sent[name]))
-        if digests(copy) != wanted:
+        if VerifiedFiles(copy).digests() != wanted:
             raise InputError(f"{copy} arrived damaged (a sha256 is not that of the original): run again")
     return copy
 
@@ -246,7 +237,7 @@ class Worker:
 class _Pool:
     def __init__(self, ray: Any, stage: Stage[Any, Any], say: Say) -> None:
         self._ray, self._stage, self._say, self._sizes = ray, stage, say, stage.sizes
-        self._files = {name: (place.absolute(), digests(place)) for name, place in stage.files().items()}
+        self._files = {n: (own.absolute(), VerifiedFiles(own).digests()) for n, own in stage.files().items()}
         self._sent: Sent = None  # once a machine does not see the files
         self.actors: list[Any] = []
         self._idle: deque[Any] = deque()  # the actors that can take a part, or two
@@ -329,11 +320,7 @@ class _Pool:
             self._idle.extend([actor] * _IN_FLIGHT)
 
     def _answer(self, actor: Any, call: Any) -> Any:
-        """What a worker answers; None if it must be asked again.
-
-        Its machine may not see the files, which are sent then; or cannot be reached: Ray starts the worker elsewhere
-        after a while.
-        """
+        """What a worker answers. None: it is asked again, with the files, or once Ray has started it elsewhere."""
         try:
             answer, notes = self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:

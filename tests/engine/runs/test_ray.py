@@ -6,7 +6,8 @@ import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.runs.ray import NotSeenError, Ray, connected, digests, placed
+from negengine.engine.inference.exported import VerifiedFiles
+from negengine.engine.runs.ray import NotSeenError, Ray, connected, placed
 
 ADDRESSES = ["", "nowhere", "host:0", "host:999999", "http://host:6379", "host"]
 
@@ -93,7 +94,7 @@ def test_a_folder_that_is_seen_is_used_and_another_one_or_a_file_is_copied_once(
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     (folder / ".verified.json").write_text("{}")
-    wanted, read, file = digests(folder), [], folder / "model.onnx"
+    wanted, read, file = VerifiedFiles(folder).digests(), [], folder / "model.onnx"
 
     def get(content):
         read.append(content)
@@ -101,7 +102,7 @@ def test_a_folder_that_is_seen_is_used_and_another_one_or_a_file_is_copied_once(
 
     assert set(wanted) == set(contents)
     assert placed(get, None, folder, wanted) == folder
-    of_file = digests(file)
+    of_file = VerifiedFiles(file).digests()
     file.write_bytes(b"x" * 300)
     with pytest.raises(NotSeenError):
         placed(get, None, folder, wanted)
