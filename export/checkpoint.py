@@ -229,7 +229,29 @@ def load(source: Source, head: Head) -> Checkpoint:
     config = load_config(source)
     check_architecture(source.name, config, head)
     check_sizes(source.name, config)
+    if not head.fills_masks and not head.is_decoder:
+        _name_labels(source, config)
     return Checkpoint(source, config, load_tokenizer(source, head), is_causal=head.is_decoder)
+
+
+def _name_labels(source: Source, config: PretrainedConfig) -> None:
+    """Take the names of labels from label2id where id2label has none; refuse two that contradict each other."""
+    saved, _ = PretrainedConfig.get_config_dict(source.location, **_revision(source))  # transformers drops label2id
+    try:
+        told = {int(number): str(label) for label, number in (saved.get("label2id") or {}).items()}
+    except (AttributeError, TypeError, ValueError):
+        raise InputError(f"{source.name}: label2id of config.json does not give each label a number") from None
+    known = {int(number): str(label) for number, label in config.id2label.items()}
+    told_unnamed, unnamed = (all(map(re.compile(r"LABEL_\d+").fullmatch, own.values())) for own in (told, known))
+    if told == known or told_unnamed:
+        return
+    if not unnamed:
+        number = min(own for own in {*told, *known} if told.get(own) != known.get(own))
+        said = f"label {number} is {known.get(number)!r} in id2label, and {told.get(number)!r} in label2id"
+        raise InputError(f"{source.name}: config.json says that {said}; correct config.json")
+    if sorted(told) != list(range(len(told))):
+        raise InputError(f"{source.name}: label2id of config.json has the numbers {sorted(told)}; add id2label")
+    config.id2label = told
 
 
 def load_config(source: Source) -> PretrainedConfig:

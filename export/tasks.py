@@ -67,6 +67,25 @@ def label_names(checkpoint: Checkpoint) -> tuple[str, ...]:
     return tuple(known[index] for index in range(config.num_labels))
 
 
+def _is_encoder(checkpoint: Checkpoint) -> None:
+    """Refuse a classifier without labels to choose among, and one that is not an encoder."""
+    label_names(checkpoint)
+    config = checkpoint.config
+    of_decoder = type(config) in TEXT_GENERATION.head.families and type(config) not in FILL_MASK.head.families
+    if getattr(config, "is_encoder_decoder", False):
+        said = "has an encoder and a decoder, and cannot be exported"
+    elif of_decoder and config.model_type not in _READ_TO_THE_LEFT_TOO:
+        said = "reads a text from left to right alone, and cannot be exported as a classifier"
+    else:
+        return
+    is_classifier = any(name.endswith(TEXT_CLASSIFICATION.head.endings) for name in config.architectures or ())
+    wanted = "a classifier that is an encoder, such as BERT" if is_classifier else "a masked or a causal language model"
+    raise InputError(f"{checkpoint.name}: a model of the family {config.model_type} {said}; give {wanted}")
+
+
+_READ_TO_THE_LEFT_TOO = {"xlnet"}  # as classifiers
+
+
 def begin_with_bos(tokenizer: PreTrainedTokenizerFast, name: str) -> None:
     """Let a tokenizer put its BOS token before every text, if it does not do so yet; an InputError if it has none."""
     if tokenizer.bos_token is None:
@@ -147,7 +166,7 @@ TEXT_CLASSIFICATION = Task(
     length=40,  # a pair of RTE, SNLI or MNLI, roughly
     passes=passes.TEXT_CLASSIFICATION,
     variants=(_CONVOLVED, _low("cpu", passes.INT8), _low("cuda", passes.FP16)),
-    check=label_names,
+    check=_is_encoder,
     samples=samples.of_pairs,
     metadata=lambda checkpoint: {
         "labels": list(label_names(checkpoint)),
@@ -163,7 +182,7 @@ TOKEN_CLASSIFICATION = Task(
     length=25,  # a sentence of a novel, roughly
     passes=passes.TOKEN_CLASSIFICATION,
     variants=(_CONVOLVED,),
-    check=label_names,
+    check=_is_encoder,
     samples=samples.of_sentences,
     metadata=lambda checkpoint: {"labels": list(label_names(checkpoint))},
 )

@@ -1,6 +1,10 @@
-"""The checkpoint that a training starts from: an encoder with its tokenizer, and a new layer for the labels."""
+"""The checkpoint that a training starts from: an encoder with its tokenizer, and a layer for the labels.
 
-from collections.abc import Sequence
+A checkpoint may be a classifier already. Its layer and its names of labels belong together: where the names are those
+of the data, the rows of the layer are put into the order of the data; else the layer is replaced by a new one.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,15 +29,18 @@ class Base:
     head: Head
     config: PretrainedConfig
     tokenizer: PreTrainedTokenizerFast
+    names: tuple[str, ...]  # what the checkpoint calls its labels; transformers' LABEL_0 and so on where it does not
+    order: tuple[int, ...] | None  # of each label of the data the number in the checkpoint; None for other labels
     allow_pickle: bool = False
     new_pooler: bool = False
 
     @classmethod
     def find(
-        cls, reference: str, head: Head, labels: Sequence[str], *, revision: str | None = None,
-        allow_pickle: bool = False, new_pooler: bool = False,
+        cls, reference: str, head: Head, labels: Sequence[str],
+        parse: Callable[[Sequence[str]], Sequence[str] | None] = lambda names: names, *,
+        revision: str | None = None, allow_pickle: bool = False, new_pooler: bool = False,
     ) -> "Base":  # fmt: skip
-        """The labels are in the order of the logits.
+        """The labels are in the order of the logits; `parse` translates a checkpoint's names to such labels, or None.
 
         Raises InputError if there is no such checkpoint, or it has no such head, no fast tokenizer or no padding token.
         """
@@ -41,14 +48,17 @@ class Base:
         with quiet():
             loaded = load(source, head)
             config, tokenizer = loaded.config, loaded.tokenizer
+            names = tuple(str(config.id2label[number]) for number in sorted(config.id2label))
+            known = list(parse(names) or ())
+            order = tuple(map(known.index, labels)) if sorted(known) == sorted(labels) else None
             config.id2label = dict(enumerate(labels))
             config.label2id = {label: number for number, label in enumerate(labels)}
             config.problem_type = None
             if tokenizer.pad_token_id is None:
                 raise InputError(f"{source.name}: its tokenizer has no padding token, which batches of a training need")
-            found = cls(source, head, config, tokenizer, allow_pickle, new_pooler)
-            names = tensors_of(source)  # None where they are not known before the weights are read
-            if not new_pooler and names is not None and not any(_POOLER in f".{name}" for name in names):
+            found = cls(source, head, config, tokenizer, names, order, allow_pickle, new_pooler)
+            tensors = tensors_of(source)  # None where they are not known before the weights are read
+            if not new_pooler and tensors is not None and not any(_POOLER in f".{name}" for name in tensors):
                 with torch.device("meta"):  # no weights are made
                     needed = head.loader.from_config(config, trust_remote_code=False).state_dict()
                 if pooler := sorted(name for name in needed if _POOLER in name):
@@ -67,8 +77,8 @@ class Base:
     def longest(self) -> int:  # in tokens
         return longest_input(self.config)
 
-    def open(self) -> PreTrainedModel:
-        """Read the weights, and draw those of the new layer.
+    def open(self, say: Callable[[str], None] = lambda _: None) -> PreTrainedModel:
+        """Read the weights, and draw those of a new layer; `say` is told what becomes of a trained layer for labels.
 
         Raises InputError if there are no safetensors, the encoder lacks weights, or files are damaged.
         """
@@ -84,7 +94,40 @@ class Base:
             raise self._lacks_pooler(pooler[0])
         if others := sorted(set(lacking) - set(pooler)):
             raise InputError(f"{self.name}: its weights lack {others[0]}: give the checkpoint of a whole encoder")
+        resized = {key for key, *_ in report["mismatched_keys"]}
+        self._fit_labels(model, {*report["missing_keys"]}, resized, say)
         return model
+
+    def _fit_labels(
+        self, model: PreTrainedModel, missing: set[str], resized: set[str], say: Callable[[str], None]
+    ) -> None:
+        """Put the rows of a trained layer for labels into the order of the data, or draw them anew.
+
+        The weights that are `missing` in the checkpoint, or `resized`, are drawn already.
+        """
+        wanted, own = list(self.config.id2label.values()), ", ".join(self.names)
+        name, layer = next(
+            (name, layer)
+            for name, layer in reversed(list(model.named_modules()))
+            if isinstance(layer, torch.nn.Linear)
+            and layer.out_features == len(wanted)
+            and not name.startswith(f"{model.base_model_prefix}.")
+        )
+        told = f"{self.name} is a classifier with the labels {own}: "
+        of_layer = {f"{name}.{own}" for own, _ in layer.named_parameters()}
+        if of_layer & missing:
+            return
+        if of_layer & resized or self.order is None:
+            say(f"{told}they are not those of the data, so its last layer is replaced by a new one")
+            # Drawn here, so that it does not depend on the number of labels that the checkpoint has.
+            torch.nn.init.normal_(layer.weight, std=getattr(self.config, "initializer_range", 0.02))
+            if layer.bias is not None:
+                torch.nn.init.zeros_(layer.bias)
+        else:
+            say(f"{told}its last layer goes on, in the order of the data ({', '.join(wanted)})")
+            with torch.no_grad():
+                for parameter in layer.parameters():
+                    parameter.copy_(parameter[list(self.order)].clone())
 
     def _lacks_pooler(self, weight: str) -> InputError:
         said = f"its weights lack the pooler ({weight}), which the classifier reads: give a checkpoint that has it"

@@ -114,7 +114,7 @@ def _fit(
     checkpoint, state = _resumed(folder, settings)
     with _told(name, settings, folder):
         set_seed(settings.seed)
-        model = base.open()
+        model = base.open(reporter.say)
         held.begin()  # a checkpoint that cannot be read leaves no record
         stopped = False  # before the last epoch: only the result is missing
         if state is not None and settings.patience is not None:

@@ -19,7 +19,7 @@ from ...engine.basics.errors import InputError, choice
 from ...engine.cli.train_commands import NliOptions
 from ...engine.experiments.items import ORIGINAL
 from ...engine.experiments.nli.nli import NliRun, nli
-from ...engine.experiments.nli.nli_pairs import SOURCES, Source
+from ...engine.experiments.nli.nli_pairs import SOURCES, Source, scheme_of
 from ...engine.library.model import export
 from ...engine.runs.progress import Reporter
 from ..tasks import TEXT_CLASSIFICATION
@@ -54,7 +54,8 @@ def train_nli(options: NliOptions) -> NliTraining:
     reporter = Reporter(verbose=options.verbose, silent=not options.progress)
     place = Place.find(options.device, options.threads)
     given: Any = {"revision": options.revision, "allow_pickle": options.allow_pickle, "new_pooler": options.new_pooler}
-    base = Base.find(options.model, TEXT_CLASSIFICATION.head, [str(label) for label in SOURCES[source]], **given)
+    labels = [str(label) for label in SOURCES[source]]
+    base = Base.find(options.model, TEXT_CLASSIFICATION.head, labels, scheme_of, **given)
     if options.evaluate:
         exporter_of(base.name, base.config, TEXT_CLASSIFICATION.head.task)  # fails before the training
     found = _PAPER[source]

@@ -5,6 +5,7 @@ of the benchmark; so do all triples that share a sentence. Pairs of dev, and hel
 pairs of train.tsv: these are counted.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -33,6 +34,7 @@ from ...engine.experiments.nli.nli_pairs import (
     Pair,
     read_benchmark,
     stream_original,
+    unused_sentence,
 )
 from ...engine.runs.results import unlike
 from ..quiet import quiet
@@ -137,6 +139,7 @@ class NliData:
     negation: Split | None
     shared: SharedSentences
     identity: dict[str, Any]
+    unused: Sequence[str]  # which rows of train.tsv and dev.tsv do not count, as sentences
     hub: "HubCopy | None" = None  # where train.tsv and dev.tsv come from, if from the hub
 
     def identity_of(self, *, with_negation: bool) -> dict[str, Any]:
@@ -167,8 +170,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
     there, hub = fetch(source, say) if options.data is None else (options.data, None)
     train_file, dev_file = _file(there, (_TRAIN,), source), _file(there, _DEV, source)
     labels = SOURCES[source]
-    original = _read(train_file, source, labels)
-    dev = _read(dev_file, source, labels)
+    (original, dev), unused = zip(*(_read(file, source, labels, say) for file in (train_file, dev_file)), strict=True)
     identity: dict[str, Any] = {
         "task": source,
         "train sha256": file_sha256(train_file),
@@ -195,7 +197,7 @@ def read_data(source: str, options: NliOptions, say: Callable[[str], None]) -> N
     shared = SharedSentences.find(tests, original, added)
     for sentence in shared.sentences():
         say(f"{source}, {sentence}")
-    return NliData(source, original, dev, dev_file, negation, shared, identity, hub)
+    return NliData(source, original, dev, dev_file, negation, shared, identity, [*filter(None, unused)], hub)
 
 
 def _file(folder: Path, names: Sequence[str], source: str) -> Path:
@@ -205,11 +207,21 @@ def _file(folder: Path, names: Sequence[str], source: str) -> Path:
     return found
 
 
-def _read(path: Path, source: str, labels: Sequence[Label]) -> list[Example]:
-    found = [_example(pair, labels) for pair in stream_original(path, source) if pair is not None]
+def _read(path: Path, source: str, labels: Sequence[Label], say: Callable[[str], None]) -> tuple[list[Example], str]:
+    """The examples of a file, and what is said of rows that do not count; empty where all count."""
+    unused: Counter[str] = Counter()
+    found: list[Example] = []
+    for pair in stream_original(path, source):
+        if isinstance(pair, Pair):
+            found.append(_example(pair, labels))
+        else:
+            unused[str(pair)] += 1
     if not found:
         raise InputError(f"{path}:2: no row has a gold label; give a file with labels")
-    return found
+    told = f"{path.name}: {unused_sentence(unused)}" if unused else ""
+    if told:
+        say(f"{source}, {told}")
+    return found, told
 
 
 def _example(pair: Pair, labels: Sequence[Label]) -> Example:
@@ -256,12 +268,10 @@ class HubCopy(msgspec.Struct):
     repository: str
     revision: str  # a commit
     files: dict[str, str]  # name → SHA-256
-    empty: dict[str, int]  # `train` and `dev` → pairs that are left out, as one of their sentences is empty
     format: int = _COPY_FORMAT
 
     def sentence(self) -> str:
-        left_out = " and ".join(f"{n:,} of {split}" for split, n in self.empty.items())
-        return f"{self.repository} on the hub, revision {self.revision}; left out, as a sentence is empty: {left_out}"
+        return f"{self.repository} on the hub, revision {self.revision}"
 
 
 def fetch(source: str, say: Callable[[str], None]) -> tuple[Path, HubCopy]:
@@ -277,13 +287,10 @@ def fetch(source: str, say: Callable[[str], None]) -> tuple[Path, HubCopy]:
     if kept is None or unlike(folder, kept.files):
         say(f"{source}: fetching train and dev from {wanted.where}")
         revision, found = _download(wanted, kept.revision if kept else "main")
-        kept = HubCopy(wanted.repository, revision, {}, {})
+        kept = HubCopy(wanted.repository, revision, {})
         contents = {}
         for split, files in found.items():
-            every = _frame(files, wanted)
-            filled = every.filter((pl.col("sentence1") != "") & (pl.col("sentence2") != ""))
-            kept.empty[split] = len(every) - len(filled)
-            table = filled.with_row_index("index").write_csv(separator="\t", quote_style="never")
+            table = _frame(files, wanted).with_row_index("index").write_csv(separator="\t", quote_style="never")
             contents[f"{split}.tsv"] = table.encode()
         make_folder(folder)
         for name, content in contents.items():

@@ -99,8 +99,9 @@ class NliTraining(Shown):
         )
 
     def _on_tests(self) -> list[str]:
-        """What is known to make an accuracy on dev or on held-out pairs too high."""
-        return [*([CHOSEN] if self.settings.patience is not None else []), *self.pairs.shared.sentences()]
+        """Which rows do not count, and what makes an accuracy on dev or on held-out pairs too high."""
+        chosen = [CHOSEN] if self.settings.patience is not None else []
+        return [*chosen, *self.pairs.unused, *self.pairs.shared.sentences()]
 
     @property
     def accuracies(self) -> pl.DataFrame:

@@ -269,3 +269,13 @@ def test_a_wrong_decision_is_found_though_the_logits_are_right_and_not_a_number_
             node.op_type = {"Greater": "Less", "Log": "Sqrt"}[kind]
     with pytest.raises(InputError, match="disagrees with PyTorch"):
         checked(graph, is_exact=is_exact)
+
+
+def test_the_names_of_labels_are_those_of_label2id_where_nothing_else_names_them(classifier, tmp_path):
+    """transformers itself forgets them, and with them the number of labels."""
+    copy = shutil.copytree(classifier("text-classification", "bert")[0], tmp_path / "tiny")
+    config = json.loads((copy / "config.json").read_text())
+    names = list(config.pop("id2label").values())
+    (copy / "config.json").write_text(json.dumps(config))
+    made = build(str(copy), tmp_path / "out", task="text-classification")
+    assert json.loads((made / "export.json").read_text())["labels"] == names

@@ -152,6 +152,32 @@ def saved(name, **options):
     return lambda folder: save_classifier(folder / name, "bert", **options)
 
 
+def named(**keys):
+    """A classifier whose config.json says other things of its labels; a key that is None is removed."""
+
+    def make(folder):
+        path = saved("pairs")(folder) / CONFIG
+        content = json.loads(path.read_text()) | keys
+        path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+        return path.parent
+
+    return make
+
+
+def of_family(config):
+    def make(folder):
+        copy = save_classifier(folder / "tiny", "bert")
+        own = config(architectures=["TinyForSequenceClassification"], vocab_size=50)
+        (copy / CONFIG).write_text(own.to_json_string())
+        return copy
+
+    return make
+
+
+NO_ENCODERS = [
+    (hf.GPT2Config, "gpt2 reads a text from left to right alone"),
+    (hf.BartConfig, "bart has an encoder and a decoder"),
+]
 OTHERS = [  # its name or how it is made, options of the export, what is said
     ("mini", {"task": PAIRS}, "mini is not a sequence classifier: its weights lack"),
     ("mini", {"task": TOKENS}, "mini is not a token classifier: its weights lack"),
@@ -160,6 +186,13 @@ OTHERS = [  # its name or how it is made, options of the export, what is said
     (saved("pairs"), {"task": "fill-mask"}, "pairs is not a masked language model: its weights lack"),
     (saved("scorer", names=("score",)), {}, "scorer has 1 label: it gives a score"),
     (saved("multi", problem_type="multi_label_classification"), {}, "multi gives several labels at once"),
+    (named(label2id={"yes": 0, "no": 1}), {}, "label 0 is 'entailment' in id2label, and 'yes' in label2id"),
+    (named(id2label=None, label2id={"yes": 0, "no": 2}), {}, r"label2id of config.json has the numbers \[0, 2\]"),
+    (named(id2label=None, label2id={"yes": "x"}), {}, "label2id of config.json does not give each label a number"),
+    *(
+        (of_family(make), {}, f"tiny: a model of the family {said}.*; give a classifier that is an encoder")
+        for make, said in NO_ENCODERS
+    ),
     (lambda folder: folder, {"revision": "main"}, "--revision is for models of the hub"),
     *((name, {}, "is not a folder: give a hub id, a local") for name in ("./missing", "/missing/model", "~/model")),
     ("a/b/c", {}, "neither a folder here nor a hub id"),

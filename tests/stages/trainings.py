@@ -45,8 +45,8 @@ def run(
     calls, evaluations = 0, 0
 
     class Opened(Base):
-        def open(self):
-            model = super().open()
+        def open(self, say):
+            model = super().open(say)
             for parameter in model.parameters() if weights is not None else ():
                 parameter.data.fill_(weights)
             return model

@@ -22,7 +22,7 @@ from ...basics.errors import InputError
 from ...text.text_lines import MOST_TABLE, checked_length, stream_lines
 from .cue_words import Kind, MarkedCue
 
-_WORD, _NUMBER, _FIRST = 3, 2, 7  # columns: the word, its number, the first one about negation
+_SENTENCE, _NUMBER, _WORD, _FIRST = 1, 2, 3, 7  # columns: numbers of sentence and word, word, first about negation
 _NO_NEGATION, _EMPTY = "***", "_"
 _EACH = 3  # columns of a negation: cue, scope, event
 _MOST_WORDS = 10_000
@@ -48,9 +48,14 @@ def read_columns(path: Path) -> list[MarkedSentence]:
 
 def _groups(path: Path) -> Iterator[list[tuple[list[str], str]]]:
     rows: list[tuple[list[str], str]] = []
+    last: list[str] = []
     for line, location in stream_lines(path, _HINT, MOST_TABLE):
         if line.strip():
-            rows.append((_fields(line, location), location))
+            fields = _fields(line, location)
+            if last and (said := _contradiction(last, fields, begins=not rows)):
+                raise InputError(f"{location}: {said}; a blank line stands between two sentences, and only there")
+            rows.append((fields, location))
+            last = fields
             if len(rows) > _MOST_WORDS:
                 raise InputError(f"{location}: more than {_MOST_WORDS:,} words without a blank line; {_HINT}")
         elif rows:
@@ -58,6 +63,17 @@ def _groups(path: Path) -> Iterator[list[tuple[list[str], str]]]:
             rows = []
     if rows:
         yield rows
+
+
+def _contradiction(last: Sequence[str], fields: Sequence[str], *, begins: bool) -> str:
+    """How the numbers of a word contradict the blank lines; empty if they do not. `begins`: a blank line is before."""
+    is_next = int(fields[_NUMBER]) > int(last[_NUMBER])
+    if begins:
+        same = last[:_NUMBER] == fields[:_NUMBER] and is_next
+        return f"the word {fields[_NUMBER]} goes on with sentence {fields[_SENTENCE]}" if same else ""
+    if last[:_NUMBER] != fields[:_NUMBER]:
+        return f"sentence {last[_SENTENCE]} becomes sentence {fields[_SENTENCE]}"
+    return "" if is_next else f"the word's number {fields[_NUMBER]} follows {last[_NUMBER]}"
 
 
 def _fields(line: str, location: str) -> list[str]:

@@ -19,6 +19,7 @@ from .cue_words import WORDS
 
 _END = re.compile(r"""([.!?…]["'”’)\]]*)\s+(?=["'“‘(\[]*[A-Z0-9])""")
 _ABBREVIATED = re.compile(rf"\b(?:{'|'.join(map(re.escape, WORDS['abbreviations']))}|[A-Z])\.$")
+_NUMBERED = re.compile(rf"\b(?:{'|'.join(WORDS['before_numbers'])})\.$", re.IGNORECASE)
 _LONGEST_ABBREVIATION = max(map(len, WORDS["abbreviations"])) + 2
 
 _WORDS = re.compile(
@@ -43,7 +44,9 @@ def split_sentences(line: str) -> list[str]:
     start = 0
     for match in _END.finditer(line):
         # Only the last word counts: to search the whole sentence again at each full stop would take quadratic time.
-        if not _ABBREVIATED.search(line, max(start, match.end(1) - _LONGEST_ABBREVIATION), match.end(1)):
+        last = max(start, match.end(1) - _LONGEST_ABBREVIATION), match.end(1)
+        is_number = line[match.end()].isdecimal() and _NUMBERED.search(line, *last)
+        if not is_number and not _ABBREVIATED.search(line, *last):
             sentences.append(line[start : match.end(1)].strip())
             start = match.end()
     return [sentence for sentence in (*sentences, line[start:].strip()) if sentence]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-_CONTRACTED, _BEFORE_NUMBERS = "n't", "no"
+_CONTRACTED, _NO, _NEITHER, _NOR, _NEITHER_NOR = "n't", "no", "neither", "nor", "neither nor"
 DATA = "cd-sco"
 TRAIN_FILES = ("SEM-2012-SharedTask-CD-SCO-training-09032012.txt", "SEM-2012-SharedTask-CD-SCO-dev-09032012.txt")
 TEST_FILES = ("SEM-2012-SharedTask-CD-SCO-test-cardboard-GOLD.txt", "SEM-2012-SharedTask-CD-SCO-test-circle-GOLD.txt")
@@ -39,27 +39,43 @@ class Cue:
     kind: Kind
 
 
-_OTHERS = sorted((cue for cue in _KINDS if cue not in {_CONTRACTED, _BEFORE_NUMBERS}), key=len, reverse=True)
-_WORD = "|".join(re.escape(cue).replace(r"\ ", r"\s+") for cue in _OTHERS)
+_OTHERS = sorted((cue for cue in _KINDS if cue not in {_CONTRACTED, _NO}), key=len, reverse=True)
+_WORD = "|".join(re.escape(cue).replace(r"\ ", r"(?:\s+|-)") for cue in _OTHERS)  # no one, no-one
+# "no. 5" and "No 10 Downing Street" number a thing. "No 10-year-old", "no 1996 campaign" and "no 5 %" negate one: a
+# word in lower case follows that is not a function word. Quantifiers are possessive: no part of a number is a number.
+_IS_NUMBERED = (
+    r"\.\s*\d|\s+\d++(?:[.,]\d++)*+(?!\w|[-%]|\s*%)"
+    rf"(?!\s+(?!(?:{'|'.join(WORDS['behind_numbers'])})\b)(?-i:[a-z]))"
+)
 _PATTERN = re.compile(
     rf"(?<![\w-])(?P<word>{_WORD})(?![\w-])"
     rf"|(?P<contracted>{_CONTRACTED})(?!\w)|(?<!\w)(?P<bare>{'|'.join(WORDS['contracted'])})(?!\w)"
-    rf"|(?<![\w-])(?P<no>{_BEFORE_NUMBERS})(?![\w-])(?!\.?\s*\d)"
+    rf"|(?<![\w-])(?P<no>{_NO})(?![\w-])(?!{_IS_NUMBERED})",
+    re.IGNORECASE,
 )
 
 
 def find_cues(text: str) -> list[Cue]:
-    """The negation cues of a text, from left to right; of cues that overlap, the longer one."""
-    found = []
-    for match in _PATTERN.finditer(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
-        word = " ".join(match["word"].split()) if match["word"] else (match["no"] or _CONTRACTED)
+    """The negation cues of a text, from left to right; of cues that overlap, the longer one.
+
+    `neither` and each `nor` behind it are one cue, as in CD-SCO.
+    """
+    found: list[Cue] = []
+    is_neither = False
+    for match in _PATTERN.finditer(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
+        word = " ".join(re.split(r"[\s-]+", (match["word"] or match["no"] or _CONTRACTED).lower()))
+        if word == _NOR and is_neither:
+            place = max(at for at, cue in enumerate(found) if cue.word in {_NEITHER, _NEITHER_NOR})
+            found[place] = Cue(_NEITHER_NOR, _KINDS[_NEITHER_NOR])
+            continue
+        is_neither = is_neither or word == _NEITHER
         found.append(Cue(word, _KINDS[word]))
     return found
 
 
 def has_cue(text: str) -> bool:
     """Whether a text holds a negation cue."""
-    return _PATTERN.search(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")) is not None
+    return _PATTERN.search(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")) is not None
 
 
 @dataclass(frozen=True)

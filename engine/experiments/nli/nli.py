@@ -1,7 +1,7 @@
 """Natural language inference with negation (Hossain et al. 2020), `negengine nli`; its Tables 5 and 7."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -27,7 +27,7 @@ from ..items import ALL, ORIGINAL
 from ..published import CELL, Paper, published
 from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
 from .nli_judgements import PAPER_LENGTH, WITH_CUE, Judgements
-from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Label, Source, map_head, read_sets
+from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Label, Source, map_head, read_sets, unused_sentence
 
 TRAINER = "transformers' Trainer"  # what trains; a reference has it as its data set
 _NEEDED = {
@@ -37,6 +37,10 @@ _NEEDED = {
 }
 CHOSEN = "the epoch was chosen by its accuracy on dev, so this accuracy on dev is on average too high"
 """Said below an accuracy on dev where the training had `--patience`."""
+_TWO_WAY_SAID = (
+    "accuracy is two-way (entailment or not), as the model has two labels; the paper's accuracy is three-way, and "
+    "does not stand beside it"
+)
 DATA = "negation-nli"
 _LABEL = "label_share:"
 _SPLITS = (*KINDS, ALL)
@@ -132,11 +136,31 @@ class NliRun(SummaryRun):
     def remarks(self) -> list[str]:
         training = self.record.metadata.get("training")
         chosen = isinstance(training, Mapping) and training.get("patience") and self.told(ORIGINAL, ALL, "accuracy")
-        return [*([CHOSEN] if chosen else []), *audit_sentences(audit_summary(self.record.counts))]
+        unused = self.record.metadata.get("unused") or {}
+        return [
+            *([CHOSEN] if chosen else []),
+            *(f"{source}, original pairs: {unused_sentence(counts)}" for source, counts in unused.items()),
+            *([f"{', '.join(self.coarse)}: {_TWO_WAY_SAID}"] if self.coarse else []),
+            *audit_sentences(audit_summary(self.record.counts)),
+        ]
+
+    @property
+    def coarse(self) -> list[str]:
+        """The data sets with three labels whose accuracy is two-way, as the classifier has two labels."""
+        two_way = len(self.record.identity["labels"]) == len(TWO_WAY)
+        return [source for source in self.sources if two_way and len(SOURCES[source]) > len(TWO_WAY)]
+
+    @cached_property
+    def sources(self) -> list[str]:
+        found = set(self.summary["dataset"])
+        return [source for source in SOURCES if source in found]
 
     @cached_property
     def paper(self) -> Paper:
-        return paper_of(self.record.metadata["family"])
+        """What the paper prints; its three-way accuracies do not stand beside two-way ones."""
+        paper = paper_of(self.record.metadata["family"])
+        is_coarse = pl.col("dataset").is_in(self.coarse) & (pl.col("metric") == "accuracy")
+        return replace(paper, figures=paper.figures.filter(~is_coarse))
 
     def methods(self, test: str) -> str:
         told = training_told(self.record.metadata.get("training"))
@@ -159,13 +183,11 @@ class NliRun(SummaryRun):
 
     def outcomes(self) -> pl.DataFrame:
         """One row for each pair and split: whether the label is right. Two-way accuracy has a metric of its own."""
-        two_way = len(self.record.identity["labels"]) == len(TWO_WAY)
-        coarse = [source for source, labels in SOURCES.items() if two_way and len(labels) > len(TWO_WAY)]
         right = self.items.select(
             "dataset",
             "condition",
             "split",
-            metric=pl.when(pl.col("dataset").is_in(coarse))
+            metric=pl.when(pl.col("dataset").is_in(self.coarse))
             .then(pl.lit("accuracy:two-way"))
             .otherwise(pl.lit("accuracy")),
             item="id",
@@ -373,7 +395,7 @@ class Nli(Experiment):
         given = "These are the labels that people gave; they do not depend on the model."
         judged = "How well does the model judge pairs with a negation?"
         return [
-            Section(judged, said, [ACCURACIES.figure(run, accuracy)], drop),
+            Section(judged, said, [ACCURACIES.figure(run, accuracy)], drop, notes=run.remarks()),
             Section("Which labels do the new pairs have?", [given], [SHARES.figure(run, labels)]),
             Section("Which kind of pair is harder?", tables=[types]),
         ]

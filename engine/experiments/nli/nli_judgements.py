@@ -27,7 +27,7 @@ from ...statistics.intervals import proportion, relative_drop_interval
 from ..cues.cue_words import has_cue
 from ..items import ALL, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
 from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, frame, with_holm
-from .nli_pairs import KINDS, NEW, SOURCES, Label, Pair, PairSet, coarsen, common_scheme
+from .nli_pairs import KINDS, NEW, SOURCES, Label, Pair, PairSet, coarsen, common_scheme, unused_sentence
 
 WITH_CUE = "negation"
 USED = ("dataset", "condition", "item", "split", "negation", "gold", "expected", "correct", "truncated")
@@ -150,9 +150,7 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
             "family": self.exported.family,
             "training": self.exported.info.get("training"),
             "model folder": without_home(self.exported.folder.resolve()),
-            "without a gold label": {
-                f"{pairs.source} {pairs.condition}": pairs.skipped for pairs in self.sets if pairs.skipped
-            },
+            "unused": {pairs.source: dict(pairs.unused) for pairs in self.sets if pairs.unused},
         }
 
     @property
@@ -173,6 +171,9 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
 
     def check(self, say: Callable[[str], None]) -> None:
         say(f"the logits of {self.exported.name} are {', '.join(self.head)}")
+        for pairs in self.sets:
+            if pairs.unused:
+                say(f"{pairs.source} {pairs.condition}: {unused_sentence(pairs.unused)}")
         for number in range(len(self.parts)):
             self.prepare(number)
 

@@ -2,25 +2,34 @@
 
 Where classifier or data set has two labels only, gold label and prediction are both scored two-way, after the three-way
 decision (as for HANS, McCoy et al. 2019, section 4). The benchmark's files (Hossain et al. 2020) are tables in cp1252,
-or saved as UTF-8. `index % 3` is the type of a pair: 0 T negated, 1 H negated, 2 both.
+or saved as UTF-8. `index // 3` is the original pair, `index % 3` the type of a pair: 0 T negated, 1 H negated, 2 both.
+
+What a file says twice is compared: the type of a pair and the sentences that the pairs of a triple share, a column of
+languages, quotation marks that a spreadsheet doubled.
 """
 
 import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 from ...basics.errors import InputError
 from ...basics.reading import file_sha256, read_regular
-from ...text.text_lines import MOST_TABLE, Row, checked_length, decoded, stream_lines, stream_rows
+from ...text.text_lines import MOST_TABLE, Located, Row, checked_length, decoded, stream_lines, stream_rows
 from ..items import ORIGINAL
 
 KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
 NEW = "new"  # the condition of the pairs with negation
 NO_CONSENSUS = "-"  # SNLI's gold label where the annotators did not agree; such pairs are not used, as everywhere
+_TYPE = "type"  # a column of the benchmark's files that need not be there
+_ANNOTATORS = ["label1", "gold_label"]  # how GLUE's header of SNLI ends, though its rows have up to five such labels
+_LANGUAGES = ("language", "lang")
+# A text as a spreadsheet or pandas writes it: in quotation marks, with those inside doubled.
+_QUOTED, _DOUBLED = re.compile('"(?:[^"]|"")+"'), '""'
 _TEXT, _HYPOTHESIS, _LABEL = ("sentence1", "Text"), ("sentence2", "Hypothesis"), ("gold_label", "label")
 _OWN_COLUMNS = {"captionID": "SNLI", "promptID": "MNLI"}  # columns that GLUE's files of one source alone have
 
@@ -47,11 +56,12 @@ TWO_WAY = (Label.ENTAILMENT, Label.NOT_ENTAILMENT)
 SOURCES = {str(Source.RTE): TWO_WAY, str(Source.SNLI): THREE_WAY, str(Source.MNLI): THREE_WAY}
 
 _EXPECTED = f"{', '.join(THREE_WAY)} (or {' and '.join(TWO_WAY)})"
+_UNKNOWN = "unknown"  # what classifiers of RTE-3 call neutral; no data set here has it
 # Compared without case, spaces, hyphens and underscores.
 _SPELLINGS = {
     Label.ENTAILMENT: ("entailment", "entail", "entails", "entailed", "e"),
     Label.CONTRADICTION: ("contradiction", "contradict", "contradicts", "contradicted", "contradictory", "c"),
-    Label.NEUTRAL: ("neutral", "neutrality", "unknown", "n"),
+    Label.NEUTRAL: ("neutral", "neutrality", _UNKNOWN, "n"),
     Label.NOT_ENTAILMENT: (
         *("notentailment", "notentailed", "nonentailment", "nonentailed", "noentailment"),
         *("doesnotentail", "notentail", "notentails"),
@@ -71,10 +81,10 @@ def map_head(names: Sequence[str], model: str, given: str | None = None) -> tupl
         words = [word.strip() for word in given.split(",")]
         if len(words) != len(names):
             raise InputError(f"--labels {given}: {len(words)} labels, but {model} has {len(names)}")
-        if (found := _scheme(words)) is None:
+        if (found := scheme_of(words)) is None:
             raise InputError(f"--labels {given}: give {_EXPECTED}, each once, in the order of the model's labels")
         return found
-    if (found := _scheme(names)) is None:
+    if (found := scheme_of(names)) is None:
         raise InputError(
             f"{model}: its labels are {', '.join(map(repr, names))}, but {_EXPECTED} are needed; if they are other "
             "names for these, give --labels with the right names in the same order"
@@ -82,7 +92,7 @@ def map_head(names: Sequence[str], model: str, given: str | None = None) -> tupl
     return found
 
 
-def _scheme(names: Sequence[str]) -> tuple[Label, ...] | None:
+def scheme_of(names: Sequence[str]) -> tuple[Label, ...] | None:
     """The labels that names stand for, if they are all two-way or all three-way labels, each once."""
     labels = tuple(filter(None, map(parse_label, names)))
     return labels if len(labels) == len(names) and sorted(labels) in (sorted(THREE_WAY), sorted(TWO_WAY)) else None
@@ -114,6 +124,18 @@ class Pair:
     id: str = ""
 
 
+class Unused(StrEnum):
+    """Why a row of an original set does not count."""
+
+    NO_LABEL = "without a gold label"
+    EMPTY = "with an empty sentence"
+
+
+def unused_sentence(counts: Mapping[str, int]) -> str:
+    """How many pairs do not count, by reason; empty if all count."""
+    return " and ".join(f"{n:,} pairs {why}" for why, n in counts.items()) + " do not count" if counts else ""
+
+
 @dataclass(frozen=True)
 class PairSet:
     """The pairs of one file."""
@@ -122,7 +144,7 @@ class PairSet:
     condition: str  # `new` or `original`
     pairs: tuple[Pair, ...]
     sha256: str
-    skipped: int = 0  # rows without a gold label
+    unused: Mapping[str, int] = field(default_factory=dict)  # why rows do not count → how many
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -138,7 +160,10 @@ def read_sets(benchmark: Path, originals: Mapping[str, Path], sources: Sequence[
 
 
 def read_benchmark(path: Path, source: str) -> PairSet:
-    """Read one file of the benchmark with negation, such as RTE.txt; an `InputError` names the line that is bad."""
+    """Read one file of the benchmark with negation, such as RTE.txt; an `InputError` names the line that is bad.
+
+    The type of a pair follows from its index. A file of some pairs of a triple needs a column `type` that confirms it.
+    """
     content = read_regular(path, MOST_TABLE, "give a file of pairs")
     rows = list(stream_rows(decoded(_from_cp1252(content, path), str(path)), str(path)))
     index = _column(path, rows[0], "index")
@@ -153,35 +178,116 @@ def read_benchmark(path: Path, source: str) -> PairSet:
             raise InputError(
                 f"{row.location}: {earlier} has the index {item}, too; give each pair its own, which says its type"
             )
-        pairs.append(_pair(path, row, source, item, KINDS[item % len(KINDS)]))
-    return PairSet(source, NEW, _with_ids(pairs), hashlib.sha256(content).hexdigest())
+        kind = KINDS[item % len(KINDS)]
+        if row.fields.get(_TYPE, kind) != kind:
+            said = f"the type is {row.fields[_TYPE]!r}, but the index {item} is that of {kind}"
+            raise InputError(f"{row.location}: {said}; {_INDEX_OF_AUTHORS}")
+        pairs.append(_pair(path, row, source, item, kind))
+    _check_triples(pairs, whole=_TYPE not in rows[0].fields)
+    return PairSet(source, NEW, _with_ids(_unquoted(pairs)), hashlib.sha256(content).hexdigest())
+
+
+_INDEX_OF_AUTHORS = f"give the index of the authors' file, where index % {len(KINDS)} says the type of a pair"
+
+
+def _check_triples(pairs: Sequence[Pair], *, whole: bool) -> None:
+    """Refuse indices that contradict the sentences: two pairs of a triple negate T alike, and two negate H alike."""
+    triples: dict[int, dict[int, Pair]] = {}
+    for pair in pairs:
+        triples.setdefault(pair.item // len(KINDS), {})[pair.item % len(KINDS)] = pair
+    for triple, own in triples.items():
+        first = next(iter(own.values()))
+        if whole and (lacking := sorted({*range(len(KINDS))} - own.keys())):
+            said = f"index {first.item} is here, but not {len(KINDS) * triple + lacking[0]} of the same original pair"
+            remedy = f"{_INDEX_OF_AUTHORS}, or add a column {_TYPE} ({', '.join(KINDS)})"
+            raise InputError(f"{first.location}: {said}; {remedy}")
+        for one, side in ((0, "text"), (1, "hypothesis")):
+            if {one, 2} <= own.keys() and getattr(own[one], side).split() != getattr(own[2], side).split():
+                places = f"{own[2].location}: the {side} is not that of {own[one].location}"
+                raise InputError(f"{places}, though the indices say so; {_INDEX_OF_AUTHORS}")
 
 
 def read_original(path: Path, source: str) -> PairSet:
-    """Read an original dev set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI)."""
-    found = list(stream_original(path, source))
-    pairs = [pair for pair in found if pair is not None]
+    """Read an original set: columns sentence1, sentence2, and gold_label or label (GLUE's RTE, MNLI and SNLI)."""
+    pairs: list[Pair] = []
+    unused: Counter[str] = Counter()
+    for found in stream_original(path, source):
+        if isinstance(found, Pair):
+            pairs.append(found)
+        else:
+            unused[str(found)] += 1
     if not pairs:
-        raise InputError(f"{path}:2: no row has a gold label; give the dev split")
-    return PairSet(source, ORIGINAL, _with_ids(pairs), file_sha256(path), skipped=len(found) - len(pairs))
+        raise InputError(f"{path}:2: no row has a gold label; give a split with labels")
+    return PairSet(source, ORIGINAL, _with_ids(pairs), file_sha256(path), unused)
 
 
-def stream_original(path: Path, source: str) -> Iterator[Pair | None]:
-    """The pairs of an original set one by one, without their ids; None for a row without a gold label."""
-    label = ""
-    for item, row in enumerate(stream_rows(stream_lines(path, "give a file of pairs", MOST_TABLE), str(path))):
+def stream_original(path: Path, source: str) -> Iterator[Pair | Unused]:
+    """The pairs of an original set one by one, without their ids, or why a row does not count."""
+    yield from _unquoted(_pairs_of(path, source))
+
+
+def _pairs_of(path: Path, source: str) -> Iterator[Pair | Unused]:
+    label = language = ""
+    lines = _with_one_label(stream_lines(path, "give a file of pairs", MOST_TABLE))
+    for item, row in enumerate(stream_rows(lines, str(path))):
         if not label:
+            language = next((name for name in _LANGUAGES if name in row.fields), "")
+            first = row.fields.get(language)
             label = _column(path, row, *_LABEL)
             column, other = next(((name, of) for name, of in _OWN_COLUMNS.items() if name in row.fields), ("", source))
             if other != source:
                 raise InputError(f"{path}:1: the column {column} is that of {other}; give a file of {source}")
-        yield None if row.fields[label] == NO_CONSENSUS else _pair(path, row, source, item, "")
+        if row.fields.get(language) != first:
+            said = f"the {language} is {row.fields[language]!r}, and {first!r} above"
+            raise InputError(f"{row.location}: {said}; give a file of one language")
+        if row.fields[label] == NO_CONSENSUS:
+            yield Unused.NO_LABEL
+        elif not all(row.fields[_column(path, row, *names)].strip() for names in (_TEXT, _HYPOTHESIS)):
+            yield Unused.EMPTY
+        else:
+            yield _pair(path, row, source, item, "")
+
+
+def _with_one_label(lines: Iterable[Located]) -> Iterator[Located]:
+    """GLUE's train file of SNLI has rows with five labels of annotators under a header with one: the last is gold."""
+    header: list[str] = []
+    for line, location in lines:
+        fields = line.split("\t")
+        header = header or fields
+        more = fields[len(header) - 1 : -1]
+        if header[-2:] == _ANNOTATORS and more and all(not own.strip() or parse_label(own) for own in more):
+            yield Located("\t".join([*fields[: len(header) - 1], fields[-1]]), location)
+        else:
+            yield Located(line, location)
+
+
+_Found = TypeVar("_Found", bound=Pair | Unused)
+
+
+def _unquoted(pairs: Iterable[_Found]) -> Iterator[_Found]:
+    """The same pairs; an `InputError` if their quotation marks are those of a spreadsheet, which GLUE does not have."""
+    # Where the first text is that only these programs would write, and whether another text is not written so:
+    # pandas puts a text with a quotation mark into quotation marks, a spreadsheet also one with a comma.
+    doubled = comma = ""
+    other_mark = other_comma = False
+    for pair in pairs:
+        sides, place = ((pair.text, pair.hypothesis), pair.location) if isinstance(pair, Pair) else ((), "")
+        for side in sides:
+            if _QUOTED.fullmatch(side):
+                doubled = doubled or place * (_DOUBLED in side[1:-1])
+                comma = comma or place * ("," in side)
+            else:
+                other_mark, other_comma = other_mark or '"' in side, other_comma or "," in side
+        yield pair
+    if (first := doubled or comma * (not other_comma)) and not other_mark:
+        said = "this text stands in quotation marks, as a spreadsheet or pandas writes it"
+        raise InputError(f"{first}: {said}; save the file without quotation marks, as GLUE has it")
 
 
 def _pair(path: Path, row: Row, source: str, item: int, kind: str) -> Pair:
     text, hypothesis, label = (row.fields[_column(path, row, *names)] for names in (_TEXT, _HYPOTHESIS, _LABEL))
     gold = parse_label(label)
-    if gold is None or gold not in SOURCES[source]:
+    if gold not in SOURCES[source] or label.strip().casefold() == _UNKNOWN:
         raise InputError(f"{row.location}: unknown label {label!r}; {source} has {', '.join(SOURCES[source])}")
     if not text.strip() or not hypothesis.strip():
         raise InputError(f"{row.location}: the {'hypothesis' if text.strip() else 'text'} is empty")

@@ -134,7 +134,7 @@ models = ["mini"]
     "1-a\tthe man forgot which customer the waitress had\tserved\t0.6\tserved\n",
     "tables/NEG-136-NAT.tsv": "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\tlicensing\n"
     "0\tOld cars are\tOld cars aren't\tslow\tfast\tY\n",
-    "RTE.txt": "index\tText\tHypothesis\tgold_label\r\n0\tIt’s a dog.\tIt is not.\tnot_entailment\r\n",
+    "RTE.txt": "type\tindex\tText\tHypothesis\tgold_label\r\nTneg-H\t0\tIt’s a dog.\tIt is not.\tnot_entailment\r\n",
     "dev.tsv": "sentence1\tsentence2\tlabel\nA man.\tNo man.\tentailment\nA dog.\tNo dog.\t-\n",
     "own.csv": 'sentence,n\n"A, [MASK].",1\nB [MASK],2\n',
     "own.tsv": "sentence\tn\nA [MASK].\t1\nB [MASK]\t2\n",

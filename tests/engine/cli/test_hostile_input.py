@@ -65,7 +65,7 @@ target = "{PRON} is happy to {MASK}."
 """
 LAMA = '{"relation": "P1", "sub_label": "Anna", "obj_label": "dance", "masked_sentence": "Anna likes to [MASK]."}'
 SIMPLE = "item\tcontext_aff\tcontext_neg\ttarget_aff\ttarget_neg\n0\tAnna is\tAnna is not\tdancer\tsmoke\n"
-NLI = "index\tText\tHypothesis\tgold_label\n0\tAnna likes to dance.\tAnna does not.\tnot_entailment\n"
+NLI = "type\tindex\tText\tHypothesis\tgold_label\nTneg-H\t0\tAnna likes to dance.\tAnna does not.\tnot_entailment\n"
 GLUE = "index\tsentence1\tsentence2\tlabel\n0\tAnna dances.\tAnna does not.\tnot_entailment\n"
 FILES = {
     "lama/TREx.jsonl": LAMA,

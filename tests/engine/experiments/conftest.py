@@ -31,18 +31,25 @@ def classifiers(once):
 
 @pytest.fixture(scope="session")
 def nli_data(tmp_path_factory):
-    """Random pairs: 90 new and 60 original ones of RTE, 60 new ones of SNLI; some are longer than 16 tokens."""
+    """Random pairs: 90 new and 60 original ones of RTE, 60 new ones of SNLI; some are longer than 16 tokens.
+
+    In a triple of new pairs, the first and the last have the same text, the last two the same hypothesis.
+    """
     folder, random = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
 
-    def rows(n, golds):
+    def rows(n, golds, *, new):
+        before = ()
         for i in range(n):
             first, second = (" ".join(random.choice(WORDS, random.integers(2, 12))) for _ in range(2))
+            if new and i % 3 == 2:
+                first, second = before[0][0], before[1][1]
+            before = (*before, (first, second))[-2:] if i % 3 else ((first, second),)
             yield f"{i}\t{first}\t{second}\t{random.choice(golds)}\r\n"
 
     original = HEADER.replace("Text", "sentence1").replace("Hypothesis", "sentence2")
     files = {"RTE.txt": (HEADER, 90, TWO_WAY), "SNLI.txt": (HEADER, 60, THREE_WAY), "dev.tsv": (original, 60, TWO_WAY)}
     for name, (header, n, golds) in files.items():
-        (folder / name).write_bytes((header + "".join(rows(n, golds))).encode("cp1252"))
+        (folder / name).write_bytes((header + "".join(rows(n, golds, new=name != "dev.tsv"))).encode("cp1252"))
     return folder
 
 

@@ -80,7 +80,9 @@ def make(request, tmp_path_factory):
         if request.param == "judgements":
             data = Path(shutil.copytree(request.getfixturevalue("nli_data"), folder / change, dirs_exist_ok=True))
             if change:
-                (data / "RTE.txt").write_text("index\tText\tHypothesis\tgold_label\n0\ta\tb\tentailment\n")
+                (data / "RTE.txt").write_text(
+                    "type\tindex\tText\tHypothesis\tgold_label\nTneg-H\t0\ta\tb\tentailment\n"
+                )
             exported = request.getfixturevalue("classifiers")["two-way"][1]
             sets = read_sets(data, {"RTE": data / "dev.tsv"}, ("RTE", "SNLI"))
             return Judgements(exported, map_head(labels(exported), exported.name), sets, 16, pairs_per_part=40)

@@ -86,7 +86,9 @@ def folder(tmp_path_factory):
         (folder / "lexicon" / f"{name}.txt").write_text("".join(f"{line}\n" for line in content))
     for name, (first, second) in {"RTE.txt": ("Text", "Hypothesis"), "dev.tsv": ("sentence1", "sentence2")}.items():
         texts = [[" ".join(random.choice(WORDS, 5)) for _ in range(2)] for _ in range(30)]
-        rows = [f"{i}\t{one}\t{two}\tentailment\r\n" for i, (one, two) in enumerate(texts)]
+        # In a triple, the first and the last pair share the text, the last two the hypothesis.
+        pairs = [(texts[i - 2 * (i % 3 == 2)][0], texts[i - (i % 3 == 2)][1]) for i in range(len(texts))]
+        rows = [f"{i}\t{one}\t{two}\tentailment\r\n" for i, (one, two) in enumerate(pairs)]
         (folder / name).write_text(f"index\t{first}\t{second}\tgold_label\r\n" + "".join(rows))
     sentences = [f"{name} is a dancer who likes to {verb}." for name in NAMES.split() for verb in VERBS.split()[:3]]
     pairs = [{"sentence_good": own, "sentence_bad": own.replace("likes to", "to likes")} for own in sentences]

@@ -9,11 +9,16 @@ import subprocess
 import sys
 
 import pytest
+import torch
 import trainings
 from negengine.engine.basics.errors import InputError
-from negengine.export.tasks import TEXT_CLASSIFICATION
+from negengine.engine.experiments.cues.cue_words import LABELS
+from negengine.engine.experiments.nli.nli_pairs import scheme_of
+from negengine.export.tasks import TEXT_CLASSIFICATION, TOKEN_CLASSIFICATION
 from negengine.export.training.base import Base
 from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, complete, read_training, seal
+from safetensors.torch import load_file, save_file
+from tiny_checkpoints import labelled, save_classifier
 
 
 def test_a_loss_that_is_not_a_number_ends_the_training(encoder, tmp_path):
@@ -117,6 +122,55 @@ def test_a_new_layer_has_the_labels_and_what_the_encoder_lacks_is_named(encoder,
     config.write_text(json.dumps(json.loads(config.read_text()) | {"num_hidden_layers": 3}))
     with pytest.raises(InputError, match=r"tiny: its weights lack bert.encoder.layer.2.attention.output"):
         find("yes", "no").open()
+
+
+def permuted(folder, classifier, order, names):
+    """A copy of a classifier whose labels have another order, and perhaps other names."""
+    copy = shutil.copytree(classifier, folder)
+    weights = load_file(copy / "model.safetensors")
+    last = [name for name, own in weights.items() if own.shape[0] == len(order) and "encoder" not in name]
+    assert len(last) == 2
+    save_file({n: own[list(order)] if n in last else own for n, own in weights.items()}, copy / "model.safetensors")
+    config = json.loads((copy / "config.json").read_text()) | labelled(names)
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
+
+
+THREE = ("entailment", "contradiction", "neutral")
+
+
+@pytest.mark.parametrize(
+    ("family", "head", "labels"),
+    [
+        ("bert", TEXT_CLASSIFICATION.head, THREE),
+        ("roberta", TEXT_CLASSIFICATION.head, THREE),
+        ("distilbert", TEXT_CLASSIFICATION.head, ("entailment", "not_entailment")),
+        ("bert", TOKEN_CLASSIFICATION.head, LABELS),
+    ],
+)
+def test_copies_of_a_classifier_with_other_orders_of_labels_begin_alike(family, head, labels, tmp_path):
+    """The layer belongs to the checkpoint's names; names that nobody can translate get a new layer."""
+    classifier = save_classifier(tmp_path / "own", family, labels, task=str(head.task))
+    parse = scheme_of if labels != LABELS else lambda names: names
+    own = head.loader.from_pretrained(classifier).eval()
+    inputs = {"input_ids": torch.tensor([[2, 7, 9, 3]])}
+    n, said = len(labels), []
+    for number, order in enumerate((range(n), (*range(1, n), 0), range(n)[::-1])):
+        spelled = [labels[own].upper().replace("_", "-") if labels != LABELS else labels[own] for own in order]
+        copy = permuted(tmp_path / str(number), classifier, order, spelled)
+        model = Base.find(str(copy), head, labels, parse).open(said.append).eval()
+        assert list(model.config.id2label.values()) == list(labels)
+        assert torch.equal(model(**inputs).logits, own(**inputs).logits)
+    assert len(said) == 3
+    assert said[1].endswith(f"its last layer goes on, in the order of the data ({', '.join(labels)})")
+    drawn = []
+    for number, names in enumerate(([f"LABEL_{i}" for i in range(n)], [f"sense {i}" for i in range(n)])):
+        copy = permuted(tmp_path / f"new {number}", classifier, range(n)[::-1], names)
+        torch.manual_seed(1)
+        drawn.append(Base.find(str(copy), head, labels, parse).open(said.append).eval()(**inputs).logits)
+        assert said[-1].endswith("they are not those of the data, so its last layer is replaced by a new one")
+    assert torch.equal(*drawn)
+    assert not torch.allclose(drawn[0], own(**inputs).logits)
 
 
 RESULT = {"steps": 1, "epochs": 1, "score": 1.0}

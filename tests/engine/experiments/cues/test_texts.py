@@ -1,6 +1,8 @@
 """Texts in parts; words that are cues by the list; cues as labels; CD-SCO's columns, counted as its program does."""
 
 import gzip
+import json
+import re
 from itertools import product
 
 import pytest
@@ -48,7 +50,9 @@ def test_a_text_without_a_sentence_or_that_changes_after_it_was_scanned_is_refus
 
 SENTENCES = {
     "One. Two! Three?": ["One.", "Two!", "Three?"],
-    "Mr. Smith met Dr. No. He left.": ["Mr. Smith met Dr. No. He left."],  # "No." is an abbreviation here
+    "Mr. Smith met Dr. No. He left.": ["Mr. Smith met Dr. No.", "He left."],
+    "We live at no. 5 Baker Street. See No. 12.": ["We live at no. 5 Baker Street.", "See No. 12."],
+    "The answer is no. Then he left, see pp. 3-5.": ["The answer is no.", "Then he left, see pp. 3-5."],
     'He said "No." Then he left.': ['He said "No."', "Then he left."],
     "It cost 3.5 dollars, e.g. Tuesday.": ["It cost 3.5 dollars, e.g. Tuesday."],
     "J. R. Ewing came. 12 men left.": ["J. R. Ewing came.", "12 men left."],
@@ -79,6 +83,52 @@ def test_contracted_not_words_that_only_look_like_cues_and_overlapping_ones():
     for text in ("a note on knots", "an uncle", "a no-fly zone", "See No. 4", "no 12", "isn'tabout", "Nottingham"):
         assert not find_cues(text), text
     assert [cue.word for cue in find_cues("No one was there, by  no\tmeans.")] == ["no one", "by no means"]
+    assert [cue.word for cue in find_cues("No-one came, and no-longer young")] == ["no one", "no longer"]
+
+
+NUMBERED = (
+    "We live at no. 5 Baker Street.",
+    "Chaucer's line (No.5818) in The Prologe",
+    "Number 9 is at No 10 Downing Street",
+    "the no 1 in the world",
+    "ranked no 2, behind her",
+    "It is no 3.5.",
+)
+NEGATED = (
+    "There is no 1996 campaign for United Way.",
+    "No 10-year-old may enter.",
+    "There are no 2 people alike",
+    "no 5 % rise",
+    "no 5% rise",
+    "no 1,000 men",
+    "no 3.5 litre bottle",
+    "There is no 10th anniversary",
+)
+
+
+def test_no_before_a_number_negates_unless_it_names_a_thing():
+    assert [text for text in NUMBERED if find_cues(text)] == []
+    assert [text for text in NEGATED if [cue.word for cue in find_cues(text)] != ["no"]] == []
+
+
+def test_neither_and_nor_are_one_cue_as_the_detector_marks_them():
+    found = find_cues("Neither Ann nor Bob nor Eve came, and neither did I.")
+    assert [(cue.word, cue.kind) for cue in found] == [("neither nor", Kind.PHRASE), ("neither", Kind.PARTICLE)]
+    assert [cue.word for cue in find_cues("I do not know, nor do I care.")] == ["not", "nor"]
+
+
+def test_the_real_sentences_of_mnli_have_the_cues_that_a_reader_finds(shared):
+    """All sentences of these files in which "no" stands before a number or a hyphen."""
+    found = set()
+    for path in sorted((shared / "data" / "datasets" / "mnli").glob("*.jsonl")):
+        for line in path.read_text("utf-8").splitlines():
+            for side in ("premise", "hypothesis"):
+                text = json.loads(line)[side]
+                if re.search(r"(?i)(?<![\w-])no(?:-\w|\.?\s*\d)", text):
+                    found.add((text, tuple(cue.word for cue in find_cues(text))))
+    assert {cues for text, cues in found if text.startswith("There is no 1996 campaign")} == {("no",)}
+    assert {cues for text, cues in found if "(No.5818)" in text} == {("nobody",)}
+    assert len(found) == 2
 
 
 def cue(*places, part=None):
@@ -159,11 +209,17 @@ def test_words_and_cues_of_all_kinds_and_their_names(tmp_path):
     assert sentence.cues == ()  # the shared task's program counts the cues that the corpus has
 
 
+WORD_OF = "t\t{}\t{}\tIt\tit\tX\t*\t***\n"  # numbers of sentence and word
 BAD_LINES = {
     ":1: no sentence in this file": "",
     ":1: 3 columns; a word has 7 columns, and then": "A man sleeps.\tA man is awake.\tcontradiction\n",
     ":1: the word is empty": "t\t0\t0\t\tit\tPRP\t*\t***\n",
     ":2: 10 columns, but the sentence's": "t\t0\t0\tIt\tit\tPRP\t*\t***\nt\t0\t1\tis\tbe\tVBZ\t*\t_\t_\t_\n",
+    ":3: sentence 0 becomes sentence 1; a blank line": "".join(
+        WORD_OF.format(*own) for own in ((0, 0), (0, 1), (1, 0))
+    ),
+    ":2: the word's number 0 follows 0": WORD_OF.format(0, 0) * 2,
+    ":3: the word 1 goes on with sentence 0": f"{WORD_OF.format(0, 0)}\n{WORD_OF.format(0, 1)}",
     ":1: the cue 'im' is not a part of the word 'unhappy'": "t\t0\t0\tunhappy\tx\tJJ\t*\tim\thappy\t_\n",
 }
 

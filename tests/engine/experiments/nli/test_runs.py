@@ -79,7 +79,7 @@ def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
 def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, nli_data, tmp_path):
     exported = classifiers["three-way"][1]
     assert Nli(data=nli_data, source="RTE").stage(exported).max_length == 40  # its own, which is below the paper's 128
-    (tmp_path / "RTE.txt").write_text(HEADER + "0\tthe man\tthe [PAD] man\tentailment\r\n")
+    (tmp_path / "RTE.txt").write_text(f"type\t{HEADER}Tneg-H\t0\tthe man\tthe [PAD] man\tentailment\r\n")
     stage = Judgements(exported, THREE_WAY, [read_benchmark(tmp_path / "RTE.txt", "RTE")], 40)
     with pytest.raises(InputError, match=r"RTE\.txt:2: contains the padding token"):
         stage.check(lambda _: None)
@@ -95,6 +95,17 @@ def test_the_exports_own_int8_graph_gives_the_labels_of_fp32(classifiers, runs, 
     assert mixed.record.calibration["pairs"]["precision"] == "mixed"
     assert "Mixed precision: " in str(mixed)
     assert not ng.verify(mixed, sample=90).damage
+
+
+def test_a_two_way_accuracy_stands_beside_no_three_way_figure_of_the_paper(runs):
+    """The tests' classifiers are a BERT, one of the paper's families; RTE is two-way for every model."""
+    for head, beside in (("three-way", {"RTE", "SNLI"}), ("two-way", {"RTE"})):
+        run = runs[head]
+        table = run.tables()[0].frame
+        shown = {row["dataset"] for row in table.to_dicts() if row.get("published accuracy") is not None}
+        assert (shown, set(table["dataset"])) == (beside, {"RTE", "SNLI"})
+        assert any("SNLI: accuracy is two-way" in line for line in run.remarks()) is (head == "two-way")
+        assert set(run.paper.figures.filter(pl.col("metric").str.starts_with("label_share"))["dataset"]) >= {"SNLI"}
 
 
 def test_two_models_are_compared_where_they_are_scored_alike(runs):
