@@ -7,7 +7,6 @@ all compute the same.
 import copy
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,7 +167,7 @@ class Own(Fp32[Texts]):
         return sums
 
 
-def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement]:
+def _measurements(measured: Measured) -> Iterator[Measurement]:
     is_causal = measured.exported.is_causal
     encoder = Encoder(measured.exported.tokenizer, is_causal)
     loops: list[System[Texts]] = (

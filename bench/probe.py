@@ -19,7 +19,6 @@ from ..engine.runs.part import EncodedPart
 from ..engine.runs.stage import PartResult
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.user_table import open_table
-from .made import one_token_verbs
 from .ours import Fp32
 from .rounds import Effort
 from .shapes import Measured
@@ -91,9 +90,11 @@ class Own(Fp32[pl.DataFrame]):
         return scores
 
 
-def _measurements(measured: Measured, _data: Path | None) -> Iterator[Measurement]:
-    """One for each number of targets."""
-    words = one_token_verbs(measured.exported)
+def _measurements(measured: Measured) -> Iterator[Measurement]:
+    """One for each number of targets; these are the verbs of the bundled lexicon that are one token of the model."""
+    verbs = load_lexicon().verbs
+    tokens = measured.exported.tokenizer.word_tokens([("Anna likes to ", ".")] * len(verbs), verbs)
+    words = [verb for verb, token in zip(verbs, tokens.tolist(), strict=True) if token >= 0]
 
     def known(work: pl.DataFrame) -> dict[str, Any]:
         tokens = measured.exported.tokenizer.encode(work["sentence"].to_list())

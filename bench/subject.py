@@ -1,31 +1,25 @@
-"""What `bench likelihood`, `probe`, `lama` and the others compare: systems that do the same items, and their table.
+"""What `bench likelihood` and `bench probe` compare: systems that do the same items, and their table.
 
 A subject is a file: its items, the systems that do them, and `SUBJECT`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
-from ..engine.experiments.data_sets.sources import find
 from ..engine.inference.cpu import CPU
 from ..engine.views import Column, Table
 from .machine import describe
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare, in_a_process
 from .shapes import Measured, cache_folder, prepare
-from .system import LOOP, PAPER, ROW, Place, System
+from .system import LOOP, Place, System
 
 _DIFFERENCE, _SAME = "difference", "same"
-MADE, LEXICON = "made items of the same lengths", "the bundled lexicon"
-# Of the command of a paper, whose own program is one of the systems.
-OF_PAPERS = Effort(rounds=3, seconds=20)
-TIMES_OF_PAPERS = {"times paper": PAPER, "times loop": LOOP, "times better loop": ROW}
 
 
 @dataclass(frozen=True)
@@ -44,16 +38,13 @@ class Subject:
 
     name: str  # of the command
     unit: str  # what its items are called
-    # the model, and the data or None for made items → what is measured with it, one after the other
-    measurements: Callable[[Measured, Path | None], Iterable[Measurement]]
-    effort: Effort = OF_PAPERS
+    # the model → what is measured with it, one after the other; items are made of the bundled lexicon
+    measurements: Callable[[Measured], Iterable[Measurement]]
+    effort: Effort
     # key of a ratio → the system that it is counted from; missing systems have no ratio
-    times: Mapping[str, str] = field(default_factory=TIMES_OF_PAPERS.copy)
+    times: Mapping[str, str]
     # the figures of a measurement → what the title of its table says about the items
-    described: Callable[[Mapping[str, Any]], str] = lambda found: f"({found['data']})"
-    data: str = ""  # the data set that it reads; empty if its items are made of the bundled lexicon
-    # makes a model, or finds it; see `shapes.prepare`
-    prepare: Callable[[str, Path], Measured] = prepare
+    described: Callable[[Mapping[str, Any]], str]
 
     def measure(
         self, measured: Measured, measurement: Measurement, effort: Effort, cache: Path, say: Say,
@@ -123,36 +114,21 @@ class Subject:
         return Table(title, frame, columns, notes=notes)
 
 
-def mixed_up(rows: Sequence[int]) -> list[int]:
-    """The rows in a random order, which is always the same."""
-    order = np.random.default_rng(0).permutation(len(rows))
-    return [rows[place] for place in order.tolist()]
-
-
 def bench_subject(
-    subject: Subject, names: Sequence[str], *, data: Path | None = None, effort: Effort | None = None,
-    cache: Path | None = None, start: Start = in_a_process, say: Say, keep: Keep = lambda _: None,
+    subject: Subject, names: Sequence[str], *, effort: Effort | None = None, cache: Path | None = None,
+    start: Start = in_a_process, say: Say, keep: Keep = lambda _: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Measure models: the machine, and the systems' figures. Raises InputError if a model or the data do not exist."""
-    folder, found, path = cache or cache_folder(), list[dict[str, Any]](), None
-    if data is not None and not subject.data:
-        raise InputError(f"--data {data}: `bench {subject.name}` reads no data; its items are made of {LEXICON}")
-    try:
-        path = find(subject.data, data) if subject.data else None
-    except InputError:
-        if data is not None:
-            raise
-    items = LEXICON if not subject.data else MADE if path is None else "the paper's"
-    say(f"{subject.name}: {path or items}")
+    """Measure models: the machine, and the systems' figures. Raises InputError if a model does not exist."""
+    folder, found = cache or cache_folder(), list[dict[str, Any]]()
 
     def document(*more: dict[str, Any]) -> dict[str, Any]:
-        models = [{**own, "items": subject.unit, "data": items} for own in (*found, *more)]
+        models = [{**own, "items": subject.unit} for own in (*found, *more)]
         known = {"machine": describe(CPU), "threads": cpu_threads(), "subject": subject.name, "models": models}
         return known | {INTERRUPTED: any(own[INTERRUPTED] for own in models)}
 
     for name in names:
-        measured = subject.prepare(name, folder)
-        for measurement in subject.measurements(measured, path):
+        measured = prepare(name, folder)
+        for measurement in subject.measurements(measured):
             given = (effort or subject.effort, folder, say, start, lambda own: keep(document(own)))
             found.append(subject.measure(measured, measurement, *given))
             if found[-1][INTERRUPTED]:

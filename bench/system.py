@@ -18,7 +18,7 @@ from ..engine.inference.cuda import Cuda
 from ..engine.inference.exported import load_exported
 from ..engine.inference.session import Device
 
-LOOP, ROW, PAPER, OURS = "PyTorch, loop", "PyTorch, mask row", "the paper's program", "ours"
+LOOP, ROW, OURS = "PyTorch, loop", "PyTorch, mask row", "ours"
 Answers = NDArray[Any]  # one row for each item, in the order of the work
 Choice = Mapping[str, int]  # settings of which the fastest is taken, such as the size of a batch
 

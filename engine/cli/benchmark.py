@@ -18,17 +18,15 @@ from .run_command import PRINTING, with_options
 if TYPE_CHECKING:
     from ..views import Table
 
-EXPORT, GPU, CORES = "export", "gpu", "cores"
-WITH_DATA = ("lama", "diagnostics", "nli")
-ITEMS = ("likelihood", "probe", "gh22", *WITH_DATA)
+EXPORT, GPU = "export", "gpu"
+ITEMS = ("likelihood", "probe")
 _WHAT = (
-    "WHAT is measured: the command likelihood, probe, lama, diagnostics, gh22, nli or export; gpu for all that needs a "
-    "GPU; cores for how busy many cores would be (default: select and score). MODEL: mini, any checkpoint, or random "
-    "weights: bert-base-shape, bert-large-shape, roberta-base-shape (default: mini)."
+    "WHAT is measured: the command likelihood, probe or export, or gpu for all that needs a GPU (default: select and "
+    "score). MODEL: mini, any checkpoint, or random weights: bert-base-shape, bert-large-shape, roberta-base-shape "
+    "(default: mini)."
 )
 _ROUNDS = "How often each system is timed (default: 5; --quick: 3)."
 _BASELINE = "A baseline to measure beside the authors' programs and ours, such as 'OpenVINO int8' (default: all); "
-_DATA = "Folder of the data of lama, diagnostics or nli (default: where `data get` put them)."
 _OUTPUT = "A file for the JSON document, kept up to date meanwhile (default: none; of `bench gpu`: gpu.json)."
 
 
@@ -40,10 +38,8 @@ class Wanted:
     quick: Annotated[bool, Option("Five minutes at most: fewer sentences, rounds and settings.")] = False
     rounds: Annotated[int | None, Option(_ROUNDS, "N", minimum=1)] = None
     baseline: Annotated[Sequence[str], Option(_BASELINE + "may be repeated.", "NAME", kind=list[str])] = ()
-    data: Annotated[Path | None, Option(_DATA, "PATH")] = None
     rehearse: Annotated[bool, Option("For `bench gpu`: try all its steps on the CPU, with little work.")] = False
     output: Annotated[Path | None, Option(_OUTPUT, "FILE", flags=("-o", "--output"))] = None
-    ray: Annotated[bool, Option("Measure workers of Ray on this machine.")] = False
     device: Annotated[str, Option("auto, cpu, cuda, cuda:INDEX or webgpu.", "DEVICE")] = "auto"
 
     def effort(self, usual: Any) -> Any:
@@ -60,9 +56,9 @@ class Wanted:
 def bench(*, form: str, as_json: bool, **given: Any) -> None:
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
-    Each system runs in a process of its own, with the same number of threads. Baselines are the papers' own programs
-    and loops in PyTorch, and minicons for likelihoods. Where the data of a paper are missing, items of the same lengths
-    are made. Of exports, the time and the peak memory are measured. The last line of the output is one JSON document.
+    Each system runs in a process of its own, with the same number of threads. Baselines are the authors' programs and
+    loops in PyTorch, and minicons for likelihoods. Of exports, the time and the peak memory are measured. The last line
+    of the output is one JSON document.
     Example: negengine bench mini --quick
     """
     wanted = Wanted(**{name: own.from_command(given[name]) for name, own in options_of(Wanted).items()})
@@ -91,17 +87,14 @@ with_options(bench, bench, [*options.parameters(Wanted), *PRINTING], skip=2)
 
 def _subject(wanted: Wanted) -> str:
     """What is measured, empty for select and score. Raises InputError for an option that it does not have."""
-    subject = wanted.models[0] if wanted.models and wanted.models[0] in {EXPORT, GPU, CORES, *ITEMS} else ""
-    is_alone = subject in {EXPORT, GPU, CORES}
-    given = {"--ray": wanted.ray, "--baseline": wanted.baseline}
-    if is_alone:
+    subject = wanted.models[0] if wanted.models and wanted.models[0] in {EXPORT, GPU, *ITEMS} else ""
+    given: dict[str, object] = {"--baseline": wanted.baseline}
+    if subject in {EXPORT, GPU}:
         given |= {"--quick": wanted.quick, "--rounds": wanted.rounds}
-    if is_alone and subject != GPU:
+    if subject == EXPORT:
         given["--device"] = wanted.device != "auto"
     if subject and (refused := [name for name, value in given.items() if value]):
         raise InputError(f"bench {subject}: {refused[0]} is for `bench` without `{subject}`")
-    if wanted.data is not None and subject not in WITH_DATA:
-        raise InputError(f"bench: --data is for {', '.join(WITH_DATA)}")
     if wanted.rehearse and subject != GPU:
         raise InputError("bench: --rehearse is for `bench gpu`")
     return subject
@@ -117,26 +110,19 @@ def _measured(subject: str, wanted: Wanted) -> tuple[list["Table"], dict[str, An
         found = gpu.measure(list(wanted.models), output, say, device=wanted.device, rehearse=wanted.rehearse)
         say(f"{output} is written; please send it to the authors of negengine")
         return [gpu.table(found)], found
-    if subject in {EXPORT, CORES}:
-        module = import_module(f"negengine.bench.{subject}")
-        found = module.measure(models, say=say)
-        return [module.table(found)], found
+    if subject == EXPORT:
+        from ...bench import export
+
+        found = export.measure(models, say=say)
+        return [export.table(found)], found
     if subject:
         from ...bench.subject import bench_subject
 
         if wanted.device not in {"auto", "cpu"}:
             raise InputError(f"bench {subject}: the other systems are measured on the CPU; remove --device")
         compared = import_module(f"negengine.bench.{subject}").SUBJECT
-        effort = wanted.effort(compared.effort)
-        found = bench_subject(compared, models, data=wanted.data, effort=effort, say=say, keep=wanted.keep)
+        found = bench_subject(compared, models, effort=wanted.effort(compared.effort), say=say, keep=wanted.keep)
         return [compared.table(result) for result in found["models"]], found
-    if wanted.ray:
-        from ...bench.ray_speed import bench_ray, ray_table
-
-        if len(wanted.models) > 1 or wanted.baseline or wanted.device not in {"auto", "cpu"}:
-            raise InputError("bench --ray: give one model, and no --baseline; its workers run on the CPU")
-        found = bench_ray(models[0], quick=wanted.quick, rounds=wanted.rounds, say=say)
-        return [ray_table(found)], found
     from ...bench.run import OfMainJob, tables
     from ...bench.run import bench as measure
 

@@ -1,31 +1,12 @@
-"""What is measured without other programs: busy cores, exports, intervals, the least work; and two recordings."""
+"""What is measured without other programs: exports, intervals, the least work; and two recordings."""
 
 import numpy as np
 import pytest
-from negengine.bench import cores, export, run
+from negengine.bench import export, run
 from negengine.bench.ceiling import least_flops
-from negengine.bench.cores import busy
 from negengine.bench.coverage import coverage, markdown
 from negengine.bench.equality import app
 from typer.testing import CliRunner
-
-
-def test_two_cores_take_batches_from_the_queue_when_they_are_free():
-    """On two cores: two batches until 2, a third until 3; the program waits for all and takes 1; then one until 8."""
-    noted = [("program", 0.0), ("batch", 2.0), ("batch", 2.0), ("batch", 1.0)]
-    noted += [*(("wait", number) for number in range(3)), ("program", 1.0), ("batch", 4.0)]
-    assert [busy(noted, cores) for cores in (1, 2, 9)] == pytest.approx([9 / 10, 9 / (2 * 8), 9 / (9 * 7)])
-
-
-@pytest.mark.everything
-def test_parts_of_selections_and_likelihoods_are_played(cache):
-    found = cores.measure(["bert-base-shape", "gpt2-shape"], cache=cache, say=[].append)
-    assert [own["part"] for own in found["parts"]] == ["select, fp32", "likelihood"]
-    for own in found["parts"]:
-        shares = list(own["busy"].values())
-        assert shares == sorted(shares, reverse=True)
-        assert own["batches"] > 50
-    assert len(cores.table(found).frame) == 2
 
 
 @pytest.mark.everything

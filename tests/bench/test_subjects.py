@@ -1,4 +1,4 @@
-"""Our commands, the papers' programs and the loops give the same results on the same items."""
+"""Our commands and the loops give the same results on the same items."""
 
 import json
 import sys
@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from measured_systems import here
 from negengine.bench.likelihood import CACHED
-from negengine.bench.nli import SORTED
 from negengine.bench.rounds import Effort
 from negengine.bench.shapes import prepare
 from negengine.bench.subject import bench_subject
-from negengine.bench.system import LOOP, OURS, PAPER, ROW
+from negengine.bench.system import LOOP, OURS, ROW
 
 N = 9
 everything = pytest.mark.everything
@@ -20,10 +19,6 @@ SYSTEMS = [
     ("likelihood", "bert-base-shape", [LOOP, ROW, "minicons", OURS]),
     pytest.param("likelihood", "gpt2-shape", [LOOP, CACHED, "minicons", OURS], marks=everything),
     ("probe", "bert-base-shape", [LOOP, ROW, OURS]),
-    ("lama", "bert-base-shape", [PAPER, LOOP, ROW, OURS]),
-    pytest.param("diagnostics", "bert-base-shape", [PAPER, LOOP, ROW, OURS], marks=everything),
-    pytest.param("gh22", "mini", [PAPER, LOOP, ROW, OURS], marks=everything),  # random weights repeat nothing
-    pytest.param("nli", "bert-base-shape", [PAPER, LOOP, SORTED, OURS, "ours, fp32"], marks=everything),
 ]
 
 
@@ -34,9 +29,9 @@ def subject_of(name):
 @pytest.mark.parametrize(("name", "shape", "systems"), SYSTEMS)
 def test_all_systems_give_the_same_results(name, shape, systems, cache, place_of):
     subject = subject_of(name)
-    measured = subject.prepare(shape, cache)
+    measured = prepare(shape, cache)
     place = place_of(measured)
-    for measurement in subject.measurements(measured, None):
+    for measurement in subject.measurements(measured):
         assert [system.name for system in measurement.systems] == systems
         items = measurement.make(N)
         assert len(items) == N
@@ -70,10 +65,3 @@ def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cach
     shown = likelihood.table(result)
     assert shown.frame["system"].to_list() == list(rows)
     assert any("missing: minicons" in note and "negengine[bench]" in note for note in shown.notes)
-
-
-def test_the_papers_own_data_are_read(cache, shared):
-    measured = prepare("bert-base-shape", cache)
-    for name, data in {"lama": "negated-lama", "diagnostics": "lm-diagnostics", "nli": "negation-nli"}.items():
-        (measurement,) = subject_of(name).measurements(measured, shared / "data" / "datasets" / data)
-        assert len(measurement.make(5)) == 5

@@ -5,7 +5,7 @@ from dataclasses import replace
 from unittest.mock import create_autospec
 
 import pytest
-from negengine.bench import export, nli, run, subject
+from negengine.bench import export, likelihood, run, subject
 
 COST = {"model": "mini", "system": "Optimum", "seconds": 12.0, "peak_bytes": 10**9, "cpu_seconds": 20, "disk_bytes": 1}
 
@@ -24,7 +24,7 @@ def measured(monkeypatch):
     return made
 
 
-def test_the_first_word_says_what_is_measured_and_options_how_often(measured, command, tmp_path):
+def test_the_first_word_says_what_is_measured_and_options_how_often(measured, command):
     named = ("mini", "bert-base-shape", "--rounds", 2, "--baseline", "Optimum", "--baseline", "OpenVINO int8")
     assert command("bench", *named).status == 0
     asked = measured["bench"].call_args
@@ -33,12 +33,12 @@ def test_the_first_word_says_what_is_measured_and_options_how_often(measured, co
     done = command("bench", "export", "mini")
     assert "peak, GB" in done.out
     assert json.loads(done.out.splitlines()[-1]) == {"export": [COST]}
-    assert command("bench", "nli", "--rounds", 5, "--data", tmp_path).status == 0
+    assert command("bench", "likelihood", "--rounds", 5).status == 0
     asked = measured["bench_subject"].call_args
-    assert (asked.args, asked.kwargs["data"]) == ((nli.SUBJECT, ["mini"]), tmp_path)
-    assert asked.kwargs["effort"] == replace(nli.SUBJECT.effort, rounds=5)
-    done = command("bench", "gh22", "--data", ".")
-    assert (done.status, "--data is for lama, diagnostics, nli" in done.said) == (2, True)
+    assert asked.args == (likelihood.SUBJECT, ["mini"])
+    assert asked.kwargs["effort"] == replace(likelihood.SUBJECT.effort, rounds=5)
+    done = command("bench", "likelihood", "--baseline", "Optimum")
+    assert (done.status, "--baseline is for `bench` without `likelihood`" in done.said) == (2, True)
 
 
 def test_what_is_known_is_kept_in_a_file_and_shown_after_an_interrupt(measured, command, tmp_path):
@@ -48,7 +48,7 @@ def test_what_is_known_is_kept_in_a_file_and_shown_after_an_interrupt(measured, 
         return {"models": [], "interrupted": True}
 
     file, kept = tmp_path / "bench.json", []
-    for words, name in ((["bench"], "bench"), (["bench", "gh22"], "bench_subject")):
+    for words, name in ((["bench"], "bench"), (["bench", "probe"], "bench_subject")):
         measured[name].side_effect = interrupted
         done = command(*words, "-o", file)
         assert done.status == 130
