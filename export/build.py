@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..engine.basics.atomic import make_folder, unwritable
 from ..engine.basics.errors import InputError
 from ..engine.basics.paths import is_model_name
@@ -120,6 +123,7 @@ class _Traced:
     reference: Logits
     token_logprobs: Mapping[int, Logits]
     parameters: int
+    has_token: NDArray[np.bool_]  # bool [K]: whether a logit is that of a token, or of a label
 
 
 def _write(
@@ -218,7 +222,10 @@ def _trace(
     say(f"exporting {name} ({checkpoint.config.model_type}) with {exporter.title}")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = exporter.trace(model, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
-    return _Traced(graph, samples, reference, token_logprobs, parameters)
+    has_token = np.full(reference.shape[1], not task.head.is_language_model)
+    if task.head.is_language_model:
+        has_token[[number for number in tokenizer.get_vocab().values() if number < len(has_token)]] = True
+    return _Traced(graph, samples, reference, token_logprobs, parameters, has_token)
 
 
 def _compare(
@@ -233,7 +240,8 @@ def _compare(
     for graph in (*exact, *(path for path in files if path.name in LOW_PRECISION.values())):
         say(f"comparing {graph.name} with PyTorch on {len(traced.samples)} inputs")
         try:
-            own = compare(graph, traced.samples, traced.reference, name=name, is_exact=graph in exact)
+            known, asked = (traced.samples, traced.reference), traced.has_token
+            own = compare(graph, *known, name=name, has_token=asked, is_exact=graph in exact)
         except DisagreesError as error:  # and no other: a disk that fails once must not change an export
             if graph in exact:
                 raise
@@ -256,7 +264,7 @@ def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], traced: 
                 vocabulary = path.with_name(VOCABULARY)
                 compare_tokens(path, vocabulary, traced.samples, traced.token_logprobs, name=path.name)
             elif path.name in exact:
-                compare_prefixes(path, traced.samples, traced.reference)
+                compare_prefixes(path, traced.samples, traced.reference, traced.has_token)
     except InputError as error:
         say(f"beginnings of sentences are not shared: {error}")
         for path in sharing:

@@ -65,6 +65,10 @@ class Head:
     def is_decoder(self) -> bool:
         return self.task == Task.TEXT_GENERATION
 
+    @property
+    def is_language_model(self) -> bool:
+        return self.fills_masks or self.is_decoder
+
 
 @dataclass(frozen=True)
 class Source:

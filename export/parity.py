@@ -21,6 +21,7 @@ from .observe import Feeds, open_session, told_in_one_line
 from .samples import Batch, Sample, batches
 
 TOLERANCE = 1e-4  # of |Δlogit|, relative to the largest logit of a row, or to 1; fp32 kernels differ by 1e-6 to 1e-5
+_WITHOUT_PROBABILITY = 100  # a logit so far below the largest has a probability of 0 in fp32
 Logits = NDArray[np.float32]
 
 
@@ -100,7 +101,7 @@ def compare_tokens(
             )
 
 
-def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits) -> None:
+def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits, has_token: NDArray[np.bool_]) -> None:
     """Compare a graph that computes a common beginning of sentences once with PyTorch's logits, float32 [n, V].
 
     Each sample is divided in the middle; its second half stands in the batch twice.
@@ -118,19 +119,47 @@ def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits) 
         }
         with told_in_one_line(graph.name, f"running it on {len(sample.ids)} tokens"):
             (logits,) = session.run(["logits"], feeds)
-        difference = np.abs(logits - wanted).max()
-        if not difference <= TOLERANCE * max(1.0, float(np.abs(wanted).max())):
-            said = f"|Δlogit| {difference:.2g} on {len(sample.ids)} tokens"
+        difference = _difference(logits, wanted)
+        if not (difference <= _allowed(wanted[None], has_token)).all():
+            said = f"|Δlogit| {difference.max():.2g} on {len(sample.ids)} tokens"
             raise InputError(f"{graph.name} disagrees with PyTorch: {said}")
+
+
+def _difference(found: Logits, wanted: Logits) -> Logits:
+    """|Δlogit|; 0 where both are the same infinity, as of a row that a model excludes."""
+    with np.errstate(invalid="ignore"):
+        return np.where(found == wanted, np.float32(0), np.abs(found - wanted))
+
+
+def _allowed(wanted: Logits, has_token: NDArray[np.bool_]) -> Logits:
+    """The largest |Δlogit| that is accepted of each of PyTorch's logits, float32 [rows, K].
+
+    A row is measured by its tokens that can have a probability. Padded rows of a vocabulary and excluded tokens may
+    have a bias of -1e4 or -inf: they are measured by themselves.
+    """
+    of_tokens = np.where(has_token, wanted, -np.inf)
+    counts = of_tokens >= of_tokens.max(axis=1, keepdims=True) - _WITHOUT_PROBABILITY
+    size = np.abs(wanted)
+    largest = np.maximum(1.0, size.max(axis=1, keepdims=True, where=counts, initial=0))
+    return np.asarray(TOLERANCE * np.where(counts, largest, np.maximum(largest, size)), np.float32)
 
 
 class DisagreesError(InputError):
     """A graph gives other numbers than PyTorch, or none."""
 
 
-def compare(graph: Path, samples: Sequence[Sample], reference: Logits, *, name: str, is_exact: bool = True) -> Parity:
+def compare(
+    graph: Path,
+    samples: Sequence[Sample],
+    reference: Logits,
+    *,
+    name: str,
+    has_token: NDArray[np.bool_],
+    is_exact: bool = True,
+) -> Parity:
     """Run the exported graph on the CPU and compare it with PyTorch's logits, float32 [rows, K].
 
+    Which of the K rows of the vocabulary have a token: bool [K]; labels have all.
     Raises DisagreesError if a logit is not finite, or an exact graph's is further off than the tolerance, or its top-1
     differs and is not a tie; or if the graph's own decisions or labels are not those of its logits.
     """
@@ -144,11 +173,12 @@ def compare(graph: Path, samples: Sequence[Sample], reference: Logits, *, name: 
         """The largest difference, and how many top-1s are the same."""
         wanted = np.concatenate([by_sample[row] for row in batch.rows])
         top, rows = wanted.argmax(axis=1), np.arange(len(wanted))
-        allowed = TOLERANCE * np.maximum(1.0, np.abs(wanted).max(axis=1))
+        each = _allowed(wanted, has_token)
+        allowed = each[rows, top]
         logits, decisions = _run(session, batch.feeds, top, name)
-        difference, true = np.abs(logits - wanted).max(axis=1), wanted if is_exact else logits
-        limit = allowed if is_exact else np.finfo(np.float32).max
-        wrong = ~(difference <= limit) | _decides_wrongly(logits, top, true, decisions, allowed)
+        apart, true = _difference(logits, wanted), wanted if is_exact else logits
+        difference, limit = apart.max(axis=1), each if is_exact else np.finfo(np.float32).max
+        wrong = ~(apart <= limit).all(axis=1) | _decides_wrongly(logits, top, true, decisions, allowed)
         if wrong.any():
             worst = int(np.flatnonzero(wrong)[0])
             what = f"where {allowed[worst]:.2g} is allowed, " if is_exact else ""

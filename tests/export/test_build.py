@@ -172,7 +172,8 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     ids = np.random.default_rng(0).integers(5, exported.vocab_size, (4, 9)).astype(np.int32)
     logits = CausalLM(exported).logits(ids, np.full(4, 8, np.int32))  # of the row before
     samples, said = [Sample(row, 7) for row in ids], []
-    traced = building._Traced(Graph.open(folder / "model.onnx"), samples, logits if right else logits + 1, {}, 0)
+    wanted, rows = logits if right else logits + 1, np.ones(logits.shape[1], bool)
+    traced = building._Traced(Graph.open(folder / "model.onnx"), samples, wanted, {}, 0, rows)
     exact = ["model.prefix.onnx", "model.cpu.prefix.onnx"]
     files = building._without_wrong_sharing(sorted(folder.iterdir()), exact, traced, said.append)
     assert sorted(folder.iterdir()) == files
@@ -220,7 +221,8 @@ def graph(exported, tmp_path):
 @pytest.fixture
 def checked(reference, tmp_path):
     def check(graph, sentences=reference[0], logits=reference[1], **options):
-        return parity.compare(graph.save(tmp_path / "bert" / "model.onnx")[0], sentences, logits, name="t", **options)
+        given = {"name": "t", "has_token": np.ones(logits.shape[1], bool)} | options
+        return parity.compare(graph.save(tmp_path / "bert" / "model.onnx")[0], sentences, logits, **given)
 
     return check
 
@@ -251,6 +253,22 @@ def test_the_exported_graph_agrees_and_every_weight_counts(graph, reference, che
         best, second = np.argsort(-row)[:2]
         row[second] = row[best] + 1e-4
     assert checked(graph, reference[0][:3], lifted).top1_agreement == 0
+
+
+@pytest.mark.parametrize("excluded", [-1e4, -1e30, -np.inf])
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_row_that_nobody_uses_does_not_make_the_comparison_void(padded, excluded, graph, reference, checked):
+    """A token, or a row without one, has a bias that excludes it; then another logit is off by 0.5."""
+    sentences, logits = reference[0], reference[1].copy()
+    bias = next(value for value in graph.initializers if "cls.predictions.bias" in value.name)
+    values, has_token = array(bias).copy(), np.arange(logits.shape[1]) != (7 if padded else -1)
+    values[7], logits[:, 7] = excluded, (logits[:, 7] + np.float32(excluded))
+    put(bias, values)
+    assert checked(graph, sentences, logits, has_token=has_token).top1_agreement == 1
+    values[11] += 0.5
+    put(bias, values)
+    with pytest.raises(InputError, match=r"\|Δlogit\| 0.5 where"):
+        checked(graph, sentences, logits, has_token=has_token)
 
 
 @pytest.mark.parametrize("is_exact", [True, False])
