@@ -20,8 +20,8 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from ..engine.basics.limits import cpu_threads
 from ..engine.inference.batches import Array
+from ..engine.inference.devices.webgpu import WebGpu
 from ..engine.inference.session import Device
-from ..engine.inference.webgpu import WebGpu
 from ..export.quiet import quiet
 
 ROUNDS, _REPEATS = 5, 4

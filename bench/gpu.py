@@ -24,10 +24,10 @@ import polars as pl
 
 from ..engine.basics.atomic import json_bytes, write_bytes
 from ..engine.basics.errors import InputError, shortened
-from ..engine.inference.cpu import CPU
 from ..engine.inference.device import choose_device
+from ..engine.inference.devices.cpu import CPU
+from ..engine.inference.devices.webgpu import WebGpu
 from ..engine.inference.session import Device
-from ..engine.inference.webgpu import WebGpu
 from ..engine.views import Column, Table
 from .rounds import Effort, Say
 from .shapes import cache_folder

@@ -22,14 +22,14 @@ from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.experiments.negation.select import Selection, Settings
-from ..engine.inference.cpu import CPU
-from ..engine.inference.cuda import Cuda
+from ..engine.inference.devices.cpu import CPU
+from ..engine.inference.devices.cuda import Cuda
+from ..engine.inference.devices.webgpu import WebGpu
+from ..engine.inference.energy import energy_used
 from ..engine.inference.exported import graph_precision
-from ..engine.inference.machine import energy_used
 from ..engine.inference.model import Decider, Decisions, MaskedLM
 from ..engine.inference.precision import Models, open_models
 from ..engine.inference.session import Device, State, placed
-from ..engine.inference.webgpu import WebGpu
 from ..engine.runs.record import read_run
 from ..engine.text.token_ids import EncodedSentences
 from .baselines import AtMask, AuthorsSelection, Optimum

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..engine.inference.causal import open_language_model
-from ..engine.inference.cpu import CPU
+from ..engine.inference.devices.cpu import CPU
 from ..engine.inference.exported import load_exported
 from ..engine.runs.executors import ThisProcess
 from ..engine.runs.loop import Execution, run_stage

@@ -14,9 +14,9 @@ import polars as pl
 from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
-from ..engine.inference.cpu import CPU
-from ..engine.inference.cuda import Cuda
 from ..engine.inference.device import choose_device
+from ..engine.inference.devices.cpu import CPU
+from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.exported import ExportedModel, graph_precision
 from ..engine.inference.precision import open_models
 from ..engine.inference.session import Device

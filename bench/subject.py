@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from ..engine.basics.limits import cpu_threads
-from ..engine.inference.cpu import CPU
+from ..engine.inference.devices.cpu import CPU
 from ..engine.views import Column, Table
 from .machine import describe
 from .rounds import INTERRUPTED, Compared, Effort, Keep, Say, Start, compare, in_a_process

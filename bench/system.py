@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from numpy.typing import NDArray
 
 from ..engine.basics.errors import InputError
-from ..engine.inference.cuda import Cuda
+from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.exported import load_exported
 from ..engine.inference.session import Device
 

@@ -23,7 +23,7 @@ from ..engine.inference.exported import (
     ADDED_BOS,
     FORMAT,
     GRAPH,
-    LOW_PRECISION,
+    LOW_GRAPHS,
     MANIFEST,
     MERGED,
     SHARING_PREFIXES,
@@ -183,7 +183,7 @@ def _write(
         files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced, say)
         told |= {SHARES_PREFIXES: any(path.name in SHARING_PREFIXES.values() for path in files)}
     worst = max((parity[path.name] for path in exact), key=lambda own: own.largest_difference)
-    low = {name: asdict(own) for name, own in parity.items() if name in LOW_PRECISION.values()}
+    low = {name: asdict(own) for name, own in parity.items() if name in LOW_GRAPHS}
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
@@ -237,7 +237,7 @@ def _compare(
     are in fp32.
     """
     kept, found = list(files), {}
-    for graph in (*exact, *(path for path in files if path.name in LOW_PRECISION.values())):
+    for graph in (*exact, *(path for path in files if path.name in LOW_GRAPHS)):
         say(f"comparing {graph.name} with PyTorch on {len(traced.samples)} inputs")
         try:
             known, asked = (traced.samples, traced.reference), traced.has_token

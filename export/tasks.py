@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from ..engine.basics.errors import InputError
-from ..engine.inference.exported import CONVOLVED, GRAPH, LOW_PRECISION, SHARING_PREFIXES, TREES, VOCABULARY
+from ..engine.inference.exported import CONVOLVED, FP16, GRAPH, INT8, SHARING_PREFIXES, TREES, VOCABULARY
 from ..engine.text.tokenizer import MASK_TOKEN, CausalTokenizer, begin_with
 from . import passes, samples
 from .checkpoint import Checkpoint, Head
@@ -118,9 +118,12 @@ def _of_causal(checkpoint: Checkpoint) -> dict[str, Any]:
 _CONVOLVED = Variant(CONVOLVED, passes.CPU, "rewriting for CPUs", is_exact=True)
 
 
-def _low(device: str, own: tuple[Pass, ...]) -> Variant:
-    what, size = {"cpu": ("quantizing to int8", 0.3), "cuda": ("converting to fp16", 0.5)}[device]
-    return Variant(LOW_PRECISION[device], own, what, size)
+def _int8(own: tuple[Pass, ...]) -> Variant:
+    return Variant(INT8, own, "quantizing to int8", 0.3)
+
+
+def _fp16(own: tuple[Pass, ...]) -> Variant:
+    return Variant(FP16, own, "converting to fp16", 0.5)
 
 
 FILL_MASK = Task(
@@ -131,7 +134,7 @@ FILL_MASK = Task(
     ),
     length=18,  # a sentence of the Self-Contained Negation Test
     passes=passes.FILL_MASK,
-    variants=(_CONVOLVED, _low("cpu", passes.LANGUAGE_INT8), _low("cuda", passes.FP16)),
+    variants=(_CONVOLVED, _int8(passes.LANGUAGE_INT8), _fp16(passes.FP16)),
     check=lambda _: None,
     samples=samples.with_masks,
     metadata=lambda checkpoint: {"intermediate_size": intermediate_size(checkpoint.config)},
@@ -145,13 +148,13 @@ TEXT_GENERATION = Task(
     variants=(
         Variant(VOCABULARY, passes.VOCABULARY_ONLY, "cutting out the vocabulary projection"),
         _CONVOLVED,
-        _low("cpu", passes.CAUSAL_INT8),
+        _int8(passes.CAUSAL_INT8),
         *(
             Variant(file, own, f"sharing beginnings in {source}", source=source, if_said=SHARES_PREFIXES)
             for own, files in ((passes.SHARING, SHARING_PREFIXES), (passes.TREES, TREES))
             for source, file in files.items()
         ),
-        _low("cuda", passes.CAUSAL_FP16),
+        _fp16(passes.CAUSAL_FP16),
     ),
     check=_reads_to_the_right,
     samples=samples.before_masks,
@@ -165,7 +168,7 @@ TEXT_CLASSIFICATION = Task(
     ),
     length=40,  # a pair of RTE, SNLI or MNLI, roughly
     passes=passes.TEXT_CLASSIFICATION,
-    variants=(_CONVOLVED, _low("cpu", passes.INT8), _low("cuda", passes.FP16)),
+    variants=(_CONVOLVED, _int8(passes.INT8), _fp16(passes.FP16)),
     check=_is_encoder,
     samples=samples.of_pairs,
     metadata=lambda checkpoint: {

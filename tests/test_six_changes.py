@@ -57,7 +57,7 @@ class Sources:
         how = {"capture_output": True, "text": True, "timeout": 600}
         done = subprocess.run(command, cwd=self.folder, env=environment, check=False, **how)
         assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return done.stderr if status else done.stdout
 
     @property
     def touched(self) -> set[str]:
@@ -182,3 +182,12 @@ def test_a_model_family_is_an_entry_and_the_row_of_its_test(sources, tmp_path):
     sources.run("export", tmp_path / "mpnet", "-o", tmp_path / "with")
     found = pl.read_json(tmp_path / "with" / "export.json")
     assert found["family"][0] == "mpnet"
+
+
+def test_a_device_is_one_file(sources):
+    sources.write("engine/inference/devices/mlx.py", code_of_the_page("## A device"))
+    assert sources.touched == {"engine/inference/devices/mlx.py"}
+    assert "auto, cpu, cuda, mlx, webgpu" in sources.run("select", "--help")
+    lacking = "the plugin for MLX is not installed: pip install onnxruntime-ep-mlx"
+    assert f"negengine: --device mlx: {lacking}\n" in sources.run("select", "mini", "--device", "mlx", status=2)
+    assert lacking in sources.run("doctor", "--json")

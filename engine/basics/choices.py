@@ -28,10 +28,19 @@ class Precision(StrEnum):
 TABLE = "table"  # the output format of a terminal
 
 
+_ENGINE = Path(__file__).parents[1]
+
+
 def output_formats() -> list[str]:
     """What `--format` takes: NAME for each file `engine/views/to_NAME.py`."""
-    folder = str(Path(__file__).parents[1] / "views")
-    return sorted(name.removeprefix("to_") for _, name, _ in iter_modules([folder]) if name.startswith("to_"))
+    names = (name for _, name, _ in iter_modules([str(_ENGINE / "views")]))
+    return sorted(name.removeprefix("to_") for name in names if name.startswith("to_"))
+
+
+def devices_help() -> str:
+    """What `--device` takes: auto, and NAME for each file `engine/inference/devices/NAME.py`."""
+    names = sorted(name for _, name, _ in iter_modules([str(_ENGINE / "inference" / "devices")]))
+    return f"auto, {', '.join(names)}; of several devices, KIND:INDEX names one, such as cuda:1"
 
 
 class Coreference(StrEnum):

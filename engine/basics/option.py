@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, TypedDict
 
-from .choices import Precision
+from .choices import Precision, devices_help
 from .errors import check_number, choice
 
 LARGEST = 2**63 - 1  # the largest whole number that run.json holds
@@ -114,9 +114,9 @@ def check_options(made: Any) -> None:
 class Opening:
     """How a model is opened: one value, handed on from the command line to the session."""
 
-    device: Annotated[
-        str, Option("auto, cpu, cuda, cuda:INDEX or webgpu; several share the work: cuda:0,cuda:1.", metavar="DEVICE")
-    ] = "auto"
+    device: Annotated[str, Option(f"{devices_help()}. Several share the work: cuda:0,cuda:1.", metavar="DEVICE")] = (
+        "auto"
+    )
     precision: Annotated[
         Precision, Option("mixed: a low-precision model where that is safe, else fp32; auto: the faster of the two.")
     ] = Precision.AUTO

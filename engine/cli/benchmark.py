@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..basics.atomic import json_bytes, write_bytes
-from ..basics.choices import TABLE
+from ..basics.choices import TABLE, devices_help
 from ..basics.errors import InputError, needs_extra
 from ..basics.option import Option, options_of
 from . import options
@@ -40,7 +40,7 @@ class Wanted:
     baseline: Annotated[Sequence[str], Option(_BASELINE + "may be repeated.", "NAME", kind=list[str])] = ()
     rehearse: Annotated[bool, Option("For `bench gpu`: try all its steps on the CPU, with little work.")] = False
     output: Annotated[Path | None, Option(_OUTPUT, "FILE", flags=("-o", "--output"))] = None
-    device: Annotated[str, Option("auto, cpu, cuda, cuda:INDEX or webgpu.", "DEVICE")] = "auto"
+    device: Annotated[str, Option(f"{devices_help()}.", "DEVICE")] = "auto"
 
     def effort(self, usual: Any) -> Any:
         """How often systems are timed, and for how long: the usual `Effort` of a benchmark, or a quick one."""

@@ -99,11 +99,11 @@ def diagnose() -> dict[str, Found]:
     if found["onnxruntime"].state is State.MISSING:  # what follows imports it
         needed = Found("needs ONNX Runtime", State.MISSING)
         return found | dict.fromkeys((*sorted(_RUNTIMES - {"gpu"}), "device auto", "models"), needed)
-    from ..inference.device import KINDS, choose_device
+    from ..inference.device import choose_device, kinds
     from ..inference.exported import exported_names
 
     found["cpu"] = Found(f"{cpu_threads()} cores for this process")
-    for kind in (own for own in KINDS.values() if not own.uses_cores):
+    for kind in (own for own in kinds().values() if not own.uses_cores):
         if lacking := kind.missing():
             found[kind.kind] = Found(lacking, State.MISSING)
             continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..basics.choices import output_formats
+from ..basics.choices import devices_help, output_formats
 from ..basics.option import options_of
 
 
@@ -45,8 +45,7 @@ _MOVED = "The folder of the run's model, if it was moved (default: where it was)
 MovedModel = Annotated[str | None, typer.Option("--model", metavar="DIR", help=_MOVED)]
 _RUN = "The run folder (default: runs/MODEL or runs/MODEL-PROBE)."
 RunFolder = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help=_RUN)]
-DEVICES = "auto, cpu, cuda, cuda:INDEX or webgpu"
-Device = Annotated[str, typer.Option(metavar="DEVICE", help=f"{DEVICES}.")]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help=f"{devices_help()}.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for all random choices.")]
 _LEXICON = "A bundled lexicon, or your own word lists (default: those of the patterns)."
 Lexicon = Annotated[str | None, typer.Option(metavar="NAME|DIR", help=_LEXICON)]

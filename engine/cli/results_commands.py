@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..basics.choices import TABLE
+from ..basics.choices import TABLE, devices_help
 from ..basics.errors import InputError
 from ..basics.option import flag
 from ..basics.printable import counted
@@ -233,7 +233,7 @@ def reproduce(
     run: _Run,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the new run.")],
     model: options.MovedModel = None,
-    device: Annotated[str | None, typer.Option(help=f"{options.DEVICES} (default: as recorded).")] = None,
+    device: Annotated[str | None, typer.Option(help=f"{devices_help()} (default: as recorded).")] = None,
 ) -> "Shown":
     """Run the same again from what a run has recorded, and say what differs.
 

@@ -17,7 +17,7 @@ from ..basics.choices import Task
 from ..basics.errors import InputError
 from . import tally
 from .batches import OUTPUTS, Advance, Array, Feeds, Runner, RunOne, Steps, finished, sentences_in
-from .cpu import CPU
+from .devices.cpu import CPU
 from .exported import HIDDEN, REFERENCE, SHARING_PREFIXES, TREES, VOCABULARY, ExportedModel, graph_precision
 from .model import FEWEST_TOKENS, Asked, Decisions, Ids, LanguageModel, MaskedLM
 from .session import Device

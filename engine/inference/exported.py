@@ -38,16 +38,17 @@ from ..text.tokenizer import CausalTokenizer, MaskTokenizer, begin_with, load_to
 MODELS = Path("models")  # the default folder of exports
 FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
 MANIFEST, GRAPH, TOKENIZER = "export.json", "model.onnx", "tokenizer.json"
-LOW_PRECISION = {"cpu": "model.int8.onnx", "cuda": "model.fp16.onnx"}  # the low-precision graph for each kind of device
+INT8, FP16 = "model.int8.onnx", "model.fp16.onnx"
+LOW_GRAPHS = {INT8: "int8", FP16: "fp16"}  # the low-precision graphs, and what their numbers are
 REFERENCE = "fp32"  # the precision of the reference model
 MERGED = "base"  # key of `made_from`: the model that the checkpoint, an adapter, was merged with
-ON_WEBGPU = "webgpu"  # the precision of the fp32 graph on a WebGPU device, which rounds otherwise
-PRECISIONS = (REFERENCE, "int8", "fp16", ON_WEBGPU)
+FP32_ON_DEVICE = "fp32 on device"  # the precision of the fp32 graph on a device that rounds otherwise than a CPU
+PRECISIONS = (REFERENCE, *LOW_GRAPHS.values(), FP32_ON_DEVICE)
 ADDED_BOS = "BOS token"  # key of `made_from`: the token stands before every text, though the tokenizer does not do that
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
 # Of a causal model on the CPU: graph → the same for sentences with a common beginning, or for trees of texts
-SHARING_PREFIXES = {own: own.replace(".onnx", ".prefix.onnx") for own in (GRAPH, CONVOLVED, LOW_PRECISION["cpu"])}
+SHARING_PREFIXES = {own: own.replace(".onnx", ".prefix.onnx") for own in (GRAPH, CONVOLVED, INT8)}
 TREES = {own: own.replace(".onnx", ".tree.onnx") for own in (GRAPH, CONVOLVED)}
 HIDDEN = "hidden"  # an output of a causal model's fp32 graphs: what enters the vocabulary projection, of all tokens
 
@@ -148,10 +149,6 @@ class ExportedModel:
     def begins_with_added_bos(self) -> bool:
         return ADDED_BOS in self.info["made_from"]
 
-    def low_precision(self, kind: str) -> Path | None:
-        """The low-precision graph for `cpu` or `cuda`, if the export holds it."""
-        return self.held(LOW_PRECISION[kind])
-
     def held(self, name: str) -> Path | None:
         """A file, such as another graph, if the export holds it."""
         return self.folder / name if name in self.info["files"] else None
@@ -179,9 +176,9 @@ class ExportedModel:
 
     def low_precision_sha256(self, precision: str) -> str:
         """The digest of the digests of the `int8` or `fp16` graph and its weights, as `sha256` is of the others."""
-        if precision == ON_WEBGPU:
+        if precision == FP32_ON_DEVICE:
             return self.sha256
-        stems = [_stem(name) for name in LOW_PRECISION.values() if graph_precision(Path(name)) == precision]
+        stems = [_stem(name) for name, own in LOW_GRAPHS.items() if own == precision]
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})
 
     def verify_files(self, graph: Path | None = None) -> None:
@@ -200,7 +197,7 @@ class ExportedModel:
 
 def graph_precision(graph: Path) -> str:
     """The precision of a graph of an export, one of `PRECISIONS`."""
-    return {LOW_PRECISION["cpu"]: "int8", LOW_PRECISION["cuda"]: "fp16"}.get(graph.name, REFERENCE)
+    return LOW_GRAPHS.get(graph.name, REFERENCE)
 
 
 def _together(digests: dict[str, str]) -> str:
@@ -209,7 +206,7 @@ def _together(digests: dict[str, str]) -> str:
 
 def is_low_precision(name: str) -> bool:
     """Whether a file of an export belongs to the int8 or the fp16 graph."""
-    return name.startswith(tuple(_stem(graph) for graph in LOW_PRECISION.values()))
+    return name.startswith(tuple(_stem(graph) for graph in LOW_GRAPHS))
 
 
 def _stem(graph: str) -> str:

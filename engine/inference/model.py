@@ -31,7 +31,7 @@ from .batches import (
     ignored,
     sentences_in,
 )
-from .cpu import CPU
+from .devices.cpu import CPU
 from .exported import PRECISIONS, REFERENCE, ExportedModel
 from .session import Device
 

@@ -10,7 +10,7 @@ from ..basics.errors import InputError
 from . import tally
 from .audit import audit_share, disagreement_bound
 from .causal import open_language_model
-from .exported import LOW_PRECISION, ON_WEBGPU, REFERENCE, ExportedModel
+from .exported import FP32_ON_DEVICE, REFERENCE, ExportedModel
 from .mixed import CALIBRATION_SENTENCES, SENTENCES, Calibration, Method, Mixed, NotFiniteError, calibrate
 from .model import LanguageModel, OpenedModel
 from .session import Device
@@ -41,7 +41,7 @@ class ModelPair(Generic[Opened]):
     @cached_property
     def low_precision(self) -> Opened | None:  # opened when it is asked for first: a short run does not need it
         opened = self.open_low_precision() if self.open_low_precision else None
-        if opened is not None and opened.precision == ON_WEBGPU:
+        if opened is not None and opened.precision == FP32_ON_DEVICE:
             tally.say(f"{self.device}: the device or the export has no fp16, so it computes in fp32")
         return opened
 
@@ -56,7 +56,7 @@ def open_pair(
     graph = None if precision is Precision.FP32 else device.low_precision(exported)
     if precision is Precision.MIXED and graph is None:
         raise InputError(
-            f"--precision mixed: {exported.folder} has no {LOW_PRECISION[device.kind]}: export the model again, or "
+            f"--precision mixed: {exported.folder} has no {device.low_graph}: export the model again, or "
             "give --precision fp32"
         )
     elsewhere = {} if device.is_reference else USUAL_BATCHES

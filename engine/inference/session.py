@@ -33,9 +33,13 @@ class Device(ABC):
     rows: ClassVar[int]  # of a causal model's vocabulary projection, at a time
     together: ClassVar[int] = 1  # how many batches callers make at once
     uses_cores: ClassVar[bool] = False  # whether its threads compute: such devices share the cores
+    is_single: ClassVar[bool] = False  # whether there is one alone, which has no index in its name
+    preference: ClassVar[int | None] = None  # its place among the kinds that `auto` tries; None: only where it is named
+    low_graph: ClassVar[str | None] = None  # the file of the low-precision graph that is made for it
+    counts_energy: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.index}"
+        return self.kind if self.is_single else f"{self.kind}:{self.index}"
 
     @classmethod
     @abstractmethod
@@ -60,6 +64,10 @@ class Device(ABC):
         """What it does at this moment; None if it does not tell."""
         return None
 
+    def joules(self) -> float | None:
+        """Energy since some moment before the run; None if the device does not count it."""
+        return None
+
     @abstractmethod
     def session(self, graph: Path) -> ort.InferenceSession:
         """Open a session that runs on this device only; InputError if the graph does not load, or not wholly here."""
@@ -82,7 +90,7 @@ class Device(ABC):
 
     def low_precision(self, exported: ExportedModel) -> Path | None:
         """The graph of the low-precision model, if the export holds one for this device."""
-        return exported.low_precision(self.kind)
+        return exported.held(self.low_graph) if self.low_graph else None
 
     def precision(self, graph: Path) -> str:
         """What the column `precision` says about numbers of this graph, one of `PRECISIONS`."""

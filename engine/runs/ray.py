@@ -32,7 +32,7 @@ from ..basics.option import Opening
 from ..basics.printable import counted
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
-from ..inference.device import KINDS
+from ..inference.device import kinds
 from ..inference.exported import VerifiedFiles
 from ..inference.machine import machine
 from .executors import Finish, Say, Workers, opened, worker
@@ -59,7 +59,7 @@ class Ray:
     workers: int | None = None  # actors; by default one for each GPU, or for each machine of a cluster without GPUs
     cpus_per_worker: float | None = None  # also a fraction; as many threads run its model. By default all there are
     gpus_per_worker: float | None = None  # also a fraction; 0 for the CPU. By default 1 where there are GPUs
-    device: str = "auto"  # `auto` (CUDA where there are GPUs), `cpu`, `cuda` or `webgpu`
+    device: str = "auto"  # a kind of device, or `auto`: CUDA where there are GPUs
 
     def __post_init__(self) -> None:
         if not _ADDRESS.fullmatch(self.address):
@@ -69,8 +69,8 @@ class Ray:
             check_number(f"--{option}-per-worker", value, least, 1_024)
             if value is not None and value > 1 and value != int(value):
                 raise InputError(f"--{option}-per-worker {value}: above 1, Ray takes whole numbers")
-        if self.device not in {"auto", *KINDS}:
-            raise InputError(f"--device {self.device}: with --ray give auto, {', '.join(KINDS)}")
+        if self.device not in {"auto", *kinds()}:
+            raise InputError(f"--device {self.device}: with --ray give auto, {', '.join(kinds())}")
         if (self.device == "cpu" and self.gpus_per_worker) or (self.device == "cuda" and self.gpus_per_worker == 0):
             raise InputError(f"--device {self.device}: this contradicts --gpus-per-worker {self.gpus_per_worker:g}")
 
@@ -82,7 +82,7 @@ class Ray:
             say(f"Ray: {counted(len(found), 'node')}, {counted(plan[0], 'worker')}")
             pool = _Pool(ray, stage, say)
             try:
-                kind = self.device if self.device == "webgpu" else "cuda" if plan[2] else "cpu"
+                kind = ("cuda" if plan[2] else "cpu") if self.device == "auto" else self.device
                 pool.begin(replace(options, device=kind), *plan)
                 yield pool
             finally:

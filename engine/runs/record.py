@@ -23,8 +23,9 @@ from ..basics.paths import is_file_name, without_home, without_home_inside
 from ..basics.reading import MOST_JSON, LargerError, MissingFileError, exists, paths_in, read_regular
 from ..basics.sealed import DamagedError, read_sealed, seal, unseal, write_sealed
 from ..basics.versions import own_version, source_commit, versions
+from ..inference.energy import PROCESSOR, EnergyMeter
 from ..inference.exported import ExportedModel
-from ..inference.machine import PROCESSOR, EnergyMeter, machine
+from ..inference.machine import machine
 from .lock import LOCK_FILE
 from .shard import Shard
 from .stage import Choices

@@ -26,7 +26,7 @@ from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordE
 from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
 from ...engine.experiments.data_sets.sources import find
-from ...engine.inference.cpu import CPU
+from ...engine.inference.devices.cpu import CPU
 from ...engine.inference.exported import load_exported
 from ...engine.runs.progress import Reporter
 from ..build import build

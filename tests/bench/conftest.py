@@ -4,7 +4,7 @@ import pytest
 import torch
 from negengine.bench.shapes import SHAPES, prepare
 from negengine.bench.system import Place
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices.cpu import CPU
 from transformers import BertConfig, GPT2Config
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}

@@ -7,7 +7,7 @@ from measured_systems import Adding, Making, here
 from negengine.bench.rounds import Effort, compare, in_a_process
 from negengine.bench.system import Items, Place
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices.cpu import CPU
 
 
 @pytest.fixture

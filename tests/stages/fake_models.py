@@ -17,7 +17,7 @@ from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
 from negengine.engine.inference.batches import ignored
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.mixed import Calibration
 from negengine.engine.inference.model import Decider, Decisions

@@ -17,7 +17,7 @@ import polars as pl
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.inference import tally
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.folder import RunFolder
 from negengine.engine.runs.loop import Execution, run_stage

@@ -20,8 +20,8 @@ import numpy as np
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import choose_device
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.mixed import SENTENCES

@@ -14,7 +14,7 @@ from tokenizers import Encoding, Tokenizer
 from ...basics.errors import InputError
 from ...inference.batches import Advance, ignored
 from ...inference.classifier import TokenClassifier
-from ...inference.cpu import CPU
+from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
 from ...inference.session import Device
 from ...text.tokenizer import load_tokenizer

@@ -16,7 +16,7 @@ from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...basics.versions import source_address
 from ...experiments.data_sets.sources import sources
-from ...inference.exported import ON_WEBGPU, REFERENCE
+from ...inference.exported import FP32_ON_DEVICE, REFERENCE
 from ...library.call import files_in
 from ...library.finished import open_run
 from ...library.registry import experiment
@@ -212,9 +212,10 @@ def _inference(used: Usage) -> str:
             " A low-precision model decided where its margin was beyond a calibrated bound, and the fp32 model decided"
             " all other sentences; a random sample of the low-precision decisions was checked in fp32."
         )
-    elif used.precisions and {*used.precisions} <= {REFERENCE, ON_WEBGPU}:
+    elif used.precisions and {*used.precisions} <= {REFERENCE, FP32_ON_DEVICE}:
         precision = " All numbers were computed in fp32"
-        precision += ", by WebGPU, which rounds otherwise than a CPU." if ON_WEBGPU in used.precisions else "."
+        elsewhere = FP32_ON_DEVICE in used.precisions
+        precision += ", on a device that rounds otherwise than a CPU." if elsewhere else "."
     said = f"Sentences were run with negengine {version}{commit}{with_runtime}.{precision}"
     if not used.sessions:
         return said

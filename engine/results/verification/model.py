@@ -18,8 +18,8 @@ from ...basics.reading import file_sha256
 from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
 from ...inference.causal import CausalLM
-from ...inference.cpu import CPU
-from ...inference.exported import CONVOLVED, LOW_PRECISION, MANIFEST, MERGED, VOCABULARY, ExportedModel, load_exported
+from ...inference.devices.cpu import CPU
+from ...inference.exported import CONVOLVED, LOW_GRAPHS, MANIFEST, MERGED, VOCABULARY, ExportedModel, load_exported
 from ...inference.free_text import log_softmax
 from ...library.again import NEAR_TIE, ROUNDING, Logits, Reference
 from ...text.lexicon import load_lexicon
@@ -269,7 +269,7 @@ def _against_reference(
     exported: ExportedModel, graph: str, found: Sequence[Logits], wanted: Sequence[Logits], labels: Sequence[int]
 ) -> Check:
     """A graph against the reference, within rounding; one of low precision is close in the margins of the labels."""
-    if graph not in LOW_PRECISION.values():
+    if graph not in LOW_GRAPHS:
         return check_equal(exported, graph, exported.graph.name, found, wanted)
     own, right = (
         np.array([logits[label] - np.delete(logits, label).max() for logits, label in zip(side, labels, strict=True)])
@@ -322,7 +322,7 @@ def check_token_logprobs(exported: ExportedModel, asked: Sequence[Sentence]) -> 
 
 def graphs(exported: ExportedModel) -> list[str]:
     """The graphs of an export, the reference first."""
-    known = (exported.graph.name, CONVOLVED, *LOW_PRECISION.values())
+    known = (exported.graph.name, CONVOLVED, *LOW_GRAPHS)
     return [name for name in known if name in exported.info["files"]]
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError, needs_extra
 from ...basics.limits import cpu_threads
 from ...inference.classifier import SEGMENTS, encode_pairs
-from ...inference.cpu import CPU
+from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
 from ...library.again import Logits, Reference
 

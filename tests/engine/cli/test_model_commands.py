@@ -9,7 +9,7 @@ from fake_exports import write_fake_export
 from negengine.engine.basics import versions
 from negengine.engine.cli.doctor import diagnose
 from negengine.engine.experiments.data_sets.sources import source, sources
-from negengine.engine.inference import cuda
+from negengine.engine.inference.devices import cuda
 from negengine.engine.text.bundled import PATTERNS
 
 

@@ -27,7 +27,7 @@ from negengine.engine.experiments.probe.probe_stage import OwnStimuli
 from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.inference import near_ties
 from negengine.engine.inference.classifier import labels
-from negengine.engine.inference.cpu import CPU, Cores, Cpu
+from negengine.engine.inference.devices.cpu import CPU, Cores, Cpu
 from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage

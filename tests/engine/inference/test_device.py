@@ -4,21 +4,29 @@ The driver is a stand-in. Where kernels run on CUDA is in tests/export/test_plac
 """
 
 import shutil
-from types import SimpleNamespace
+import sys
+from importlib.machinery import ModuleSpec
+from importlib.metadata import EntryPoint
+from types import ModuleType, SimpleNamespace
 from unittest.mock import Mock
 
+import negengine as ng
 import numpy as np
+import onnx
 import pynvml
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import cuda
 from negengine.engine.inference import device as devices
 from negengine.engine.inference import machine as own
-from negengine.engine.inference.cpu import CPU
-from negengine.engine.inference.cuda import Cuda, cuda_memory, cuda_text, cuda_version
+from negengine.engine.inference import plugin
 from negengine.engine.inference.device import choose_devices, threads_each
+from negengine.engine.inference.devices import cuda
+from negengine.engine.inference.devices.cpu import CPU
+from negengine.engine.inference.devices.cuda import Cuda, cuda_memory, cuda_text, cuda_version
+from negengine.engine.inference.energy import EnergyMeter, energy_used
 from negengine.engine.inference.gpu import rounded_up
-from negengine.engine.inference.machine import EnergyMeter, cpu_information, energy_used, host_kind, memory_gib
+from negengine.engine.inference.machine import cpu_information, host_kind, memory_gib
+from negengine.engine.inference.plugin import PluginDevice
 
 
 def test_devices_by_their_names(monkeypatch):
@@ -37,7 +45,7 @@ def test_devices_by_their_names(monkeypatch):
         assert choose_devices(words) == tuple(found)
     unknown = ["gpu", "cuda:", "cuda:x", "CPU", "", "cuda:-1", "cpu:0", "cpu,"]
     for words, reason in {
-        **dict.fromkeys(unknown, "give auto, cpu, cuda, cuda:INDEX, webgpu or webgpu:INDEX"),
+        **dict.fromkeys(unknown, "give auto, cpu, cuda, cuda:INDEX, webgpu, webgpu:INDEX$"),
         "cpu,auto": "auto stands for one device",
         "cuda,cpu,cuda:0": "cuda:0 is given 2 times",
         "cuda:0,cuda:2": "--device cuda:2: no such device; there are 2, up to cuda:1",
@@ -51,6 +59,49 @@ def test_devices_by_their_names(monkeypatch):
     assert threads_each([CPU, Cuda(), CPU]) == (3, None, 2)
     assert threads_each([CPU] * 7) == (1,) * 7
     assert threads_each([CPU, CPU], 4) == (4, 4)
+
+
+def test_a_plugin_of_another_package_decides_as_the_cpu_does(mini, small_lexicon, monkeypatch, tmp_path):
+    """The package is an object with the two functions of a plugin; what it lists is ONNX Runtime's own CPU."""
+
+    class Here(PluginDevice):
+        kind, package, label, extra, preference = "here", "a_plugin", "Here", "a-plugin", 0
+        may_stay_on_cpu = frozenset(
+            node.op_type for name in GRAPHS for node in onnx.load(mini.folder / name).graph.node
+        )
+
+    package = ModuleType("a_plugin")
+    package.get_library_path, package.get_ep_name = lambda: "lib.so", lambda: "CPUExecutionProvider"
+    package.__spec__ = ModuleSpec("a_plugin", None)
+    registered = Mock()
+    monkeypatch.setitem(sys.modules, "a_plugin", package)
+    monkeypatch.setattr(plugin.ort, "register_execution_provider_library", registered)
+    monkeypatch.setattr(devices, "entry_points", lambda group: [EntryPoint("here", "x:Here", group)])
+    monkeypatch.setattr(EntryPoint, "load", lambda _: Here)
+    devices.kinds.cache_clear()
+    monkeypatch.setattr(Here, "is_software", False)
+    try:
+        assert choose_devices("auto") == (Here(),)
+        registered.assert_called_once_with("a_plugin", "lib.so")
+        found = {}
+        for words in ("cpu", "here"):
+            run = ng.select(
+                ng.load(mini.folder, device=words, precision="mixed"),
+                lexicon=small_lexicon, output=tmp_path / words, progress=False,
+            )  # fmt: skip
+            found[words] = (run.folder / "triplets.parquet").read_bytes()
+        assert found["cpu"] == found["here"]
+        with pytest.raises(InputError, match="--device here --precision fp32: the device rounds otherwise"):
+            choose_devices("here", is_exact=True)
+        monkeypatch.setattr(devices, "entry_points", lambda group: [EntryPoint("cpu", "x:Here", group)])
+        devices.kinds.cache_clear()
+        with pytest.raises(InputError, match=r"the entry point cpu of negengine.devices \(x:Here\) is not a new kind"):
+            choose_devices("cpu")
+    finally:
+        devices.kinds.cache_clear()
+
+
+GRAPHS = ("model.onnx", "model.fp16.onnx")
 
 
 def driver_with(known):

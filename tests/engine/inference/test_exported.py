@@ -44,8 +44,8 @@ def test_by_name_and_by_path_it_is_the_same_and_low_precision_graphs_do_not_belo
     found = load_exported("tiny")
     identity = found.sha256
     assert identity == load_exported(tiny).sha256 == load_exported("models/tiny").sha256
-    assert found.low_precision("cpu") == found.folder / "model.int8.onnx"
-    assert found.low_precision("cuda") is None
+    assert found.held("model.int8.onnx") == found.folder / "model.int8.onnx"
+    assert found.held("model.fp16.onnx") is None
     refuse_too_long(found, 20, "CpTp")
     with pytest.raises(InputError, match=r"^CpTp: 21 tokens, but tiny takes at most 20: shorten it$"):
         refuse_too_long(found, 21, "CpTp")
@@ -112,7 +112,7 @@ def test_a_missing_file_is_told_at_once_and_a_changed_one_when_files_are_verifie
         found = load_exported("tiny")
         found.verify_files(found.graph)
         with pytest.raises(InputError, match=rf"{name} is damaged"):
-            found.verify_files(found.low_precision("cpu"))
+            found.verify_files(found.held("model.int8.onnx"))
     (tiny / name).unlink()
     refused("tiny", rf"{name} is missing: export the model again")
 

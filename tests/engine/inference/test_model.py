@@ -8,9 +8,10 @@ import pytest
 from answer_tables import LogitsTable, calibration, sentences
 from few import few
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import cpu, tally
+from negengine.engine.inference import tally
 from negengine.engine.inference.batches import finished, gathered
 from negengine.engine.inference.causal import LOGPROBS, CausalLM, common_prefixes, open_language_model
+from negengine.engine.inference.devices import cpu
 from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.mixed import SENTENCES, Mixed
 from negengine.engine.inference.model import MaskedLM
@@ -43,7 +44,7 @@ def test_the_graph_is_the_one_that_suits_the_processor(mini, monkeypatch):
         decided.append(model.decide(*random_batch(50, 13)))
     assert (decided[0].top1 == decided[1].top1).all()
     np.testing.assert_allclose(decided[0].logits, decided[1].logits, atol=1e-4)
-    assert MaskedLM(mini, graph=mini.low_precision("cpu")).graph == mini.folder / "model.int8.onnx"
+    assert MaskedLM(mini, graph=mini.held("model.int8.onnx")).graph == mini.folder / "model.int8.onnx"
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.cpu.onnx"])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference import cpu, tally
+from negengine.engine.inference import tally
 from negengine.engine.inference.audit import (
     AIM,
     MOST,
@@ -22,7 +22,9 @@ from negengine.engine.inference.audit import (
     audit_summary,
     disagreement_bound,
 )
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices import cpu
+from negengine.engine.inference.devices.cpu import CPU
+from negengine.engine.inference.devices.webgpu import WebGpu
 from negengine.engine.inference.mixed import (
     FIRST_CHOICES,
     LABELS,
@@ -47,7 +49,6 @@ from negengine.engine.inference.precision import (
     open_models,
     widened,
 )
-from negengine.engine.inference.webgpu import WebGpu
 from scipy import special, stats
 
 
@@ -533,7 +534,7 @@ def test_what_another_device_decides_or_computes_in_is_told():
     for precision, ratio, low, said in [
         (AUTO, 1.0, "int8", ["cpu decides, in fp32; --precision mixed has webgpu:0 decide"]),
         (AUTO, 2.5, "int8", []),
-        (AUTO, 2.5, "webgpu", ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]),
+        (AUTO, 2.5, "fp32 on device", ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]),
     ]:
         opened = MarginDecider(CERTAIN, low)
         models, told = replace(pair(), open_low_precision=lambda own=opened: own, on=WebGpu()), []

@@ -19,14 +19,14 @@ from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError, StoppedError
 from negengine.engine.basics.option import Opening
 from negengine.engine.cli import doctor, main
-from negengine.engine.inference import tally, webgpu
-from negengine.engine.inference.cpu import CPU
-from negengine.engine.inference.cuda import Cuda
+from negengine.engine.inference import plugin, tally
 from negengine.engine.inference.device import choose_device
+from negengine.engine.inference.devices.cpu import CPU
+from negengine.engine.inference.devices.cuda import Cuda
+from negengine.engine.inference.devices.webgpu import WebGpu
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.precision import ModelPair, Workload, choose_precisions
 from negengine.engine.inference.session import refuse_cpu_nodes
-from negengine.engine.inference.webgpu import WebGpu
 from negengine.engine.library import model as loading
 from negengine.engine.library.model import Model
 from negengine.engine.library.options import execution
@@ -54,7 +54,7 @@ def start():
         command = [sys.executable, *map(str, arguments)]
         return subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
 
-    asked = "from negengine.engine.inference.webgpu import WebGpu; print(WebGpu.missing() or '')"
+    asked = "from negengine.engine.inference.devices.webgpu import WebGpu; print(WebGpu.missing() or '')"
     if (said := run("-c", asked).stdout.strip()) or not driver:
         pytest.skip(f"no WebGPU device: {said or 'no SwiftShader on this machine'}")
     return run
@@ -134,7 +134,7 @@ from pathlib import Path
 from negengine.bench.ceiling import product_rates
 from negengine.bench.gpu import measure
 from negengine.bench.shapes import SHAPES, prepare
-from negengine.engine.inference.webgpu import WebGpu
+from negengine.engine.inference.devices.webgpu import WebGpu
 from transformers import BertConfig
 sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
 name = "bert-base-shape"
@@ -186,12 +186,12 @@ def test_decisions_have_the_bytes_of_the_cpu_and_numbers_are_its_within_rounding
         if named := [name for name in ("triplets", "rates", "nli") if name in str(path)]:
             assert own.read_bytes() == (folder / "cpu" / path).read_bytes()
             same |= {*named}
-    assert (kinds, same, theirs) == ({"fp32", "webgpu"}, {"triplets", "rates", "nli"}, {})
+    assert (kinds, same, theirs) == ({"fp32", "fp32 on device"}, {"triplets", "rates", "nli"}, {})
     for name in ("killed", "merged"):  # a run that was killed or divided is the whole one
         for file in ("triplets.parquet", "answers.parquet"):
             assert (whole.parent / name / file).read_bytes() == (whole / file).read_bytes()
     choice = json.loads((whole / "run.json").read_text())["stages"]["select"]["calibration"]["CpTp"]
-    assert (choice["precision"], choice["low_precision"]) == ("mixed", "webgpu")
+    assert (choice["precision"], choice["low_precision"]) == ("mixed", "fp32 on device")
     assert 0 < choice["bound"] < 1e-4
     assert {(worker["device"], worker["hardware"]) for worker in workers_of(whole)} == {("webgpu:0", "software")}
 
@@ -265,12 +265,12 @@ def test_what_cannot_go_on_is_one_line():
             runner.fetch(["ids"], [{"input_ids": np.ones((3, 10), np.int32)}])
 
 
-def found_by(monkeypatch, devices, added=lambda _index, _kind: None):
+def found_by(monkeypatch, devices, added=lambda _device, _index, _kind: None):
     """What is said of a machine where the plugin lists these devices, and they add so."""
-    monkeypatch.setattr(webgpu, "find_spec", lambda _: True)
-    monkeypatch.setattr(webgpu, "_devices", devices)
-    monkeypatch.setattr(webgpu, "_add", added)
-    return webgpu._adapter.__wrapped__(0)
+    monkeypatch.setattr(plugin, "find_spec", lambda _: True)
+    monkeypatch.setattr(plugin, "_listed", lambda _: devices())
+    monkeypatch.setattr(plugin, "_add", added)
+    return plugin._adapter.__wrapped__(WebGpu, 0)
 
 
 RADEON = SimpleNamespace(type=None, metadata={"Description": "Radeon"}, vendor="AMD")
@@ -281,21 +281,21 @@ def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
     broken, lost = Mock(side_effect=RuntimeError("too old")), "x.cc:136\nFailed to get a WebGPU adapter: No adapters.\n"
     assert "does not load the plugin for WebGPU (too old)" in found_by(monkeypatch, broken)
     with monkeypatch.context() as old:
-        old.setattr(webgpu.ort, "InferenceSession", object)
+        old.setattr(plugin.ort, "InferenceSession", object)
         assert found_by(old, list).endswith("does not tell where operators run: install 1.31 or newer")
-    assert found_by(monkeypatch, list) == "no GPU on this machine: use --device cpu"
+    assert found_by(monkeypatch, list) == "no device for WebGPU on this machine: use --device cpu"
     said = found_by(monkeypatch, lambda: [GPU], Mock(side_effect=RuntimeError(lost)))
     assert "(Failed to get a WebGPU adapter: No adapters.): install the newest driver" in said
-    monkeypatch.setattr(webgpu, "find_spec", lambda _: None)
-    assert webgpu._adapter.__wrapped__(0).endswith("pip install 'negengine[webgpu]'")
-    monkeypatch.setattr(webgpu.os, "dup", Mock(side_effect=OSError(9, "Bad file descriptor")))  # stderr is closed
+    monkeypatch.setattr(plugin, "find_spec", lambda _: None)
+    assert plugin._adapter.__wrapped__(WebGpu, 0).endswith("pip install 'negengine[webgpu]'")
+    monkeypatch.setattr(plugin.os, "dup", Mock(side_effect=OSError(9, "Bad file descriptor")))  # stderr is closed
     assert found_by(monkeypatch, lambda: [GPU]).has_fp16
 
 
 def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeypatch, mini):
     for added, graph in ((lambda *_: None, "model.fp16.onnx"), (Mock(side_effect=[None, RuntimeError]), "model.onnx")):
         adapter = found_by(monkeypatch, lambda: [GPU], added)
-        monkeypatch.setattr(webgpu, "_adapter", lambda _, own=adapter: own)
+        monkeypatch.setattr(plugin, "_adapter", lambda *_, own=adapter: own)
         assert adapter.name == "Radeon"
         assert WebGpu().low_precision(mini).name == graph
         monkeypatch.undo()
@@ -304,25 +304,25 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
     opened = SimpleNamespace(precision=WebGpu().precision(mini.graph))
     assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
     assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
-    monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
-    monkeypatch.setattr(webgpu, "_devices", lambda: [GPU])
+    monkeypatch.setattr(plugin, "_adapter", lambda *_: adapter)
+    monkeypatch.setattr(plugin, "_listed", lambda _: [GPU])
     told = "webgpu:0 (Radeon, memory not told by the driver, fp32 alone, batches of at most 4,096 tokens)"
     assert doctor.diagnose()["webgpu"].said == told
     with pytest.raises(InputError, match=r"model\.fp16\.onnx: webgpu:0 \(Radeon\) does not compute in fp16"):
-        WebGpu().session(mini.low_precision("cuda"))
+        WebGpu().session(mini.held("model.fp16.onnx"))
 
 
-FOUND = webgpu._Adapter("x", False, False)
+FOUND = plugin.Adapter("x", is_software=False, has_fp16=False)
 REFUSED = [
     ("no plugin: install it", "", "--device webgpu: no plugin: install it"),
-    (FOUND, " --precision fp32", "fp32: the GPU rounds"),
+    (FOUND, " --precision fp32", "fp32: the device rounds"),
     (FOUND, "", "webgpu:0 was lost; finished parts are kept. To"),  # with the command that resumes the run
 ]
 
 
 @pytest.mark.parametrize(("adapter", "words", "said"), REFUSED)
 def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, said, mini, monkeypatch, capsys):
-    monkeypatch.setattr(webgpu, "_adapter", lambda _: adapter)
+    monkeypatch.setattr(plugin, "_adapter", lambda *_: adapter)
     monkeypatch.setattr(WebGpu, "count", lambda: 1)
     monkeypatch.setattr(executors.ThisProcess, "start", Mock(side_effect=StoppedError("--device webgpu:0 was lost")))
     monkeypatch.chdir(mini.folder.parent)
@@ -348,19 +348,19 @@ def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, mo
     assert fp32_session(Opening())[0] == CPU  # of likelihoods, whose near-ties nobody decides again
     assert said == ["cpu decides, in fp32; --precision mixed has webgpu:0 decide"] * 2
     assert fp32_session(Opening(precision="mixed"))[0] == fp32_session(Opening(), decides_again=True)[0] == WebGpu()
-    with pytest.raises(InputError, match="--device webgpu --precision fp32: the GPU rounds otherwise"):
+    with pytest.raises(InputError, match="--device webgpu --precision fp32: the device rounds otherwise"):
         execution(Model(mini, (CPU,), Opening(precision="fp32")), {"executor": Ray("local", device="webgpu")})
 
 
 def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(monkeypatch):
     monkeypatch.setattr(Cuda, "count", lambda: 0)
     for is_software, device in ((False, WebGpu()), (True, CPU)):
-        monkeypatch.setattr(webgpu, "_adapter", lambda _, own=is_software: webgpu._Adapter("x", own, has_fp16=False))
+        monkeypatch.setattr(plugin, "_adapter", lambda *_, own=is_software: plugin.Adapter("x", own, has_fp16=False))
         assert choose_device("auto") == device
         assert choose_device("auto", is_exact=True) == CPU
     for version, count in (("0.5.1", 2), ("0.4.0", 1)):
         own = SimpleNamespace(ep_metadata={"version": version})
-        monkeypatch.setattr(webgpu, "_devices", lambda own=own: [own, own])
+        monkeypatch.setattr(plugin, "_listed", lambda _, own=own: [own, own])
         assert WebGpu.count() == count
     with pytest.raises(InputError, match=r"--device webgpu:1: no such device; there are 1, up to webgpu:0 alone"):
         choose_device("webgpu:1")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
-from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import threads_each
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.runs import processes
 from negengine.engine.runs.executors import overlap
 from negengine.engine.runs.processes import Processes

@@ -11,8 +11,8 @@ from negengine.engine.basics.limits import cpu_threads
 from negengine.engine.basics.sealed import seal
 from negengine.engine.basics.versions import DECIDING, source_commit, versions
 from negengine.engine.inference import tally
-from negengine.engine.inference.cpu import CPU
 from negengine.engine.inference.device import threads_each
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.runs import record as own
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.merge import merge

@@ -14,7 +14,7 @@ from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.gh22.repetitions import Repetitions, summarise
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.mixed import FIRST_CHOICES
 from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare

@@ -20,7 +20,7 @@ from negengine.engine.experiments.negation.negation_runs import ScoresRun, read_
 from negengine.engine.experiments.negation.negation_views import scored
 from negengine.engine.experiments.negation.score import Scoring
 from negengine.engine.experiments.negation.select import Selection, Settings
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.runs.merge import merge
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run

@@ -13,7 +13,7 @@ from negengine.engine.experiments.nli.nli import Nli, NliRun, nli
 from negengine.engine.experiments.nli.nli_judgements import Judgements, summarise
 from negengine.engine.experiments.nli.nli_pairs import KINDS, THREE_WAY, map_head, read_benchmark, read_sets
 from negengine.engine.inference.classifier import labels as label_names
-from negengine.engine.inference.cpu import CPU
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.runs.executors import ThisProcess

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, cast
 
 import onnxruntime as ort
 
-from ..basics.errors import InputError
-from .batches import Runner
-from .exported import REFERENCE, graph_precision
-from .gpu import Filled
-from .session import Device, State, open_session, refuse_cpu_nodes
+from ...basics.errors import InputError
+from ..batches import Runner
+from ..exported import FP16, REFERENCE, graph_precision
+from ..gpu import Filled
+from ..session import Device, State, open_session, refuse_cpu_nodes
 
 _STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
@@ -29,6 +29,9 @@ class Cuda(Device):
     kind: ClassVar[str] = "cuda"
     batch_tokens: ClassVar[int] = 16384  # it hides the time that launching the kernels takes
     rows: ClassVar[int] = 2048
+    preference: ClassVar[int | None] = 1
+    low_graph: ClassVar[str | None] = FP16
+    counts_energy: ClassVar[bool] = True
 
     @classmethod
     def missing(cls) -> str | None:
@@ -76,7 +79,6 @@ class Cuda(Device):
         return Filled(self.session(graph), self, batch_tokens, _STREAMS)
 
     def joules(self) -> float | None:
-        """Energy since the driver was loaded; None if the device does not count it."""
         millijoules = self._asked(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
         return None if millijoules is None else float(millijoules) / 1e3
 
@@ -92,6 +94,9 @@ class Cuda(Device):
         if (address := cuda_text("cuDeviceGetPCIBusId", self.index)) is None:
             return None
         return nvml(lambda nvml: ask(nvml, nvml.nvmlDeviceGetHandleByPciBusId(address)))
+
+
+DEVICE = Cuda
 
 
 def nvml(ask: Callable[[Any], Any]) -> Any:

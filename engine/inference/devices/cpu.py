@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import onnxruntime as ort
 
-from .batches import INPUTS, OUTPUTS, Advance, Batch, Runner
-from .exported import CONVOLVED, ExportedModel
-from .machine import int8_speed, machine, prefers_convolutions
-from .session import Device, give_back_freed_memory, open_session
+from ..batches import INPUTS, OUTPUTS, Advance, Batch, Runner
+from ..exported import CONVOLVED, INT8, ExportedModel
+from ..machine import int8_speed, machine, prefers_convolutions
+from ..session import Device, give_back_freed_memory, open_session
 
 # Fusions whose CPU kernels take longer than the operators that they replace: on 2,040 × 384 values
 # SkipLayerNormalization took 3.1 ms, the sums and the LayerNormalization 1.2; BiasGelu 5.5 ms against 3.1 (2 cores).
@@ -26,9 +26,8 @@ class Cpu(Device):
     rows: ClassVar[int] = 128
     together: ClassVar[int] = 8  # whatever the number of cores: `model.py` says why
     uses_cores: ClassVar[bool] = True
-
-    def __str__(self) -> str:
-        return self.kind
+    is_single: ClassVar[bool] = True
+    low_graph: ClassVar[str | None] = INT8
 
     @classmethod
     def missing(cls) -> str | None:
@@ -60,6 +59,7 @@ class Cpu(Device):
 
 
 CPU = Cpu()
+DEVICE = Cpu
 
 
 class Cores(Runner):
