@@ -18,7 +18,7 @@ from ..engine.runs.executors import overlap
 from ..engine.runs.part import EncodedPart
 from ..engine.runs.stage import PartResult
 from ..engine.text.lexicon import load_lexicon
-from ..engine.text.user_table import open_table
+from ..engine.text.table import open_table
 from .ours import Fp32
 from .rounds import Effort
 from .shapes import Measured

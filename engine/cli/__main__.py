@@ -17,7 +17,8 @@ def main() -> NoReturn:
     # fifth of the time of an import.
     gc.set_threshold(200_000, 50, 50)  # Python's own numbers are 700 or 2,000, and 10
     for name in ("SIGTERM", "SIGHUP"):  # a batch system's stop signal, a closed terminal: interrupts, too
-        if hasattr(signal, name):
+        # `nohup` and `trap '' HUP` have a signal ignored: it stays so.
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
             signal.signal(getattr(signal, name), signal.default_int_handler)
     status = INTERRUPTED
     try:

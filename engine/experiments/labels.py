@@ -3,7 +3,7 @@
 Spaces at the ends of a value do not count, and an empty cell is not a value.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from ..basics.errors import InputError
 from ..basics.printable import counted
-from ..text.table_rows import Rows, shared_values
+from ..text.table import Rows, label_values
 
 GROUP, ITEM, CLUSTER, WANTED = "group", "item", "cluster", "wanted"
 MOST_GROUPS = 8
@@ -24,7 +24,7 @@ _EMPTY = {
     CLUSTER: "each of these rows is a cluster of its own",
     WANTED: "these rows are not called right or wrong",
 }
-_PLACE, _FILE, _SPACES = "place of a row", "file of a row", "spaces in "
+_PLACE, _FILE, _SPACES, _SPELLING = "place of a row", "file of a row", "spaces in ", "spelling of "
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +41,20 @@ class Labels:
 
     table: str  # its name, for messages
     columns: Mapping[str, str]  # → `GROUP`, `ITEM`, `CLUSTER` or `WANTED`
+    notes: list[str] = field(default_factory=list)  # what is told before what the labels say
     parts: list[pl.DataFrame] = field(default_factory=list, repr=False)
     _groups: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
-    def see(self, file: str, rows: Rows, missing: Sequence[str]) -> None:
-        """Take in rows as they stand in a file; `missing` stand for no value. `InputError`: too many groups."""
-        shared = shared_values(rows.frame, self.columns, missing)
-        values = {name: own.cast(pl.String) for name, own in shared.items()}
+    def see(self, file: str, rows: Rows) -> None:
+        """Take in rows as they stand in a file. `InputError`: too many groups."""
+        values = {name: own.cast(pl.String) for name, own in label_values(rows.frame, self.columns).items()}
         numbers, kind = (rows.numbers, "row") if rows.lines is None else (rows.lines, "line")
         part = pl.DataFrame({_PLACE: numbers}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
-        for name, own in values.items():  # a part of JSON lines can lack a column
-            spaces = own.is_not_null() & (own != rows.frame[name].cast(pl.String))
-            part = part.with_columns(own.alias(name), spaces.alias(_SPACES + name))
+        for name, own in values.items():
+            there = rows.frame[name].cast(pl.String)
+            ends = own.is_not_null() & (own != there)
+            spelling = own.is_not_null() & (own != there.str.strip_chars())
+            part = part.with_columns(own.alias(name), ends.alias(_SPACES + name), spelling.alias(_SPELLING + name))
         self.parts.append(part)
         for name in set(self._of(GROUP)) & set(values):
             known = self._groups.setdefault(name, set())
@@ -65,7 +67,8 @@ class Labels:
 
     @cached_property
     def rows(self) -> pl.DataFrame:
-        empty = {_SPACES + name: pl.Boolean for name in self.columns} | dict.fromkeys(self.columns, pl.String)
+        kinds = {"": pl.String, _SPACES: pl.Boolean, _SPELLING: pl.Boolean}
+        empty = {kind + name: dtype for kind, dtype in kinds.items() for name in self.columns}
         return pl.concat([pl.DataFrame(schema=empty), *self.parts], how="diagonal")
 
     def _of(self, purpose: str) -> list[str]:
@@ -83,8 +86,8 @@ class Labels:
         ]
         slips = [self._slips(name, purpose) for name, purpose in self.columns.items()]
         pairs = [self._unpaired(name, item) for name in self._of(GROUP) for item in self._of(ITEM)]
-        notes = tuple(f"{self.table}: {line}" for lines in (*slips, *pairs) for line in lines)
-        return Told(pl.concat([pl.DataFrame(schema=schema), *counts]), notes)
+        notes = [f"{self.table}: {line}" for lines in (*slips, *pairs) for line in lines]
+        return Told(pl.concat([pl.DataFrame(schema=schema), *counts]), (*self.notes, *notes))
 
     def _slips(self, name: str, purpose: str) -> Iterator[str]:
         rows, value = self.rows, pl.col(name)
@@ -100,7 +103,10 @@ class Labels:
             if purpose == GROUP:
                 raise InputError(f"{self.table}: {said}: write them alike, or give them different names")
             yield f"{said}: they count as different {purpose}s"
-        if len(spaces := rows.filter(pl.col(_SPACES + name))):
+        if len(odd := rows.filter(pl.col(_SPELLING + name))):
+            what = "other spaces than the usual one, invisible characters, or letters in two parts"
+            yield f"{name} has {what}, which do not count: {self._where(odd)}"
+        if len(spaces := rows.filter(pl.col(_SPACES + name) & ~pl.col(_SPELLING + name))):
             yield f"{name} has spaces at the ends, which do not count: {self._where(spaces)}"
         if len(empty := rows.filter(value.is_null())):
             yield f"{name} is empty, so that {_EMPTY[purpose]}: {self._where(empty)}"

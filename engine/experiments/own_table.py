@@ -26,9 +26,8 @@ from ..runs.record import model_metadata
 from ..runs.shard import Shard
 from ..runs.stage import changed
 from ..statistics import LIBRARIES
-from ..text.table_rows import Check, Rows
-from ..text.user_table import Stimuli, find_column, needed_column
-from ..text.user_table import Table as UserTable
+from ..text.table import Check, Rows, Stimuli, TableLike, find_column, needed_column, open_table
+from ..text.table import Table as UserTable
 from ..views import Column, Table
 from .experiment import Experiment
 from .finished_run import OUTCOMES, SummaryRun
@@ -105,6 +104,8 @@ def find_columns(
 ) -> tuple[str, ...]:
     """The columns named for a purpose, else one with an obvious name. `InputError`: one is missing, or named twice."""
     names = [given] if isinstance(given, str) else list(given)
+    if names == [""]:
+        return ()
     found = tuple(needed_column(table, option, name, [name]) for name in names)
     if twice := [name for name in found if found.count(name) > 1]:
         raise InputError(f"{option} {twice[0]}: given twice; name each column once")
@@ -323,23 +324,16 @@ class TableExperiment(Experiment):
 
     skip_bad: bool
 
-    def scan(
-        self, table: UserTable, columns: OwnColumns, results: Sequence[str], check: Check
-    ) -> tuple[Stimuli, Labels]:
-        """Read a table once: its rows, and what they share; an `InputError` if a column has the name of a result."""
+    def open(self, data: TableLike, results: Iterable[str]) -> UserTable:
+        """Read a table; a column with the name of a result is called `table_NAME`."""
+        return open_table(data, self.rows_per_part).without_names((*results, *SKIPPED))
 
-        def refuse(name: str, own: Iterable[str]) -> None:
-            if taken := [column for column in own if column in results or column in SKIPPED]:
-                raise InputError(
-                    f"{name}: the column {taken[0]!r} has the name of a result column; give it another name"
-                )
-
-        for source in table.sources:
-            refuse(source.name, source.columns)
-        labels, size = Labels(table.name, columns.shared), self.rows_per_part
-        found = table.scan(columns.needed, check, skip_bad=self.skip_bad, rows_per_part=size, see=labels.see)
-        refuse(table.name, found.schema)  # rows of JSON lines can have further columns
-        return replace(found, shared=tuple(columns.shared)), labels
+    def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
+        """Look at all rows: at what is wrong with them, and at what they share."""
+        labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
+        found = table.scan(columns.needed, check, labels=shared, skip_bad=self.skip_bad, see=labels.see)
+        labels.notes.extend(found.notes)
+        return found, labels
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:
         """All bad rows are listed at once, also where a run would stop at the first one."""

@@ -50,7 +50,7 @@ def recorded(
 def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:
     if isinstance(value, Enum):
         return value.value
-    if hasattr(value, "columns"):  # a frame of Polars or pandas
+    if _holds_data(value):
         return {IN_MEMORY: type(value).__name__}
     if isinstance(value, Mapping):
         return {str(key): _json(one, names_files, words) for key, one in value.items()}
@@ -61,6 +61,15 @@ def _json(value: Any, names_files: bool, words: Collection[str]) -> Any:
         found = {"path": without_home(path.absolute())}
         return found | {"sha256": file_sha256(path)} if is_file(path) else found
     return value
+
+
+def _holds_data(value: Any) -> bool:
+    """Whether it is a frame, a list of rows, or a dictionary of columns, and not one of paths."""
+    if isinstance(value, Mapping):
+        return any(not isinstance(one, str | Path | None) for one in value.values())
+    if isinstance(value, list | tuple):
+        return any(isinstance(one, Mapping) for one in value)
+    return any(hasattr(value, name) for name in ("columns", "__arrow_c_stream__", "collect"))
 
 
 def files_in(value: Any) -> list[dict[str, str]]:

@@ -1,42 +1,39 @@
-"""Where the rows of a user's table come from: text files (CSV, TSV, JSON lines), Parquet files, frames in memory.
+"""The ways into a user's table: CSV, TSV, JSON lines and lists, Parquet, spreadsheets, frames and rows in memory.
 
-A source has `columns`, its digest, `parts` (all of them, in one pass) and `rows` (of one part again).
+Each is read once and gives batches of rows: their values by column, the line where each begins, and rows that cannot
+be read. A column whose values are of several kinds in one batch holds each value as JSON, in bytes.
 """
 
 import csv
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
 from enum import StrEnum
-from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from ..basics.errors import InputError, first_line
-from ..basics.parquet_pages import ROWS_AT_ONCE, refuse_huge_pages
+from ..basics.errors import InputError, first_line, needs_extra
+from ..basics.parquet_pages import refuse_huge_pages
 from ..basics.printable import counted
-from ..basics.reading import file_sha256, open_regular, unreadable
-from .table_rows import NEEDED, SKIPPED_SCHEMA, Part, Rows, as_json, typed
-from .text_lines import BYTE_ORDER_MARK, LONGEST_LINE, BadLineError, Lines, Place, json_object, open_text
+from ..basics.reading import DEEPEST, open_regular, parse_json, unreadable
+from .text_lines import BYTE_ORDER_MARK, GZIP, LONGEST_LINE, BadLineError, Lines, json_object, open_text
 
+MOST_COLUMNS = 1_000
+_MOST_LIST = 2**26  # bytes of a JSON list, which is held in memory
 _HINT = "give a table as CSV, TSV, JSON lines or Parquet"
-_PARQUET = b"PAR1"
 _FIRST = 4096  # bytes that show what a file is
-_SPREADSHEET = "save the sheet as “CSV UTF-8” and give that file"
 # First bytes → what the file is, and what the user does about it.
 _OTHERS = {
-    b"\x1f\x8b": ("packed with gzip", "unpack it with `gunzip`"),
     b"BZh": ("packed with bzip2", "unpack it with `bunzip2`"),
     b"\xfd7zXZ\x00": ("packed with xz", "unpack it with `unxz`"),
     b"\x28\xb5\x2f\xfd": ("packed with Zstandard", "unpack it with `unzstd`"),
-    b"PK\x03\x04": ("a spreadsheet (.xlsx, .ods) or another zip file", _SPREADSHEET),
-    b"\xd0\xcf\x11\xe0": ("a spreadsheet (.xls) or another Office file", _SPREADSHEET),
     b"\xff\xfe": ("UTF-16 text", "save it as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "save it as UTF-8"),
     b"%PDF": ("a PDF", _HINT),
@@ -48,12 +45,331 @@ class Kind(StrEnum):
 
     CSV = "CSV"
     TSV = "TSV"
-    JSON_LINES = "JSON lines"
+    JSON = "JSON"
     PARQUET = "Parquet"
+    SHEET = "spreadsheet"
 
 
+_BY_BYTES = {b"PAR1": Kind.PARQUET, b"PK\x03\x04": Kind.SHEET, b"\xd0\xcf\x11\xe0": Kind.SHEET}
 _BY_NAME = {".csv": Kind.CSV, ".parquet": Kind.PARQUET} | dict.fromkeys((".tsv", ".tab"), Kind.TSV)
-_BY_NAME |= dict.fromkeys((".jsonl", ".ndjson", ".json"), Kind.JSON_LINES)
+_BY_NAME |= dict.fromkeys((".jsonl", ".ndjson", ".json"), Kind.JSON)
+ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".ods")  # of the tables in a folder
+
+
+def bare(path: Path) -> Path:
+    """The name of a file without the ending of its packing."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
+class Bad(NamedTuple):
+    """A row that cannot be read: its number and line, why, and what stands there."""
+
+    row: int
+    line: int | None
+    reason: str
+    content: str
+
+
+class Batch(NamedTuple):
+    """Rows that were read together: columns of n values, their numbers from 1, their lines (None: there are none)."""
+
+    frame: pl.DataFrame
+    numbers: Sequence[int]
+    lines: Sequence[int] | None
+    bad: Sequence[Bad]
+
+
+class _Raw(NamedTuple):
+    """A row as it is written: the line where it begins, and its fields, or why it cannot be read."""
+
+    line: int
+    fields: Mapping[str, Any]
+    reason: str = ""
+    content: str = ""
+
+
+@dataclass(eq=False)
+class Source:
+    """A file, or what is in memory."""
+
+    name: str
+    path: Path | None
+    data: Any = None  # of a source in memory
+    header: tuple[str, ...] = ()  # known once reading has begun
+    notes: list[str] = field(default_factory=list)  # what a person may not have meant; known once all is read
+    unreadable: dict[str, str] = field(default_factory=dict)  # column that cannot be read → why
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """All rows, so many together."""
+        if self.path is None:
+            yield from self._of_memory(self.data, size)
+            return
+        kind = kind_of(self.path)
+        if kind is Kind.PARQUET:
+            yield from self._of_parquet(self.path, size)
+        elif kind is Kind.SHEET:
+            yield from self._of_rows(self._sheet_rows(self.path), size)
+        else:
+            with open_text(self.path) as stream:
+                lines = Lines(stream, self.name)
+                raws = self._json_rows(lines) if kind is Kind.JSON else self._delimited_rows(lines, kind)
+                yield from self._of_rows(raws, size)
+
+    def _of_rows(self, raws: Iterator[_Raw], size: int) -> Iterator[Batch]:
+        before = 0
+        while some := list(islice(raws, size)):
+            numbered = list(enumerate(some, before + 1))
+            good = [(number, raw) for number, raw in numbered if not raw.reason]
+            bad = [Bad(number, raw.line or None, raw.reason, raw.content) for number, raw in numbered if raw.reason]
+            names = dict.fromkeys(chain(self.header, *(raw.fields for _, raw in good)))
+            columns = [column_of(name, [raw.fields.get(name) for _, raw in good]) for name in names]
+            lines = [raw.line for _, raw in good] if some[0].line else None
+            yield Batch(pl.DataFrame(columns), [number for number, _ in good], lines, bad)
+            before += len(some)
+
+    # CSV and TSV
+
+    def _delimited_rows(self, lines: Lines, kind: Kind) -> Iterator[_Raw]:
+        reader, delimiter, named = self._header(lines, kind)
+        swallowed: list[int] = []
+        while True:
+            first = lines.place.line + 1
+            try:
+                fields = next(reader, None)
+            except (BadLineError, csv.Error) as error:
+                yield _Raw(first, {}, error.reason if isinstance(error, BadLineError) else _told(error))
+                continue
+            if fields is None:
+                break
+            if not any(fields):  # spreadsheets write rows of empty cells below a table
+                continue
+            if named is None:  # R's write.table gives the names of the rows no name in the header
+                named = len(fields) == len(self.header) + 1 and fields[0].isdigit()
+            own = fields[1:] if named else fields
+            if len(own) != len(self.header):
+                reason = f"{counted(len(fields), 'field')}, but the header has {len(self.header)}"
+                if len(own) > len(self.header):
+                    reason += f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
+                yield _Raw(first, {}, reason, as_json(fields))
+            elif [_name(text) for text in own] == list(self.header):
+                yield _Raw(first, {}, "this row is the header again; remove it", as_json(fields))
+            else:
+                if lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
+                    swallowed.append(first)
+                yield _Raw(first, dict(zip(self.header, own, strict=True)))
+        if swallowed:
+            self.notes.append(
+                f"line {swallowed[0]}: a text in double quotes goes on over a line that looks like a row of its own"
+                + (f" ({len(swallowed):,} such rows)" if len(swallowed) > 1 else "")
+                + "; is a double quote missing, or one too many?"
+            )
+
+    def _header(self, lines: Lines, kind: Kind) -> tuple[Iterator[list[str]], str, bool | None]:
+        first = next((line for line in lines if line.strip()), "")
+        said = first.lower().removeprefix("sep=") if first.lower().startswith("sep=") else ""
+        if said and len(said) == 1:  # a spreadsheet's own line about the delimiter
+            first = next((line for line in lines if line.strip()), "")
+        usual = "\t" if kind is Kind.TSV else ","
+        # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
+        delimiter = max(_DELIMITERS, key=lambda delimiter: (first.count(delimiter), delimiter == usual))
+        if said in _DELIMITERS:
+            delimiter = said
+        elif not first.count(delimiter) and first.startswith('"') and '" "' in first:
+            delimiter = " "  # R's write.table
+        reader = _reader(chain([first], lines), delimiter)
+        try:
+            fields = next(reader, [])
+        except csv.Error as error:
+            raise InputError(f"{lines.location}: {_told(error)}") from None
+        # R and pandas write a first column without a name: it is called by its position.
+        names = tuple(_name(name) or f"column {number}" for number, name in enumerate(fields, start=1))
+        _refuse_many(len(names), lines.location)
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(f"{lines.location}: two columns have the name {twice[0]!r}; give each a name of its own")
+        self.header = names
+        return reader, delimiter, None if len(names) > 1 else False
+
+    # JSON
+
+    def _json_rows(self, lines: Lines) -> Iterator[_Raw]:
+        while True:
+            try:
+                line = next(lines, None)
+            except BadLineError as error:
+                yield _Raw(lines.place.line, {}, error.reason)
+                continue
+            if line is None:
+                return
+            if not line.strip():
+                continue
+            if lines.place.line == 1 and line.lstrip().startswith("["):
+                yield from self._json_list(line, lines)
+                return
+            yield _json_row(line, lines.place.line)
+
+    def _json_list(self, first: str, lines: Lines) -> Iterator[_Raw]:
+        """The objects of one list, which may be one line or many."""
+        text, decoder = "\n".join(chain([first], lines)), json.JSONDecoder()
+        if len(text) > _MOST_LIST:
+            raise InputError(f"{self.name}: a JSON list of more than {_MOST_LIST:,} bytes; write one object per line")
+        if text.count("[") + text.count("{") > DEEPEST:
+            parse_json(text, self.name)  # refuses what is too deep, which the decoder would not bear
+        place, line = text.index("[") + 1, 1
+        counted_to = 0
+        while True:
+            place = _behind_space(text, place)
+            line, counted_to = line + text.count("\n", counted_to, place), place
+            if text[place : place + 1] == "]":
+                if text[place + 1 :].strip():
+                    raise InputError(f"{self.name}:{line}: more stands behind the JSON list; give one list alone")
+                return
+            try:
+                _, end = decoder.raw_decode(text, place)
+            except ValueError as error:
+                raise InputError(f"{self.name}:{line}: not JSON ({error})") from None
+            yield _json_row(text[place:end], line)
+            place = _behind_space(text, end)
+            if text[place : place + 1] == ",":
+                place += 1
+            elif text[place : place + 1] != "]":
+                raise InputError(f"{self.name}:{line}: the JSON list is not closed; write the file again")
+
+    # Spreadsheets
+
+    def _sheet_rows(self, path: Path) -> Iterator[_Raw]:
+        """The rows of the first sheet; their lines are the rows that the sheet shows."""
+        with needs_extra("sheets", "a spreadsheet (.xlsx, .xls, .ods)"):
+            import python_calamine as calamine  # noqa: PLC0415 - an extra
+        try:
+            with open_regular(path) as stream:
+                book = calamine.CalamineWorkbook.from_filelike(stream)
+                sheets = book.sheet_names
+                rows = book.get_sheet_by_index(0).to_python(skip_empty_area=False)
+        except (calamine.CalamineError, OSError, ValueError, IndexError) as error:
+            raise InputError(f"{path}: not a whole spreadsheet ({first_line(error)}); {_SHEET_HINT}") from None
+        filled = [(line, row) for line, row in enumerate(rows, 1) if any(cell not in {"", None} for cell in row)]
+        if not filled:
+            raise InputError(f"{path}: the first sheet is empty; put the table there")
+        if len(sheets) > 1:
+            self.notes.append(f"only the first of {len(sheets)} sheets is read: {sheets[0]!r}")
+        line, header = filled[0]
+        kept = [place for place, cell in enumerate(header) if any(row[place] not in {"", None} for _, row in filled)]
+        names = [_name(str(header[place])) or f"column {place + 1}" for place in kept]
+        _refuse_many(len(names), f"{path}:{line}")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(f"{path}:{line}: two columns have the name {twice[0]!r}; give each a name of its own")
+        self.header = tuple(names)
+        for line, row in filled[1:]:
+            yield _Raw(line, {name: _cell(row[place]) for name, place in zip(names, kept, strict=True)})
+
+    # Parquet, and what is in memory
+
+    def _of_parquet(self, path: Path, size: int) -> Iterator[Batch]:
+        refuse_huge_pages(path)
+        try:
+            rows = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+            names, n = list(rows.collect_schema()), rows.select(pl.len()).collect().item()
+            self.header = tuple(names)
+            _refuse_many(len(names), self.name)
+            kept = names
+            try:
+                rows.head(1).collect()
+            except (PolarsError, PanicException):  # a type that Polars lacks, such as DuckDB's INTERVAL
+                kept = [name for name in names if self._reads(rows, name)]
+            for start in range(0, n, size):
+                frame = rows.select(kept).slice(start, min(size, n - start)).collect()
+                absent = [pl.lit(None, pl.String).alias(name) for name in self.unreadable]
+                yield self._framed(frame.with_columns(absent).select(names), start)
+        except (PolarsError, PanicException, OSError, ValueError) as error:
+            raise InputError(f"{path}: not a whole Parquet file ({first_line(error)}); write it again") from None
+
+    def _reads(self, rows: pl.LazyFrame, name: str) -> bool:
+        try:
+            rows.select(name).head(1).collect()
+        except (PolarsError, PanicException) as error:
+            self.unreadable[name] = first_line(error)
+            return False
+        return True
+
+    def _of_memory(self, data: Any, size: int) -> Iterator[Batch]:
+        if isinstance(data, pl.DataFrame):
+            self.header = tuple(data.columns)
+            _refuse_many(len(self.header), self.name)
+            for start in range(0, len(data), size):
+                yield self._framed(data.slice(start, size), start)
+            return
+        if isinstance(data, list):
+            for row in data:
+                self._refuse_alike(row)
+            rows = ({str(name): value for name, value in row.items()} for row in data)
+            yield from self._of_rows((_Raw(0, row) for row in rows), size)
+            return
+        names = self._refuse_alike(getattr(data, "columns", data))
+        columns = {
+            str(name): data.iloc[:, place] if hasattr(data, "iloc") else data[name] for place, name in enumerate(names)
+        }
+        self.header = tuple(columns)
+        _refuse_many(len(self.header), self.name)
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            short, n = min(lengths.items(), key=lambda own: own[1])
+            raise InputError(
+                f"{self.name}: the table's column {short!r} has {counted(n, 'value')}, others "
+                f"{max(lengths.values()):,}; give columns of the same length"
+            )
+        listed = {name: list(_listed(column)) for name, column in columns.items()}
+        n = max(lengths.values(), default=0)
+        for start in range(0, n, size):
+            own = [column_of(name, values[start : start + size]) for name, values in listed.items()]
+            yield Batch(pl.DataFrame(own), range(start + 1, min(start + size, n) + 1), None, ())
+
+    def _refuse_alike(self, names: Iterable[Any]) -> list[Any]:
+        """The names of columns; `InputError` if two are the same text."""
+        listed = list(names)
+        texts = [str(name) for name in listed]
+        if len(set(texts)) < len(texts):
+            twice = next(name for name in texts if texts.count(name) > 1)
+            raise InputError(f"{self.name}: two columns have the name {twice!r}; give each a name of its own")
+        return listed
+
+    def _framed(self, frame: pl.DataFrame, start: int) -> Batch:
+        for column in frame.iter_columns():
+            if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
+                raise InputError(
+                    f"{self.name}: the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes; "
+                    "give shorter texts"
+                )
+        numbers = range(start + 1, start + len(frame) + 1)
+        return Batch(pl.DataFrame(list(map(_plain, frame.iter_columns()))), numbers, None, ())
+
+
+_SHEET_HINT = "save the sheet as “CSV UTF-8” and give that file"
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
+
+
+def in_memory(data: Any) -> Source:
+    """A frame of Polars, pandas or Arrow, a list of dictionaries, or a dictionary of columns; else an `InputError`."""
+    if isinstance(data, pl.LazyFrame):
+        data = data.collect()
+    if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
+        return Source("the frame", None, list(data))
+    if isinstance(data, pl.DataFrame) or hasattr(data, "iloc"):
+        return Source("the frame", None, data)
+    if isinstance(data, Mapping):
+        for name, own in data.items():
+            if isinstance(own, str | bytes) or not hasattr(own, "__len__"):
+                raise InputError(
+                    f"the column {name!r} of the table is of type {type(own).__name__}; give a list of values"
+                )
+        return Source("the frame", None, data)
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            return Source("the frame", None, pl.DataFrame(data))
+        except (PolarsError, PanicException, TypeError, ValueError, ImportError) as error:
+            raise InputError(f"the table cannot be read ({first_line(error)}); give a file or a dictionary") from None
+    if hasattr(data, "columns") and hasattr(data, "__getitem__"):
+        return Source("the frame", None, data)
+    raise InputError(f"a table of type {type(data).__name__}; give a file, a frame or a dictionary of columns")
 
 
 def kind_of(path: Path) -> Kind:
@@ -65,159 +381,145 @@ def kind_of(path: Path) -> Kind:
             raise unreadable(path, error, _HINT) from error
     if not first.strip():
         raise InputError(f"{path}: the file is empty; {_HINT}")
-    if first.startswith(_PARQUET):
-        return Kind.PARQUET
+    if found := next((kind for begin, kind in _BY_BYTES.items() if first.startswith(begin)), None):
+        return found
     for begin, (what, remedy) in _OTHERS.items():
         if first.startswith(begin):
             raise InputError(f"{path}: this is {what}; {remedy}")
+    if first.startswith(GZIP):
+        with open_text(path, _HINT) as unpacked:
+            first = unpacked.read(_FIRST)
     text = first.removeprefix(BYTE_ORDER_MARK).lstrip()
-    kind = _BY_NAME.get(path.suffix.lower()) or (Kind.JSON_LINES if text.startswith(b"{") else Kind.CSV)
-    if kind is Kind.PARQUET:
-        raise InputError(f"{path}: not a Parquet file, although its name ends in {path.suffix}; {_HINT}")
-    if kind is Kind.JSON_LINES and text.startswith(b"["):
-        raise InputError(f"{path}: this is one JSON list; write one object per line, without the outer brackets")
+    kind = _BY_NAME.get(bare(path).suffix.lower()) or (Kind.JSON if text.startswith(b"{") else Kind.CSV)
+    if kind in {Kind.PARQUET, Kind.SHEET}:
+        raise InputError(f"{path}: not a {kind} file, although its name ends in {path.suffix}; {_HINT}")
     return kind
 
 
-MOST_COLUMNS = 1_000
-_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
-_MISSING = ("NA", "NaN")  # what R and pandas write into CSV for a missing value
+def as_json(value: Any) -> str:
+    """A value as JSON text, whatever it is."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
-class _Raw(NamedTuple):
-    """A row: the line where it begins, its fields by column, and why it cannot be read (empty if it can)."""
-
-    line: int
-    fields: Mapping[str, Any]
-    reason: str = ""
-    content: str = ""
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_LARGE = 2**53  # whole numbers up to here are the same as fractions
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A text file with one row a line, or a few lines where a quoted text of CSV has line ends."""
-
-    path: Path
-    kind: Kind
-    columns: tuple[str, ...]  # in CSV and TSV all, in JSON lines those of the first row
-    delimiter: str  # between two fields; empty for JSON lines
-    start: Place
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
-
-    @classmethod
-    def open(cls, path: Path, kind: Kind) -> "TextTable":
-        """Read the header, or the first row of JSON lines; InputError if it is bad."""
-        with open_text(path) as stream:
-            lines = Lines(stream, str(path))
-            first = next((line for line in lines if line.strip()), "")
-            if kind is Kind.JSON_LINES:
-                return cls(path, kind, tuple(_fields(first, lines.location)), "", Place())
-            # The one that the header has most often: spreadsheets in many countries write semicolons into CSV.
-            usual = "\t" if kind is Kind.TSV else ","
-            delimiter = max(_DELIMITERS, key=lambda delimiter: (first.count(delimiter), delimiter == usual))
-            lines = Lines(stream, str(path))  # again as a row: a header may have quoted line ends
-            try:
-                fields = next((row for row in _reader(lines, delimiter) if any(row)), [])
-            except csv.Error as error:
-                raise InputError(f"{lines.location}: {_told(error)}") from None
-            # R and pandas write a first column without a name: it is called by its position.
-            names = tuple(name.strip() or f"column {number}" for number, name in enumerate(fields, start=1))
-            _refuse_many(len(names), lines.location)
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise InputError(
-                    f"{lines.location}: two columns have the name {twice[0]!r}; give each a name of its own"
-                )
-            return cls(path, kind, names, delimiter, lines.place)
-
-    def sha256(self) -> str:
-        return file_sha256(self.path)
-
-    def parts(self, size: int, texts: Sequence[str]) -> Iterator[tuple[Part, Rows]]:
-        with open_text(self.path) as stream:
-            lines = Lines(stream, str(self.path), self.start)
-            raws, n, place = self._raws(lines, texts), 0, lines.place
-            while some := list(islice(raws, size)):
-                yield Part(n, len(some), *place), self._numbered(some, n, None)
-                n, place = n + len(some), lines.place
-
-    def rows(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Rows:
-        with open_text(self.path) as stream:
-            lines = Lines(stream, str(self.path), Place(part.offset, part.line))
-            return self._numbered(list(islice(self._raws(lines, texts), part.size)), part.start, schema)
-
-    @property
-    def missing(self) -> tuple[str, ...]:  # what stands for a missing value
-        return () if self.kind is Kind.JSON_LINES else _MISSING
-
-    def _raws(self, lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
-        return _json_rows(lines, texts) if self.kind is Kind.JSON_LINES else self._delimited_rows(lines)
-
-    def _delimited_rows(self, lines: Lines) -> Iterator[_Raw]:
-        reader = _reader(lines, self.delimiter)
-        while True:
-            first = lines.place.line + 1
-            try:
-                fields = next(reader, None)
-            except (BadLineError, csv.Error) as error:
-                yield _Raw(first, {}, error.reason if isinstance(error, BadLineError) else _told(error))
-                continue
-            if fields is None:
-                return
-            if not any(fields):  # spreadsheets write rows of empty cells below a table
-                continue
-            if len(fields) == len(self.columns):
-                yield _Raw(first, dict(zip(self.columns, fields, strict=True)))
-                continue
-            reason = f"{counted(len(fields), 'field')}, but the header has {len(self.columns)}"
-            if len(fields) > len(self.columns):
-                reason += f"; a text that has a {_DELIMITERS[self.delimiter]} must stand in double quotes"
-            yield _Raw(first, {}, reason, as_json(fields))
-
-    def _numbered(self, raws: Sequence[_Raw], before: int, schema: Mapping[str, pl.DataType] | None) -> Rows:
-        """Rows behind `before` others, in the columns of `schema`, by default the table's and their own."""
-        numbered = list(enumerate(raws, before + 1))
-        good = [(number, raw) for number, raw in numbered if not raw.reason]
-        bad = [(number, raw.line, raw.reason, raw.content) for number, raw in numbered if raw.reason]
-        own = [*self.columns, *(name for _, raw in good for name in raw.fields)]
-        names = dict.fromkeys(own) if schema is None else schema
-        columns = [typed(name, [raw.fields.get(name) for _, raw in good], names[name]) for name in names]
-        return Rows(
-            pl.DataFrame(columns),
-            np.array([number for number, _ in good], np.int64),
-            np.array([raw.line for _, raw in good], np.int64),
-            pl.DataFrame(bad, schema=SKIPPED_SCHEMA, orient="row"),
-        )
+def column_of(name: str, values: list[Any]) -> pl.Series:
+    """Values as a column: of texts, of truth values, of numbers; of several kinds as JSON; NaN and such are null."""
+    types = set(map(type, values))
+    if not types <= _PLAIN:
+        values = [value if type(value) in _PLAIN else _value(value) for value in values]
+        types = set(map(type, values))
+    if float in types and any(value != value for value in values):  # noqa: PLR0124 - NaN
+        values = [None if value != value else value for value in values]  # noqa: PLR0124
+        types = set(map(type, values))
+    types.discard(type(None))
+    if not types:
+        return pl.Series(name, values, pl.Null)
+    if types == {str}:
+        return pl.Series(name, values, pl.String)
+    if types == {bool}:
+        return pl.Series(name, values, pl.Boolean)
+    if types == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
+        return pl.Series(name, values, pl.Int64)
+    if types == {float}:
+        return pl.Series(name, values, pl.Float64)
+    return pl.Series(name, [None if value is None else as_json(value).encode() for value in values], pl.Binary)
 
 
-def _json_rows(lines: Lines, texts: Sequence[str]) -> Iterator[_Raw]:
-    while True:
-        try:
-            line = next(lines, None)
-        except BadLineError as error:
-            yield _Raw(lines.place.line, {}, error.reason)
-            continue
-        if line is None:
-            return
-        if not line.strip():
-            continue
-        fields, reason = {}, ""
-        try:
-            fields = _fields(line, lines.location)
-        except InputError as error:
-            reason = str(error).removeprefix(f"{lines.location}: ")
-        for name in texts:
-            if not isinstance(value := fields.get(name), str | None):
-                reason = reason or f"{name} is {as_json(value)}; {NEEDED}"
-        yield _Raw(lines.place.line, fields, reason, line.strip() if reason else "")
+def kinds_of(column: pl.Series) -> set[str]:
+    """What the values of a column of a batch are: `text`, `truth`, `whole`, `large` (whole), `fraction`, or a type."""
+    if column.dtype == pl.Null or column.null_count() == len(column):
+        return set()
+    if column.dtype == pl.Binary:
+        return {_kind(json.loads(value)) for value in column.drop_nulls()}
+    if column.dtype == pl.String:
+        return {"text"}
+    if column.dtype == pl.Boolean:
+        return {"truth"}
+    if column.dtype.is_integer():
+        least, most = column.min(), column.max()
+        return {"whole" if max(abs(int(least)), abs(int(most))) <= _LARGE else "large"}  # type: ignore[arg-type]
+    return {"fraction"} if column.dtype.is_float() else {str(column.dtype)}
 
 
-def _fields(line: str, location: str) -> dict[str, Any]:
-    fields = json_object(line, location)
-    _refuse_many(len(fields), location)
-    return fields
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, int):
+        return "whole" if abs(value) <= _LARGE else "large"
+    return "fraction" if isinstance(value, float) else "text"
+
+
+def _value(value: Any) -> Any:
+    """A value of another library as a plain one; None where it stands for no value."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    if type(value) in _PLAIN:
+        return value
+    for kind in (str, bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return str(value) if isinstance(value, date | datetime | time | timedelta) else as_json(_listed(value))
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+_NESTED = (pl.List, pl.Array, pl.Struct, pl.Object, pl.Binary)
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    """The same as a plain column: categories and spans of time are texts, lists and objects are written as JSON."""
+    if isinstance(column.dtype, pl.Categorical | pl.Enum):
+        return column.cast(pl.String)
+    if isinstance(column.dtype, pl.Duration):
+        return column.dt.to_string()  # ISO 8601; a cast is not possible
+    if isinstance(column.dtype, pl.Object):
+        return column_of(column.name, column.to_list())
+    if isinstance(column.dtype, _NESTED):
+        texts = [None if value is None else as_json(value) for value in column.to_list()]
+        return pl.Series(column.name, texts, pl.String)
+    if column.dtype.is_float():
+        return column.fill_nan(None)
+    return column
+
+
+def _json_row(text: str, line: int) -> _Raw:
+    try:
+        fields = json_object(text, "")
+        _refuse_many(len(fields), "")
+        if (text.count('":') + text.count('" :')) > len(fields):
+            json.loads(text, object_pairs_hook=_once)
+    except InputError as error:
+        return _Raw(line, {}, str(error).removeprefix(": "), text.strip())
+    return _Raw(line, fields)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f": the key {twice!r} stands there twice; write it once")
+    return found
+
+
+def _cell(value: Any) -> Any:
+    """A cell of a spreadsheet, where every number is a fraction, and an empty cell an empty text."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGE:
+        return int(value)
+    return None if value == "" else value
+
+
+def _behind_space(text: str, place: int) -> int:
+    while text[place : place + 1].isspace():
+        place += 1
+    return place
 
 
 def _refuse_many(columns: int, location: str) -> None:
@@ -225,7 +527,17 @@ def _refuse_many(columns: int, location: str) -> None:
         raise InputError(f"{location}: {columns:,} columns; a table has at most {MOST_COLUMNS:,}")
 
 
-def _reader(lines: Lines, delimiter: str) -> Iterator[list[str]]:
+def _name(text: str) -> str:
+    """The name of a column as it counts."""
+    return unicodedata.normalize("NFC", text.strip("\ufeff \t"))
+
+
+def _holds_a_row(text: str, delimiter: str, fields: int) -> bool:
+    """Whether a quoted text goes on over a line that has as many delimiters as a row."""
+    return "\n" in text and any(line.count(delimiter) >= fields - 1 for line in text.split("\n"))
+
+
+def _reader(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     # `map` goes on after a line that cannot be read; a generator would end there.
     return csv.reader(map("{}\n".format, lines), delimiter=delimiter, strict=True)
 
@@ -239,87 +551,3 @@ def _told(error: csv.Error) -> str:
     if "new-line character" in text:
         return "a line end in the middle of the line; save the file as CSV with the usual line ends"
     return f"{text}; write a double quote within a quoted text twice"
-
-
-_NESTED = (pl.List, pl.Array, pl.Struct, pl.Object, pl.Binary)
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnTable:
-    """A Parquet file, or a frame in memory: its digest is that of its names, types and values."""
-
-    missing: ClassVar[tuple[str, ...]] = ()
-
-    path: Path | None  # None for a frame
-    frame: pl.DataFrame | None = None
-
-    @property
-    def name(self) -> str:
-        return "the frame" if self.path is None else str(self.path)
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        if self.path is not None:
-            refuse_huge_pages(self.path)
-        with self._reading() as rows:
-            return tuple(rows.collect_schema())
-
-    def sha256(self) -> str:
-        if self.path is not None:
-            return file_sha256(self.path)
-        with self._reading() as rows:
-            schema = [[name, str(dtype)] for name, dtype in rows.collect_schema().items()]
-            digest = hashlib.sha256(as_json(schema).encode())
-            for some in rows.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True):
-                digest.update(_plain(some).write_ndjson().encode())
-        return digest.hexdigest()
-
-    def parts(self, size: int, texts: Sequence[str]) -> Iterator[tuple[Part, Rows]]:
-        """All parts. InputError if one of the columns `texts` holds something else."""
-        with self._reading() as rows:
-            schema, n = rows.collect_schema(), rows.select(pl.len()).collect().item()
-        for column in texts:
-            if not isinstance(schema[column], pl.String | pl.Categorical | pl.Enum | pl.Null):
-                raise InputError(f"{self.name}: the column {column!r} holds {schema[column]}; {NEEDED} in each row")
-        for start in range(0, n, size):
-            part = Part(start, min(size, n - start))
-            yield part, self.rows(part, schema, texts)
-
-    def rows(self, part: Part, schema: Mapping[str, pl.DataType], texts: Sequence[str]) -> Rows:  # noqa: ARG002
-        with self._reading() as rows:
-            frame = rows.slice(part.start, part.size).collect()
-        for column in frame.iter_columns():
-            if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
-                raise InputError(
-                    f"{self.name}: the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes; "
-                    "give shorter texts"
-                )
-        return Rows(_plain(frame), np.arange(part.start + 1, part.start + part.size + 1))
-
-    @contextmanager
-    def _reading(self) -> Iterator[pl.LazyFrame]:
-        if self.frame is not None or self.path is None:
-            yield (pl.DataFrame() if self.frame is None else self.frame).lazy()
-            return
-        with open_regular(self.path):  # refuses pipes and folders, for which Polars would wait or look inside
-            pass
-        try:
-            yield pl.scan_parquet(self.path, glob=False, hive_partitioning=False)
-        except (PolarsError, PanicException, OSError, ValueError) as error:
-            raise InputError(f"{self.path}: not a whole Parquet file ({first_line(error)}); write it again") from None
-
-
-def _plain(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same in plain columns: categories and spans of time are texts, and lists and objects are written as JSON."""
-    columns = []
-    for column in frame.iter_columns():
-        if isinstance(column.dtype, pl.Categorical | pl.Enum):
-            columns.append(column.cast(pl.String))
-        elif isinstance(column.dtype, pl.Duration):
-            columns.append(column.dt.to_string())  # ISO 8601; a cast is not possible
-        elif isinstance(column.dtype, _NESTED):
-            texts = [None if value is None else as_json(value) for value in column.to_list()]
-            columns.append(pl.Series(column.name, texts, pl.String))
-        else:
-            columns.append(column)
-    return pl.DataFrame(columns)

@@ -17,7 +17,7 @@ from ..basics.reading import open_regular, parse_json, unreadable
 LONGEST_LINE = 1_000_000  # bytes; a longer line shows that the file is not a text with line ends
 MOST_LIST, MOST_TABLE = 2**22, 2**31  # bytes of a word list, and of a table or of JSON lines
 LONGEST_ENTRY, LONGEST_FIELD = 200, 10_000  # characters of an entry of a word list, and of a text in a table
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 # Control characters that no text holds. Other authors' texts do hold tabs, form feeds and the controls above U+007F.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,20}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
@@ -104,7 +104,8 @@ def open_text(path: Path, hint: str = "") -> Iterator[BinaryIO]:
     """A text file, unpacked where it is packed."""
     with open_regular(path, hint) as file:
         try:
-            with gzip.open(file) if path.suffix == ".gz" else file as stream:
+            packed = path.suffix == ".gz" or file.peek(len(GZIP)).startswith(GZIP)
+            with gzip.open(file) if packed else file as stream:
                 yield stream  # type: ignore[misc]  # a GzipFile reads like a BinaryIO
         except (OSError, EOFError, zlib.error) as error:
             raise unreadable(path, error, hint) from error

@@ -12,8 +12,8 @@ from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
-from ...text.user_table import Table as UserTable
-from ...text.user_table import TableLike, find_column, needed_column, open_table
+from ...text.table import Table as UserTable
+from ...text.table import TableLike, find_column, needed_column
 from ...views import Column, Section, Table
 from ..data_sets.sources import named_place, sources
 from ..experiment import BOS, Option
@@ -287,11 +287,11 @@ class Likelihood(TableExperiment):
                     f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give "
                     f"--method {Method.ORIGINAL}"
                 )
-        table = open_table(named_place(self.data, self.name) or self.data)
+        table = self.open(named_place(self.data, self.name) or self.data, RESULTS)
         columns = self.columns(table)
         longest = None if self.windows else exported.max_length
         faults = Faults(columns, Encoder.of(exported, bos=self.bos), longest)
-        known, labels = self.scan(table, columns, RESULTS, faults)
+        known, labels = self.scan(table, columns, faults)
         details = {name: getattr(self, name) for name in ("windows", "per_token", "per_word", "bos", "bow_correction")}
         stage = Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, told=labels.told(), **details)
         if not self.skip_bad:

@@ -49,7 +49,7 @@ LISTS: Mapping[str, Mapping[str, pl.DataType]] = {
 MEANS = (LIKELIHOOD, PER_TOKEN, "per_word", "per_character")
 RATES = {"accuracy": CORRECT, "accuracy_per_token": CORRECT_PER_TOKEN, "ties": TIE}
 RESULTS = (ROW, FILE, SIDE, *SCORES, *VERDICTS, *(column for own in LISTS.values() for column in own))
-"""Names that no column of a user's table may have."""
+"""A user's column of such a name is called `table_NAME`."""
 ROUNDING = 1e-4  # natural logarithms
 _OTHER = ": bad"
 _KEPT = (LIKELIHOOD, PER_TOKEN, "tokens")

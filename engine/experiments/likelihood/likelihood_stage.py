@@ -20,7 +20,7 @@ from ...basics.printable import counted
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
-from ...text.table_rows import Rows
+from ...text.table import Rows
 from ...text.tokenizer import MaskTokenizer
 from ...text.word_marks import Mark, WordClass, WordMarks
 from ..items import ITEMS_FILE, SUMMARY_FILE

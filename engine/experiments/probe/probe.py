@@ -23,8 +23,8 @@ from ...library.again import Draw, Question, Sample
 from ...library.recount import LOGARITHM, Recount, holds
 from ...library.sentences import CORRECT
 from ...runs.record import mask_token
-from ...text.user_table import Table as UserTable
-from ...text.user_table import TableLike, find_column, needed_column, open_table
+from ...text.table import Table as UserTable
+from ...text.table import TableLike, find_column, needed_column
 from ...text.word_marks import Mark, WordClass, WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
@@ -332,15 +332,15 @@ class OwnSentences(TableExperiment):
             )
         refuse_undefined(kind, causal=exported.is_causal)
         exported.tokenizer_with(bos=self.bos)  # refuses a model that cannot
-        table = open_table(self.data)
+        table = self.open(self.data, [ROW, *result_schema(self.top)])
         columns = self.columns(table)
-        if len(table.sources) > 1:
-            raise InputError(f"{self.data}: a folder of {len(table.sources)} tables; give one of them")
+        if len(table.files) > 1:
+            raise InputError(f"{self.data}: a folder of {len(table.files)} tables; give one of them")
 
         def check(frame: pl.DataFrame) -> pl.Series:
             return frame.select(mask_faults(columns, exported.mask_token)).to_series()
 
-        stimuli, labels = self.scan(table, columns, [ROW, *result_schema(self.top, columns)], check)
+        stimuli, labels = self.scan(table, columns, check)
         columns.refuse_unknown(table.name, labels)
         asked = (exported, stimuli, columns, ranked, self.top, kind)
         stage = OwnStimuli(*asked, bos=self.bos, skip_bad=self.skip_bad, told=labels.told())

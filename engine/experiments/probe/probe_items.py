@@ -35,9 +35,8 @@ TESTED = (IS_TOP1, LOGPROB)
 _CLUSTER, _ITEM, _SECOND = "cluster of a row", "item of a row", "second"
 
 
-def result_schema(top: int, columns: Columns) -> dict[str, pl.DataType]:
+def result_schema(top: int, *, judged: bool = True) -> dict[str, pl.DataType]:
     """The columns that a run adds behind those of the table; `ROW` stands before them."""
-    judged = {} if columns.is_wanted is None else {CORRECT: pl.Boolean()}
     return {
         TARGET_COLUMN: pl.String(),
         EXPECTED: pl.String(),
@@ -45,7 +44,7 @@ def result_schema(top: int, columns: Columns) -> dict[str, pl.DataType]:
         LOGPROB: pl.Float32(),
         RANK: pl.Int32(),
         IS_TOP1: pl.Boolean(),
-        **judged,
+        **({CORRECT: pl.Boolean()} if judged else {}),
         **top_schema(top),
         REPEATS: pl.Boolean(),
     }
@@ -128,7 +127,7 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
         *tops,
         repeats,
     ]
-    schema = result_schema(answers.top.shape[1], columns)
+    schema = result_schema(answers.top.shape[1], judged=columns.is_wanted is not None)
     items = pl.DataFrame({ROW: rows.numbers[each]}).with_columns(
         *rows.frame[each],
         *(pl.Series(name, own, dtype) for (name, dtype), own in zip(schema.items(), values, strict=True)),

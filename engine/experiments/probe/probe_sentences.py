@@ -11,7 +11,7 @@ from ...basics.errors import InputError, did_you_mean
 from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK, one_mask
 from ...library.sentences import CORRECT
-from ...text.table_rows import Rows
+from ...text.table import Rows
 from ...text.token_ids import Bucket, TokenSequences, in_buckets
 from ...text.tokenizer import MaskTokenizer
 from ..labels import WANTED, Labels
@@ -206,8 +206,8 @@ def mask_faults(columns: Columns, mask_token: str) -> pl.Expr:
         masks += column.str.count_matches(mask_token, literal=True)
     judged, odd = pl.lit(None, pl.String), pl.lit(value=False)
     if columns.wanted:
-        judged = pl.col(columns.wanted).cast(pl.String).str.strip_chars()
-        odd = ~judged.str.to_lowercase().is_in(["", "na", "nan"]) & yes_or_no(columns.wanted, *_WANTED).is_null()
+        judged = pl.col(columns.wanted).cast(pl.String)
+        odd = judged.is_not_null() & yes_or_no(columns.wanted, *_WANTED).is_null()
     return (
         pl.when(masks == 0)
         .then(pl.lit(f"{columns.sentence} has no {MASK}; write {MASK} where the target belongs"))

@@ -128,7 +128,8 @@ class OwnStimuli(TableStage[Encoded], RankStage[Encoded]):
         advance(skipped, 0)
         self._answer(model, asked, answers, advance)
         items = item_rows(asked, self.columns, answers, self.exported.tokenizer)
-        schema = {ROW: pl.Int64(), **self.stimuli.schema, **result_schema(self.top, self.columns)}
+        judged = self.columns.is_wanted is not None
+        schema = {ROW: pl.Int64(), **self.stimuli.schema, **result_schema(self.top, judged=judged)}
         rows = part_rows(items, asked.rows, schema, skip_bad=self.skip_bad)
         return self.audited(model, PartResult(rows, {"skipped": skipped}))
 

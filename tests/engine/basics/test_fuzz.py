@@ -42,8 +42,8 @@ from negengine.engine.runs.results import begun_stages, finished_stage
 from negengine.engine.text.agreement_check import Rules
 from negengine.engine.text.pattern import PatternSet
 from negengine.engine.text.pattern_files import load_language, load_patterns
+from negengine.engine.text.table import open_table
 from negengine.engine.text.tokenizer import MaskTokenizer, load_tokenizer
-from negengine.engine.text.user_table import open_table
 from small_stages import hold, work
 
 NASTY = [
@@ -188,14 +188,14 @@ def language(folder: Path, _: str) -> None:
 
 
 def read_pairs(folder: Path, file: str) -> object:
-    columns = Likelihood(file).columns(table := open_table(folder / file))
+    columns = Likelihood(file).columns(table := open_table(folder / file, 1))
     faults = Faults(columns, Encoder(MaskTokenizer.load(folder / "model", "[MASK]")), 12)
-    known = table.scan(columns.texts, faults, skip_bad=True, rows_per_part=1)
+    known = table.scan(columns.texts, faults, skip_bad=True)
     return [known.read(part, faults) for part in range(len(known.parts))]
 
 
 def read_stimuli(folder: Path, file: str) -> None:
-    stimuli = open_table(folder / file).scan(["sentence"], skip_bad=True, rows_per_part=1)
+    stimuli = open_table(folder / file, 1).scan(["sentence"], skip_bad=True)
     assert sum(len(stimuli.read(part).frame) for part in range(len(stimuli.parts))) == stimuli.n - stimuli.skipped
 
 

@@ -8,7 +8,7 @@ from negengine.engine.basics import parquet_pages
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import parquet_frame
 from negengine.engine.basics.parquet_pages import refuse_huge_pages
-from negengine.engine.text.user_table import open_table
+from negengine.engine.text.table import open_table
 
 LONG = pl.Series([f"{i}" + "x" * 2_000 for i in range(9_000)])  # 2 MB in 1,000 rows
 HUGE = [

@@ -37,7 +37,7 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
-from negengine.engine.text.user_table import open_table
+from negengine.engine.text.table import open_table
 from small_stages import InterruptedAfter
 
 
@@ -60,7 +60,7 @@ def own_stimuli(exported, change=""):
         "group": ["animal", "animal", "person", "person", None],
     }
     columns = Columns("sentence", ("target", "other"), groups=("group",))
-    table = open_table(data).scan(columns.needed, skip_bad=True, rows_per_part=2)
+    table = open_table(data, 2).scan(columns.needed, labels=[*columns.shared], skip_bad=True)
     return OwnStimuli(exported, table, columns, Ranked(), top=2, skip_bad=True)
 
 

@@ -18,7 +18,7 @@ from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.verification.verify import verify
 from negengine.engine.runs.stage import changed
-from negengine.engine.text.user_table import open_table
+from negengine.engine.text.table import open_table
 from tokenizers import pre_tokenizers
 
 from .conftest import SENTENCES
@@ -203,7 +203,6 @@ def rows(*known):
 
 
 WRONG = [
-    ({"text": ["a"], "tokens": [1]}, {}, "the column 'tokens' has the name of a result column"),
     ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
     ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
     ({"sentence": ["a"]}, {"bos": True}, "--bos is for causal models; mini is a masked one"),

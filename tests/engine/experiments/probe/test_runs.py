@@ -144,7 +144,6 @@ WRONG = [  # None: the table as it is
     (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
     (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
     (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
-    (FRAME.with_columns(row=1), {}, "the column 'row' has the name of a result column"),
     ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
     ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "^the frame, row 1: 513 tokens, but mini takes"),
     ("folder", {}, "a folder of 2 tables; give one of them"),

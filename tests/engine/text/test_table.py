@@ -4,6 +4,7 @@ import gzip
 import json
 import pickle
 import re
+import shutil
 import tracemalloc
 from datetime import timedelta
 
@@ -13,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
+from negengine.engine.text.table import ERRORS, MISSING, ROWS_PER_PART, find_column, needed_column, open_table
 from negengine.engine.text.text_lines import LONGEST_LINE, json_rows, read_lines, read_table, stream_lines
-from negengine.engine.text.user_table import find_column, needed_column, open_table
 
 SENTENCES = ["A dog can [MASK].", 'He said: "[MASK], no".', "Le [MASK] est là.", "first\nsecond [MASK]"]
 FRAME = pl.DataFrame({"sentence": SENTENCES, "target": ["bark", "yes", "café", "line"], "item": ["1", "2", "2", "07"]})
@@ -27,8 +28,8 @@ WRITERS = {
 }
 
 
-def scanned(source, texts=("sentence", "target"), **options):
-    return open_table(source).scan(texts, **options)
+def scanned(source, texts=("sentence", "target"), rows_per_part=ROWS_PER_PART, **options):
+    return open_table(source, rows_per_part).scan(texts, **options)
 
 
 def all_rows(stimuli):
@@ -77,11 +78,12 @@ def test_a_folder_of_tables_is_one_table(tmp_path):
     FRAME[:3].write_csv(tmp_path / "b.csv")
     FRAME[3:].with_columns(n=1).select("n", *FRAME.columns).write_parquet(tmp_path / "c.parquet")
     (tmp_path / "notes.txt").write_text("no table")
-    with pytest.raises(InputError, match=r"c\.parquet: only one of this file and .*b\.csv has the column 'n'"):
-        open_table(tmp_path)
-    FRAME[3:].write_parquet(tmp_path / "c.parquet")
-    stimuli = scanned(tmp_path, rows_per_part=2)
-    assert all_rows(stimuli).equals(FRAME)
+    (tmp_path / "._b.csv").write_bytes(b"\0\5\x16\7")
+    with pytest.raises(InputError, match=r"b\.csv: no column 'n', which others of these files have"):
+        scanned(tmp_path, labels=["n"])
+    stimuli = scanned(tmp_path, rows_per_part=2)  # only the columns in use must be in all files
+    wanted = FRAME.with_columns(n=pl.Series([None, None, None, 1], dtype=pl.Int32))
+    assert all_rows(stimuli).select(wanted.columns).equals(wanted)
     assert [stimuli.file(number) for number in range(3)] == ["b", "b", "c"]
     assert (stimuli.title, stimuli.location(1, 3, 4)) == (tmp_path.name, f"{tmp_path / 'b.csv'}:4")
     (tmp_path / "empty").mkdir()
@@ -89,18 +91,22 @@ def test_a_folder_of_tables_is_one_table(tmp_path):
         open_table(tmp_path / "empty")
 
 
-def test_a_part_is_read_in_another_process_from_a_copy_and_never_from_a_changed_file(tmp_path):
-    path, copy = tmp_path / "own.csv", tmp_path / "copy.csv"
+def test_a_part_is_read_in_another_process_from_a_copy_and_as_it_was_when_the_run_began(tmp_path):
+    path, copy = tmp_path / "own.csv", tmp_path / "copy"
     FRAME.write_csv(path)
-    stimuli = pickle.loads(pickle.dumps(scanned(path, rows_per_part=2)))  # noqa: S301 - our own bytes
+    here = scanned(path, rows_per_part=2)
+    stimuli = pickle.loads(pickle.dumps(here))  # noqa: S301 - our own bytes
+    path.write_bytes(path.read_bytes().replace(b"bark", b"purr "))  # what was read is what counts
+    assert stimuli.read(0).frame.equals(FRAME[:2])
     rows = stimuli.read(1)
     assert rows.frame.equals(FRAME[2:])
     assert (rows.numbers.tolist(), rows.lines.tolist()) == ([3, 4], [4, 5])
-    copy.write_bytes(path.read_bytes())
+    [folder] = stimuli.paths().values()
+    shutil.copytree(folder, copy)
+    del here  # the last one that owns the rows
+    assert not folder.exists()
     assert stimuli.at(dict.fromkeys(stimuli.paths(), copy)).read(1).frame.equals(FRAME[2:])
-    path.write_bytes(path.read_bytes().replace(b"bark", b"purr "))
-    with pytest.raises(InputError, match="changed since the run began"):
-        stimuli.read(1)
+    assert scanned(path).sha256 != stimuli.sha256
 
 
 def test_columns_keep_their_types_and_lists_are_written_as_text(write, tmp_path):
@@ -117,7 +123,7 @@ def test_columns_keep_their_types_and_lists_are_written_as_text(write, tmp_path)
     plain = FRAME[:2].with_columns(n=pl.Series([1, None]), z=pl.Series(['["a"]', '["é"]']), time=pl.lit("PT3S"))
     assert all_rows(scanned(path)).equals(plain)
     frame.with_columns(target=pl.lit(3)).write_parquet(path)
-    assert "the column 'target' holds Int32; a text is needed" in refusal(path)
+    assert refusal(path) == f"{path}, row 1: target is 3; a text is needed"
     frame.with_columns(note=pl.lit("a" * 1_000_001)).write_parquet(path)
     assert "own.parquet: the column 'note' has a text of more than 1,000,000 bytes" in refusal(path)
 
@@ -141,7 +147,7 @@ BAD_ROWS = {
         [
             (2, 2, "not JSON (Expecting value: line 1 column 1 (char 0))", "no"),
             (3, 4, "'[1]' is not a JSON object; write one object per line", "[1]"),
-            (4, 5, "sentence is NaN; a text is needed", '{"sentence": NaN}'),
+            (4, 5, "sentence is missing; a text is needed", '{"sentence": null, "{t}": null}'),
             (5, 6, "sentence is missing; a text is needed", '{"sentence": null, "{t}": "1"}'),
         ],
     ),
@@ -163,8 +169,7 @@ def test_bad_rows_are_skipped_with_their_reasons_and_rows_of_empty_cells_are_non
 REFUSED = [
     (b"", ": the file is empty"),
     (b"sentence,target\n", ": there is no row below the names of the columns"),
-    (gzip.compress(b"sentence,target\na,b\n", mtime=0), ": this is packed with gzip"),
-    (b"PK\x03\x04" + b"\x00" * 50, ": this is a spreadsheet (.xlsx, .ods) or another zip file; save the sheet as “CSV"),
+    (b"BZh" + b"\x00" * 50, ": this is packed with bzip2; unpack it with `bunzip2`"),
     (b"sentence,target,target\na,b,c\n", ":1: two columns have the name 'target'"),
     (b"sentence,target\ra,b\r", ":1: a line end in the middle"),  # of old Macintoshes
     (b"sentence,target\n" + b"a" * 200_000, ":2: a text of more than 131,072 characters"),
@@ -181,7 +186,6 @@ def test_a_file_that_is_not_a_table_is_refused_in_one_line(write):
 
 def test_names_of_files_and_of_columns_count_and_what_is_not_a_table_is_refused(write):
     assert "not a Parquet file, although its name" in refusal(write(b"sentence\na\n", "own.parquet"))
-    assert "one JSON list" in refusal(write('[{"sentence": "a"}]', "own.json"))
     rows = (json.dumps({"sentence": "a", "target": "b", f"c{number}": 1}) for number in range(1_000))
     assert "more than 1,000 columns; write one object of few per line" in refusal(write("\n".join(rows), "own.jsonl"))
     for source in (3, [1, 2], {"a": [1], "b": [1, 2]}):
@@ -197,7 +201,7 @@ FIELDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characte
 
 @given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=9), st.integers(1, 4))
 def test_any_texts_come_back_as_they_were_written(tmp_path_factory, rows, size):
-    kept = [row for row in rows if all(text.strip() and text not in {"NA", "NaN"} for text in row)]
+    kept = [row for row in rows if all(text.strip() not in {*MISSING, *ERRORS} for text in row) and row != ("a", "b")]
     path = tmp_path_factory.mktemp("any") / "own.csv"
     pl.DataFrame([("x", "y"), *kept], schema=["a", "b"], orient="row").write_csv(path, quote_style="always")
     assert all_rows(scanned(path, ["a", "b"], rows_per_part=size)).rows() == [("x", "y"), *kept]
