@@ -72,6 +72,13 @@ def file_sha256(path: Path) -> str:
             raise unreadable(path, error) from error
 
 
+def digests(place: Path) -> dict[str, str]:
+    """File → SHA-256 of all files of a folder that are not hidden; a place that is itself a file has the name `.`."""
+    paths = [place] if is_file(place) else files_below(place)
+    seen = [(path, path.relative_to(place)) for path in paths]
+    return {name.as_posix(): file_sha256(path) for path, name in seen if not any(p[0] == "." for p in name.parts)}
+
+
 def is_file(path: Path) -> bool:
     """Whether there is a regular file of that name; also for names that no file can have, which `Path` fails for."""
     return os.path.isfile(path)  # noqa: PTH113

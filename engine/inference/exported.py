@@ -1,17 +1,12 @@
 """An exported model on disk: a folder with model.onnx, tokenizer.json, and export.json with the digests of all files.
 
-Files are compared with it when a session is opened: of those with the same size, time and inode as before, only some
-megabytes, drawn at random, are read again, as a disk can lose bits without a change of the time.
+Each file is read as a whole and compared with it when a session is opened: a disk can lose bits and keep the time.
 """
 
 import difflib
 import hashlib
 import json
-import random
 import re
-import time
-import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +20,9 @@ from ..basics.paths import is_file_name, is_model_name
 from ..basics.reading import (
     MOST_JSON,
     file_sha256,
-    files_below,
     is_file,
     is_folder,
-    open_regular,
     read_regular,
-    unreadable,
 )
 from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer, begin_with, load_tokenizer
@@ -183,16 +175,14 @@ class ExportedModel:
 
     def verify_files(self, graph: Path | None = None) -> None:
         """Compare files with export.json; of the low-precision graphs only `graph`, if it is given."""
-        known = VerifiedFiles(self.folder)
         for name, wanted in self.info["files"].items():
             if graph is not None and is_low_precision(name) and not name.startswith(_stem(graph.name)):
                 continue
             path = self.folder / name
             if not is_file(path):
                 raise _missing(path)
-            if known.sha256(name) != wanted:
+            if file_sha256(path) != wanted:
                 raise _damaged(path)
-        known.save()
 
 
 def graph_precision(graph: Path) -> str:
@@ -287,72 +277,3 @@ def refuse_too_long(exported: ExportedModel, tokens: int, what: str) -> None:
     if tokens > exported.max_length:
         most = exported.max_length
         raise InputError(f"{what}: {tokens} tokens, but {exported.name} takes at most {most}: shorten it")
-
-
-_RECORD = ".verified.json"
-_RANGE, _SAMPLED = 2**20, 8  # bytes of a range; how many ranges of a file are read again each time
-_COARSEST_CLOCK = 2 * 10**9  # nanoseconds: within one step, a second change of a file would have the same time
-
-
-class _Verified(msgspec.Struct, forbid_unknown_fields=True):
-    """A file's digest, and its state when it was read: size, time of the last change in nanoseconds, inode."""
-
-    stamp: tuple[int, int, int]
-    sha256: str
-    crc32: list[int]  # of each range
-
-
-class VerifiedFiles:
-    """The digests of the files of one folder. A damaged record of them is as good as none."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._files: dict[str, _Verified] = {}
-        self._changed = False
-        with suppress(InputError, DamagedError):
-            record = unseal(read_regular(folder / _RECORD, MOST_JSON), dict[str, dict[str, _Verified]])
-            self._files = record.get("files", {})
-
-    def sha256(self, name: str) -> str:
-        """SHA-256 of a file of the folder; a known one is trusted if a sample of the file's ranges is right."""
-        path = self._folder / name
-        before = _stamp(path)
-        known = self._files.get(name)
-        try:
-            with open_regular(path) as stream:
-                if known is not None and known.stamp == before:
-                    for i in random.SystemRandom().sample(range(len(known.crc32)), min(_SAMPLED, len(known.crc32))):
-                        stream.seek(i * _RANGE)
-                        if zlib.crc32(stream.read(_RANGE)) != known.crc32[i]:
-                            break
-                    else:
-                        return known.sha256
-                    stream.seek(0)
-                whole, sums = hashlib.sha256(), []
-                while some := stream.read(_RANGE):
-                    whole.update(some)
-                    sums.append(zlib.crc32(some))
-                digest = whole.hexdigest()
-        except OSError as error:
-            raise unreadable(path, error) from error
-        if before == _stamp(path) and time.time_ns() - before[1] > _COARSEST_CLOCK:
-            self._files[name] = _Verified(before, digest, sums)
-            self._changed = True
-        return digest
-
-    def digests(self) -> dict[str, str]:
-        """File → SHA-256, of all files that are not hidden. A place that is a file has the name `.`."""
-        paths = [self._folder] if is_file(self._folder) else files_below(self._folder)
-        names = [path.relative_to(self._folder) for path in paths]
-        seen = [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
-        return {name: self.sha256(name) for name in seen}
-
-    def save(self) -> None:
-        if self._changed:
-            with suppress(InputError):
-                write_sealed(self._folder / _RECORD, {"files": self._files})
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ino

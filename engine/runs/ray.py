@@ -30,10 +30,10 @@ from ..basics.errors import InputError, StoppedError, check_number, first_line, 
 from ..basics.limits import cpu_threads
 from ..basics.option import Opening
 from ..basics.printable import counted
+from ..basics.reading import digests
 from ..basics.versions import DECIDING, versions
 from ..inference import tally
 from ..inference.device import kinds
-from ..inference.exported import VerifiedFiles
 from ..inference.machine import machine
 from .executors import Finish, Say, Workers, opened, worker
 from .part import EncodedPart
@@ -156,7 +156,7 @@ class NotSeenError(Exception):
 def placed(get: Callable[[Any], Any], sent: Mapping[str, Any] | None, place: Path, wanted: Mapping[str, str]) -> Path:
     """Where this machine has the same file or folder, or a copy of what was sent; NotSeenError if nothing was sent."""
     with suppress(InputError):  # what this machine's user may not read is sent, too
-        if wanted.items() <= VerifiedFiles(place).digests().items():
+        if wanted.items() <= digests(place).items():
             return place
     if sent is None:
         raise NotSeenError(place)
@@ -164,10 +164,10 @@ def placed(get: Callable[[Any], Any], sent: Mapping[str, Any] | None, place: Pat
     copy = platformdirs.user_cache_path("negengine", appauthor=False) / "ray" / own / place.name
     make_folder(copy.parent)
     with FileLock(copy.parent / ".lock"):  # the workers of a machine wait for the first one
-        for name in () if VerifiedFiles(copy).digests() == wanted else wanted:
+        for name in () if digests(copy) == wanted else wanted:
             make_folder((copy / name).parent)
             write_bytes(copy / name, get(sent[name]))
-        if VerifiedFiles(copy).digests() != wanted:
+        if digests(copy) != wanted:
             raise InputError(f"{copy} arrived damaged (a sha256 is not that of the original): run again")
     return copy
 
@@ -237,7 +237,7 @@ class Worker:
 class _Pool:
     def __init__(self, ray: Any, stage: Stage[Any, Any], say: Say) -> None:
         self._ray, self._stage, self._say, self._sizes = ray, stage, say, stage.sizes
-        self._files = {n: (own.absolute(), VerifiedFiles(own).digests()) for n, own in stage.files().items()}
+        self._files = {n: (own.absolute(), digests(own)) for n, own in stage.files().items()}
         self._sent: Sent = None  # once a machine does not see the files
         self.actors: list[Any] = []
         self._idle: deque[Any] = deque()  # the actors that can take a part, or two

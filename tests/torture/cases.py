@@ -14,7 +14,7 @@ from .child import Children, Ended
 from .faults import CHANGING, Fault, Mode
 
 RESULT = "run"  # the folder that each command writes
-_NOT_RESULTS = {".lock", "lock", ".verified.json", "sessions"}  # locks, checks of an export, processes
+_NOT_RESULTS = {".lock", "lock", "sessions"}  # locks, checks of an export, processes
 Files = dict[str, bytes]  # by their relative path; of run.json only what does not tell times and processes
 
 

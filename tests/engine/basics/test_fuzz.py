@@ -1,6 +1,5 @@
 """Every reader takes any bytes: a value or an InputError. `HYPOTHESIS_PROFILE=long` tries 80 times as many: minutes."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -32,7 +31,7 @@ from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_ans
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
 from negengine.engine.experiments.vocabulary import Ranked
-from negengine.engine.inference.exported import VerifiedFiles, load_exported, read_origin
+from negengine.engine.inference.exported import load_exported, read_origin
 from negengine.engine.inference.mixed import Calibration
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.runs import merge
@@ -236,7 +235,6 @@ READERS: list[Any] = [
     (read_part, ["small/parts/select/part-00001.parquet"], [damaged]),
     (lambda folder, file: parquet_frame((folder / file).read_bytes(), folder), ["table.parquet"], [damaged]),
     (lambda folder, _: (read_origin(folder / "model"), load_exported(folder / "model")), ["model/export.json"], SEALED),
-    (lambda folder, _: VerifiedFiles(folder / "model").sha256("model.onnx"), ["model/.verified.json"], [damaged]),
     (lambda folder, _: load_tokenizer(folder / "model"), ["model/tokenizer.json"], [damaged]),
     (lambda folder, file: PatternSet.from_json(unseal((folder / file).read_bytes(), dict)), ["set.json"], [edited]),
 ]
@@ -250,8 +248,6 @@ def material(tmp_path_factory, small_tokenizers, scored_run, whole_words_run) ->
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text.encode("cp1252" if name == "RTE.txt" else "utf-8"))
     write_fake_export(folder / "model", small_tokenizers["WordPiece cased"].backend.to_str())
-    known = {"model.onnx": {"stamp": [5, 1, 1], "sha256": hashlib.sha256(b"graph").hexdigest(), "crc32": [1]}}
-    (folder / "model/.verified.json").write_bytes(seal({"files": known}))
     shutil.copytree(scored_run, folder / "run")
     shutil.copytree(whole_words_run, folder / "whole-words")
     work(folder / "small")

@@ -54,7 +54,7 @@ OUTSIDE = [
     "\\\\server\\share", "x\0", "x\n", "x:stream", "x ", "x.", "CON", "con.json", "Aux", "nul.txt", "COM1",
     "lpt9.parquet", "a" * 256, "é" * 128, "\ud800", "x*", "x?", "a|b",
 ]  # fmt: skip
-ORDINARY = ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet", ".verified.json", "a" * 255]
+ORDINARY = ["triplets.parquet", "summary-2.json", "Ergebnisse für GH22.parquet", ".hidden.json", "a" * 255]
 
 
 def test_what_leads_elsewhere_or_means_a_device_is_refused():

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.inference.exported import VerifiedFiles
+from negengine.engine.basics.reading import digests
 from negengine.engine.runs.ray import NotSeenError, Ray, connected, placed
 
 ADDRESSES = ["", "nowhere", "host:0", "host:999999", "http://host:6379", "host"]
@@ -93,8 +93,8 @@ def test_a_folder_that_is_seen_is_used_and_another_one_or_a_file_is_copied_once(
     contents = {"model.onnx": os.urandom(300), "onnx/weights": os.urandom(200), "empty": b""}
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    (folder / ".verified.json").write_text("{}")
-    wanted, read, file = VerifiedFiles(folder).digests(), [], folder / "model.onnx"
+    (folder / ".DS_Store").write_text("{}")
+    wanted, read, file = digests(folder), [], folder / "model.onnx"
 
     def get(content):
         read.append(content)
@@ -102,7 +102,7 @@ def test_a_folder_that_is_seen_is_used_and_another_one_or_a_file_is_copied_once(
 
     assert set(wanted) == set(contents)
     assert placed(get, None, folder, wanted) == folder
-    of_file = VerifiedFiles(file).digests()
+    of_file = digests(file)
     file.write_bytes(b"x" * 300)
     with pytest.raises(NotSeenError):
         placed(get, None, folder, wanted)
