@@ -6,7 +6,7 @@ is written last, and removed before any of its files is written again, so a repa
 that is not finished. A shard has no final files. The *identity* of a stage is everything that its rows depend on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -71,13 +71,17 @@ class RunFolder:
         identity: Mapping[str, Any],
         *,
         parts: int,
+        beside: Collection[str] = (),
         shard: Shard | None = None,
         metadata: Mapping[str, Any] | None = None,
         origin: Mapping[str, Any] | None = None,
         session: Session | None = None,
         started: float | None = None,
     ) -> Iterator["RunFolder"]:
-        """Hold a stage of a folder; InputError, with nothing changed, for another run, or a folder that is held."""
+        """Hold a stage of a folder; `beside` are the other stages of its experiment, which may be there, too.
+
+        Raises InputError, with nothing changed, for a folder of another run or another experiment, or one that is held.
+        """
         refuse_few_open_files()
         clock = Clock(started)
         shard = shard or Shard()
@@ -87,10 +91,11 @@ class RunFolder:
             shard=None if shard.is_whole else str(shard),
             metadata=as_json({**(origin or {}), **(metadata or {})}),
         )
-        _refuse_unlike(folder, stage, new)  # before anything is written: it may not be a run at all
+        own = {stage, *beside}
+        _refuse_unlike(folder, stage, new, own)  # before anything is written: it may not be a run at all
         make_folder(folder)
         with locked(folder) as lock:
-            run = _refuse_unlike(folder, stage, new)  # another process may have written it since
+            run = _refuse_unlike(folder, stage, new, own)  # another process may have written it since
             if run is None:  # first of all: without it the folder would seem to be no run
                 run = RunRecord(own_version(), {})
                 run.write(folder)
@@ -103,8 +108,8 @@ class RunFolder:
             known.done = None
             with suppress(InputError):  # a marker that is damaged says nothing, so the stage is finished again
                 known.done = read_done(folder, stage)
-            own = msgspec.structs.replace(session or Session())
-            held = cls(folder, stage, run, own, clock, lock, is_recorded=is_recorded)
+            new_session = msgspec.structs.replace(session or Session())
+            held = cls(folder, stage, run, new_session, clock, lock, is_recorded=is_recorded)
             first = {key: known.metadata[key] for key in origin or {} if key in known.metadata}
             if new.metadata and known.metadata != (newest := {**new.metadata, **first}):
                 known.metadata = newest
@@ -262,9 +267,14 @@ class RunFolder:
         self._is_recorded = True
 
 
-def _refuse_unlike(folder: Path, stage: str, new: StageRecord) -> RunRecord | None:
+def _refuse_unlike(folder: Path, stage: str, new: StageRecord, own: Collection[str]) -> RunRecord | None:
     run = read_entries(folder)
     refuse_links(folder / PARTS_FOLDER, folder / SESSIONS_FOLDER)
     if run is not None and stage in run.stages:
         refuse_other_identity(folder, stage, run.stages[stage], new)
+    if run is not None and (other := next((name for name in run.stages if name not in own), None)):
+        # Experiments give their files the same names: the second one would overwrite those of the first.
+        raise InputError(
+            f"{folder}: holds a run of {other}, and a folder holds one experiment; choose another --output"
+        )
     return run

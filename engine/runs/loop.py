@@ -47,6 +47,7 @@ def run_stage(
         stage.name,
         stage.identity,
         parts=len(stage.sizes),
+        beside=stage.beside,
         shard=execution.shard,
         metadata=stage.metadata,
         origin=execution.origin,

@@ -60,6 +60,7 @@ class Stage(ABC, Generic[Model, Prepared]):
     rows_file: ClassVar[str | None] = None
     # files that have the other rows, or other columns of the rows, where one file does not have all; see `rows_of`
     further_rows_files: ClassVar[tuple[str, ...]] = ()
+    beside: ClassVar[tuple[str, ...]] = ()  # the other stages of its experiment, which share its run folder
     calibrates: ClassVar[bool] = False  # whether `calibrate` measures anything
     libraries: ClassVar[tuple[str, ...]] = ()  # modules that `publish` imports and that take long to import
 

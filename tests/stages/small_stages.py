@@ -44,7 +44,8 @@ def publish(parts: FinishedParts) -> Files:
 
 
 def hold(folder: Path, stage: str = "select", *, identity: Any = None, parts: int = PARTS, **options: Any) -> Any:
-    return RunFolder.create_or_resume(folder, stage, identity or IDENTITY, parts=parts, **options)
+    usual = {"parts": parts, "beside": ("select", "score", "agreement", "verify")}
+    return RunFolder.create_or_resume(folder, stage, identity or IDENTITY, **usual | options)
 
 
 def everything(folder: Path, but: Container[str] = (".lock",)) -> dict[str, bytes]:

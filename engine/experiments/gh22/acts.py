@@ -40,6 +40,7 @@ class Acts(ReferenceStage[list[Bucket]]):
     """The choice of the ACTs."""
 
     name: ClassVar[str] = "acts"
+    beside: ClassVar[tuple[str, ...]] = ("gh22",)
     rows_file: ClassVar[str | None] = ACTS_FILE
 
     exported: ExportedModel

@@ -86,6 +86,7 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
     """The contexts and targets of a run. A part is a range of ACTs; its rows come pattern after pattern."""
 
     name: ClassVar[str] = "gh22"
+    beside: ClassVar[tuple[str, ...]] = ("acts",)
     rows_file: ClassVar[str | None] = ITEMS_FILE
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
     method: ClassVar[Method] = FIRST_CHOICES

@@ -110,6 +110,7 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
     """The scoring of a selection."""
 
     name: ClassVar[str] = ScoresRun.stage
+    beside: ClassVar[tuple[str, ...]] = ("select",)
     rows_file: ClassVar[str | None] = SCORES_FILE
     further_rows_files: ClassVar[tuple[str, ...]] = (SEVERAL_SCORES_FILE,)
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES

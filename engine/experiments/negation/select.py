@@ -126,6 +126,7 @@ class Selection(DecidingStage[Sentences]):
     """A selection: the candidates, and how their sentences are composed."""
 
     name: ClassVar[str] = "select"
+    beside: ClassVar[tuple[str, ...]] = ("score",)
     rows_file: ClassVar[str | None] = TRIPLETS_FILE
     further_rows_files: ClassVar[tuple[str, ...]] = (ANSWERS_FILE, SEVERAL_TRIPLETS_FILE)
 

@@ -287,3 +287,14 @@ def test_wrong_options_are_one_line_and_write_nothing(name, call, tmp_path):
             call(name, tmp_path / "run", **options)
         assert "\n" not in str(caught.value)
         assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_holds_one_experiment_and_another_one_changes_nothing_in_it(made, call):
+    """Their files have the same names: each repair of one would destroy the other."""
+    for name, other in zip(EVERY, (*EVERY[1:], EVERY[0]), strict=True):
+        folder = made(name).folder
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        holds = "acts" if name == "gh22" else name
+        with pytest.raises(InputError, match=rf"holds a run of {holds}, .* one experiment; choose another --output"):
+            call(other, folder)
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
