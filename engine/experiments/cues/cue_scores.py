@@ -13,6 +13,7 @@ the system that no gold cue has found; the measure B divides by all its cues. He
 before F1 is computed.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def _fields(line: str, location: str) -> list[str]:
             f"{location}: {len(fields)} columns; a word has {_FIRST} columns, and then {_NO_NEGATION} or {_EACH} for "
             f"each negation; {_HINT}"
         )
-    if not fields[_NUMBER].isdecimal():
+    if not re.fullmatch("[0-9]{1,9}", fields[_NUMBER]):
         raise InputError(f"{location}: the word's number is {fields[_NUMBER][:40]!r}; {_HINT}")
     word = checked_length(fields[_WORD], f"{location}: the word")
     if not word:
