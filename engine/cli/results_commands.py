@@ -11,11 +11,10 @@ import typer
 
 from ..basics.choices import TABLE, devices_help
 from ..basics.errors import InputError
-from ..basics.option import flag
 from ..basics.printable import counted
 from . import options
 from .console import document, pieces, say, show
-from .run_command import Setup, command_line, run_command, table_command, with_options
+from .run_command import Setup, command_line, run_command, table_command
 
 if TYPE_CHECKING:
     from ..library.shown import Shown
@@ -106,45 +105,31 @@ def figures(
         say(f"{output}: next, in LaTeX: \\includegraphics{{{first.as_posix()}}}")
 
 
-Values = list[str] | None
-_FILTERS = [
-    options.keyword(
-        name, Annotated[Values, typer.Option(metavar=metavar, help=f"Sentences {kept} only; may be repeated.")], None
-    )
-    for name, metavar, kept in (
-        ("condition", "CONDITION", "of this condition"),
-        ("pattern", "PATTERN", "of this pattern"),
-        ("verb", "VERB", "with this verb"),
-        ("name", "NAME", "with this name"),
-        ("profession", "PROFESSION", "with this profession"),
-        ("where", "COLUMN=VALUE", "with this value"),
-    )
-]
+_WHERE = "Sentences only whose column has this value; may be repeated: several values of a column, or several columns."
 _DRAW = "Draw N sentences (default: 20 in tables for people, else all)."
 _WRITE = "Write a .parquet, .csv, .tsv or .jsonl file (default: print)."
 
 
 def show_sentences(
     run: _Run,
+    where: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE", help=_WHERE)] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Sentences only that the model fails.")] = False,
     sample: Annotated[int | None, typer.Option(min=1, metavar="N", help=_DRAW)] = None,
     seed: options.Seed = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_WRITE)] = None,
     form: options.FormatOption = TABLE,
     as_json: options.Json = False,
-    **filters: Values,
 ) -> None:
     """Show the items of a run as sentences with the model's answers.
 
-    Example: negengine show runs/mini --pattern CpTn --failed
+    Example: negengine show runs/mini --where condition=CpTn --failed
     """
     from ..library.finished import open_run
     from ..library.sentences import drawn
-    from ..results.report.chosen_sentences import FOR_PEOPLE, OPTIONS, Examples, Filter, check_name, chosen, write
+    from ..results.report.chosen_sentences import FOR_PEOPLE, Examples, Filter, check_name, chosen, write
     from ..views.formats import find_format
 
-    where = [Filter.parse(text) for text in filters.pop("where") or ()]
-    named = [Filter(flag(name), OPTIONS[flag(name)], own) for name, own in filters.items() if own]
+    filters = Filter.parse(where or ())
     if output is not None:
         if form != TABLE:
             raise InputError(
@@ -152,7 +137,7 @@ def show_sentences(
             )
         check_name(output)
     opened = open_run(run)
-    rows = chosen(opened, [*named, *where], failed=failed)
+    rows = chosen(opened, filters, failed=failed)
     stream = find_format(form).stream
     if output is None and not as_json and stream is None:
         found = Examples.draw(opened, rows, sample or FOR_PEOPLE, seed, failed=failed)
@@ -173,7 +158,6 @@ def show_sentences(
         show(f"{output}: {counted(n, 'sentence')} of {run}")
 
 
-with_options(show_sentences, show_sentences, _FILTERS, skip=0)
 _SAMPLE = "Decide N items of each kind again, one by one, in fp32 (default: 300; 0: none)."
 _SEED = "Seed for the choice of these items (default: a new one, which is printed)."
 _LEXICON = "The word lists of a selection, if they were moved (default: where they were)."

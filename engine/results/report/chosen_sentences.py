@@ -20,13 +20,6 @@ from ...views.to_csv import csv_rows
 from ...views.to_json import json_lines
 
 FOR_PEOPLE = 20  # sentences of a table where nobody asks for a number
-OPTIONS: Mapping[str, Sequence[str]] = {  # option → the columns that it may mean, the first of which a run has is taken
-    "--condition": ("condition",),
-    "--pattern": ("pattern", "condition"),
-    "--verb": ("verb", "act"),
-    "--name": ("name",),
-    "--profession": ("profession",),
-}
 _MOST_LISTED = 12
 _SPLITS = "splits"  # several splits in one cell
 
@@ -35,16 +28,23 @@ _SPLITS = "splits"  # several splits in one cell
 class Filter:
     """What the rows must have in one column."""
 
-    said: str  # how the user named the column: an option such as `--verb`, or `--where COLUMN`
-    columns: Sequence[str]  # the first of these that a run has is meant
+    column: str
     values: Sequence[str]  # the column must have one of them
 
     @classmethod
-    def parse(cls, text: str) -> "Filter":
-        column, equals, value = text.partition("=")
-        if not equals or not column:
-            raise InputError(f"--where {text}: give COLUMN=VALUE, such as gender=f")
-        return cls(f"--where {column}", (column,), (value,))
+    def parse(cls, texts: Sequence[str]) -> "list[Filter]":
+        """The filters of `--where COLUMN=VALUE`; of several values of one column, a row must have one."""
+        found: dict[str, list[str]] = {}
+        for text in texts:
+            column, equals, value = text.partition("=")
+            if not equals or not column:
+                raise InputError(f"--where {text}: give COLUMN=VALUE, such as gender=f")
+            found.setdefault(column, []).append(value)
+        return [cls(column, values) for column, values in found.items()]
+
+    @property
+    def said(self) -> str:
+        return f"--where {self.column}"
 
 
 def chosen(run: Run, filters: Sequence[Filter] = (), *, failed: bool = False) -> pl.LazyFrame:
@@ -106,13 +106,13 @@ class Examples(Shown):
 
 
 def _condition(run: Run, rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter) -> pl.Expr:
-    column = next((name for name in wanted.columns if name in schema), None)
-    if column is None:
-        hint = did_you_mean(wanted.columns[0], schema) or f"Its columns are {', '.join(schema)}"
+    column = wanted.column
+    if column not in schema:
+        hint = did_you_mean(column, schema) or f"Its columns are {', '.join(schema)}"
         raise InputError(f"{wanted.said}: the sentences of {run.folder} have no such column: {hint}".rstrip())
     if schema[column] == pl.Boolean:
         if wrong := [value for value in wanted.values if value not in {"true", "false"}]:
-            raise InputError(f"{wanted.said} {wrong[0]}: give true or false")
+            raise InputError(f"{wanted.said}={wrong[0]}: give true or false")
         return pl.col(column).is_in([value == "true" for value in wanted.values])
     if schema[column].is_numeric():
         return pl.col(column).cast(pl.Float64).is_in([_number(wanted, value) for value in wanted.values])
@@ -123,7 +123,7 @@ def _condition(run: Run, rows: pl.LazyFrame, schema: pl.Schema, wanted: Filter) 
             near = did_you_mean(value, known)
             few, more = known[:_MOST_LISTED], ", …" * (len(known) > _MOST_LISTED)
             hint = near if near and more else f"{near}It has {', '.join(few)}{more}"
-            raise InputError(f"{wanted.said} {value}: {run.folder} does not have it: {hint}".rstrip())
+            raise InputError(f"{wanted.said}={value}: {run.folder} does not have it: {hint}".rstrip())
     if column == _SPLITS:
         return pl.any_horizontal(words.list.contains(value) for value in wanted.values)
     return pl.col(column).is_in(list(wanted.values))
@@ -133,7 +133,7 @@ def _number(wanted: Filter, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise InputError(f"{wanted.said} {value}: give a number") from None
+        raise InputError(f"{wanted.said}={value}: give a number") from None
 
 
 def write(rows: pl.LazyFrame, path: Path, option: str = "-o") -> int:

@@ -65,7 +65,7 @@ def test_items_are_written_beside_the_tables(scored_run, command, tmp_path):
 
 def test_sentences_are_shown_drawn_by_a_seed_written_or_refused(command, scored_run, tmp_path):
     sentences = ng.open(scored_run).sentences()
-    done = command("show", scored_run, "--pattern", "CpTn")
+    done = command("show", scored_run, "--where", "condition=CpTn")
     assert done.status == 0
     assert f"20 of {len(sentences.filter(condition='CpTn'))} sentences" in done.out
     table = pl.read_csv(io.StringIO(command("show", scored_run, "--format", "csv").out))
@@ -78,6 +78,6 @@ def test_sentences_are_shown_drawn_by_a_seed_written_or_refused(command, scored_
     done = command("show", scored_run, "-o", "all.parquet")
     assert done.out == f"all.parquet: {len(sentences)} sentences of {scored_run}\n"
     assert pl.read_parquet(tmp_path / "all.parquet").equals(sentences)
-    for words, said in {"-o x.txt": "the name must end in", "--pattern cptn": "did you mean 'CpTn'"}.items():
+    for words, said in {"-o x.txt": "the name must end in", "--where condition=cptn": "did you mean 'CpTn'"}.items():
         done = command("show", scored_run, *words.split())
         assert (done.status, done.out, done.err.count("\n"), said in done.err) == (2, "", 1, True)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.choices import output_formats
 from negengine.engine.basics.errors import InputError
-from negengine.engine.results.report.chosen_sentences import OPTIONS, Examples, Filter, chosen, write
+from negengine.engine.results.report.chosen_sentences import Examples, Filter, chosen, write
 from negengine.engine.views.to_csv import csv_rows
 from negengine.engine.views.to_json import json_array
 
@@ -26,20 +26,20 @@ def run(scored_run):
     return ng.open(scored_run)
 
 
-def by(option, *values):
-    return Filter(option, OPTIONS[option], values)
+def by(*texts):
+    return Filter.parse(texts)
 
 
 def test_sentences_are_chosen_by_their_columns_and_what_a_run_does_not_have_is_refused(run):
     sentences = run.sentences()
     assert chosen(run).collect().equals(sentences)
     wanted = [
-        ([by("--pattern", "CpTn")], pl.col("condition") == "CpTn"),
-        ([by("--pattern", "CpTn", "CnTn")], pl.col("condition").is_in(["CpTn", "CnTn"])),
-        ([by("--name", "Maria"), by("--pattern", "CnTp")], pl.col("name").eq("Maria") & pl.col("condition").eq("CnTp")),
-        ([Filter.parse("rank=1")], pl.col("rank") == 1),
-        ([Filter.parse("repeated=false")], ~pl.col("repeated")),
-        ([Filter.parse("profession=a dancer")], pl.col("profession") == "a dancer"),
+        (by("condition=CpTn"), pl.col("condition") == "CpTn"),
+        (by("condition=CpTn", "condition=CnTn"), pl.col("condition").is_in(["CpTn", "CnTn"])),
+        (by("name=Maria", "condition=CnTp"), pl.col("name").eq("Maria") & pl.col("condition").eq("CnTp")),
+        (by("rank=1"), pl.col("rank") == 1),
+        (by("repeated=false"), ~pl.col("repeated")),
+        (by("profession=a dancer"), pl.col("profession") == "a dancer"),
         ([], pl.col("failed")),
     ]
     for filters, kept in wanted:
@@ -47,18 +47,18 @@ def test_sentences_are_chosen_by_their_columns_and_what_a_run_does_not_have_is_r
         assert found.equals(sentences.filter(kept)), filters
         assert 0 < len(found) < len(sentences)
     refused = [
-        (by("--pattern", "CpTQ"), "--pattern CpTQ: .* does not have it: did you mean 'CpT.'"),
-        (by("--name", "Mariah"), "did you mean 'Maria'"),
-        (Filter.parse("gendr=f"), "no such column: did you mean 'gender'"),
-        (Filter.parse("colour=red"), "no such column: Its columns are item, condition"),
-        (Filter.parse("failed=yes"), "give true or false"),
-        (Filter.parse("rank=first"), "give a number"),
+        (by("condition=CpTQ"), "--where condition=CpTQ: .* does not have it: did you mean 'CpT.'"),
+        (by("name=Mariah"), "did you mean 'Maria'"),
+        (by("gendr=f"), "no such column: did you mean 'gender'"),
+        (by("colour=red"), "no such column: Its columns are item, condition"),
+        (by("failed=yes"), "give true or false"),
+        (by("rank=first"), "give a number"),
     ]
     for wanted, message in refused:
         with pytest.raises(InputError, match=message):
-            chosen(run, [wanted])
+            chosen(run, wanted)
     with pytest.raises(InputError, match="give COLUMN=VALUE"):
-        Filter.parse("=f")
+        by("=f")
 
 
 def test_a_table_has_the_sentences_within_80_columns(run):
@@ -68,11 +68,11 @@ def test_a_table_has_the_sentences_within_80_columns(run):
     assert "expected (rank)" in text
     assert f"6 of {len(run.items):,} sentences, drawn at random with --seed 0" in text
     assert all(found.rows["answer"][0] in found.render(form) for form in output_formats())
-    failed = Examples.draw(run, chosen(run, [by("--pattern", "CnTn")], failed=True), 3, 0, failed=True)
+    failed = Examples.draw(run, chosen(run, by("condition=CnTn"), failed=True), 3, 0, failed=True)
     [table] = failed.tables()
     assert table.title.endswith("condition CnTn, failed")
     assert [column.heading for column in table.columns] == ["sentence", "answer", "expected (rank)"]
-    none = Examples.draw(run, chosen(run, [by("--pattern", "CpTp")], failed=True), 3, 0)
+    none = Examples.draw(run, chosen(run, by("condition=CpTp"), failed=True), 3, 0)
     assert (none.tables(), none.remarks()) == ([], ["no sentence of this run has all that is asked for"])
 
 
