@@ -10,7 +10,6 @@ from polars.exceptions import PanicException, PolarsError
 
 from .atomic import write_atomically
 from .errors import InputError, first_line
-from .parquet_pages import refuse_huge_pages
 
 _ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows must give the same bytes each time
 
@@ -18,16 +17,13 @@ _ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows m
 def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
     """The frame of a Parquet file's content; what is not Parquet, though its digest is right, is an `InputError`."""
     try:
-        refuse_huge_pages(path, content)
         return pl.read_parquet(content)
-    except (InputError, PolarsError, PanicException, OSError, ValueError) as error:
-        reason = first_line(error).removeprefix(f"{path}: ")
-        raise InputError(f"{path}: not as negengine writes it ({reason}); run it again elsewhere") from None
+    except (PolarsError, PanicException, OSError, ValueError) as error:
+        raise InputError(f"{path}: not as negengine writes it ({first_line(error)}); run it again elsewhere") from None
 
 
 def scan_frame(path: Path) -> pl.LazyFrame:
-    """The rows of a Parquet file of a run, to be read as a stream; errors as for `refuse_huge_pages`."""
-    refuse_huge_pages(path)
+    """The rows of a Parquet file of a run, to be read as a stream."""
     return pl.scan_parquet(path, glob=False, hive_partitioning=False)
 
 

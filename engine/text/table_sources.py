@@ -20,7 +20,6 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from ..basics.errors import InputError, first_line, needs_extra
-from ..basics.parquet_pages import refuse_huge_pages
 from ..basics.printable import counted
 from ..basics.reading import DEEPEST, open_regular, parse_json, unreadable
 from .text_lines import BYTE_ORDER_MARK, GZIP, LONGEST_LINE, BadLineError, Lines, json_object, open_text
@@ -265,7 +264,6 @@ class Source:
     # Parquet, and what is in memory
 
     def _of_parquet(self, path: Path, size: int) -> Iterator[Batch]:
-        refuse_huge_pages(path)
         try:
             rows = pl.scan_parquet(path, glob=False, hive_partitioning=False)
             names, n = list(rows.collect_schema()), rows.select(pl.len()).collect().item()

@@ -16,7 +16,7 @@ def _files(pattern: str, names: str = "") -> tuple[str, ...]:
 
 GROUPS = {
     "store": _files("engine/runs/*.py", "folder part record results lock shard")
-    + _files("engine/basics/*.py", "atomic frames parquet_pages paths reading sealed"),
+    + _files("engine/basics/*.py", "atomic frames paths reading sealed"),
     "merge": _files("engine/runs/merge.py"),
     "precision": _files("engine/inference/*.py", "precision mixed audit"),
     "statistics": _files("engine/statistics/*.py"),

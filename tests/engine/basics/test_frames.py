@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import polars as pl
 import pytest
-from negengine.engine.basics import parquet_pages
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.frames import frame_sha256, parquet_bytes, parquet_frame, scan_frame, write_frame
 from polars.exceptions import PolarsError
@@ -39,16 +38,6 @@ def test_a_stream_gives_the_bytes_of_the_frame(tmp_path, size):
     with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(.*\); run it again elsewhere$"):
         parquet_frame(b"PAR1", tmp_path / "x.parquet")
     assert scan_frame(tmp_path / "x.parquet").collect().equals(FRAME)
-
-
-def test_a_file_that_takes_too_much_memory_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / "x.parquet"
-    path.write_bytes(parquet_bytes(FRAME))
-    monkeypatch.setattr(parquet_pages, "_MOST_UNPACKED", 1_000)
-    with pytest.raises(InputError, match=r"x\.parquet: a few rows take"):
-        scan_frame(path)
-    with pytest.raises(InputError, match=r"x\.parquet: not as negengine writes it \(a few rows take"):
-        parquet_frame(path.read_bytes(), path)
 
 
 def test_an_error_while_the_rows_come_or_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
