@@ -1,17 +1,19 @@
 """LoRA adapters as peft writes them, merged into the weights of the model that they were trained on.
 
-To a weight, lora_alpha / rank · B · A is added; of rsLoRA, lora_alpha / √rank · B · A.
+To a weight, lora_alpha / rank · B · A is added; of rsLoRA, lora_alpha / √rank · B · A. Whatever else
+adapter_config.json asks for is refused: peft has many variants of LoRA, and each gives other numbers.
 """
 
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from ..engine.basics.errors import InputError
+from ..engine.basics.errors import InputError, first_line
 from ..engine.basics.reading import is_file, parse_json, read_regular
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -21,14 +23,34 @@ _A, _B = ".lora_A.weight", ".lora_B.weight"
 _MOST_CONFIG = 2**20  # bytes
 
 
+# What adapter_config.json says of the training alone, or of the adapter's tensors, which have names and sizes.
+_CHANGES_NOTHING = {
+    *("auto_mapping", "bias", "exclude_modules", "fan_in_fan_out", "inference_mode", "layers_pattern"),
+    *("layers_to_transform", "lora_dropout", "megatron_core", "modules_to_save", "peft_version", "qalora_group_size"),
+    *("r", "rank_pattern", "runtime_config", "target_modules", "task_type"),
+}
+# PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA and others take their first values out of the base, which peft then changes.
+_LEAVE_THE_BASE = {"gaussian", "eva", "orthogonal"}
+
+
 class Adapter(msgspec.Struct):
     """What is read of adapter_config.json."""
 
     peft_type: str
     base_model_name_or_path: str | None = None
+    revision: str | None = None
     lora_alpha: float = 8
     use_rslora: bool = False
-    alpha_pattern: dict[str, Any] = {}
+    init_lora_weights: bool | str | None = True
+    further: dict[str, Any] = {}  # what asks for something that is not known
+
+    def refuse_variants(self, folder: Path) -> None:
+        """An InputError if the adapter is not a plain LoRA."""
+        first, asked = self.init_lora_weights, [f"{key} {str(value)[:40]}" for key, value in self.further.items()]
+        if isinstance(first, str) and first.lower() not in _LEAVE_THE_BASE:
+            asked.append(f"init_lora_weights {first}, which changes the base")
+        if asked:
+            raise InputError(f"{folder / CONFIG} asks for {asked[0]}: this is not a plain LoRA; {BY_HAND}")
 
 
 def read_adapter(folder: Path) -> Adapter | None:
@@ -38,24 +60,46 @@ def read_adapter(folder: Path) -> Adapter | None:
 
 def _read(path: Path) -> Adapter:
     try:
-        return msgspec.convert(parse_json(read_regular(path, _MOST_CONFIG).decode(), str(path)), Adapter)
+        found = parse_json(read_regular(path, _MOST_CONFIG).decode(), str(path))
+        adapter = msgspec.convert(found, Adapter)
     except (UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InputError(f"{path}: not as peft writes it ({error})") from None
+    known = {*Adapter.__struct_fields__, *_CHANGES_NOTHING}
+    if adapter.init_lora_weights == "eva":
+        known.add("eva_config")  # how the first values were found
+    adapter.further = {key: own for key, own in found.items() if key not in known and _asks(own)}
+    return adapter
 
 
-def merge(model: PreTrainedModel, folder: Path) -> set[str]:
-    """Merge an adapter into its base; returns the names of the weights that it replaces.
+def _asks(value: object) -> bool:
+    return not (value is None or value is False or value in ({}, [], ""))
+
+
+def names_in(folder: Path) -> set[str]:
+    """The names of the weights that an adapter has as a whole, as its base calls them."""
+    try:
+        with safe_open(folder / WEIGHTS, framework="numpy") as file:
+            names = {_own_name(key) for key in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:  # a download was interrupted
+        raise InputError(f"{folder / WEIGHTS} is damaged or cut off ({first_line(error)}): fetch it again") from None
+    return {name for name in names if not name.endswith((_A, _B))}
+
+
+def _own_name(key: str) -> str:
+    return key.removeprefix(PREFIX).replace(".base_layer.", ".")
+
+
+def merge(model: PreTrainedModel, folder: Path) -> None:
+    """Merge an adapter into its base.
 
     Raises InputError if a tensor has no place in the base, or one that two layers share.
     """
     adapter, weights = _read(folder / CONFIG), dict(model.named_parameters(remove_duplicate=False))
-    loaded = load_file(folder / WEIGHTS).items()
-    tensors = {key.removeprefix(PREFIX).replace(".base_layer.", "."): own for key, own in loaded}
-    whole = {name for name in tensors if not name.endswith((_A, _B))}
+    tensors = {_own_name(key): own for key, own in load_file(folder / WEIGHTS).items()}
     for layer in [name.removesuffix(_A) for name in tensors if name.endswith(_A)]:
         a, b, name = tensors.pop(layer + _A), tensors.pop(layer + _B, None), f"{layer}.weight"
         fits = b is not None and name in weights and a.ndim == b.ndim == 2 and len(a) == b.shape[1]
-        if not fits or adapter.alpha_pattern:
+        if not fits:
             raise InputError(f"{folder}: its LoRA of {layer} is not a plain one of the base; {BY_HAND}")
         product = b.float() @ a.float() * (adapter.lora_alpha / len(a) ** (0.5 if adapter.use_rslora else 1))
         product = product.T if isinstance(model.get_submodule(layer), Conv1D) else product
@@ -68,4 +112,3 @@ def merge(model: PreTrainedModel, folder: Path) -> set[str]:
         if shared := [own for own, other in weights.items() if other is weights[name] and own != name]:
             raise InputError(f"{folder}: changes {name}, which the base shares with {shared[0]}; {BY_HAND}")
         weights[name].data = tensor.float()
-    return whole

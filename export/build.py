@@ -35,11 +35,12 @@ from ..engine.inference.exported import (
     write_manifest,
 )
 from . import needs
-from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, load_model, locate
+from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, locate
 from .checkpoint_files import licence_of, training_of
 from .families import has_standard_attention
 from .folder import STAGED, publish, workspace_beside
 from .graph import Graph
+from .inventory import Inventory, load_counted
 from .observe import channel_peaks, count_flops
 from .parity import (
     DisagreesError,
@@ -108,7 +109,7 @@ def build(
         needed.check(source.name, folder.parent)
     make_folder(folder.parent)
     try:
-        with quiet(), workspace_beside(folder) as workspace:
+        with quiet(say), workspace_beside(folder) as workspace:
             _write(source, wanted, workspace, made_from, allow_pickle=allow_pickle, say=say)
             publish(workspace, folder)
     except OSError as error:  # a full disk, above all
@@ -123,6 +124,7 @@ class _Traced:
     reference: Logits
     token_logprobs: Mapping[int, Logits]
     parameters: int
+    inventory: Inventory
     has_token: NDArray[np.bool_]  # bool [K]: whether a logit is that of a token, or of a label
 
 
@@ -132,7 +134,7 @@ def _write(
     staged = workspace / STAGED
     say(f"loading {source.name}")
     checkpoint = load(source, task.head)
-    checkpoint.refuse_tokens_without_rows()
+    checkpoint.refuse_unsuitable_tokens()
     task.check(checkpoint)
     if (compared := needs.longest_that_fits(checkpoint)) < checkpoint.longest:
         say(f"memory suffices to compare inputs of {compared:,} tokens: longer ones will be refused")
@@ -187,6 +189,7 @@ def _write(
     manifest = _manifest(checkpoint, task, made_from) | told
     manifest |= {
         "parameters": traced.parameters,
+        "inventory": traced.inventory.digest,
         "exporter": exporter.title,
         "licence": licence_of(source),
         "source": source_commit(),
@@ -203,7 +206,9 @@ def _trace(
 ) -> _Traced:
     """Everything that needs PyTorch: its model can be released after this."""
     name, tokenizer, staged = checkpoint.name, checkpoint.tokenizer, workspace / STAGED
-    model = load_model(checkpoint, task.head, allow_pickle=allow_pickle)
+    model, inventory = load_counted(checkpoint, task.head, allow_pickle=allow_pickle)
+    for line in inventory.lines():
+        say(f"{name}: {line}")
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     try:
@@ -225,7 +230,7 @@ def _trace(
     has_token = np.full(reference.shape[1], not task.head.is_language_model)
     if task.head.is_language_model:
         has_token[[number for number in tokenizer.get_vocab().values() if number < len(has_token)]] = True
-    return _Traced(graph, samples, reference, token_logprobs, parameters, has_token)
+    return _Traced(graph, samples, reference, token_logprobs, parameters, inventory, has_token)
 
 
 def _compare(

@@ -1,10 +1,10 @@
 """`negengine export --check`: whether a checkpoint can be exported, from all but its weights; all reasons at once."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from transformers import PretrainedConfig
 
 from ..engine.basics.errors import InputError
@@ -13,7 +13,6 @@ from . import needs
 from .checkpoint import (
     ONLY_PICKLED,
     Checkpoint,
-    Head,
     Source,
     about_own_code,
     check_architecture,
@@ -22,9 +21,8 @@ from .checkpoint import (
     load_tokenizer,
     locate,
 )
-from .checkpoint_files import SAFE, tensors_of, weights_of
 from .families import first_position, has_standard_attention, longest_of
-from .observe import told_in_one_line
+from .inventory import SAFE, take, weight_files, weights_of
 from .quiet import quiet
 from .tasks import Task, task_named, task_of
 from .trace import exporter_of
@@ -44,8 +42,9 @@ def check(
     Raises InputError if there is no such checkpoint, or its configuration is not readable.
     """
     named = task_named(task) if task else None
-    source = locate(reference, revision, base=base)
-    with quiet():
+    told: list[str] = []
+    source = locate(reference, revision, told.append, base)
+    with quiet(told.append):
         config = load_config(source)
         looked = _Looks(source, config, named or task_of(config), output or Path("models") / source.name, allow_pickle)
         shape = [looked.at("family"), looked.at("input")]
@@ -54,7 +53,8 @@ def check(
             files.append(looked.at("needs"))
         if all(finding.possible for finding in shape):  # else there is no model whose weights could be named
             shape.append(looked.at("head"))
-    return Verdict(source.name, looked.task.head.task, (*shape, *files))
+    warned = [Finding("warning", line) for line in told if not line.startswith("asking ")]
+    return Verdict(source.name, looked.task.head.task, (*shape, *files, *warned))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class _Looks:
             return Finding(what, str(error).removeprefix(f"{name}: ").removeprefix(f"{name} "), possible=False)
 
     def family(self) -> str:
-        check_architecture(self.source.name, self.config, self.task.head)
+        check_architecture(self.source, self.config, self.task.head)
         exporter_of(self.source.name, self.config, self.task.head.task)
         fused = has_standard_attention(self.config)
         attention = "one fused operator computes its attention" if fused else "its attention may keep plain operators"
@@ -89,13 +89,13 @@ class _Looks:
 
     def head(self) -> str:
         """What is known of its weights: their names in the files, or the class that saved them."""
-        head = self.task.head
-        wanted = head.families[type(self.config)].__name__
-        there = tensors_of(self.source)
-        if there is not None:
-            if missing := _missing(self.source.name, self.config, head, there):
-                raise InputError(f"the weights lack {missing[0]}: the model is not a {head.noun}")
-            return f"{wanted}, whose weights are all there"
+        wanted, files = self.task.head.families[type(self.config)].__name__, None
+        with suppress(InputError):  # which `weights` says
+            self.weights()
+            files = weight_files(self.source)
+        if files:
+            inventory = take(self.source, self.task.head, self.config, files)
+            return "; ".join([f"{wanted}, whose weights are all there", *inventory.lines()])
         saved = [name for name in self.config.architectures or [] if name != wanted]
         doubt = f"; {', '.join(saved)} saved the weights, so a part may be missing" if saved else ""
         return f"{wanted} (the weights are not here to look at{doubt})"
@@ -104,7 +104,7 @@ class _Looks:
         head = self.task.head
         tokenizer = load_tokenizer(self.source, head)
         checkpoint = Checkpoint(self.source, self.config, tokenizer, is_causal=head.is_decoder)
-        checkpoint.refuse_tokens_without_rows()
+        checkpoint.refuse_unsuitable_tokens()
         self.task.check(checkpoint)
         mask = f", mask {tokenizer.mask_token} ({tokenizer.mask_token_id})" if head.fills_masks else ""
         content = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -117,8 +117,6 @@ class _Looks:
         files = weights_of(self.source)
         if files is None:
             return "not known, as the hub did not list its files"
-        if not files:
-            raise InputError("there are no files of weights (model.safetensors)")
         size = f"{sum(files.values()) / 1e9:.2f} GB"
         if any(name.endswith(SAFE) for name in files):
             return f"safetensors, {size}"
@@ -131,23 +129,3 @@ class _Looks:
         if needed is None:
             return "not known, as the size of the weights is not"
         return f"{str(needed).removeprefix('needs ')}; {needed.check(self.source.name, self.folder.parent)}"
-
-
-def _missing(name: str, config: PretrainedConfig, head: Head, there: set[str]) -> list[str]:
-    """The weights of a model that files do not name. Shared weights have several names, of which one is enough."""
-    with told_in_one_line(name, "making it"), torch.device("meta"):  # shapes without memory
-        model = head.loader.from_config(config, trust_remote_code=False)
-    prefix = f"{model.base_model_prefix}."
-    known = {_today(one, prefix) for one in there}
-    names: dict[int, list[str]] = {}
-    for own, weight in model.named_parameters(remove_duplicate=False):
-        names.setdefault(id(weight), []).append(own)
-    return sorted(same[0] for same in names.values() if not known & {_today(one, prefix) for one in same})
-
-
-def _today(name: str, prefix: str) -> str:
-    """A weight's name without what differs between files: the model's prefix, and TensorFlow's words."""
-    name = name.removeprefix(prefix)
-    if name.startswith("lm_predictions.lm_head."):  # DeBERTa's head under its authors' name
-        name = name.replace("lm_predictions.lm_head.", "cls.predictions.transform.").replace("transform.bias", "bias")
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub
-import torch
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -27,11 +26,12 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from ..engine.basics.choices import Task
 from ..engine.basics.errors import InputError, first_line
 from ..engine.basics.printable import counted
-from ..engine.basics.reading import file_sha256, is_file, parse_json, paths_in, read_regular
+from ..engine.basics.reading import exists, file_sha256, is_file, open_regular, parse_json, paths_in, read_regular
 from ..engine.experiments.data_sets.fetch import reason_of
 from ..engine.inference.exported import TOKENIZER, name_of_checkpoint
 from . import adapter
 from .families import LONGEST_COMPARED, NEWER, family_of, longest_of, padding_id, refusal_of
+from .known_keys import refuse_unread
 from .quiet import quiet
 
 BUNDLED = Path(__file__).parent / "mini"
@@ -40,6 +40,8 @@ ONLY_PICKLED = (
     "has no safetensors weights; --allow-pickle reads pickled ones, which can run code: "
     "use it only for a source that you trust"
 )
+
+UNQUANTISED = "give the checkpoint that it was made from, whose weights are floating numbers"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,12 @@ class Source:
     base: str = ""  # the origin of the model that the adapter is merged with
 
     @property
+    def of_tokenizer(self) -> str:
+        """Where the tokenizer is: an adapter that was trained with tokens of its own has one."""
+        own = self.adapter if self.adapter and any(map(_TOKENIZER_FILES.match, _names(self.adapter))) else None
+        return str(own or self.location)
+
+    @property
     def identity(self) -> str:  # the revision, and the files of the adapter if there is one
         if self.adapter is None:
             return self.revision
@@ -108,10 +116,18 @@ class Checkpoint:
     def vocabulary(self) -> int:
         return int(self.config.vocab_size)
 
-    def refuse_tokens_without_rows(self) -> None:
-        """An InputError if the tokenizer has tokens, such as added ones, that the model has no embedding for."""
+    def refuse_unsuitable_tokens(self) -> None:
+        """An InputError if the model has no embedding for a token, or takes one that is in each text for padding."""
         tokens = self.tokenizer.get_vocab()
-        if beyond := sorted(token for token, number in tokens.items() if number >= self.vocabulary):
+        padding = self.tokenizer.pad_token  # which no input has
+        beyond = sorted(token for token, number in tokens.items() if number >= self.vocabulary and token != padding)
+        if self.padding_id is not None and self.padding_id in self.tokenizer("a")["input_ids"]:
+            token = self.tokenizer.convert_ids_to_tokens(self.padding_id)
+            raise InputError(
+                f"{self.name}: config.json says pad_token_id {self.padding_id}, which is {token!r} and stands in each "
+                "text: the model would count its positions wrong; correct pad_token_id"
+            )
+        if beyond:
             raise InputError(
                 f"{self.name}: the model has {self.vocabulary:,} rows of embeddings, and its tokenizer has "
                 f"{counted(len(beyond), 'token')} beyond them, such as {beyond[0]!r}: resize the embeddings "
@@ -140,6 +156,8 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
         read = adapter.read_adapter(folder)
         if read is None or read.peft_type != "LORA" or not is_file(folder / adapter.WEIGHTS):
             raise InputError(f"{folder} is not the folder of a LoRA adapter ({adapter.WEIGHTS}), which --base is for")
+        read.refuse_variants(folder)
+        _say_of_base(read, base, found, say)
         name, origin = name_of_checkpoint(folder), str(folder.resolve())
         return replace(found, name=name, origin=origin, adapter=folder, base=found.origin)
     is_mini = reference == "mini"
@@ -149,6 +167,8 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
             raise InputError(f"{reference} is a local folder: --revision is for models of the hub")
         if not (folder / "config.json").is_file():
             raise InputError(_no_checkpoint(folder))
+        if is_file(folder / adapter.CONFIG):
+            raise InputError(_with_an_adapter(folder))
         name, origin = (reference, reference) if is_mini else (name_of_checkpoint(folder), str(folder.resolve()))
         return Source(name, str(folder), f"sha256:{_folder_digest(folder)}", is_local=True, origin=origin)
     if folder.exists() or reference.startswith((".", "/", "~")):
@@ -162,6 +182,30 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
         return Source(name, name, config.parent.name, is_local=False, origin=name)
     short = revision[:12] if re.fullmatch(r"[0-9a-f]{40}", revision) else revision.replace("/", "-")
     return Source(f"{name}@{short}", name, config.parent.name, is_local=False, origin=f"{name}@{revision}")
+
+
+def _say_of_base(read: adapter.Adapter, base: str, found: Source, say: Say) -> None:
+    """Say that an adapter is merged with another model than it names."""
+    trained = read.base_model_name_or_path or ""
+    asked = f"{trained}@{read.revision}" if read.revision else trained
+    is_same = base in {asked, trained} or found.origin in {asked, str(Path(trained).resolve())}
+    is_copy = found.is_local and not read.revision and Path(base).name == Path(trained).name
+    if trained and not is_same and not is_copy:
+        say(f"the adapter was trained on {asked}, and is merged with {base}")
+
+
+def _with_an_adapter(folder: Path) -> str:
+    if not any(path.suffix in {".safetensors", ".bin"} and "adapter" not in path.name for path in paths_in(folder)):
+        return _no_checkpoint(folder)
+    return (
+        f"{folder} holds a model and an adapter, and it is not clear which is meant: to export the model alone, remove "
+        f"{adapter.CONFIG}; to merge the two, put the adapter's files into a folder ADAPTER, and give ADAPTER --base "
+        f"{folder}"
+    )
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in paths_in(folder)]
 
 
 def _no_checkpoint(folder: Path) -> str:
@@ -180,12 +224,13 @@ def _no_checkpoint(folder: Path) -> str:
 
 def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in [path for path in paths_in(folder) if path.suffix in _DIGESTED]:
+    for path in [path for path in paths_in(folder) if path.suffix in _DIGESTED and exists(path)]:  # no link to nothing
         digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
         digest.update(bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()
 
 
+TOKENIZER_CONFIG = "tokenizer_config.json"
 _MOST_CONFIG = 2**24  # bytes
 _MOST = {
     "vocab_size": 2**24,
@@ -199,6 +244,9 @@ _MOST = {
     "num_labels": 2**16,
 }
 _TOKENIZERS = re.compile(r"tokenizer|vocab|merges|spm|spiece|.*\.model$")  # the names of their files begin so
+_TOKENIZER_FILES = re.compile(
+    r"tokenizer\.json|vocab\.|spiece\.model|.*\.(spm|bpe\.model)|tokenizer\.model|sentencepiece"
+)
 _DIGESTED = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
@@ -231,7 +279,7 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
 def load(source: Source, head: Head) -> Checkpoint:
     """Load configuration and tokenizer; refuses a model without the head, a mask token or a fast tokenizer."""
     config = load_config(source)
-    check_architecture(source.name, config, head)
+    check_architecture(source, config, head)
     check_sizes(source.name, config)
     if not head.fills_masks and not head.is_decoder:
         _name_labels(source, config)
@@ -260,8 +308,8 @@ def _name_labels(source: Source, config: PretrainedConfig) -> None:
 
 def load_config(source: Source) -> PretrainedConfig:
     """The configuration, with what its family needs for an export; refuses a config.json that is not readable."""
-    if source.is_local:
-        json_object(Path(source.location) / "config.json")
+    written = json_object(_config_file(source))
+    refuse_quantised(source.name, written)
     try:
         config = AutoConfig.from_pretrained(source.location, trust_remote_code=False, **_revision(source))
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
@@ -270,11 +318,30 @@ def load_config(source: Source) -> PretrainedConfig:
             known = f"transformers {transformers_version} does not know the family {unknown[1]}"
             raise InputError(f"{source.name}: {known}; {NEWER} may know it") from None
         raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
-    for key, value in family_of(config).settings.items():
+    for key, value in {**_OUTPUTS, **family_of(config).settings}.items():
         setattr(config, key, value)
+    if config.pad_token_id is not None and config.pad_token_id < 0:
+        config.pad_token_id = None
     if getattr(config, "legacy", None) is False:
-        _use_head_of_authors(config)
+        use_head_of_authors(config)
     return config
+
+
+# A model gives its logits by name, and nothing besides.
+_OUTPUTS = {"return_dict": True, "torchscript": False, "output_attentions": False, "output_hidden_states": False}
+
+
+def refuse_quantised(name: str, written: Mapping[str, Any]) -> None:
+    """An InputError if config.json says that the weights are not floating numbers."""
+    if said := written.get("quantization_config") or written.get("compression_config"):
+        method = said.get("quant_method") if isinstance(said, dict) else said
+        raise InputError(f"{name} is quantised ({method or 'bitsandbytes'}): {UNQUANTISED}")
+
+
+def _config_file(source: Source) -> Path:
+    if source.is_local:
+        return Path(source.location) / "config.json"
+    return Path(huggingface_hub.hf_hub_download(source.location, "config.json", revision=source.revision))
 
 
 def about_own_code(config: PretrainedConfig) -> str:
@@ -289,8 +356,16 @@ def _refuse_own_code(what: str, error: Exception) -> None:
         raise InputError(said) from None
 
 
+def refuse_pointer(path: Path) -> None:
+    """An InputError for what `git clone` writes where Git LFS is not installed."""
+    with open_regular(path) as file:
+        if file.read(64).startswith(b"version https://git-lfs.github.com/spec/"):
+            raise InputError(f"{path} is a pointer of Git LFS, not the file itself: run `git lfs pull` in its folder")
+
+
 def json_object(path: Path) -> dict[str, Any]:
     """A JSON file of a checkpoint; refuses one that takes very long or all memory to read, or is not an object."""
+    refuse_pointer(path)
     content = read_regular(path, _MOST_CONFIG)
     try:
         found = parse_json(content.decode(), str(path))
@@ -315,8 +390,9 @@ def _revision(source: Source) -> dict[str, Any]:
     return {} if source.is_local else {"revision": source.revision}
 
 
-def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
-    """Refuse a model without the head, a decoder in place of an encoder, and a family that is known to fail."""
+def check_architecture(source: Source, config: PretrainedConfig, head: Head) -> None:
+    """Refuse a model without the head, a decoder as an encoder, a family that fails, and keys that are not read."""
+    name = source.name
     if type(config) not in head.families:
         raise InputError(f"{name} is a {config.model_type} model, which has no {head.adjective} head in transformers")
     if getattr(config, "is_decoder", False) and not head.is_decoder:
@@ -326,66 +402,61 @@ def check_architecture(name: str, config: PretrainedConfig, head: Head) -> None:
         raise InputError(f"{name} reads more than texts, and cannot be exported: {said}")
     if reason := refusal_of(config):
         raise InputError(f"{name}: the family {config.model_type} cannot be exported: {reason}")
+    refuse_unread(name, config, json_object(_config_file(source)))
 
 
 def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     """The tokenizer; refuses one without a fast version, or without a mask token where one is needed."""
+    folder = Path(source.of_tokenizer)
+    is_local = source.is_local or source.adapter is not None
+    names = [name for name in _names(folder) if _TOKENIZERS.match(name)] if is_local else [TOKENIZER]
+    for name in names if is_local else []:
+        refuse_pointer(folder / name)
+    written = json_object(folder / TOKENIZER_CONFIG) if TOKENIZER_CONFIG in names else {}
     try:
-        given = {"use_fast": True, "trust_remote_code": False, **_revision(source)}
-        tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(source.location, **given)
+        if transformers_version.startswith("4.") and _is_of_transformers_5(written):
+            tokenizer = _of_transformers_5(folder, written)
+        else:
+            given = {"use_fast": True, "trust_remote_code": False, **({} if is_local else _revision(source))}
+            tokenizer = AutoTokenizer.from_pretrained(source.of_tokenizer, **given)
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
-        names = [path.name for path in paths_in(Path(source.location))] if source.is_local else [TOKENIZER]
-        is_there = any(map(_TOKENIZERS.match, names))
-        reason = first_line(error) if is_there else "there is no tokenizer file, such as tokenizer.json"
+        reason = first_line(error) if names else "there is no tokenizer file, such as tokenizer.json"
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {reason}") from None
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
+        vocabulary = tokenizer.get_vocab()
+        if there := [token for token in ("[MASK]", "<mask>", "<MASK>") if token in vocabulary]:
+            said = f'names no mask token, though there is {there[0]}: add "mask_token": "{there[0]}" to it'
+            raise InputError(f"{source.name}: {TOKENIZER_CONFIG} {said}")
         raise InputError(f"{source.name}: its tokenizer has no mask token: a masked language model is needed")
     return tokenizer
 
 
-def load_model(checkpoint: Checkpoint, head: Head, *, allow_pickle: bool = False) -> PreTrainedModel:
-    """Load the weights, in fp32 and evaluation mode; refuses pickles, damaged files, and a head without weights."""
-    # Eager attention: plain operators in the exported graph, which the fusions recognise.
-    given = {"config": checkpoint.config, "attn_implementation": "eager", "allow_pickle": allow_pickle}
-    model, report = read_weights(checkpoint.source, head, **given)
-    of_authors = any(key.startswith("lm_predictions.") for key in report["unexpected_keys"])
-    if of_authors and getattr(checkpoint.config, "legacy", False):  # a DeBERTa with `lm_predictions` instead of `cls`
-        _use_head_of_authors(checkpoint.config)
-        model, report = read_weights(checkpoint.source, head, **given)
-    added = adapter.merge(model, checkpoint.source.adapter) if checkpoint.source.adapter else set()
-    if missing := sorted({*report["missing_keys"]} - added):
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise InputError(f"{checkpoint.name} is not a {head.noun}: its weights lack {missing[0]}{more}")
-    return model.eval()
+def _is_of_transformers_5(written: Mapping[str, Any]) -> bool:
+    further = written.get("extra_special_tokens")
+    return written.get("tokenizer_class") == "TokenizersBackend" or isinstance(further, list)
 
 
-def read_weights(
-    source: Source, head: Head, *, allow_pickle: bool, **given: Any
-) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """The model in fp32, and what transformers reports of the weights' names; refuses pickles and damaged files."""
-    try:
-        model, report = head.loader.from_pretrained(
-            source.location,
-            dtype=torch.float32,
-            use_safetensors=None if allow_pickle else True,
-            output_loading_info=True,
-            trust_remote_code=False,
-            **given,
-            **_revision(source),
-        )
-    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        said = [line.strip() for line in str(error).splitlines() if line.strip()]
-        line = " ".join(said[:2]) if said and said[0].endswith(":") else first_line(error)
-        if not allow_pickle and "safetensors" in line and "no file named" in line:
-            raise InputError(f"{source.name} {ONLY_PICKLED}") from None
-        raise InputError(f"{source.name}: the weights could not be read: {line}") from None
-    return model, report
+def _of_transformers_5(folder: Path, written: Mapping[str, Any]) -> PreTrainedTokenizerFast:
+    """A tokenizer as transformers 5 writes it: tokenizer.json has all of it but the roles of its special tokens."""
+    kept = ("model_max_length", "padding_side", "truncation_side", "model_input_names", "clean_up_tokenization_spaces")
+    roles = {
+        key: own["content"] if isinstance(own, dict) else own for key, own in written.items() if key.endswith("_token")
+    }
+    roles = {key: own for key, own in roles.items() if isinstance(own, str)}
+    further = written.get("extra_special_tokens") or []
+    return PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / TOKENIZER),
+        additional_special_tokens=list(further.values() if isinstance(further, dict) else further),
+        model_input_names=["input_ids", "attention_mask"],
+        **{key: written[key] for key in kept if key in written},
+        **roles,
+    )
 
 
-def _use_head_of_authors(config: PretrainedConfig) -> None:
+def use_head_of_authors(config: PretrainedConfig) -> None:
     """Let transformers make DeBERTa's `lm_predictions`, which multiplies by the word embeddings itself."""
     config.legacy = False
     config.tie_word_embeddings = False  # transformers 4.57 would put them in the place of the head's dense layer

@@ -36,6 +36,7 @@ class Family:
     by_torch: bool = False  # by PyTorch's exporter alone: Optimum does not know the family, or fails
     first_position: int | str = 0
     padding_id: int | None = None  # where the model takes a fixed one whatever its configuration says
+    reads_padding: bool = False  # a text ends at its padding; so it does where positions count after padding
     intermediate_size: str = "intermediate_size"
     settings: Mapping[str, Any] = field(default_factory=dict)
     most_tokens: Callable[[PretrainedConfig], int] | None = None  # where its positions do not tell the longest input
@@ -94,6 +95,7 @@ FAMILIES = {
     ),
     "xlm-roberta": Family(standard_attention=True, first_position=_AFTER_PADDING),
     "xlm-roberta-xl": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
+    **dict.fromkeys(("flaubert", "xlm"), Family(reads_padding=True)),
     "xmod": Family(refused=Refusal("a text takes the layers of its language, and a graph has the same for all")),
     **dict.fromkeys(("modernbert", "modernbert-decoder", "olmo3"), Family(by_torch=True)),
     **dict.fromkeys(("eurobert", "gemma4_text", "nomic_bert"), Family(by_torch=True, refused=_UNKNOWN)),
@@ -124,9 +126,12 @@ def has_standard_attention(config: PretrainedConfig) -> bool:
 
 
 def padding_id(config: PretrainedConfig) -> int | None:
-    """The id of the padding token. No sentence may hold it, as the model ignores it."""
-    fixed, own = family_of(config).padding_id, config.pad_token_id
-    return own if fixed is None else fixed
+    """The id of the padding token, where the model counts positions or texts by it: no sentence may hold it."""
+    family = family_of(config)
+    if family.padding_id is not None:
+        return family.padding_id
+    reads = family.reads_padding or family.first_position == _AFTER_PADDING
+    return config.pad_token_id if reads else None
 
 
 def first_position(config: PretrainedConfig) -> int:

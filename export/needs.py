@@ -10,7 +10,7 @@ import psutil
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import control_groups
 from .checkpoint import Checkpoint, Source
-from .checkpoint_files import weights_of
+from .inventory import weights_of
 from .samples import USUAL
 
 # Measured on two cores with checkpoints of 0.35 to 2.24 GB: Python with its libraries, and what a session for the CPU

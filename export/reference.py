@@ -12,7 +12,8 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import ExportedModel
 from ..engine.text.tokenizer import MASK_TOKEN
-from .checkpoint import load, load_model, locate
+from .checkpoint import load, locate
+from .inventory import load_model
 from .observe import told_in_one_line
 from .quiet import quiet
 from .tasks import TASKS, begin_with_bos

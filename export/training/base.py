@@ -13,9 +13,9 @@ from transformers import PretrainedConfig, PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.errors import InputError
-from ..checkpoint import Head, Source, load, locate, read_weights
-from ..checkpoint_files import tensors_of
+from ..checkpoint import Head, Source, load, locate
 from ..families import longest_input
+from ..inventory import SAFE, read_weights, readable_files, tensors_of, weight_files
 from ..quiet import quiet
 
 _POOLER = ".pooler."  # in the names of its weights
@@ -57,8 +57,10 @@ class Base:
             if tokenizer.pad_token_id is None:
                 raise InputError(f"{source.name}: its tokenizer has no padding token, which batches of a training need")
             found = cls(source, head, config, tokenizer, names, order, allow_pickle, new_pooler)
-            tensors = tensors_of(source)  # None where they are not known before the weights are read
-            if not new_pooler and tensors is not None and not any(_POOLER in f".{name}" for name in tensors):
+            files = weight_files(source) or []  # none where they are not known before the weights are read
+            is_known = bool(files) and all(path.suffix == SAFE for path in files)
+            tensors = tensors_of(files) if is_known else {}
+            if not new_pooler and is_known and not any(_POOLER in f".{name}" for name in tensors):
                 with torch.device("meta"):  # no weights are made
                     needed = head.loader.from_config(config, trust_remote_code=False).state_dict()
                 if pooler := sorted(name for name in needed if _POOLER in name):
@@ -83,19 +85,19 @@ class Base:
         Raises InputError if there are no safetensors, the encoder lacks weights, or files are damaged.
         """
         # A layer for other labels has another size and is replaced; the encoder is checked below.
-        given = {"allow_pickle": self.allow_pickle, "config": self.config, "ignore_mismatched_sizes": True}
-        model, report = read_weights(self.source, self.head, **given)
+        files = readable_files(self.source, allow_pickle=self.allow_pickle)
+        given = {"config": self.config, "ignore_mismatched_sizes": True}
+        model, report = read_weights(self.source, self.head, files, **given)
         of_encoder = f"{model.base_model_prefix}."
         lacking = [key for key in report["missing_keys"] if key.startswith(of_encoder)]
-        wrong = [key for key, *_ in report["mismatched_keys"] if key.startswith(of_encoder)]
+        wrong = [key for key in report["mismatched_keys"] if key.startswith(of_encoder)]
         if wrong:
             raise InputError(f"{self.name}: {wrong[0]} has another size than config.json says")
         if (pooler := sorted(key for key in lacking if _POOLER in key)) and not self.new_pooler:
             raise self._lacks_pooler(pooler[0])
         if others := sorted(set(lacking) - set(pooler)):
             raise InputError(f"{self.name}: its weights lack {others[0]}: give the checkpoint of a whole encoder")
-        resized = {key for key, *_ in report["mismatched_keys"]}
-        self._fit_labels(model, {*report["missing_keys"]}, resized, say)
+        self._fit_labels(model, {*report["missing_keys"]}, {*report["mismatched_keys"]}, say)
         return model
 
     def _fit_labels(

@@ -31,7 +31,8 @@ from ...engine.basics.errors import InputError
 from ...engine.basics.reading import refuse_few_open_files
 from ...engine.cli.train_commands import TrainingOptions
 from ...engine.runs.progress import Meter, Reporter
-from ..checkpoint_files import TrainingRecord, weights_of
+from ..checkpoint_files import TrainingRecord
+from ..inventory import weights_of
 from ..quiet import quiet
 from .base import Base
 from .folder import TrainingFolder, complete, incomplete, is_complete, seal, steps_of

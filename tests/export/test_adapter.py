@@ -9,7 +9,8 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.results.verification.model import export_again
 from negengine.export.build import build
 from negengine.export.check import check
-from negengine.export.checkpoint import load, load_model, locate
+from negengine.export.checkpoint import load, locate
+from negengine.export.inventory import load_model
 from negengine.export.reference import torch_reference
 from negengine.export.tasks import FILL_MASK, TEXT_GENERATION
 from safetensors.torch import save_file
@@ -62,7 +63,9 @@ def test_an_export_of_an_adapter_knows_its_base(checkpoint, tmp_path):
     assert (exported.name, exported.info["origin"]) == ("lora", str(lora))
     assert f"negengine export {lora} --base {base} --output" in export_again(exported)
     build(str(lora), tmp_path / "out", base=str(base), say=said.append)
-    assert said == [f"{tmp_path / 'out'} is up to date (--force builds it again)"]
+    other = f"the adapter was trained on lab/tiny, and is merged with {base}"
+    assert said == [other, f"{tmp_path / 'out'} is up to date (--force builds it again)"]
+    assert other in [finding.said for finding in check(str(lora), base=str(base)).findings]
     with pytest.raises(InputError, match="was exported from another checkpoint"):
         torch_reference(str(base), exported)
 

@@ -20,7 +20,8 @@ from negengine.export import checkpoint as reading
 from negengine.export import families, needs, parity
 from negengine.export.build import build
 from negengine.export.folder import workspace_beside
-from negengine.export.graph import Graph, array
+from negengine.export.graph import Graph
+from negengine.export.inventory import array, load_model
 from negengine.export.samples import Sample, with_masks
 from negengine.export.tasks import FILL_MASK
 from safetensors.torch import load_file, save_file
@@ -210,7 +211,7 @@ def test_a_bos_token_is_added_on_request(causal, causal_checkpoint, tmp_path):
 def reference(checkpoint):
     tiny = reading.load(reading.locate(str(checkpoint("bert"))), FILL_MASK.head)
     sentences = with_masks(tiny, False)
-    return sentences, parity.reference_logits(reading.load_model(tiny, FILL_MASK.head), sentences, "tiny")
+    return sentences, parity.reference_logits(load_model(tiny, FILL_MASK.head), sentences, "tiny")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hub_here import serve
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
 from negengine.engine.inference.exported import load_exported
-from negengine.export import checkpoint_files, needs
+from negengine.export import checkpoint_files, inventory, needs
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.checkpoint import Source, locate
@@ -87,14 +87,15 @@ def test_needs_follow_from_the_files_of_weights_and_too_little_is_refused(tmp_pa
     def fail(*_, **__):
         raise OSError("no room")
 
-    assert needed(1) is None
+    with pytest.raises(InputError, match=r"t has no files of weights \(model\.safetensors\)"):
+        needed(1)
     small = needed(2, a=(1000, np.float32))
     large = needed(2, a=(1000, np.float32), b=(500, np.float32))
     assert (small.disk, large.disk) == (2 * 4000, 2 * 6000)
     assert large.memory > small.memory > 0
     (tmp_path / "pytorch_model.bin").write_bytes(b"0" * 9000)  # beside safetensors it does not count
     assert needed(1, a=(1000, np.float16), b=(10, np.float32)).disk == 4040  # fp16 counts twice
-    monkeypatch.setattr(checkpoint_files, "safe_open", fail)  # as where too many files are open
+    monkeypatch.setattr(inventory, "safe_open", fail)  # as where too many files are open
     with pytest.raises(InputError, match=r"safetensors: cannot be read \(no room\)"):
         needed(1)
     assert needs.free_memory() > 1e8

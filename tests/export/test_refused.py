@@ -83,16 +83,20 @@ def pickled(copy):
     (copy / WEIGHTS).unlink()
 
 
+def in_parts(index: bytes):
+    return lambda copy: [(copy / WEIGHTS).rename(copy / "one.safetensors"), holding(INDEX, index)(copy)]
+
+
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 NO_FILE = r"cannot be read \(it is a pipe, not a file\)|holds no config\.json"
 T5 = hf.T5Config(architectures=["T5ForConditionalGeneration"])
 WRONG_SIZES = {"hidden_size": 1.5, "num_attention_heads": 0, "pad_token_id": 10**9, "num_hidden_layers": "many"}
-INDEX, SHARDS = f"{WEIGHTS}.index.json", {"weight_map": {"a": WEIGHTS, "b": "two.safetensors"}}
+INDEX, SHARDS = f"{WEIGHTS}.index.json", {"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}
 WRONG = {  # what is wrong → what is done to the checkpoint, what an export says, and what --check looks at that says it
     "no configuration": (without(CONFIG), r"tiny holds no config\.json"),
     "cut-off weights": (cut_off, r"model\.safetensors is damaged or cut off .*: fetch it again", "weights"),
-    "no second file": (holding(INDEX, json.dumps(SHARDS).encode()), r"two\.safetensors is missing, which", "weights"),
-    "an index that is cut off": (holding(INDEX, b"{"), r"index\.json: not JSON", "weights"),
+    "no second file": (in_parts(json.dumps(SHARDS).encode()), r"two\.safetensors is missing, which", "weights"),
+    "an index that is cut off": (in_parts(b"{"), r"index\.json: not JSON", "weights"),
     "no tokenizer": (without("*token*"), "tokenizer could be loaded: there is no tokenizer file", "tokenizer"),
     "a family without masked models": (changed(CONFIG, model_type="ctrl"), "ctrl model, which has no masked-LM head"),
     "an encoder and a decoder": (of(T5), "tiny: a model of the family t5 has an encoder and a decoder, and cannot be"),
@@ -122,7 +126,7 @@ WRONG = {  # what is wrong → what is done to the checkpoint, what an export sa
     "an encoder alone": (an_encoder, r"weights lack cls\.predictions", "head"),
     "no weights": (without(WEIGHTS), "(no files of|has no safetensors) weights", "weights"),
     "pickled weights": (pickled, "has no safetensors weights; --allow-pickle reads pickled ones", "weights"),
-    "no mask": (without_mask, "its tokenizer has no mask token: a masked language model is needed", "tokenizer"),
+    "no mask": (without_mask, r"names no mask token, though there is \[MASK\]: add", "tokenizer"),
     "an added token": (with_a_token, "1 token beyond them, such as 'smurfing': .*resize_token_embeddings", "tokenizer"),
     "10**9 layers": (changed(CONFIG, num_hidden_layers=10**9), "says num_hidden_layers 1000000000", "input"),
 }

@@ -103,7 +103,7 @@ def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple
     else:
         labels = [config["id2label"][key] for key in sorted(config.get("id2label", {}), key=int)]
         yield "labels", (info.get("labels"), labels or info.get("labels"))
-    if "pad_token_id" in config and not exported.is_causal:
+    if "pad_token_id" in config and exported.padding_id is not None:  # None: the model counts nothing by it
         yield "padding_id", (exported.padding_id, config["pad_token_id"])
     longest = next((config[name] for name in _LONGEST if config.get(name)), 512)
     if exported.is_causal:  # where its layers attend to a window of tokens, it takes no longer texts

@@ -1,0 +1,79 @@
+"""The keys of config.json that the installed transformers does not read: what it would ignore without a word.
+
+A newer transformers writes keys that say what a model computes, such as how it rotates. An older one takes its own
+defaults in their place, and PyTorch, which an export is compared with, takes them too.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from transformers import GenerationConfig, PretrainedConfig
+
+from ..engine.basics.errors import InputError
+from .families import NEWER
+
+# What says something of the file, of training, of generated texts, of speed or of other libraries.
+_CHANGES_NOTHING = re.compile(
+    r"_.*|.*(dropout|initializer|gradient_checkpointing|_loss|loss_).*|init_(std|method|device|config)|pooler_.*|"
+    r"unsloth_.*|.*_version|.*_token_id|.*attn_implementation|transformers(\.js)?_.*|"
+    r"architectures|auto_map|directionality|dtype|torch_dtype|finetuning_task|language|licen[cs]e|model_max_length|"
+    r"model_type|output_past|prefix|quantization_config|reference_compile|repad_logits_with_grad|return_dict|"
+    r"task_specific_params|tokenizer_class|torchscript|use_bfloat16|use_cache|use_return_dict|verbose|xla_device|"
+    r"tie_encoder_decoder|tie_weights_|total_flos|trained_.*"
+)
+# Where a newer transformers dropped a choice, the value that it computes in any case.
+_COMPUTED = {
+    "add_cross_attention": False,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "position_embedding_type": "absolute",
+    "pretraining_tp": 1,
+    "pruned_heads": {},
+    "untie_r": True,
+    "use_mrope": False,
+}
+
+
+def refuse_unread(name: str, config: PretrainedConfig, written: Mapping[str, Any]) -> None:
+    """An InputError if config.json has keys that nothing reads and that may change what the model computes."""
+    unread = {key: value for key, value in written.items() if value is not None and not _is_read(key, config)}
+    for key, value in sorted(unread.items()):
+        if _CHANGES_NOTHING.fullmatch(key) or (key in _COMPUTED and _COMPUTED[key] == value):
+            continue
+        by = written.get("transformers_version")
+        newer = f", which transformers {by} wrote" if isinstance(by, str) else ""
+        raise InputError(
+            f"{name}: config.json says {key} {str(value)[:60]}{newer}, and the installed transformers does not read "
+            f"it: {NEWER} may; if it changes nothing that the model computes, remove it from config.json"
+        )
+
+
+def _is_read(key: str, config: PretrainedConfig) -> bool:
+    asked = rf"[\"']{re.escape(key)}[\"']|config\.{re.escape(key)}\b"
+    return key in _keys(type(config)) or re.search(asked, _source(type(config).__module__)) is not None
+
+
+def _keys(kind: type[PretrainedConfig]) -> set[str]:
+    """What a class of configurations takes; of its attributes, what any model has, and how texts are generated."""
+    made = {key for own in (kind, PretrainedConfig) for key in inspect.signature(own.__init__).parameters}
+    declared = {key for own in kind.__mro__ for key in vars(own).get("__annotations__", {})}
+    general = {*vars(PretrainedConfig()), *GenerationConfig().to_dict()}
+    return made | declared | general | {*kind.attribute_map, *kind.attribute_map.values()}
+
+
+@cache
+def _source(own: str) -> str:
+    """The code that may read a key that the class does not name: transformers keeps it as an attribute."""
+    general = ("transformers.configuration_utils", "transformers.modeling_rope_utils")
+    return "".join(_text(module) for module in (own, own.replace(".configuration_", ".modeling_"), *general))
+
+
+def _text(module: str) -> str:
+    try:
+        return inspect.getsource(import_module(module))
+    except (ImportError, OSError):
+        return ""
