@@ -79,12 +79,11 @@ class Inventory:
         told = []
         if self.is_untied:
             told.append(
-                "its head has weights of its own, though config.json says that it shares the embeddings: they are read"
+                "its head has weights of its own, which are read, though config.json says that it shares others"
             )
         if self.unused:
-            told.append(
-                f"{counted(len(self.unused), 'tensor')} of other heads are not needed, such as {self.unused[0]}"
-            )
+            several = counted(len(self.unused), "tensor is", "tensors are")
+            told.append(f"{several} not needed for the task, such as {self.unused[0]}")
         return told
 
 
