@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import negengine as ng
+from negengine.engine.basics.option import OpeningOptions
 from negengine.engine.library.options import RunOptions
 from negengine.engine.library.run import Run
 
@@ -27,6 +28,7 @@ def page() -> str:
     for name in classes:
         lines += _class(f"ng.{name}", getattr(ng, name))
     lines += ["## Options of all run functions { #run-options }", "", *_docstring(RunOptions)]
+    lines += ["## Options of how a model is opened { #opening-options }", "", *_docstring(OpeningOptions)]
     return "\n".join(lines) + "\n"
 
 
@@ -68,7 +70,7 @@ def _has_rest(texts: list[str]) -> bool:
 def _short(annotation: str) -> str:
     """`a.b.Model` is `Model`; a string enum's default is its value."""
     annotation = re.sub(r"<\w+\.\w+: ('[^']*')>", r"\1", annotation)
-    return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", annotation).replace("*<class 'RunOptions'>", "RunOptions")
+    return re.sub(r"\*<class '(\w+)'>", r"\1", re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", annotation))
 
 
 def _docstring(thing: Any) -> list[str]:

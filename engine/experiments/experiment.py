@@ -15,9 +15,9 @@ from ..basics.choices import Task
 from ..basics.option import Option as Option  # noqa: PLC0414 - an experiment imports it from here
 from ..basics.option import OptionField, check_options, options_of
 from ..inference.exported import ExportedModel
-from ..library.call import recorded
+from ..library.call import recorded, strict
 from ..library.model import Model, ModelLike, open_model
-from ..library.options import RunOptions, shard_of
+from ..library.options import AllOptions, RunOptions, divided, shard_of
 from ..library.run import Run, ShardRun
 from ..library.shown import Shown
 from ..runs.stage import Stage
@@ -61,10 +61,11 @@ class Experiment(ABC):
     def __post_init__(self) -> None:
         check_options(self)
 
-    def call(self, model: ModelLike, **options: Unpack[RunOptions]) -> Run | ShardRun:
+    def call(self, model: ModelLike, **options: Unpack[AllOptions]) -> Run | ShardRun:
         """What the function of the library does; its parameters stand before the fields. `Score` has others."""
-        shard_of(options)  # wrong options are refused before a model is looked for
-        return self.run(open_model(model, task=self.task), options)
+        opening, shared = divided(options)
+        shard_of(shared)  # wrong options are refused before a model is looked for
+        return self.run(open_model(model, task=self.task, **opening), shared)
 
     def stage(self, exported: ExportedModel) -> Stage[Any, Any]:
         """What is computed with a model; an `InputError` if an option or a file is wrong."""
@@ -104,7 +105,7 @@ class Experiment(ABC):
         run.__module__, run.__doc__ = cls.__module__, _docstring(cls, fields)
         files = [name for name, field in fields.items() if field.option.is_file]
         words = [word for field in fields.values() for word in field.option.words]
-        return recorded(run, files=files, words=words)
+        return strict(recorded(run, files=files, words=words))
 
     @staticmethod
     def sections(run: Any) -> Sequence[Section]:
@@ -119,9 +120,7 @@ def _docstring(experiment: type[Experiment], fields: dict[str, OptionField]) -> 
     for name, field in fields.items():
         words = ", ".join(str(member.value) for member in field.choices or ())
         told[name] = f"{field.option.help}{f' One of {words}.' if words else ''}"
-    told["**options"] = (
-        "See `RunOptions`, and `OpeningOptions` where no model is given." if source else "See `RunOptions`."
-    )
+    told["**options"] = "See `RunOptions`, and `OpeningOptions` unless the model is from `load`."
     arguments = "\n".join(f"    {name}: {text}" for name, text in told.items())
     return (
         f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nArgs:\n{arguments}\n\n"

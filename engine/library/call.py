@@ -9,16 +9,42 @@
 
 import functools
 import inspect
+import typing
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from ..basics.errors import did_you_mean
 from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
 
 IN_MEMORY = "in memory"  # the key of an argument that no file holds, such as a frame; its value is its type
 ELSEWHERE = frozenset({"model", "run", "device", "precision", "batch_tokens", "threads"})  # in `model`, or the folder
+
+
+def strict(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which raises a TypeError with the nearest name for a keyword that it does not take.
+
+    Python takes every keyword for `**options: Unpack[...]`: which names there are, its annotation alone says.
+    """
+    if hasattr(function, "takes"):
+        return function
+    takes: dict[str, None] = {}
+    for one in inspect.signature(function).parameters.values():
+        is_open = one.kind is one.VAR_KEYWORD
+        takes |= dict.fromkeys(typing.get_args(one.annotation)[0].__annotations__ if is_open else [one.name])
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs:
+            if name not in takes:
+                near = did_you_mean(name, takes) or f"it takes {', '.join(takes)}"
+                raise TypeError(f"{function.__name__}() does not take {name!r}: {near.strip()}")
+        return function(*args, **kwargs)
+
+    call.takes = tuple(takes)  # type: ignore[attr-defined]
+    return call
 
 
 def recorded(

@@ -99,11 +99,16 @@ def find_model(reference: Model | str | Path, opening: Opening | None = None, *,
     return Model(load_exported(reference, task=task), devices, own)
 
 
-def open_model(reference: ModelLike, *, task: str | None = None) -> Model:
-    """The model of a run function: found, or exported on first use, as `ng.load` does it, with its errors."""
-    if isinstance(reference, Model):
-        return find_model(reference, task=task)
-    return (reference if isinstance(reference, ModelReference) else ModelReference(str(reference))).open(task)
+def open_model(reference: ModelLike, *, task: str | None = None, **opening: Unpack[OpeningOptions]) -> Model:
+    """The model of a run function: found, or exported on first use, as `ng.load` does it, with its errors.
+
+    Raises a TypeError for what only `load` can say of a model that is open.
+    """
+    if not isinstance(reference, Model | ModelReference):
+        return ModelReference(str(reference), opening=opening_of(opening)).open(task)
+    if opening:
+        raise TypeError(f"{reference} is open already: give {' and '.join(opening)} to `load`, which opened it")
+    return find_model(reference, task=task) if isinstance(reference, Model) else reference.open(task)
 
 
 def load(
@@ -134,9 +139,10 @@ def load(
     Raises:
         InputError: The model does not exist or cannot be exported, or the device or the precision does not exist.
     """
+    if isinstance(reference, Model):
+        return open_model(reference, task=task, **opening)
     own = opening_of(opening)
-    places = () if isinstance(reference, Model) else (Path(reference), Path("models") / reference)
-    if places and not any(is_file(path / MANIFEST) for path in places):
+    if not any(is_file(path / MANIFEST) for path in (Path(reference), Path("models") / reference)):
         given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
         reference = export(str(reference), progress=progress, **given)
     return find_model(reference, own, task=task)

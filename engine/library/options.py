@@ -53,13 +53,15 @@ class RunOptions(TypedDict, total=False):
 
 
 class AllOptions(RunOptions, OpeningOptions, total=False):
-    """Keyword arguments of functions that run and also find their models: `score` and `suite`."""
+    """Keyword arguments of functions that run, and find their models by name or folder."""
 
 
-def divided(options: AllOptions) -> tuple[Opening, RunOptions]:
-    """How models are opened, and the run options. Raises InputError if a device does not exist."""
+def divided(options: AllOptions) -> tuple[OpeningOptions, RunOptions]:
+    """What is said of how models are opened, and the run options. Raises InputError if a device does not exist."""
     names = options_of(Opening)
-    opening = opening_of(cast("OpeningOptions", {name: value for name, value in options.items() if name in names}))
+    opening = cast("OpeningOptions", {name: value for name, value in options.items() if name in names})
+    if opening:
+        opening_of(opening)
     return opening, cast("RunOptions", {name: value for name, value in options.items() if name not in names})
 
 

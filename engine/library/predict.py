@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
 from ..basics.errors import check_number
+from ..basics.option import OpeningOptions
 from ..inference.free_text import MASK, encode_texts, predict_texts
 from ..views import Column, Table
 from .model import ModelLike, open_model
@@ -15,7 +16,9 @@ from .shown import Shown
 _SCHEMA = {"text": pl.String, "rank": pl.Int64, "token": pl.String, "logit": pl.Float64, "probability": pl.Float64}
 
 
-def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5, bos: bool = False) -> pl.DataFrame:
+def predict(
+    model: ModelLike, texts: Sequence[str], *, top: int = 5, bos: bool = False, **opening: Unpack[OpeningOptions]
+) -> pl.DataFrame:
     """The most probable tokens at the mask of each text, by the reference model.
 
     Args:
@@ -24,6 +27,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5, bos: bool =
             has none.
         top: How many tokens of each text.
         bos: Whether every text begins with the model's BOS token; for causal models.
+        **opening: See `OpeningOptions`; not beside a model from `load`. The reference model decides at any precision.
 
     Returns:
         One row for each text and token: text, rank (1 for the most probable), token, logit, probability.
@@ -32,7 +36,7 @@ def predict(model: ModelLike, texts: Sequence[str], *, top: int = 5, bos: bool =
         InputError: A text does not have exactly one mask, or is too long; or `top` is not a number of tokens.
     """
     check_number("--top", top, 1, 10**6)
-    opened = open_model(model)
+    opened = open_model(model, **opening)
     tokenizer = opened.exported.tokenizer_with(bos=bos)
     if opened.exported.is_causal:
         texts = [text if MASK in text else f"{text.rstrip()} {MASK}" for text in texts]

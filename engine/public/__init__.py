@@ -75,10 +75,12 @@ __all__ = sorted([*_NAMES, *_EXPERIMENTS])  # noqa: PLE0605 - names that __getat
 
 
 def __getattr__(name: str) -> Any:
-    from .engine.library.registry import library_function, load  # noqa: PLC0415 - kept out of `import negengine`
+    from .engine.library.call import strict  # noqa: PLC0415 - kept out of `import negengine`
+    from .engine.library.registry import library_function, load  # noqa: PLC0415
 
     if name in _NAMES:
-        return load(_NAMES[name])
+        found = load(_NAMES[name])
+        return found if isinstance(found, type) else strict(found)
     if not name.startswith("_") and (function := library_function(name)) is not None:
         return function
     raise AttributeError(f"module 'negengine' has no attribute {name!r}")

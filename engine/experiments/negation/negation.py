@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Unpack
 
 from ...inference.exported import ExportedModel
-from ...library.model import Model, ModelLike, find_model
+from ...library.model import Model, ModelLike, open_model
 from ...library.options import AllOptions, RunOptions, divided, execution, folder_of, run_folder, shard_of
 from ...library.run import ShardRun, open_results
 from ...runs.loop import run_stage
@@ -88,13 +88,13 @@ class Score(Experiment):
         shard = shard_of(shared)
         source = run.folder if isinstance(run, SelectionRun) else Path(run)
         selected = read_selected(source)
-        given = model or (run.model if isinstance(run, SelectionRun) else None)
+        given = model or (run.model if isinstance(run, SelectionRun) and not opening else None)
         if isinstance(given, Model):
-            opened = given
+            opened = open_model(given, **opening)
             selected.refuse_other_model(opened.exported)
         else:
             exported = selected.exported(None if given is None else str(given))
-            opened = find_model(exported.folder, opening)
+            opened = open_model(exported.folder, **opening)
         beside = source.resolve().with_name(f"{source.resolve().name}-score")
         folder = folder_of(shared, source if shard.is_whole else beside)
         stage = Scoring.plan(selected, opened.exported)

@@ -16,6 +16,7 @@ from ...basics.errors import InputError, first_line, needs_extra
 from ...basics.option import Opening
 from ...basics.paths import without_home_inside
 from ...basics.printable import counted
+from ...library.call import strict
 from ...library.finished import open_run
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
@@ -152,6 +153,7 @@ class SuiteRun(SuitePlan):
         }
 
 
+@strict
 def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     """Run models × probes × settings from a TOML file; see the page on suites in the documentation.
 
@@ -167,10 +169,11 @@ def suite(file: str | Path, **options: Unpack[AllOptions]) -> SuiteRun:
     Raises:
         InputError: The file is wrong, or the folder cannot be written. What a single member lacks is told at the end.
     """
-    given, shared = divided(options)
+    said, shared = divided(options)
+    given = Opening(**said)  # type: ignore[arg-type]  # a precision by its name
     plan, folder = _read(file, shared)
-    said = vars(plan.file.opening)
-    opening = Opening(**{key: said[key] if value in {"auto", None} else value for key, value in vars(given).items()})
+    of_file = vars(plan.file.opening)
+    opening = Opening(**{key: of_file[key] if value in {"auto", None} else value for key, value in vars(given).items()})
     shard = shard_of(shared)
     reporter = Reporter(verbose=shared.get("verbose", False), silent=not shared.get("progress", True))
     for name in (RESULTS, RECORD):

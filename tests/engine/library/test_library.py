@@ -62,6 +62,53 @@ def test_wrong_options_are_refused_before_an_export(exports):
     assert exports == []
 
 
+FUNCTIONS = [name for name in ng.__all__ if name.islower()]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_keyword_that_a_function_does_not_take_is_refused_with_the_nearest_name(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function = getattr(ng, name)
+    known = inspect.signature(function).parameters
+    own_names = [key for key, own in known.items() if own.kind is not own.VAR_KEYWORD]
+    needed = {key: "runs/none" for key in own_names if known[key].default is inspect.Parameter.empty}
+    some = own_names[-1]
+    for wrong, told in ((f"{some}x", f"did you mean {some!r}"), ("nonsense_qq", "it takes ")):
+        with pytest.raises(TypeError, match=rf"{function.__name__}\(\) does not take '{wrong}': {told}"):
+            function(**needed, **{wrong: 1})
+    assert not [*tmp_path.iterdir()]
+
+
+OF_A_MODEL = [name for name in FUNCTIONS if "OpeningOptions" in (inspect.getdoc(getattr(ng, name)) or "")]
+
+
+@pytest.mark.parametrize("name", OF_A_MODEL)
+def test_how_a_model_is_opened_is_said_beside_its_name_and_refused_beside_an_open_model(name, mini, exports):
+    function = getattr(ng, name)
+    first, *others = [key for key in inspect.signature(function).parameters if key not in {"options", "opening"}]
+    given = {key: ["x"] for key in others if inspect.signature(function).parameters[key].default is inspect._empty}
+    for wrong, said in (({"precision": "int8"}, "--precision int8"), ({"threads": 0}, "--threads 0")):
+        with pytest.raises(ng.InputError, match=said):
+            function(**{first: "none"}, **given, **wrong)
+    if first in {"model", "reference"}:
+        told = r"Model\('mini' on cpu, precision auto\) is open already: give precision and threads to `load`"
+        with pytest.raises(TypeError, match=told):
+            function(**{first: ng.load(mini.folder, device="cpu")}, **given, precision="fp32", threads=1)
+
+
+def test_a_run_works_as_the_keywords_say(mini, small_lexicon, tmp_path):
+    options = {"precision": "fp32", "threads": 1, "batch_tokens": 64, "progress": False}
+    run = ng.select(mini.folder, pairs=3, lazy=True, lexicon=small_lexicon, output=tmp_path / "run", **options)
+    scores = ng.score(run, **{**options, "batch_tokens": 128}, output=tmp_path / "scores")
+    found = [own.record.metadata["call"]["model"] for own in (run, scores)]
+    told = [(own["precision"], own["threads"], own["batch_tokens"]) for own in found]
+    assert told == [("fp32", 1, 64), ("fp32", 1, 128)]
+    with pytest.raises(TypeError, match="is open already: give precision to `load`"):
+        ng.score(run, model=run.model, precision="fp32")
+    ours = ng.predict(mini.folder, ["A robin is a [MASK]."], threads=1)
+    assert ours.equals(ng.predict(ng.load(mini.folder), ["A robin is a [MASK]."]))
+
+
 def test_run_functions_export_a_model_for_their_task_on_first_use(exports, small_lexicon, capfd):
     for model in ("roberta-tiny", Path("roberta-tiny")):
         run = ng.select(model, pairs=2, max_verbs=1, lexicon=small_lexicon, output="run", progress=False)
