@@ -3,12 +3,15 @@
 Nothing is downloaded. The weights of the cue detector are chosen: its labels are known.
 """
 
+import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 from negengine.engine.experiments.cues.cue_words import LABELS as CUE_LABELS
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AlbertConfig,
@@ -158,6 +161,18 @@ def save_classifier(folder, family, names=LABELS, task="text-classification", **
     ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     config = make(**ids, **labelled(names), **sizes | overrides)
     return save(folder, random_model(LOADERS[task], config), tokenizer)
+
+
+def permuted(folder, classifier, order, names):
+    """A copy of a classifier whose labels have another order, and perhaps other names."""
+    copy = shutil.copytree(classifier, folder)
+    weights = load_file(copy / "model.safetensors")
+    last = [name for name, own in weights.items() if own.shape[0] == len(order) and "classifier" in name]
+    assert len(last) == 2
+    save_file({n: own[list(order)] if n in last else own for n, own in weights.items()}, copy / "model.safetensors")
+    config = json.loads((copy / "config.json").read_text()) | labelled(names)
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
 
 
 CUES = dict.fromkeys(["not", "n't", "never", "nobody"], "SINGLE")

@@ -17,8 +17,7 @@ from negengine.engine.experiments.nli.nli_pairs import scheme_of
 from negengine.export.tasks import TEXT_CLASSIFICATION, TOKEN_CLASSIFICATION
 from negengine.export.training.base import Base
 from negengine.export.training.folder import CHECKPOINTS, RECORD, SEAL, TrainingFolder, complete, read_training, seal
-from safetensors.torch import load_file, save_file
-from tiny_checkpoints import labelled, save_classifier
+from tiny_checkpoints import permuted, save_classifier
 
 
 def test_a_loss_that_is_not_a_number_ends_the_training(encoder, tmp_path):
@@ -122,18 +121,6 @@ def test_a_new_layer_has_the_labels_and_what_the_encoder_lacks_is_named(encoder,
     config.write_text(json.dumps(json.loads(config.read_text()) | {"num_hidden_layers": 3}))
     with pytest.raises(InputError, match=r"tiny: its weights lack bert.encoder.layer.2.attention.output"):
         find("yes", "no").open()
-
-
-def permuted(folder, classifier, order, names):
-    """A copy of a classifier whose labels have another order, and perhaps other names."""
-    copy = shutil.copytree(classifier, folder)
-    weights = load_file(copy / "model.safetensors")
-    last = [name for name, own in weights.items() if own.shape[0] == len(order) and "encoder" not in name]
-    assert len(last) == 2
-    save_file({n: own[list(order)] if n in last else own for n, own in weights.items()}, copy / "model.safetensors")
-    config = json.loads((copy / "config.json").read_text()) | labelled(names)
-    (copy / "config.json").write_text(json.dumps(config))
-    return copy
 
 
 THREE = ("entailment", "contradiction", "neutral")
