@@ -1,9 +1,12 @@
 """The rules of a language that words and patterns follow: `agreement.toml` of a lexicon (`docs/languages.md`).
 
-Elisions change the sentences (French `de` is `d'` before a vowel); all other rules only check the words. Letters
-decide, not sounds: of `before` and `unless`, the longest beginning that fits decides.
+Elisions change the sentences (French `de` is `d'` before a vowel), and so do capitals (Turkish `i` is `İ`); all other
+rules only check the words. Letters decide, not sounds: of `before` and `unless`, the longest beginning that fits.
+Where letters do not tell how a word is spoken (UN, 18-year-old), the pattern stays as it is written.
 """
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +16,10 @@ import msgspec
 
 from ..basics.errors import InputError
 from ..basics.reading import exists
+from .sentences import Capitals, checked_capitals, title
 from .toml_file import TomlFile
+
+_FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,22 @@ class Beginnings:
         return cls(*(tuple(word.lower() for word in words) for words in (rule.before, rule.unless)))
 
     def __contains__(self, word: str) -> bool:
-        return _longest(word.lower(), self.before) > _longest(word.lower(), self.unless)
+        return is_told(word) and _longest(word.lower(), self.before) > _longest(word.lower(), self.unless)
+
+    def is_doubtful(self, word: str) -> bool:
+        """Whether the rule does not know how a word is spoken: a number, UN, or an accent that is not listed."""
+        initial = word[:1].lower()
+        plain = unicodedata.normalize("NFD", initial)[:1]
+        initials = {beginning[0] for beginning in (*self.before, *self.unless)}
+        return not is_told(word) or (initial not in initials and plain != initial and plain in initials)
+
+
+def is_told(word: str) -> bool:
+    """Whether letters tell how a word is spoken: not of digits, initials (UN, iOS), one letter (X; but x-ray)."""
+    letters = _FIRST_LETTERS.match(word)[0]  # type: ignore[index]  # it matches the empty text
+    if len(letters) == 1:
+        return word[1:2] in {"-", "‐", ""} and (word[1:2] != "" or letters.islower())
+    return bool(letters) and not any(letter.isupper() for letter in letters[1:])
 
 
 @dataclass(frozen=True)
@@ -48,7 +69,7 @@ class Elision:
 def before(form: str, *, capital: bool) -> str:
     """A form as it stands before the next word: with a space, unless it ends in an apostrophe."""
     spaced = form if form.endswith(("'", "’")) else f"{form} "
-    return spaced[:1].upper() + spaced[1:] if capital else spaced
+    return title(spaced) if capital else spaced
 
 
 def _longest(word: str, beginnings: Sequence[str]) -> int:
@@ -71,9 +92,28 @@ class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gender: str = ""  # as in pronouns.txt; empty for all genders
     before: Texts = ()  # how the next word begins; empty for all words
     unless: Texts = ()
+    also: Texts = ()  # how the next word begins where this form is right beside the one that fits: an historian
 
     def fits(self, gender: str, word: str) -> bool:
         return self.gender in {"", gender} and (not self.before or word in Beginnings.of(self))
+
+
+def article_of(rules: Sequence[Article], gender: str, noun: str, given: str) -> str:
+    """The article that belongs before a noun: the given one where it is right, or where letters do not tell."""
+    own = [rule for rule in rules if rule.gender in {"", gender}]
+    if any(rule.before and Beginnings.of(rule).is_doubtful(noun) for rule in own):
+        return given
+    if any(rule.form == given and rule.also and noun.lower().startswith(rule.also) for rule in own):
+        return given
+    return next((rule.form for rule in own if rule.fits(gender, noun)), given)
+
+
+class PronounRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Pronouns, and forms of verbs that do not agree with them."""
+
+    words: Annotated[Texts, msgspec.Meta(min_length=1)]
+    never: Annotated[Texts, msgspec.Meta(min_length=1)]  # they is
+    over: Texts = ()  # words that may stand between: they really is
 
 
 class VerbEndings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +132,18 @@ class Agreement:
     articles: tuple[Article, ...] = ()
     endings: tuple[dict[str, str], ...] = ()  # one rule each: gender → ending of a profession
     verbs: tuple[VerbEndings, ...] = ()
+    pronouns: tuple[PronounRule, ...] = ()
+    capitals: Capitals = ()
+
+    def disagreeing(self, pronouns: Sequence[str], following: str) -> tuple[list[str], str]:
+        """The pronouns that do not agree with the verb that follows them in a text, and that verb."""
+        words = re.findall(r"[\w'’]+", following.replace("’", "'"))
+        for rule in self.pronouns:
+            verb = next((word for word in words if word not in rule.over), "")
+            known = [own for own in pronouns if own.lower() in rule.words]
+            if known and verb in rule.never:
+                return known, verb
+        return [], ""
 
 
 def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
@@ -100,7 +152,8 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
     if not exists(path):
         return Agreement()
     file = TomlFile.read(path)
-    file.refuse_unknown(("elision", "article", "endings", "verbs"), "[[elision]], [[article]], [[endings]], [[verbs]]")
+    known = ("elision", "article", "endings", "verbs", "pronoun", "capitals")
+    file.refuse_unknown(known, "[[elision]], [[article]], [[endings]], [[verbs]], [[pronoun]], [capitals]")
     articles = file.convert("article", Article)
     for number, article in enumerate(articles):
         if article.gender and article.gender not in genders:
@@ -122,4 +175,12 @@ def read_agreement(folder: Path, genders: tuple[str, ...]) -> Agreement:
                 f"{file.line_of('endings', number)}: [[endings]] must have an ending for each of {', '.join(genders)}"
             )
     elisions = tuple(Elision(word, forms) for word, forms in found.items())
-    return Agreement(elisions, tuple(articles), tuple(endings), tuple(file.convert("verbs", VerbEndings)))
+    verbs, pronouns = tuple(file.convert("verbs", VerbEndings)), tuple(file.convert("pronoun", PronounRule))
+    table = file.document.get("capitals", {})
+    if not isinstance(table, dict):
+        raise InputError(f"{file.line('capitals')}: capitals must be a table [capitals]")
+    try:
+        capitals = checked_capitals(table)
+    except ValueError as error:
+        raise InputError(f"{file.line('capitals')}: {error}") from None
+    return Agreement(elisions, tuple(articles), tuple(endings), verbs, pronouns, capitals)

@@ -9,12 +9,14 @@ from functools import cached_property, partial
 
 from ..basics.printable import some
 from ..basics.reading import paths_in
-from .agreement import Elision, VerbEndings, before
+from .agreement import Elision, VerbEndings, article_of, before
+from .lexicon import Lexicon
 from .pattern import MASK, PROFESSION, PRONOUN, SLOT, VERB, WORD_SLOTS, Pattern, Role
 from .pattern_files import Language
+from .sentences import title
 from .text_lines import read_entries
 
-_TWO_WORDS = re.compile(r"(?<![\w'’])(\w+) (?=(\w+))")
+_TWO_WORDS = re.compile(r"(?<![\w'’-])(\w+) (?=([\w-]+))")
 
 
 class Kind(StrEnum):
@@ -62,14 +64,14 @@ class Rules:
     def _articles(self) -> Iterator[Finding]:
         lexicon, told = self.language.lexicon, set()
         rules = lexicon.agreement.articles
+        forms = {rule.form for rule in rules}  # a profession may have no article
         for gender, label in lexicon.labels.items() if rules else ():
             for profession in lexicon.forms.get(PROFESSION, {}).get(label, lexicon.professions):
-                article, noun = _divided(profession)
-                rule = next((rule for rule in rules if rule.fits(gender, noun)), None)
-                where = self._of_profession(gender, profession)
-                if rule is not None and article != rule.form and where not in told:
+                given, noun = _divided(profession)
+                article, where = article_of(rules, gender, noun, given), self._of_profession(gender, profession)
+                if given in forms and article != given and where not in told:
                     told.add(where)
-                    right = before(rule.form, capital=False) + noun
+                    right = before(article, capital=False) + noun
                     yield _problem(where, f"{profession!r} has the wrong article; write {right!r}")
 
     def _endings(self) -> Iterator[Finding]:
@@ -103,7 +105,8 @@ class Rules:
 
     def _elisions(self) -> Iterator[Finding]:
         rules, patterns = self.language.lexicon.agreement.elisions, self.language.patterns.all
-        texts = [own for entries in self._entries.values() for own in entries.items()]
+        files = [own for file, own in self._entries.items() if not file.startswith("professions")]  # see `_articles`
+        texts = [own for entries in files for own in entries.items()]
         texts += [(piece, self.of_pattern(pattern)) for pattern in patterns for piece in pattern.pieces]
         by_word = {rule.word: rule for rule in rules}
         for text, where in texts:
@@ -114,23 +117,36 @@ class Rules:
                         yield _problem(where, f"'{word} {following}' should be {right!r}")
         for pattern in patterns:
             for hole, piece in zip(pattern.holes, pattern.pieces, strict=False):
+                text = piece if hole.elision is None else f"{piece}{hole.elision.word} "
                 for rule in rules:
-                    yield from self._before_hole(rule, hole.slot, piece, self.of_pattern(pattern))
+                    yield from self._before_hole(rule, hole.slot, text, self.of_pattern(pattern))
 
     def _before_hole(self, rule: Elision, slot: str, piece: str, where: str) -> Iterator[Finding]:
         """Whether the fixed word before a slot suits all that can stand in it."""
         words = self._fillers(slot)
-        last = re.split(r"[\s]", piece)[-1].lower()
         for form, following in rule.forms:
-            fitting, others = ([word for word in words if (word in following) is own] for own in (True, False))
-            if last == form.lower() and form.endswith(_APOSTROPHES) and others:
+            unknown = [word for word in words if following.is_doubtful(word)]
+            fitting = [word for word in words if word in following]
+            others = [word for word in words if word not in fitting and word not in unknown]
+            is_article = form in {article.form for article in self.language.lexicon.agreement.articles}
+            written = form if form.endswith(_APOSTROPHES) else f"{form} "
+            if (
+                re.search(rf"(?i)(?<![\w'’-]){re.escape(written)}\Z", piece)
+                and others
+                and (is_article or form.endswith(_APOSTROPHES))
+            ):
                 if slot == MASK:
                     verbs = f"{len(others)} of {len(words)} verbs cannot: {some(others)}"
                     yield _note(where, f"{form!r} stands before the mask: {verbs}")
                 else:
                     said = f"{form!r} before {{{slot}}} does not suit {some(others)}; write '{rule.word} {{{slot}}}'"
                     yield _problem(where, said)
-            if slot == MASK and re.search(rf"(?i)(?<!\w){re.escape(rule.word)} \Z", piece) and fitting:
+            if not re.search(rf"(?i)(?<![\w'’-]){re.escape(rule.word)} \Z", piece):
+                continue
+            if unknown and slot != MASK:
+                said = f"{rule.word!r} stays before {some(list(map(repr, unknown)))}"
+                yield _note(where, f"{said}: letters do not tell whether it should be {form!r}; read these sentences")
+            if slot == MASK and fitting:
                 yield _note(
                     where,
                     f"{rule.word!r} stands before the mask, and is {form!r} before {len(fitting)} of {len(words)} "
@@ -168,6 +184,9 @@ class Rules:
                 yield _problem(where, f"{pattern.name} has no {{{VERB}}}: there is nothing to repeat")
             if re.search(r"\w", pattern.pieces[-1]) or pattern.holes[-1].slot != MASK:
                 yield _note(where, f"{pattern.name}: the mask is not at the end; causal models need that")
+            yield from (_note(where, said) for said in self._beginnings(pattern))
+            if said := pronoun_note(self.language.lexicon, pattern):
+                yield _note(where, said)
         file = str(self.language.file.toml.path)
         roles = {pattern.role for pattern in patterns.scored}
         if missing := [str(role) for role in (Role.FORBIDDEN, Role.CONTROL) if role not in roles]:
@@ -177,6 +196,28 @@ class Rules:
         for slot in self.language.lexicon.slots:
             if slot not in {*WORD_SLOTS, *patterns.slots, MASK}:
                 yield _note(self._of_slot(slot), f"no pattern has {{{slot}}}")
+
+    def _beginnings(self, pattern: Pattern) -> Iterator[str]:
+        """Where a sentence may begin or not, and first letters that a language may write in its own way."""
+        texts = [text for entries in self._entries.values() for text in entries] + [pattern.sentence]
+        is_turkic = any(letter in text for text in texts for letter in "ıİğĞ")
+        for hole in dict.fromkeys(pattern.holes):
+            words = self._fillers(hole.slot)
+            if hole.doubt and (changed := [word for word in words if title(word, hole.capitals) != hole.spell(word)]):
+                yield (
+                    f"{pattern.name}: {hole.doubt}, so {{{hole.slot}}} has no capital: {some(changed)}; a sentence "
+                    "of its own belongs into target"
+                )
+            elif hole.doubt and (changed := [word for word in words if hole.spell(word) != word]):
+                yield f"{pattern.name}: {hole.doubt}, but {{{hole.slot}}} has a capital: {some(changed)}"
+            own = {"i": "İ"} if is_turkic else {"ij": "IJ"}
+            for beginning, capital in own.items() if hole.starts_sentence else ():
+                odd = [word for word in words if word.startswith(beginning) and title(word) == hole.spell(word)]
+                if odd:
+                    yield (
+                        f"{pattern.name}: {some(odd)} begins a sentence with {title(odd[0])[: len(beginning)]!r}; if "
+                        f"it should be {capital!r}, write it into [capitals] of agreement.toml: {beginning} = {capital!r}"
+                    )
 
     def of_pattern(self, pattern: Pattern) -> str:
         file = self.language.file
@@ -198,6 +239,16 @@ class Rules:
 
 
 _APOSTROPHES = ("'", "’")
+
+
+def pronoun_note(lexicon: Lexicon, pattern: Pattern) -> str:
+    """The pronouns of a lexicon that do not agree with the verb of a pattern; empty where all do."""
+    for hole, following in zip(pattern.holes, pattern.pieces[1:], strict=True):
+        if hole.slot == PRONOUN:
+            wrong, verb = lexicon.agreement.disagreeing(list(lexicon.pronouns.values()), following)
+            if wrong:
+                return f"{pattern.name}: {verb!r} does not agree with {_listed(wrong)}; write patterns that suit both"
+    return ""
 
 
 def differences(pattern: Pattern, other: Pattern) -> str:

@@ -92,8 +92,12 @@ def load_lexicon(folder: Path | None = None, verbs: str = "verbs.txt") -> Lexico
     if (pairs := sum(map(len, names.values())) * len(professions)) > _MOST_PAIRS:
         raise InputError(f"{folder}: {pairs:,} [NAME, PROF] pairs; give lists that make at most {_MOST_PAIRS:,}")
     agreement = read_agreement(folder, tuple(labels))
-    if not agreement.articles and not exists(folder / "articles.txt"):
-        agreement = replace(agreement, articles=read_agreement(BUNDLED_LEXICON, tuple(labels)).articles)
+    if not exists(folder / "articles.txt") or (
+        {*articles} <= {"a", "an"} and {*pronouns.values()} & {*_bundled_pronouns().values()}
+    ):  # English words of a user's own follow the rules of the bundled ones
+        english = read_agreement(BUNDLED_LEXICON, tuple(labels))
+        missing = ("elisions", "articles", "pronouns")
+        agreement = replace(agreement, **{name: getattr(agreement, name) or getattr(english, name) for name in missing})
     return Lexicon(
         names=tuple(entry.text for entries in names.values() for entry in entries),
         genders=tuple(gender for gender, entries in names.items() for _ in entries),

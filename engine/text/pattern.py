@@ -14,7 +14,8 @@ import polars as pl
 
 from ..basics.choices import Coreference
 from ..basics.errors import InputError
-from .agreement import Beginnings, Elision, before
+from .agreement import Beginnings, Elision
+from .sentences import Capitals, begins, between, title
 
 NAME, PROFESSION, VERB, PRONOUN, MASK = "NAME", "PROF", "ACT", "PRON", "MASK"
 
@@ -46,7 +47,8 @@ class PublishedColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 SLOT = re.compile(r"\{(\w+)\}")
-_LAST_WORD = re.compile(r"(\w+) \Z")
+_LAST_WORD = re.compile(r"(?<![\w'’-])(\w+) \Z")
+_GOES_ON = tuple(",;:，；：、–—-")  # behind such a mark the sentence goes on
 
 
 class Role(StrEnum):
@@ -66,17 +68,19 @@ class Hole:
     # The rule for the word before, where it has another form before some fillers: the hole takes its place, too.
     elision: Elision | None = None
     capital: bool = False
+    capitals: Capitals = ()  # the language's own rule for first letters
+    doubt: str = ""  # why a sentence may begin here or not
 
     def spell(self, filler: str) -> str:
         """The filler as it stands here: after the right form of the word before; with a capital at a start."""
         if self.elision is not None:
             return self.elision.spell(filler, capital=self.capital)
-        return filler[:1].upper() + filler[1:] if self.starts_sentence else filler
+        return title(filler, self.capitals) if self.starts_sentence else filler
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A context and, behind a space, a target sentence with slots in braces; exactly one {MASK}."""
+    """A context and a target sentence with slots in braces; exactly one {MASK}."""
 
     name: str
     context: str
@@ -85,10 +89,16 @@ class Pattern:
     # The language's rules for words before a filler. The word before {MASK} never changes: the model is asked for any
     # word there.
     elisions: tuple[Elision, ...] = ()
+    capitals: Capitals = ()  # the language's rule for first letters, where it is not that of Unicode
+    between: str | None = None  # what stands between context and target; None for what the script says
 
     @property
     def sentence(self) -> str:
-        return " ".join(part for part in (self.context, self.target) if part)
+        return (self._space if self.context and self.target else "").join((self.context, self.target))
+
+    @property
+    def _space(self) -> str:
+        return between(self.context, self.target) if self.between is None else self.between
 
     @property
     def slots(self) -> tuple[str, ...]:  # the slots that take a filler, in order of appearance
@@ -113,16 +123,19 @@ class Pattern:
     @cached_property
     def _placed(self) -> tuple[tuple[Hole, int, int], ...]:  # each hole, and where it begins and ends
         rules = {rule.word: rule for rule in self.elisions}
-        starts = (0, len(self.sentence) - len(self.target))
+        target = len(self.sentence) - len(self.target)
         found = []
         for match in SLOT.finditer(self.sentence):
-            begins, start = match.start() in starts, match.start()
-            word = None if begins or match[1] == MASK else _LAST_WORD.search(self.sentence[:start])
+            start = match.start()
+            starts, doubt = begins(SLOT.sub("xxx", self.sentence[:start]))
+            if start == target and not self.context.rstrip().endswith(_GOES_ON):
+                starts, doubt = True, ""
+            word = None if starts or match[1] == MASK else _LAST_WORD.search(self.sentence[:start])
             rule = rules.get(word[1].lower()) if word else None
             if word is None or rule is None:
-                found.append((Hole(match[1], begins), start, match.end()))
+                found.append((Hole(match[1], starts, capitals=self.capitals, doubt=doubt), start, match.end()))
             else:
-                found.append((Hole(match[1], begins, rule, word[1][0].isupper()), word.start(), match.end()))
+                found.append((Hole(match[1], starts, rule, word[1][0].isupper()), word.start(), match.end()))
         return tuple(found)
 
     def fill(self, words: Sequence[str]) -> str:
@@ -130,7 +143,7 @@ class Pattern:
         return first + "".join(word + piece for word, piece in zip(words, rest, strict=True))
 
     def text(self, fillers: Mapping[str, str], mask: str) -> str:
-        """The sentence with its slots filled; a filler at the start of context or target gets a capital."""
+        """The sentence with its slots filled; a filler at the start of a sentence gets a capital."""
         return self.fill([mask if hole.slot == MASK else hole.spell(fillers[hole.slot]) for hole in self.holes])
 
 
@@ -155,10 +168,9 @@ class PatternSet:
         return tuple(dict.fromkeys(slot for pattern in self.all for slot in pattern.slots))
 
     @property
-    def sha256(self) -> str:  # hexadecimal digest of the patterns, their order, and the rules of elision that apply
+    def sha256(self) -> str:  # hexadecimal digest of the patterns, their order, and the rules that apply
         content: list[object] = [[own.name, own.role, own.context, own.target] for own in self.all]
-        if rules := self._rules():
-            content.append(rules)
+        content += [rules for rules in (self._rules(), *self._spelling().items()) if rules]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def _rules(self) -> list[list[Any]]:
@@ -168,12 +180,19 @@ class PatternSet:
             [rule.word, [[form, list(words.before), list(words.unless)] for form, words in rule.forms]] for rule in used
         ]
 
+    def _spelling(self) -> dict[str, Any]:
+        """What else decides how the sentences are written, where it is not the usual: as JSON values."""
+        first = self.selecting
+        capitals = {"capitals": [list(own) for own in first.capitals]} if first.capitals else {}
+        return capitals if first.between is None else {**capitals, "between": first.between}
+
     def to_json(self) -> dict[str, Any]:
         """The set as it is kept in run.json."""
         patterns = [[pattern.name, str(pattern.role), pattern.context, pattern.target] for pattern in self.all]
         content: dict[str, Any] = {"name": self.name, "patterns": patterns}
         if rules := self._rules():
             content["elisions"] = rules
+        content |= self._spelling()
         if self.published and not self.bundled:
             content["published"] = msgspec.to_builtins(self.published)
         return content
@@ -190,7 +209,8 @@ class PatternSet:
             for word, forms in kept.elisions
         )
         selecting, *scored = (
-            Pattern(name, context, target, role, rules) for name, role, context, target in kept.patterns
+            Pattern(name, context, target, role, rules, tuple(kept.capitals), kept.between)
+            for name, role, context, target in kept.patterns
         )
         return cls(kept.name, selecting, tuple(scored), kept.published)
 
@@ -201,6 +221,8 @@ class _Kept(msgspec.Struct):
     name: str
     patterns: Annotated[list[tuple[str, Role, str, str]], msgspec.Meta(min_length=1)]
     elisions: list[tuple[str, list[tuple[str, tuple[str, ...], tuple[str, ...]]]]] = []
+    capitals: list[tuple[str, str]] = []
+    between: str | None = None
     published: tuple[PublishedColumn, ...] = ()
 
 
@@ -221,17 +243,11 @@ def expected_verbs(pattern: Pattern, verb: str = column(VERB)) -> pl.Expr:
 
 def _spelled(hole: Hole, name: str) -> pl.Expr:
     """`Hole.spell` over a column."""
-    words, rule = pl.col(name), hole.elision
-    if rule is None:
-        return words.str.slice(0, 1).str.to_uppercase() + words.str.slice(1) if hole.starts_sentence else words
-    form, lower = pl.lit(before(rule.word, capital=hole.capital)), words.str.to_lowercase()
-    for other, following in reversed(rule.forms):
-        fits = _longest(lower, following.before) > _longest(lower, following.unless)
-        form = pl.when(fits).then(pl.lit(before(other, capital=hole.capital))).otherwise(form)
-    return form + words
+    if not hole.starts_sentence and hole.elision is None:
+        return pl.col(name)
 
+    def spelled(words: pl.Series) -> pl.Series:
+        own = words.drop_nulls().unique()
+        return words.replace_strict(own, pl.Series([hole.spell(word) for word in own], dtype=pl.String), default=None)
 
-def _longest(words: pl.Expr, beginnings: Sequence[str]) -> pl.Expr:
-    """`agreement._longest` over a column."""
-    fitting = [pl.when(words.str.starts_with(one)).then(len(one)).otherwise(0) for one in beginnings]
-    return pl.max_horizontal(fitting) if fitting else pl.lit(0)
+    return pl.col(name).map_batches(spelled, return_dtype=pl.String, is_elementwise=True)

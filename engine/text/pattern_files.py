@@ -9,7 +9,7 @@ import msgspec
 
 from ..basics.errors import InputError
 from ..basics.reading import is_folder
-from .agreement import Elision
+from .agreement import Agreement, Elision
 from .bundled import PATTERNS, lexicon_path, pattern_path
 from .lexicon import Lexicon, load_lexicon
 from .pattern import MASK, SLOT, SLOT_NAME, SLOTS, Pattern, PatternSet, PublishedColumn, Role
@@ -18,6 +18,7 @@ from .toml_file import TomlFile
 
 _MOST_PATTERNS = 500
 _LONGEST_SENTENCE = 2_000  # characters
+_OTHER_SPACES = "\u00a0\u202f\u3000"  # before a French sign, and between Chinese sentences
 
 
 def load_patterns(
@@ -25,7 +26,8 @@ def load_patterns(
 ) -> PatternSet:
     """Read a pattern set without its words, by default the paper's; `slots` may stand in braces beside its own."""
     file = PatternFile.read(source)
-    return file.patterns([*slots, *(slot for slot in file.slots if slot not in slots)], elisions)
+    known = [*slots, *(slot for slot in file.slots if slot not in slots)]
+    return file.patterns(known, Agreement(elisions=tuple(elisions)))
 
 
 class _PatternTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,14 +46,15 @@ class PatternFile:
     verbs: str
     slots: Mapping[str, tuple[str, ...] | Mapping[str, str]]  # of the file's own: their words, or gender → form
     published: tuple[PublishedColumn, ...]
+    between: str | None  # what stands between context and target; None for what the script says
 
     @classmethod
     def read(cls, source: str | Path | None = None) -> "PatternFile":
         """Read all of a file except its patterns, which need the words of a lexicon."""
         path = pattern_path(source)
         toml = TomlFile.read(path, "give a TOML file of patterns, or the name of a bundled set")
-        known = ("name", "lexicon", "verbs", "slots", "pattern", "published")
-        toml.refuse_unknown(known, "name, lexicon, verbs, [slots], [[pattern]] and [[published]]")
+        known = ("name", "lexicon", "verbs", "between", "slots", "pattern", "published")
+        toml.refuse_unknown(known, "name, lexicon, verbs, between, [slots], [[pattern]] and [[published]]")
         if not isinstance(toml.document.get("name"), str):
             raise InputError(f'{toml.line("name")}: the set needs a name: name = "…" above the first [[pattern]]')
         lexicon = toml.document.get("lexicon")
@@ -65,10 +68,14 @@ class PatternFile:
         if not isinstance(verbs, str) or not re.fullmatch(r"verbs\w*\.txt", verbs):
             where = toml.line("verbs")
             raise InputError(f"{where}: verbs is {verbs!r}; name a file of the lexicon, as in verbs_gerund.txt")
-        return cls(toml, lexicon, verbs, _slots(toml), tuple(toml.convert("published", PublishedColumn)))
+        between = toml.document.get("between")
+        if between is not None and (not isinstance(between, str) or between.strip() or len(between) > 1):
+            where = toml.line("between")
+            raise InputError(f'{where}: between is {between!r}; give "" or one space: it stands between two sentences')
+        return cls(toml, lexicon, verbs, _slots(toml), tuple(toml.convert("published", PublishedColumn)), between)
 
-    def patterns(self, slots: Collection[str], elisions: Sequence[Elision] = ()) -> PatternSet:
-        rules, tables = tuple(elisions), self.toml.tables("pattern")
+    def patterns(self, slots: Collection[str], rules: Agreement | None = None) -> PatternSet:
+        rules, tables = rules or Agreement(), self.toml.tables("pattern")
         if not tables:
             raise InputError(f"{self.toml.line('pattern')}: no pattern; each is a table [[pattern]]")
         if len(tables) > _MOST_PATTERNS:
@@ -79,7 +86,8 @@ class PatternFile:
             for key, sentence in (("context", table.context), ("target", table.target)):
                 if fault := _fault(sentence, slots):
                     raise InputError(f"{self.line(number, key)}: {fault}")
-            pattern = Pattern(table.name, table.context, table.target, table.role, rules)
+            own = table.name, table.context, table.target, table.role
+            pattern = Pattern(*own, rules.elisions, rules.capitals, self.between)
             if (masks := sum(hole.slot == MASK for hole in pattern.holes)) != 1:
                 needed = f"{table.name} has {masks} masks; it needs exactly one {{{MASK}}}"
                 raise InputError(f"{self.line(number)}: {needed}")
@@ -146,9 +154,10 @@ def _fault(sentence: str, slots: Collection[str]) -> str:
         return f"unknown slot {unknown!r} in {sentence!r}; known are {', '.join(slots)}"
     if re.search(r"[{}]", SLOT.sub("", sentence)):
         return f"stray brace in {sentence!r}; write braces only around the name of a slot"
-    if sentence != " ".join(sentence.split()):
+    if re.search(r"^\s|\s$|\s\s", sentence) or re.search(rf"[^\S {_OTHER_SPACES}]", sentence):
         return f"white space in {sentence!r} must be single spaces between words"
-    if odd := next((character for character in sentence if not character.isprintable()), None):
+    plain = re.sub(f"[{_OTHER_SPACES}]", " ", sentence)
+    if odd := next((character for character in plain if not character.isprintable()), None):
         return f"the character U+{ord(odd):04X} in {sentence!r} is not printable; remove it"
     return ""
 
@@ -182,4 +191,4 @@ def load_language(
             raise InputError(f"{where}: {slot} must have a word for each of {', '.join(words.labels)}")
         forms[slot] = {label: (own[gender],) for gender, label in words.labels.items()}
     words = replace(words, forms=forms, lists=lists)
-    return Language(file.patterns([*words.slots, *slots], words.agreement.elisions), words, folder, file)
+    return Language(file.patterns([*words.slots, *slots], words.agreement), words, folder, file)

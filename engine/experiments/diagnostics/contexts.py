@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ import numpy as np
 from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
+from ...text.agreement import Article, article_of
 from ...text.keys import string_keys
+from ...text.lexicon import load_lexicon
 from ...text.text_lines import Row, read_table
 from ..items import ALL, ORIGINAL
 
@@ -255,9 +258,23 @@ def build_items(diagnostics: Rows, *, draws: int, seed: int) -> tuple[Item, ...]
     )
 
 
-def complete(context: str, word: str) -> Completion:
-    """A context with the word to predict and a full stop; `(a|an)` in it becomes the word's article."""
-    article = "an" if word[0].lower() in "aeiou" else "a"
+@cache
+def _articles() -> tuple[Article, ...]:
+    return load_lexicon().agreement.articles
+
+
+def complete(context: str, word: str, location: str = "") -> Completion:
+    """A context with the word to predict and a full stop; `(a|an)` in it becomes the word's article.
+
+    The rule is that of the English words. For each word of the published tables it gives the article of upstream's
+    code, which looks at the first letter. `InputError` where letters do not tell the article.
+    """
+    article = ""
+    if ARTICLE in context and not (article := article_of(_articles(), "", word, "")):
+        raise InputError(
+            f"{location}: letters do not tell whether {word!r} has a or an; write the article into the context in "
+            f"place of {ARTICLE}, or give another word"
+        )
     return Completion(f"{context.replace(ARTICLE, article)} {MASK}.", word)
 
 
@@ -271,7 +288,7 @@ def shuffle(sentence: str, draw: int, seed: int) -> str:
 def _pragmatic_items(row: Pragmatic, draws: int, seed: int) -> Iterator[Item]:
     def ask(condition: str, first: str, second: str, draw: int | None = None) -> Item:
         numbered = (f"draw-{draw}",) if draw else ()
-        expected = complete(f"{first} {second}", row.expected)
+        expected = complete(f"{first} {second}", row.expected, row.location)
         others = (row.within_category, row.between_category) if condition == ORIGINAL else ()
         compared = [dataclasses.replace(expected, word=word) for word in (expected.word, *others)] if others else []
         name, splits = " ".join((row.item, *numbered)), (ALL, row.constraint, *numbered)
@@ -299,9 +316,9 @@ def _reversal_items(rows: Sequence[Reversal]) -> Iterator[Item]:
                 context = re.sub("which .* the", "which one the", context)
             if "Sub" in condition:
                 context = re.sub("which (.*) the .* had", r"which \1 the other had", context)
-            expected = tuple(complete(context, word) for word in row.expected)
+            expected = tuple(complete(context, word, row.location) for word in row.expected)
             yield Item(ROLE, condition, row.item, row.pair, (ALL, BINS[own_bin]), expected, (), row.location)
-        pairs[row.pair][row.order] = complete(row.context, row.target)
+        pairs[row.pair][row.order] = complete(row.context, row.target, row.location)
     for pair, targets in pairs.items():
         yield Item(ROLE, ORIGINAL, pair, pair, (ALL,), (), (targets["a"], targets["b"]), locations[pair])
 
@@ -310,7 +327,7 @@ def _negation_items(dataset: str, row: Negation) -> Iterator[Item]:
     for polarity, context, true, false in zip(POLARITIES, row.contexts, row.targets, row.targets[::-1], strict=True):
         kind = LICENSING.get(row.licensing)
         splits = (ALL, polarity, *((kind, f"{polarity}-{kind}") if kind else ()))
-        compared = complete(context, true), complete(context, false)
+        compared = tuple(complete(context, word, row.location) for word in (true, false))
         # Nearly every word completes a negative context, so none is expected there.
         expected = compared[:1] if polarity == POLARITIES[0] else ()
         yield Item(dataset, ORIGINAL, f"{row.item} {polarity}", row.item, splits, expected, compared, row.location)

@@ -19,7 +19,7 @@ from ...library.recount import Recount
 from ...library.run import Contrast, Run
 from ...runs.record import Recorded, mask_token
 from ...runs.results import read_document
-from ...text.pattern import PatternSet
+from ...text.pattern import PRONOUN, PatternSet, column
 from ...views import Table
 from .negation_tables import contrast, published, rates_table, scored_apart, selected_apart, selection_table
 from .rates import ALL_SEVERAL, PAIR, RATES_FILE, SCORES_FILE, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE
@@ -135,7 +135,9 @@ class SelectionRun(Run):
         is_exact = not self.record.counts.get("decided")
         kind = str(Precision.FP32 if is_exact else Precision.MIXED)
         no_answer = pl.lit(None, pl.String)  # a selection records nothing but the decision
-        yield from triplets_again(draw, self.sentence_rows().with_columns(precision=pl.lit(kind), answer=no_answer))
+        yield from triplets_again(
+            draw, self.sentence_rows().with_columns(precision=pl.lit(kind), answer=no_answer), self.patterns
+        )
         yield unselected_again(draw, self.record, self.triplets, is_exact=is_exact)
 
     def recounts(self) -> Iterator[Recount]:
@@ -244,7 +246,8 @@ class ScoresRun(Run):
     @property
     def reading(self) -> str:
         """What the rates mean, in one sentence."""
-        return reading(self.rates, self.selection.patterns, self.coreference)
+        pronouns = self.triplets[column(PRONOUN)].unique().to_list()
+        return reading(self.rates, self.selection.patterns, self.coreference, pronouns)
 
     @property
     def reading_apart(self) -> str:
@@ -320,7 +323,7 @@ class ScoresRun(Run):
         return named.select(*first, pl.all().exclude(first))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        yield from triplets_again(draw, self.sentence_rows())
+        yield from triplets_again(draw, self.sentence_rows(), self.selection.patterns)
 
     def recounts(self) -> Iterator[Recount]:
         patterns = [pattern.name for pattern in self.selection.patterns.all]

@@ -10,7 +10,7 @@ The paper claims this for its own patterns, and for targets about the same perso
 person, a repetition stays natural, and a drop is not a sign of understanding.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -21,6 +21,7 @@ from ...text.pattern_files import load_patterns
 from .select import SEVERAL_TOKENS
 
 Row = Mapping[str, Any]
+PAPERS_PRONOUNS = ("she", "he")
 SAME_PERSON = {Coreference.PRONOUN, Coreference.SAME_NAME}
 STRONG = 50.0
 """Percentage points; a strong drop is above this."""
@@ -35,7 +36,9 @@ _TARGET = {
 }
 
 
-def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
+def reading(
+    rates: pl.DataFrame, patterns: PatternSet, coreference: str, pronouns: Collection[str] = PAPERS_PRONOUNS
+) -> str:
     """What the drops of a run, the content of rates.parquet, mean: the test's verdict where the paper has one."""
     forbidden, controls = (
         _known(rates, [pattern for pattern in patterns.scored if pattern.role is role])
@@ -55,7 +58,8 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
         return (
             f"No verdict: the test ({_WHERE}) compares forbidden patterns with controls; this run does not have both."
         )
-    papers = patterns.sha256 == load_patterns().sha256
+    others = sorted({*pronouns} - {*PAPERS_PRONOUNS}) if coreference == Coreference.PRONOUN else []
+    papers = patterns.sha256 == load_patterns().sha256 and not others
     judged = [(row, *_judge(row, controls, strong=papers)) for row in forbidden]
     met = [row for row, meets, _ in judged if meets]
     failed, undecided = ([said for _, meets, said in judged if meets is state] for state in (False, None))
@@ -66,7 +70,8 @@ def reading(rates: pl.DataFrame, patterns: PatternSet, coreference: str) -> str:
         found.insert(0, f"the {drops} above {f'{STRONG:g} and above ' * papers}{which} {_and(controls)}")
     said = f"{'; '.join(found)}. {_DECIDE}"
     if not papers:
-        return f"No verdict: the test ({_WHERE}) is defined for the paper's patterns. {said[0].upper()}{said[1:]}"
+        own = f"pronouns, not for {', '.join(others)}" if others else "patterns"
+        return f"No verdict: the test ({_WHERE}) is defined for the paper's {own}. {said[0].upper()}{said[1:]}"
     if failed:
         return f"{'Passes the test in part' if met else 'Does not pass the test'} ({_WHERE}): {said}"
     if undecided:

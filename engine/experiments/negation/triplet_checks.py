@@ -20,7 +20,7 @@ from ...runs.record import StageRecord, differences
 from ...text.bundled import lexicon_path
 from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
-from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, PatternSet, column
+from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, Hole, PatternSet, column
 from ...text.pattern_files import load_language
 from ..finished_run import ranks_of_repetitions
 from .rates import ALL_SEVERAL, PAIR
@@ -30,21 +30,21 @@ _WORDS = (*PAIR, "verb")
 _SCORE = ("triplet", "pattern")
 
 
-def triplets_again(draw: Draw, rows: pl.LazyFrame) -> Iterator[Sample]:
+def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iterator[Sample]:
     """Rows of `sentence_rows`; those of verbs of several tokens apart."""
+    masks = {pattern.name: pattern.mask for pattern in patterns.all}
     has_several = TOKENS in rows.collect_schema()
     single = rows.filter(pl.col(TOKENS).is_null()) if has_several else rows
-    yield Sample("items", [_question(draw, row) for row in draw.rows(single)])
+    yield Sample("items", [_question(draw, row, masks) for row in draw.rows(single)])
     if has_several:
         some = draw.rows(rows.filter(pl.col(TOKENS) > 1))
         yield Sample(SEVERAL, [replace(draw.word_question(row, row[TOKENS]), cut=True) for row in some])
 
 
-def _question(draw: Draw, row: Mapping[str, Any]) -> Question:
+def _question(draw: Draw, row: Mapping[str, Any], masks: Mapping[str, Hole]) -> Question:
     forms = (row.get(AT_MASK) or "").split(FORMS_SEPARATOR)[1:]
-    if row["expected"][:1].isupper():  # at the start of a sentence
-        forms = [form[:1].upper() + form[1:] for form in forms]
-    return replace(draw.question(row), accepted=draw.tokens(row["sentence"], forms))
+    spelled = [masks[row["condition"]].spell(form) for form in forms]
+    return replace(draw.question(row), accepted=draw.tokens(row["sentence"], spelled))
 
 
 def unselected_again(draw: Draw, record: StageRecord, kept: pl.DataFrame, *, is_exact: bool) -> Sample:
