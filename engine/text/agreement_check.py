@@ -215,8 +215,8 @@ class Rules:
                 odd = [word for word in words if word.startswith(beginning) and title(word) == hole.spell(word)]
                 if odd:
                     yield (
-                        f"{pattern.name}: {some(odd)} begins a sentence with {title(odd[0])[: len(beginning)]!r}; if "
-                        f"it should be {capital!r}, write it into [capitals] of agreement.toml: {beginning} = {capital!r}"
+                        f"{pattern.name}: {some(odd)} begins a sentence with {title(odd[0])[: len(beginning)]!r}; "
+                        f"if it should be {capital!r}, write into agreement.toml: [capitals], {beginning} = {capital!r}"
                     )
 
     def of_pattern(self, pattern: Pattern) -> str:
