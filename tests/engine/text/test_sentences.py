@@ -149,7 +149,9 @@ def test_what_cannot_be_vouched_for_is_noted(language):
     turkish = {name: own for name, own in turkish.items() if name != "names_male"}
     files = {**turkish, "pronouns": "female = o\nmale = o"}
     [said] = found(language("{PROF} olan {NAME} {ACT}.", **files))
-    assert "işçi begins a sentence with 'I'; if it should be 'İ', write into agreement.toml: [capitals], i = 'İ'" in said
+    assert (
+        "işçi begins a sentence with 'I'; if it should be 'İ', write into agreement.toml: [capitals], i = 'İ'" in said
+    )
     ruled = language("{PROF} olan {NAME} {ACT}.", **files, agreement__toml='[capitals]\ni = "İ"')
     assert found(ruled) == []
     assert ruled.patterns.selecting.text({"PROF": "işçi", "NAME": "A", "ACT": "b", "PRON": "o"}, "m").startswith(
