@@ -26,6 +26,7 @@ from ..runs.record import model_metadata
 from ..runs.shard import Shard
 from ..runs.stage import changed
 from ..statistics import LIBRARIES
+from ..text.spelling import trims
 from ..text.table import Check, Rows, Stimuli, TableLike, find_column, needed_column, open_table
 from ..text.table import Table as UserTable
 from ..views import Column, Table
@@ -331,8 +332,20 @@ class TableExperiment(Experiment):
     def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
         """Look at all rows: at what is wrong with them, and at what they share."""
         labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
-        found = table.scan(columns.needed, check, labels=shared, skip_bad=self.skip_bad, see=labels.see)
-        labels.notes.extend(found.notes)
+        ends = dict.fromkeys(columns.needed, 0)
+
+        def see(file: str, rows: Rows) -> None:
+            labels.see(file, rows)
+            for column in ends:
+                ends[column] += int(rows.frame.select(trims(column)).to_series().sum())
+
+        found = table.scan(columns.needed, check, labels=shared, skip_bad=self.skip_bad, see=see)
+        told = [
+            f"{table.name}: white space at the ends of {counted(n, 'text')} of {column} is not read"
+            for column, n in ends.items()
+            if n
+        ]
+        labels.notes.extend([*found.notes, *told])
         return found, labels
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..basics.errors import InputError
 from ..basics.reading import is_file
 from ..inference.free_text import MASK
+from ..text.spelling import is_word
 from ..text.text_lines import checked_length, read_lines
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
 
@@ -30,7 +31,7 @@ def word_ids(tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
     """The tokens that can be a word of letters by themselves, also a stop word, int32 [m], ascending."""
     known = range(min(vocab_size, tokenizer.vocab_size))
     texts = [tokenizer.token_text(i) for i in known]
-    candidates = [i for i in known if texts[i].isalpha()]
+    candidates = [i for i in known if is_word(texts[i])]
     found = target_ids(tokenizer, [_SENTENCE] * len(candidates), [texts[i] for i in candidates])
     candidate_ids = np.array(candidates, np.int32)
     words: NDArray[np.int32] = candidate_ids[found == candidate_ids]

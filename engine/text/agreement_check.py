@@ -1,11 +1,12 @@
 """Words and patterns compared with the rules of their language: problems, and notes on what a user should know."""
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
+
+import regex as re  # its \w holds the marks on letters
 
 from ..basics.printable import some
 from ..basics.reading import paths_in

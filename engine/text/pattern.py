@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 import polars as pl
+import regex as re  # its \w holds the marks on letters
 
 from ..basics.choices import Coreference
 from ..basics.errors import InputError

@@ -15,11 +15,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer, processors
+from tokenizers import AddedToken, Encoding, Tokenizer, processors
 from tokenizers.models import WordPiece
 
 from ..basics.errors import InputError, first_line
 from ..basics.reading import read_regular
+from .spelling import before_mask, with_mask
 
 NOT_ONE_TOKEN = -1  # instead of a token id, if the word is not one token
 _FILE = "tokenizer.json"
@@ -78,6 +79,7 @@ class MaskTokenizer:
             raise InputError(f"the tokenizer has no token {mask_token!r}; give the model's own mask token")
         tokenizer.no_truncation()
         tokenizer.no_padding()
+        _let_swallow(tokenizer, mask_id)
         self.backend, self.mask_token, self.mask_id = tokenizer, mask_token, mask_id
         self.vocab_size: int = tokenizer.get_vocab_size()
 
@@ -100,7 +102,7 @@ class MaskTokenizer:
 
     def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """The ids of each text, whether or not the model can be asked about it."""
-        encodings = self.backend.encode_batch_fast(list(texts))
+        encodings = self.backend.encode_batch_fast([with_mask(text, self.mask_token) for text in texts])
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
 
     def encode_masked(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
@@ -125,20 +127,20 @@ class MaskTokenizer:
     ) -> list[tuple[int, ...] | str]:
         """The tokens that a model must predict for each word from the mask's position on; or, as a text, why it cannot.
 
-        The text with the word at the mask is tokenized. The word's tokens must cover the word and nothing else but a
-        space before it ("Ġsmoke", not "smoke"), and the tokens before the word must be those of the masked text. Those
-        after it may change: a model sees the masked text's. `masked` are the ids of the masked texts, from `encode`.
+        The text with the word at the mask is tokenized. The word's tokens must cover nothing else but a space before it
+        ("Ġsmoke", not "smoke"), and the tokens before the word must be those of the masked text. They may cover less
+        than the word, because normalisers drop accents. Those after it may change: a model sees the masked text's.
+        `masked` are the ids of the masked texts, from `encode`.
         """
-        if not self.reads_behind:
-            contexts = [(before, "") for before, _ in contexts]
+        contexts = [(before_mask(before), after.rstrip() if self.reads_behind else "") for before, after in contexts]
         if masked is None:
             masked = self.encode_any([before + self.mask_token + after for before, after in contexts])
         special = self.special_ids()
         texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
         found: list[tuple[int, ...] | str] = []
         encodings = self.backend.encode_batch(texts)
-        for (before, _), word, encoding, with_mask in zip(contexts, words, encodings, masked, strict=True):
-            ids = with_mask.tolist()
+        for (before, _), word, encoding, asked in zip(contexts, words, encodings, masked, strict=True):
+            ids = asked.tolist()
             if self.mask_id not in ids:
                 found.append("the sentence has no mask")
                 continue
@@ -231,6 +233,22 @@ class MaskTokenizer:
         return int(found[1]) if found else None
 
 
+def _let_swallow(tokenizer: Tokenizer, mask_id: int) -> None:
+    """Let a mask take the space before it where tokens of words do: in training it stood for such a token.
+
+    Masks of published models do so; those of tokenizers that people train often leave the space, which then is a token
+    that no text of the training had. Where no token holds a space and a word, it stays.
+    """
+    mask = tokenizer.get_added_tokens_decoder().get(mask_id)
+    if mask is None or mask.lstrip:
+        return
+    apart, close = (tokenizer.encode(text).tokens for text in (f"a {mask.content}", f"a{mask.content}"))
+    own = set(apart) - set(close)
+    if any(entry not in own and entry.startswith(tuple(own)) for entry in (tokenizer.get_vocab() if own else ())):
+        flags = {name: getattr(mask, name) for name in ("rstrip", "single_word", "normalized", "special")}
+        tokenizer.add_special_tokens([AddedToken(mask.content, lstrip=True, **flags)])
+
+
 def _last_token(encoding: Encoding, first: int, start: int, stop: int) -> int | None:
     """The last token of a word whose first token is given; None if these tokens hold anything else."""
     offsets = encoding.offsets
@@ -240,7 +258,7 @@ def _last_token(encoding: Encoding, first: int, start: int, stop: int) -> int | 
     last = covering[-1]
     begins = [offsets[i][0] for i in range(first, last + 1)]
     # A token can be a space alone, or a part of a character: several tokens cover the same characters then.
-    return last if min(begins) >= start - 1 and offsets[last][1] == stop else None
+    return last if min(begins) >= start - 1 and offsets[last][1] <= stop else None
 
 
 class CausalTokenizer(MaskTokenizer):
@@ -273,7 +291,7 @@ class CausalTokenizer(MaskTokenizer):
         return found
 
     def encode_any(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        parts = [text.partition(self.mask_token) for text in texts]
+        parts = [with_mask(text, self.mask_token).partition(self.mask_token) for text in texts]
         before = [start.removesuffix(" ") if mask else start for start, mask, _ in parts]
         masks = (np.full(text.count(self.mask_token), self.mask_id, np.int32) for text in texts)
         return [

@@ -12,6 +12,7 @@ from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
+from ...text.spelling import trimmed
 from ...text.table import Table as UserTable
 from ...text.table import TableLike, find_column, needed_column
 from ...views import Column, Section, Table
@@ -35,7 +36,7 @@ from .likelihood_items import (
     Faults,
 )
 from .likelihood_scores import NO_WORD, Encoder, Method
-from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, Likelihoods
+from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, UNSCORED, Likelihoods
 from .likelihood_summary import FEWER, PERPLEXITY, Scored, item_name, recounts, sentence_rows
 
 _column = partial(Option, metavar="COLUMN")
@@ -107,7 +108,7 @@ class LikelihoodRun(TableRun):
         """Accuracies on the same pairs can be compared, whatever the scores are; scores only with the same ones."""
         own = super().conditions
         scores = {"data sha256": own["data sha256"]} if self.columns.has_pairs else own
-        return {**scores, "prefix": self.columns.prefix}
+        return {**scores, "prefix": self.columns.prefix, "joiner": self.columns.joiner}
 
     @property
     def score(self) -> str:
@@ -174,6 +175,9 @@ class LikelihoodRun(TableRun):
             said.append(f"{counts['with unknown tokens']:,} {what}")
         if counts["skipped"]:
             said.append(f"{counted(int(counts['skipped']), 'row was', 'rows were')} skipped: skipped.parquet says why")
+        if differ := counts[UNSCORED]:
+            pairs = counted(int(differ), "pair")
+            said.append(f"in {pairs} the first token differs, which has no score: nothing stands before it; give --bos")
         if self.columns.pair is not None:
             incomplete = self.items.filter((pl.col(SIDE) == GOOD) & pl.col(RATES["accuracy"]).is_null())
             said += [f"{len(incomplete):,} pairs are not complete and do not count"] * (not incomplete.is_empty())
@@ -195,7 +199,7 @@ class LikelihoodRun(TableRun):
         some = replace(draw, size=max(1, draw.size // FEWER)).rows(self.sentence_rows())
         encoder, longest = Encoder.of(draw.exported, bos="bos" in self.record.identity), draw.exported.max_length
         prefix = self.columns.prefix
-        given = [0 if prefix is None else len(str(row[prefix]).strip()) for row in some]
+        given = [0 if prefix is None else self.columns.given(trimmed(str(row[prefix]))) for row in some]
         every = zip(some, given, strict=True)
         yield Sample("sentences", [Scored(row, encoder, self.method, longest, own) for row, own in every])
 
@@ -262,6 +266,13 @@ class Likelihood(TableExperiment):
         str | None,
         _column("A column with what stands before the sentence: only what follows it is scored (default: prefix)."),
     ] = None
+    joiner: Annotated[
+        str | None,
+        Option(
+            "What stands between prefix and sentence (default: a space; nothing between scripts without spaces).",
+            metavar="TEXT",
+        ),
+    ] = None
     bos: Annotated[bool, BOS] = False
     windows: Annotated[bool, Option("Score sentences that are too long for the model in parts (windows).")] = False
     per_token: Annotated[bool, Option("Write tokens.parquet: the score of each token.")] = False
@@ -311,6 +322,8 @@ class Likelihood(TableExperiment):
         if in_one_row and in_rows:
             raise InputError("--good and --bad are for pairs in one row: remove --sentence, --pair and --acceptable")
         prefix = find_column(table, "--prefix", self.prefix, ["prefix"])
+        if self.joiner is not None and prefix is None:
+            raise InputError("--joiner: there is no column that stands before the sentences: give --prefix COLUMN")
         groups = find_columns(table, "--group", self.group, ["group"])
         clusters = find_column(table, "--cluster", self.cluster, ["cluster"])
         names: dict[str, Sequence[str]] = dict(_OBVIOUS)
@@ -327,6 +340,7 @@ class Likelihood(TableExperiment):
                 groups=groups,
                 cluster=clusters,
                 prefix=prefix,
+                joiner=self.joiner,
             )
         return Columns(
             sentence=needed_column(table, "--sentence", sentence, _SENTENCE),
@@ -335,6 +349,7 @@ class Likelihood(TableExperiment):
             groups=groups,
             cluster=clusters,
             prefix=prefix,
+            joiner=self.joiner,
         )
 
     @staticmethod

@@ -13,6 +13,8 @@ from functools import cached_property
 
 import polars as pl
 
+from ...inference.free_text import MASK
+from ...text.spelling import joiner, trimmed
 from ..items import SEPARATOR
 from ..own_table import FILE, NO, ROW, YES, OwnColumns, yes_or_no
 from .likelihood_scores import Encoder, Sentence
@@ -67,6 +69,7 @@ class Columns(OwnColumns):
     pair: str | None = None  # what the two rows of a pair share; None where rows are not parts of pairs
     acceptable: str | None = None  # whether a row is the good one of its pair
     prefix: str | None = None  # what stands before the texts and is not scored; None where nothing does
+    joiner: str | None = None  # what stands between prefix and text; None for the rule of `spelling`
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -78,11 +81,19 @@ class Columns(OwnColumns):
 
     def read(self, frame: pl.DataFrame) -> tuple[list[str], list[int]]:
         """The texts that a model reads, row by row, and how many of their first characters are given."""
-        texts = [text for row in frame.select(self.texts).iter_rows() for text in row]
+        texts = [trimmed(text) for row in frame.select(self.texts).iter_rows() for text in row]
         if self.prefix is None:
             return texts, [0] * len(texts)
-        given = [before.strip() for before in frame[self.prefix].to_list() for _ in self.texts]
-        return [f"{before} {text}" for before, text in zip(given, texts, strict=True)], [len(own) for own in given]
+        before = [trimmed(text) for text in frame[self.prefix].to_list() for _ in self.texts]
+        return list(map(self.joined, before, texts)), list(map(self.given, before))
+
+    def joined(self, before: str, text: str) -> str:
+        """A prefix and a text, both `trimmed`, as a model reads them."""
+        return before + (joiner(before, text) if self.joiner is None else self.joiner) + text
+
+    def given(self, before: str) -> int:
+        """How many first characters of `joined` are not scored; the space before a word is a part of its token."""
+        return len((before + (self.joiner or "")).rstrip())
 
     @property
     def has_pairs(self) -> bool:
@@ -165,7 +176,8 @@ class Faults:
 
     def of(self, text: str, sentence: Sentence, column: str) -> str | None:
         """What is wrong with one text; None if nothing is."""
-        if (token := self.encoder.tokenizer.special_token_in([text])[0]) is not None:
+        token = MASK if MASK in text else self.encoder.tokenizer.special_token_in([text])[0]
+        if token is not None:
             return f"{column} holds the special token {token!r}; give a sentence in plain words"
         if not len(sentence.scored):
             if self.encoder.is_causal and len(sentence.ids):
@@ -204,4 +216,4 @@ class Faults:
     @cached_property
     def _special(self) -> list[str]:
         decoder = self.encoder.tokenizer.backend.get_added_tokens_decoder().values()
-        return [token.content for token in decoder if token.special]
+        return [MASK, *(token.content for token in decoder if token.special)]

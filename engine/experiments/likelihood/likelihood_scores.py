@@ -242,23 +242,29 @@ def causal_logprobs(
 
 
 def log_beginnings(
-    model: CausalLM, sentences: Sequence[Sentence], places: Sequence[NDArray[np.int64]], begins: Ids
+    model: CausalLM, sentences: Sequence[Sentence], places: Sequence[NDArray[np.int64]], begins: tuple[Ids, Ids]
 ) -> list[NDArray[np.float64]]:
-    """For some places of each sentence: the log-probability that one of the tokens `begins` [m] comes next.
+    """For some places of each sentence: the log-probability that a word begins there, or the text ends.
 
-    Where a token has the space before its word, this is the probability that the word before has ended there (Pimentel
-    and Meister 2024; Oh and Schuler 2024).
+    `begins` are the tokens that have the space before their word, with the end of a text; and all others, with it. The
+    latter count at the first place of a sentence whose token is one of them: the first word of a text is chosen among
+    them (Pimentel and Meister 2024, theorem 2 and section 4.2).
     """
     from scipy import special
 
     counts = [len(own) for own in places]
-    owner = np.repeat(np.arange(len(places)), counts)
-    found = np.empty(len(owner))
+    owner, first = np.repeat(np.arange(len(places)), counts), np.cumsum([0, *counts])[:-1]
+    found = np.empty((len(owner), 2))
 
     def put(question: NDArray[np.int64], at: NDArray[np.int64], logits: NDArray[np.float32]) -> None:
         exact = (row.astype(np.float64) for row in logits)  # one at a time: all of them would need much memory
-        found[question] = np.array([special.logsumexp(row[begins]) - special.logsumexp(row) for row in exact])[at]
+        found[question] = np.array(
+            [[special.logsumexp(row[own]) - special.logsumexp(row) for own in begins] for row in exact]
+        )[at]
 
     asked = owner, np.concatenate([*places, owner[:0]]) - 1, np.zeros(len(owner), np.int32)
     finished(model.following([one.ids for one in sentences], asked, [LOGITS], put))
-    return np.split(found, np.cumsum(counts)[:-1])
+    unmarked = [not np.isin(one.ids[own[0]], begins[0]) for one, own in zip(sentences, places, strict=True)]
+    chosen = found[:, 0]
+    chosen[first[unmarked]] = found[first[unmarked], 1]
+    return np.split(chosen, np.cumsum(counts)[:-1])

@@ -4,7 +4,7 @@ A part is a range of the table's rows, read where they lie; its sentences of one
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...basics.errors import InputError
 from ...basics.frames import scan_frame
 from ...basics.printable import counted
+from ...basics.reading import MOST_JSON, parse_json, read_regular
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
@@ -46,6 +47,7 @@ from .likelihood_summary import summarise
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
 BOW_CORRECTION = "bow correction"  # a key of the identity
 NAME, DETAILS = "dataset", "details"  # keys of the metadata
+UNSCORED = "pairs that differ in a first token without a score"  # a count
 _WORD = re.compile(r"\S+")
 _TRIED = 64  # sentences whose time is measured
 
@@ -58,6 +60,10 @@ class Prepared:
     texts: Sequence[str]  # of pairs in one row the good one, then the bad one
     given: Sequence[int]  # how many of their first characters are not scored
     sentences: Sequence[Sentence]  # the same as tokens
+
+    @property
+    def each(self) -> Iterator[tuple[str, int, Sentence]]:
+        return zip(self.texts, self.given, self.sentences, strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,37 +180,49 @@ class Likelihoods(TableStage[Prepared]):
         logprobs = self.logprobs(model, part.sentences, advance)
         skipped, file = len(part.rows.skipped), self.stimuli.file(number)
         advance(skipped * len(self.columns.texts), 0)
-        items = _item_rows(part.rows, file, self.columns, part.sentences, logprobs)
+        items = _item_rows(part, file, self.columns, logprobs)
         if self.columns.good is not None:
             items = with_verdicts(items)
         schema = _item_schema(self.stimuli.schema, self.columns, several=file is not None)
         if self.details:
             ends = None
             if self.bow_correction and isinstance(model, CausalLM):
-                places = [_ends_of_words(text, own) for text, own in zip(part.texts, part.sentences, strict=True)]
+                places = [_Words.of(*one).bounds for one in part.each]
                 ends = log_beginnings(model, part.sentences, places, self.begins)
-            read = part.texts, part.given, part.sentences
-            lists = _opened_lists(self.encoder.tokenizer, *read, logprobs, ends)
+            lists = _opened_lists(self.encoder.tokenizer, part, logprobs, ends)
             for name in self.details:
                 items = items.with_columns(lists[column] for column in LISTS[name])
                 schema |= LISTS[name]
         token = self.encoder.tokenizer.unknown_id
         unknown = 0 if token is None else sum(int((sentence.tokens == token).any()) for sentence in part.sentences)
+        unscored = 0
+        if self.columns.good is not None:  # two sentences whose first tokens differ, and have no score
+            pairs = zip(part.sentences[::2], part.sentences[1::2], strict=True)
+            firsts = [(one.ids[0], other.ids[0]) for one, other in pairs if 0 == one.content.start < one.scored[0] == 1]
+            unscored = sum(int(one != other) for one, other in firsts)
         return PartResult(
             part_rows(items, part.rows, schema, skip_bad=self.skip_bad, file=file),
-            {"sentences": len(part.texts), "with unknown tokens": unknown, "skipped": skipped},
+            {"sentences": len(part.texts), "with unknown tokens": unknown, "skipped": skipped, UNSCORED: unscored},
         )
 
     @cached_property
-    def begins(self) -> NDArray[np.int32]:
-        """The tokens that have the space before their word; an `InputError` if the vocabulary has none."""
+    def begins(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The tokens that have the space before their word, and all others, each with those that end a text.
+
+        InputError if the vocabulary has no such tokens.
+        """
         marks = WordMarks.of(self.exported.tokenizer, self.exported.vocab_size)
         if marks.mark is not Mark.BEGINNING:
             raise InputError(
                 f"--bow-correction: the tokens of {self.exported.name} do not hold the space before a word, so nothing "
                 "is to be corrected; leave it out"
             )
-        return np.flatnonzero(marks.classes == WordClass.BEGINS).astype(np.int32)
+        path, marked = self.exported.folder / "config.json", marks.classes == WordClass.BEGINS
+        ends = parse_json(read_regular(path, MOST_JSON).decode(), str(path)).get("eos_token_id")
+        one, other = marked.copy(), ~marked & (marks.classes != WordClass.UNUSED)
+        one[ends if isinstance(ends, list) else [] if ends is None else [ends]] = True
+        other |= one & ~marked
+        return np.flatnonzero(one).astype(np.int32), np.flatnonzero(other).astype(np.int32)
 
     def logprobs(self, model: LanguageModel, sentences: Sequence[Sentence], advance: Advance) -> NDArray[np.float32]:
         """The log-probabilities of all scored tokens; a sentence counts as done in proportion to its tokens."""
@@ -255,17 +273,22 @@ def _item_schema(table: Mapping[str, pl.DataType], columns: Columns, *, several:
     return {**table, **file, ROW: pl.Int64(), **side, **SCORES, **verdicts}
 
 
-def _item_rows(
-    rows: Rows, file: str | None, columns: Columns, sentences: Sequence[Sentence], logprobs: NDArray[np.float32]
-) -> pl.DataFrame:
+def _item_rows(part: Prepared, file: str | None, columns: Columns, logprobs: NDArray[np.float32]) -> pl.DataFrame:
     """A row for each sentence of a part; of pairs in one row the good one, then the bad one."""
-    sides = len(columns.texts)
-    texts = [text for row in rows.frame.select(columns.texts).iter_rows() for text in row]
-    counts = np.array([len(sentence.scored) for sentence in sentences], np.int64)
-    sums = np.add.reduceat(logprobs.astype(np.float64), np.cumsum(counts) - counts) if texts else np.empty(0)
-    words, characters = np.array([len(text.split()) for text in texts]), np.array([len(text) for text in texts])
+    rows, sides = part.rows, len(columns.texts)
+    counts = np.array([len(sentence.scored) for sentence in part.sentences], np.int64)
+    firsts = np.cumsum(counts) - counts
+    sums = np.add.reduceat(logprobs.astype(np.float64), firsts) if part.texts else np.empty(0)
+    own_words = [_Words.of(*one) for one in part.each]
+    words = np.array([int(own.whole.sum()) for own in own_words])
+    in_words = [
+        float(own.sums(logprobs[first : first + n])[own.whole].sum())
+        for own, first, n in zip(own_words, firsts.tolist(), counts.tolist(), strict=True)
+    ]
+    by_word = [total / n if n else None for total, n in zip(in_words, words.tolist(), strict=True)]
+    characters = np.array([len(text[given:].strip()) for text, given, _ in part.each])
     place = pl.Series(np.repeat(np.arange(len(rows.frame)), sides), dtype=pl.UInt32)
-    values = (sums, counts, words, characters, sums / counts, sums / np.maximum(words, 1), sums / characters)
+    values = (sums, counts, words, characters, sums / counts, by_word, sums / characters)
     frame = rows.frame.select(pl.all().gather(place)).with_columns(
         **({} if file is None else {FILE: pl.lit(file)}),
         **{ROW: pl.Series(np.repeat(rows.numbers, sides), dtype=pl.Int64)},
@@ -279,57 +302,64 @@ def _item_rows(
     )
 
 
-def _words_of(text: str, sentence: Sentence) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
-    """Where the words of a text stand, and the word of each scored token."""
-    spans = [match.span() for match in _WORD.finditer(text)]
-    ends = np.array([end for _, end in spans], np.int64)
-    return spans, np.minimum(np.searchsorted(ends, sentence.start[sentence.scored], side="right"), len(spans) - 1)
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """The n words of a text behind the characters that are given."""
 
+    spans: Sequence[tuple[int, int]]  # [n], of characters
+    token: NDArray[np.int64]  # the word of each scored token
+    # bool [n], whether all tokens of a word are scored: without BOS nothing stands before a text's first token
+    whole: NDArray[np.bool_]
+    bounds: NDArray[np.int64]  # position of the first token of each word with scored tokens, and that behind the last
 
-def _ends_of_words(text: str, sentence: Sentence) -> NDArray[np.int64]:
-    """The position behind the last token of each scored word of a text."""
-    firsts = np.unique(_words_of(text, sentence)[1], return_index=True)[1]
-    return np.array([*sentence.scored[firsts[1:]], sentence.content.stop], np.int64)
+    @classmethod
+    def of(cls, text: str, given: int, sentence: Sentence) -> "_Words":
+        spans = [match.span() for match in _WORD.finditer(text, given)]
+        ends, first = np.array([end for _, end in spans], np.int64), sentence.content.start
+        word = np.minimum(np.searchsorted(ends, sentence.start, side="right"), len(spans) - 1)
+        whole, own = np.ones(len(spans), np.bool_), word[sentence.scored]
+        if not given and first not in sentence.scored:
+            whole[word[first]] = False
+        bounds = sentence.scored[np.unique(own, return_index=True)[1]]
+        return cls(spans, own, whole, np.append(bounds, sentence.content.stop))
+
+    def sums(self, logprobs: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.bincount(self.token, logprobs.astype(np.float64), minlength=len(self.spans)).astype(np.float64)
 
 
 def _opened_lists(
     tokenizer: MaskTokenizer,
-    texts: Sequence[str],
-    given: Sequence[int],
-    sentences: Sequence[Sentence],
+    part: Prepared,
     logprobs: NDArray[np.float32],
     ends: Sequence[NDArray[np.float64]] | None = None,
 ) -> dict[str, pl.Series]:
     """The columns of `LISTS`: for each sentence its tokens and its words with their log-probabilities.
 
-    Words are counted behind the first characters that are `given`. `ends` are the log-probabilities that a new word
-    begins behind each word: a word then has its own, and not that of the word before.
+    Words are counted behind the first characters that are given. `ends` are the log-probabilities that words end at
+    their `bounds`: a word then has its own end, and not that of the word before.
     """
     lists: dict[str, list[list[object]]] = {name: [] for own in LISTS.values() for name in own}
     known: dict[int, str] = {}
     first = 0
-    for number, (text, before, sentence) in enumerate(zip(texts, given, sentences, strict=True)):
-        skipped = len(text[:before].split())
+    for number, (text, given, sentence) in enumerate(part.each):
         own = logprobs[first : first + len(sentence.scored)]
         first += len(own)
-        spans, word = _words_of(text, sentence)
-        tokens = sentence.tokens.tolist()
+        words, tokens = _Words.of(text, given, sentence), sentence.tokens.tolist()
         for token in set(tokens) - set(known):
             known[token] = tokenizer.token_text(token)
-        sums = np.bincount(word, own.astype(np.float64), minlength=len(spans)).astype(np.float64)
-        counts = np.bincount(word, minlength=len(spans))
-        scored = np.flatnonzero(counts)
+        sums, counts = words.sums(own), np.bincount(words.token, minlength=len(words.spans))
         if ends is not None:
-            sums[scored] += np.diff(ends[number], prepend=0.0)
+            sums[np.unique(words.token)] += np.diff(ends[number])
+        told = np.flatnonzero((counts > 0) | ~words.whole).tolist()
         values: tuple[Iterable[object], ...] = (
             range(1, len(tokens) + 1),
             [known[token] for token in tokens],
-            word + 1 - skipped,
+            words.token + 1,
             own,
-            scored + 1 - skipped,
-            [text[slice(*spans[i])] for i in scored.tolist()],
-            counts[scored],
-            sums[scored],
+            [word + 1 for word in told],
+            [text[slice(*words.spans[word])] for word in told],
+            counts[told],
+            [float(sums[word]) if words.whole[word] else None for word in told],
         )
         for name, value in zip(lists, values, strict=True):
             lists[name].append(list(value))

@@ -20,7 +20,7 @@ from ...library.again import Compared, Reference, Verdict
 from ...library.recount import LOGARITHM, Recount, holds
 from ..own_table import FILE, ROW, mean_rows
 from ..summary import Row, frame
-from .likelihood_items import BAD, CORRECT, GOOD, LIKELIHOOD, ROUNDING, SIDE, TIE, Columns
+from .likelihood_items import BAD, CORRECT, GOOD, LIKELIHOOD, ROUNDING, SIDE, TIE, WORDS_FILE, Columns
 from .likelihood_scores import Encoder, Ids, Method, Sentence
 
 PERPLEXITY = "perplexity"
@@ -57,9 +57,13 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     sentence = pl.col(columns.texts[0])
     if columns.good is not None:
         sentence = pl.when(pl.col(SIDE) == GOOD).then(sentence).otherwise(pl.col(columns.texts[1]))
+    sentence = sentence.cast(pl.String).str.strip_chars()
     if columns.prefix is not None:
-        given = pl.col(columns.prefix).cast(pl.String).str.strip_chars()
-        sentence = given + pl.lit(" ") + sentence
+        before = pl.col(columns.prefix).cast(pl.String).str.strip_chars()
+        sentence = pl.struct(before.alias("before"), sentence.alias("text")).map_batches(
+            lambda rows: pl.Series(list(map(columns.joined, *rows.struct.unnest().get_columns())), dtype=pl.String),
+            pl.String,
+        )
     kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster, columns.prefix])])
     told = dict(
         item=item_name(names),
@@ -81,19 +85,20 @@ def recounts(folder: Path, items: pl.DataFrame, columns: Columns, details: Seque
     key = [name for name in (FILE, ROW, SIDE) if name in items.columns]
     yield holds("each sentence is there once", items, ~pl.struct(key).is_duplicated(), key)
     yield holds("log-likelihoods are at most 0", items, pl.col(LIKELIHOOD) <= LOGARITHM * pl.col("tokens"), key)
-    for of in ("token", "word", "character"):
+    for of in ("token", "character"):
         means = (pl.col(f"per_{of}") * pl.col(f"{of}s") - pl.col(LIKELIHOOD)).abs() <= ROUNDING
         yield holds(f"per_{of} is the log-likelihood divided by {of}s", items, (pl.col(f"{of}s") == 0) | means, key)
     for name in details:
         if (folder / name).exists():
             own = scan_frame(folder / name).group_by(key).agg(pl.col("logprob").cast(pl.Float64).sum())
-            both = items.select(*key, LIKELIHOOD).join(
+            both = items.select(*key, LIKELIHOOD, "per_word", "words").join(
                 own.collect(engine="streaming"), on=key, how="full", coalesce=True
             )
-            same = (pl.col(LIKELIHOOD) - pl.col("logprob")).abs() <= _SUMS
-            yield holds(
-                f"the log-probabilities of {name} sum to log_likelihood", both, same.fill_null(value=False), key
-            )
+            total, what = pl.col(LIKELIHOOD), LIKELIHOOD
+            if name == WORDS_FILE:  # without BOS a first word has no log-probability
+                total, what = pl.col("per_word").fill_null(0) * pl.col("words"), "per_word times words"
+            same = (total - pl.col("logprob")).abs() <= _SUMS
+            yield holds(f"the log-probabilities of {name} sum to {what}", both, same.fill_null(value=False), key)
     if columns.has_pairs:
         keys = [name for name in (FILE, columns.pair or ROW) if name in items.columns]
         good, bad = (items.filter(pl.col(SIDE) == side) for side in (GOOD, BAD))

@@ -4,7 +4,6 @@ Condition: a column of targets, or `T vs U`; split: all, `GROUP=VALUE`, or two o
 share an item: then groups are compared by it, several rows of one item and group by their mean, and have a test.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -18,6 +17,7 @@ from ...inference.free_text import MASK, top_tokens
 from ...inference.words import WordScores
 from ...library.sentences import CORRECT
 from ...statistics.differences import unpaired_difference
+from ...text.spelling import repeats
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
 from ..items import top_schema
@@ -28,7 +28,6 @@ from .probe_sentences import IS_TOP1, LOGPROB, REPEATS, TARGET_COLUMN, Columns, 
 
 EXPECTED, TARGET_TOKENS, RANK = "expected", "target_tokens", "rank"
 Logits = NDArray[np.float32]
-_WORD = re.compile(r"\w+")
 DATASET = "stimuli"
 PREFERRED = "preferred"
 TESTED = (IS_TOP1, LOGPROB)
@@ -114,8 +113,8 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
             for item, choices in answers.choices.items():
                 texts[item] = tokenizer.word_text(choices)
         tops += [texts, pl.Series(answers.top_logprob[:, i]).fill_nan(None)]
-    spelled = [_spelled(text) for text in asked.texts]
-    repeats = [_spelled(word) in spelled[own] for word, own in zip(expected, asked.sentence.tolist(), strict=True)]
+    parts = [text.split(MASK) for text in asked.texts]  # the mask stands for no word
+    found = [repeats(word, parts[own]) for word, own in zip(expected, asked.sentence.tolist(), strict=True)]
     values = [
         list(columns.targets) * len(rows.frame),
         expected,
@@ -125,7 +124,7 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
         answers.is_top1,
         *([] if columns.is_wanted is None else [answers.is_top1]),
         *tops,
-        repeats,
+        found,
     ]
     schema = result_schema(answers.top.shape[1], judged=columns.is_wanted is not None)
     items = pl.DataFrame({ROW: rows.numbers[each]}).with_columns(
@@ -135,11 +134,6 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
     if (is_wanted := columns.is_wanted) is None:
         return items
     return items.with_columns((pl.col(IS_TOP1) == is_wanted).alias(CORRECT))
-
-
-def _spelled(text: str) -> str:
-    """The words of a text in small letters with a space around each; the mask stands for no word."""
-    return " | ".join("".join(f" {word} " for word in _WORD.findall(part.casefold())) for part in text.split(MASK))
 
 
 def summarise(items: pl.DataFrame, columns: Columns) -> pl.DataFrame:

@@ -265,3 +265,27 @@ def test_what_stands_before_is_read_and_only_what_follows_is_scored(request, kin
     assert own["number"].to_list() == [1, 2] * 4
     np.testing.assert_allclose(own["logprob"], words["logprob"], rtol=0, atol=1e-5)
     assert verify(found.folder, sample=30).damage == ()
+
+
+def test_white_space_at_the_ends_changes_nothing_and_is_told(model, causal_model, tmp_path, capsys):
+    """A continuation with its space, a line end and a no-break space behind a sentence; a joiner of one's own."""
+    clean = {"prefix": ["Is it true? Answer:"], "good": ["Anna is happy."], "bad": ["Anna are happy."]}
+    odd = {"prefix": [" Is it true? Answer: "], "good": ["\tAnna is happy. "], "bad": ["Anna are happy.\n"]}
+    for name, own in (("masked", model), ("causal", causal_model)):
+        one = run_on(own, clean, tmp_path / f"{name} clean").items
+        other = run_on(own, odd, tmp_path / f"{name} odd").items
+        assert one.drop(*clean).equals(other.drop(*clean))
+        joined = run_on(own, clean, tmp_path / f"{name} joined", joiner=" ")
+        assert joined.items.equals(one)
+        assert not ng.verify(joined, sample=20).damage
+        close = run_on(own, clean, tmp_path / f"{name} close", joiner=" - ")
+        assert close.items["log_likelihood"].to_list() != one["log_likelihood"].to_list()
+        assert close.sentence_rows().collect()["sentence"][0] == "Is it true? Answer: - Anna is happy."
+        assert not ng.verify(close, sample=20).damage
+    with pytest.raises(InputError, match=r"^--joiner: there is no column that stands before the sentences"):
+        run_on(model, {"text": ["Anna is happy."]}, tmp_path / "none", joiner="")
+
+
+def test_a_marker_of_a_missing_word_is_no_sentence(causal_model, tmp_path):
+    with pytest.raises(InputError, match=r"holds the special token '\[MASK\]'"):
+        run_on(causal_model, {"text": ["She likes to [MASK]."]}, tmp_path / "run")

@@ -1,5 +1,7 @@
 """`ng.probe` on causal models: targets at the end of a sentence, against PyTorch one token at a time."""
 
+from itertools import pairwise
+
 import negengine as ng
 import numpy as np
 import pytest
@@ -108,23 +110,52 @@ def test_likelihoods_can_begin_with_the_bos_token_of_the_command(model, family, 
 
 
 def test_words_can_have_the_probability_of_their_own_end(model, causal_checkpoint, family, tmp_path):
-    """As minicons computes it (`bow_correction`): the end of each word is added, that of the word before taken away."""
-    text = "Jessica likes to smoke."
+    """By the formula of Pimentel and Meister (2024), theorem 2, and that of their section 4.2 for the first word."""
+    data = {"prefix": ["Maria is", "Jessica"], "text": ["Jessica likes to smoke.", "likes to smoke."]}
     if family != "gpt2":
         with pytest.raises(InputError, match="with --per-word and without --windows"):
-            ng.likelihood(model, {"text": [text]}, bow_correction=True, output=tmp_path / "run")
+            ng.likelihood(model, data, bow_correction=True, output=tmp_path / "run")
         return
-    options = {"per_word": True, "bos": True, "progress": False}
-    plain = ng.likelihood(model, {"text": [text]}, **options, output=tmp_path / "plain").frame("words.parquet")
-    found = ng.likelihood(model, {"text": [text]}, **options, bow_correction=True, output=tmp_path / "run")
     backend = model.exported.tokenizer.backend
-    ids = [backend.token_to_id(model.exported.info["bos_token"]), *backend.encode(text).ids]
-    begins = [token for word, token in backend.get_vocab().items() if word.startswith("Ġ")]
-    with torch.inference_mode():
-        network = AutoModelForCausalLM.from_pretrained(causal_checkpoint(family)).eval()
-        rows = network(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
-    begin = rows[:, begins].logsumexp(-1).numpy()
-    stops = [i for i in range(2, len(ids)) if ids[i] in begins] + [len(ids)]
-    wanted = plain["logprob"].to_numpy() + np.diff([0.0, *(begin[stop - 1] for stop in stops)])
-    np.testing.assert_allclose(found.frame("words.parquet")["logprob"], wanted, rtol=0, atol=1e-4)
-    assert not ng.verify(found, sample=20).damage
+    network = AutoModelForCausalLM.from_pretrained(causal_checkpoint(family)).eval()
+    end = {network.config.eos_token_id} - {None}
+    marked = {token for word, token in backend.get_vocab().items() if word.startswith("Ġ")}
+    begins, others = sorted(marked | end), sorted({*range(network.config.vocab_size)} - marked | end)
+    given = backend.encode(data["prefix"][1]).ids
+    bos = backend.token_to_id(model.exported.info["bos_token"])
+    for name, own, options, before in (
+        ("bos", {"text": data["text"][:1]}, {"bos": True}, [bos]),
+        ("plain", {"text": data["text"][:1]}, {}, []),
+        ("prefix", {"prefix": data["prefix"][1:], "text": data["text"][1:]}, {}, given),
+    ):
+        text = own["text"][0] if name != "prefix" else f"Jessica {own['text'][0]}"
+        ids = [*(before if name == "bos" else []), *backend.encode(text).ids]
+        with torch.inference_mode():
+            rows = network(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        starts = [i for i in range(len(ids)) if ids[i] in marked and i >= len(before)]
+        starts = starts if name == "prefix" else [len(before), *starts]
+        wanted = []
+        for start, stop in pairwise([*starts, len(ids)]):
+            if not start:  # nothing stands before it
+                wanted.append(None)
+                continue
+            total = sum(rows[i - 1, ids[i]] for i in range(start, stop))
+            chosen = begins if ids[start] in marked else others
+            wanted.append(float(total + rows[stop - 1, begins].logsumexp(-1) - rows[start - 1, chosen].logsumexp(-1)))
+        found = ng.likelihood(
+            model, own, per_word=True, bow_correction=True, progress=False, output=tmp_path / name, **options
+        )
+        assert found.frame("words.parquet")["logprob"].to_list() == pytest.approx(wanted, abs=1e-4)
+        assert not ng.verify(found, sample=20).damage
+
+
+def test_pairs_that_differ_in_a_token_without_a_score_are_told(model, family, tmp_path):
+    data = {"good": ["Nobody ate any cake.", "Anna is happy."], "bad": ["Everybody ate any cake.", "Anna are happy."]}
+    options = {"progress": False}
+    run = ng.likelihood(model, data, output=tmp_path / "run", **options)
+    told = [line for line in run.remarks() if "the first token differs" in line]
+    assert [line.startswith("in 1 pair ") for line in told] == [True] * (family == "gpt2")
+    assert not any(
+        "first token" in line
+        for line in ng.likelihood(model, data, bos=True, output=tmp_path / "bos", **options).remarks()
+    )

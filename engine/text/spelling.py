@@ -1,0 +1,72 @@
+r"""The one rule for white space and Unicode in what a model reads (`docs/own-stimuli.md#white-space-and-words`).
+
+`regex` knows the properties of Unicode that `re` does not: its `\w` holds the vowel signs and joiners of Hindi and
+Persian words, and `\X` is what a reader takes for one sign.
+"""
+
+import unicodedata
+
+import polars as pl
+import regex
+
+# Scripts without spaces between words: a word of them is found sign by sign. A run of Katakana is one word (UAX 29).
+_BY_SIGN = r"\p{Script=Han}\p{Script=Hiragana}\p{Line_Break=Complex_Context}"
+_UNSPACED = rf"[{_BY_SIGN}\p{{Script=Katakana}}ー\u3001-\u303f\uff01-\uff65]"
+_ENDS_UNSPACED = regex.compile(rf"{_UNSPACED}\P{{L}}*\Z")
+_BEGINS_UNSPACED = regex.compile(rf"\P{{L}}*?{_UNSPACED}")
+_SPACE_AT_END = regex.compile(r"\s+\Z")
+_WORD = regex.compile(rf"(?V1)[{_BY_SIGN}]\p{{M}}*|[\w--[{_BY_SIGN}]]+")
+_SIGN = regex.compile(r"\X")
+_ONE_WORD = regex.compile(r"\p{L}[\p{L}\p{M}\u200c\u200d]*")
+# What a reader does not see: soft hyphens, spaces without width, selectors of a variant. A joiner can join an emoji.
+_UNSEEN = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--\u200d]")
+
+
+def trimmed(text: str) -> str:
+    """A text without white space at its ends."""
+    return text.strip()
+
+
+def trims(column: str) -> pl.Expr:
+    """Whether `trimmed` changes the texts of a column."""
+    text = pl.col(column)
+    return text != text.str.strip_chars()
+
+
+def before_mask(text: str) -> str:
+    """What stands before a mask: white space at its end is one space, because some masks swallow all of it."""
+    return str(_SPACE_AT_END.sub(" ", text.lstrip()))
+
+
+def with_mask(text: str, mask: str) -> str:
+    """A text with masks as a model reads it: `trimmed`, with one space where white space stands before a mask."""
+    *before, last = text.strip().split(mask)
+    return mask.join([*(_SPACE_AT_END.sub(" ", part) for part in before), last])
+
+
+def joiner(before: str, after: str) -> str:
+    """What joins two texts: a space; nothing if both are in scripts without spaces where they meet."""
+    return "" if _ENDS_UNSPACED.search(before) and _BEGINS_UNSPACED.match(after) else " "
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is one word of letters, with their marks."""
+    return _ONE_WORD.fullmatch(text) is not None
+
+
+def repeats(word: str, parts: list[str]) -> bool:
+    """Whether a word stands in one of some parts of a text, in capital or small letters; signs between words are free.
+
+    What has no word in it, such as an emoji, must stand there sign by sign.
+    """
+    units = _WORD if _WORD.search(_seen(word)) else _SIGN
+    wanted = _units(word, units)
+    return bool(wanted.strip()) and any(wanted in _units(part, units) for part in parts)
+
+
+def _units(text: str, units: "regex.Pattern[str]") -> str:
+    return "".join(f"\n{unit}\n" for unit in units.findall(_seen(text)))
+
+
+def _seen(text: str) -> str:
+    return unicodedata.normalize("NFC", _UNSEEN.sub("", unicodedata.normalize("NFC", text)).casefold())
