@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -109,6 +110,10 @@ class Runner(ABC):
         self._queue = QUEUES[name, count] = queue  # shared by all open models of a device
         self.outputs = {output.name for output in session.get_outputs()}
 
+    def _submit(self, work: Callable[..., Result], *given: Any) -> Future[Result]:
+        # In the context of the run that asks: the threads of a device work for several runs of a process.
+        return self._queue.submit(copy_context().run, work, *given)
+
     @abstractmethod
     def _run(self, batch: Batch, advance: Advance) -> None:
         """Decide about the sentences of one batch."""
@@ -120,7 +125,7 @@ class Runner(ABC):
 
     def running(self, batches: Sequence[Batch], advance: Advance = ignored) -> Steps[None]:
         """Decide about all sentences; threads call `advance`, after each batch, with its number of sentences."""
-        waited = [self._queue.submit(self._run, batch, advance) for batch in batches]
+        waited = [self._submit(self._run, batch, advance) for batch in batches]
         yield waited
 
     def fetching(
@@ -133,7 +138,7 @@ class Runner(ABC):
             advance(len(next(iter(feeds.values()))))
             return found
 
-        waited = [self._queue.submit(fetch, feeds) for feeds in batches]
+        waited = [self._submit(fetch, feeds) for feeds in batches]
         yield waited
         return [batch.result() for batch in waited]
 
@@ -142,6 +147,6 @@ class Runner(ABC):
 
     def working(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Steps[list[Result]]:
         """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
-        waited = [self._queue.submit(job, self.run_one) for job in jobs]
+        waited = [self._submit(job, self.run_one) for job in jobs]
         yield waited
         return [batch.result() for batch in waited]

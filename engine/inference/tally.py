@@ -1,7 +1,13 @@
-"""How many sentences and tokens the models of this process have run, for the run's record, and what they say."""
+"""How many sentences and tokens the models of a run have run, for its record, and what they say.
+
+A run in a thread of its own counts for itself: what is counted belongs to the context that `own` begins, and the
+threads of a device take over the context of whoever gives them a batch.
+"""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 
@@ -14,34 +20,50 @@ class Tally:
 
 
 NOTHING = Tally()
-_LOCK = threading.Lock()
-_counted = NOTHING
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.lock, self.counted = threading.Lock(), NOTHING
+        self.listener: Callable[[str], None] = lambda _: None
+
+
+_COUNTER: ContextVar[_Counter] = ContextVar("counter", default=_Counter())  # noqa: B039 - one where nobody began another
+
+
+@contextmanager
+def own(listener: Callable[[str], None]) -> Iterator[None]:
+    """Count anew in this context, and hand on what models say while they run."""
+    counter = _Counter()
+    counter.listener = listener
+    token = _COUNTER.set(counter)
+    try:
+        yield
+    finally:
+        _COUNTER.reset(token)
+
+
+def listen(listener: Callable[[str], None]) -> None:
+    """Hand on what models say in this context, from now on: in a process that works for another one."""
+    _COUNTER.get().listener = listener
 
 
 def count(sentences: int, length: int = 0, *, tokens: int = 0) -> None:
     """Add sentences of `length` tokens that a model has run, or of so many different tokens together."""
-    global _counted  # noqa: PLW0603 - one for the process, whichever models it has opened
-    with _LOCK:
-        _counted = Tally(_counted.sentences + sentences, _counted.tokens + sentences * length + tokens)
+    counter = _COUNTER.get()
+    with counter.lock:
+        before = counter.counted
+        counter.counted = Tally(before.sentences + sentences, before.tokens + sentences * length + tokens)
 
 
 def take() -> Tally:
     """What was counted since the last call."""
-    global _counted
-    with _LOCK:
-        taken, _counted = _counted, NOTHING
+    counter = _COUNTER.get()
+    with counter.lock:
+        taken, counter.counted = counter.counted, NOTHING
     return taken
-
-
-_listeners: list[Callable[[str], None]] = []
-
-
-def listen(listener: Callable[[str], None]) -> None:
-    """Hand on what models say while they run, from now on."""
-    _listeners[:] = [listener]
 
 
 def say(line: str) -> None:
     """Tell the user something, such as why the first batch takes long; several threads may."""
-    for listener in _listeners:
-        listener(line)
+    _COUNTER.get().listener(line)

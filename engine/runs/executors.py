@@ -52,7 +52,6 @@ class ThisProcess:
         model = stage.open(options)
         description = stage.describe(model)
         say(opened(description))
-        tally.take()  # what ran before in this process does not belong to this stage
         yield _Here(stage, model, [worker(description, options)])
 
 

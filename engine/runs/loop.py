@@ -68,9 +68,9 @@ def run_stage(
 def _decide(stage: Stage[Any, Any], run: RunFolder, execution: Execution) -> None:
     """Decide the missing parts. Until the first sentence runs, the meter shows what is being prepared."""
     reporter, sizes = execution.reporter, stage.sizes
-    tally.listen(reporter.say)
     whole, todo = (sum(sizes[number] for number in which) for which in (run.parts, run.missing_parts))
     with ExitStack() as stack:
+        stack.enter_context(tally.own(reporter.say))
         meter = stack.enter_context(reporter.meter(stage.name, whole, whole - todo, unit=stage.unit))
         for note in stage.notes:
             reporter.say(note)

@@ -234,7 +234,7 @@ def filled(fit, error="Failed to allocate memory for requested buffer"):
 
 def test_batches_that_do_not_fit_the_memory_are_halved_once_and_that_is_said(monkeypatch):
     said = []
-    monkeypatch.setattr(tally, "_listeners", [said.append])
+    tally.listen(said.append)
     session, runner = filled(fit=20)
     ids = np.arange(640, dtype=np.int32).reshape(64, 10)
     for _ in range(2):
@@ -300,7 +300,7 @@ def test_a_gpu_without_fp16_computes_in_fp32_and_refuses_the_other_graph(monkeyp
         assert WebGpu().low_precision(mini).name == graph
         monkeypatch.undo()
     said = []
-    monkeypatch.setattr(tally, "_listeners", [said.append])
+    tally.listen(said.append)
     opened = SimpleNamespace(precision=WebGpu().precision(mini.graph))
     assert ModelPair(opened, lambda: opened, WebGpu()).low_precision is opened
     assert said == ["webgpu:0: the device or the export has no fp16, so it computes in fp32"]
@@ -340,7 +340,7 @@ def test_what_the_program_cannot_do_is_one_line_with_status_2(adapter, words, sa
 
 def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, monkeypatch):
     said = []
-    monkeypatch.setattr(tally, "_listeners", [said.append])
+    tally.listen(said.append)
     pair = ModelPair(SimpleNamespace(device=CPU), lambda: None, WebGpu())
     (choice,) = choose_precisions(pair, Precision.AUTO, [Workload("CpTp", lambda _: None, 10)], seed=0).values()
     assert choice["precision"] == "fp32"
