@@ -30,7 +30,7 @@ from ..engine.basics.reading import exists, file_sha256, is_file, open_regular, 
 from ..engine.experiments.data_sets.fetch import reason_of
 from ..engine.inference.exported import TOKENIZER, name_of_checkpoint
 from . import adapter
-from .families import LONGEST_COMPARED, NEWER, family_of, longest_of, padding_id, refusal_of
+from .families import LONGEST_COMPARED, NEWER, counts_after_padding, family_of, longest_of, padding_id, refusal_of
 from .known_keys import refuse_unread
 from .quiet import quiet
 
@@ -121,7 +121,7 @@ class Checkpoint:
         tokens = self.tokenizer.get_vocab()
         padding = self.tokenizer.pad_token  # which no input has
         beyond = sorted(token for token, number in tokens.items() if number >= self.vocabulary and token != padding)
-        if self.padding_id is not None and self.padding_id in self.tokenizer("a")["input_ids"]:
+        if counts_after_padding(self.config) and self.padding_id in self.tokenizer("a")["input_ids"]:
             token = self.tokenizer.convert_ids_to_tokens(self.padding_id)
             raise InputError(
                 f"{self.name}: config.json says pad_token_id {self.padding_id}, which is {token!r} and stands in each "
@@ -450,8 +450,8 @@ def _of_transformers_5(folder: Path, written: Mapping[str, Any]) -> PreTrainedTo
     return PreTrainedTokenizerFast(
         tokenizer_file=str(folder / TOKENIZER),
         additional_special_tokens=list(further.values() if isinstance(further, dict) else further),
-        model_input_names=["input_ids", "attention_mask"],
-        **{key: written[key] for key in kept if key in written},
+        **{"model_input_names": ["input_ids", "attention_mask"]}
+        | {key: written[key] for key in kept if key in written},
         **roles,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from transformers import PretrainedConfig
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, PretrainedConfig
 from transformers import __version__ as transformers_version
 
 _IS_4 = transformers_version.startswith("4.")
@@ -130,8 +130,15 @@ def padding_id(config: PretrainedConfig) -> int | None:
     family = family_of(config)
     if family.padding_id is not None:
         return family.padding_id
-    reads = family.reads_padding or family.first_position == _AFTER_PADDING
+    # A family without masked models has a classifier that reads the last token before the padding.
+    reads = family.reads_padding or counts_after_padding(config) or type(config) not in MODEL_FOR_MASKED_LM_MAPPING
     return config.pad_token_id if reads else None
+
+
+def counts_after_padding(config: PretrainedConfig) -> bool:
+    """Whether positions are those of the tokens that are not padding."""
+    family = family_of(config)
+    return family.padding_id is not None or family.first_position == _AFTER_PADDING
 
 
 def first_position(config: PretrainedConfig) -> int:

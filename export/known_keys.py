@@ -53,7 +53,7 @@ def refuse_unread(name: str, config: PretrainedConfig, written: Mapping[str, Any
 
 
 def _is_read(key: str, config: PretrainedConfig) -> bool:
-    asked = rf"[\"']{re.escape(key)}[\"']|config\.{re.escape(key)}\b"
+    asked = rf"[\"']{re.escape(key)}[\"']|(config|self)\.{re.escape(key)}\b"  # self: a class derives it from others
     return key in _keys(type(config)) or re.search(asked, _source(type(config).__module__)) is not None
 
 

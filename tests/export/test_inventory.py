@@ -5,6 +5,10 @@ memory before it was saved, which no code of this project has read.
 """
 
 import json
+import logging
+import sys
+import warnings
+from contextlib import suppress
 
 import pytest
 import torch
@@ -14,9 +18,11 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from negengine.export.check import check
-from negengine.export.checkpoint import load, load_config, locate
+from negengine.export.checkpoint import load, load_config, load_tokenizer, locate
 from negengine.export.inventory import load_counted
-from negengine.export.tasks import task_of
+from negengine.export.known_keys import refuse_unread
+from negengine.export.quiet import quiet
+from negengine.export.tasks import FILL_MASK, task_of
 from safetensors.torch import load_file, save_file, save_model
 from tiny_checkpoints import random_model, roberta_like_tokenizer, save, word_tokenizer
 
@@ -325,10 +331,6 @@ REFUSED = {
         for method in ("gptq", "awq", "bitsandbytes", "compressed-tensors", "fp8", "mxfp4", "hqq", "torchao", "new")
     },
     "8 bit": (says(quantization_config={"load_in_8bit": True}), r"is quantised \(bitsandbytes\)"),
-    "a newer key": (
-        says(rope_parameters={"rope_theta": 5e5}),
-        "says rope_parameters .* does not read it: transformers",
-    ),
     "another key": (says(attention_bias_type="alibi"), "says attention_bias_type alibi, .* remove it from config.json"),
     "module.": (of_weights(prefixed("module.")), r"begin with 'module\.', as a program for training wraps"),
     "_orig_mod.": (of_weights(prefixed("_orig_mod.")), r"begin with '_orig_mod\.'"),
@@ -369,10 +371,71 @@ def test_what_is_not_accounted_for_is_refused_in_one_line(case, saved):
     assert_is_refused(folder, said)
 
 
+@pytest.mark.skipif(IS_5, reason="transformers 5 reads this key")
+def test_a_key_that_a_newer_transformers_wrote_is_refused(saved):
+    _, folder = saved(llama)
+    changed(folder, transformers_version="5.24.0", rope_parameters={"rope_theta": 5e5}, rope_theta=...)
+    assert_is_refused(folder, "says rope_parameters .*which transformers 5.24.0 wrote, .*does not read it: transfor")
+
+
+@pytest.mark.everything
+def test_each_key_that_the_installed_transformers_writes_is_known():
+    kinds = {kind for head in (hf.AutoModelForMaskedLM, hf.AutoModelForCausalLM) for kind in head._model_mapping}
+    made = 0
+    for kind in kinds:
+        with suppress(Exception):  # some have no defaults
+            config = kind()
+            made += 1
+            refuse_unread(kind.model_type, config, json.loads(config.to_json_string(use_diff=False)))
+    assert made > 150
+
+
 def test_a_padding_token_that_stands_in_each_text_is_refused_where_positions_count_by_it(saved):
     _, folder = saved(roberta)
     changed(folder, pad_token_id=0)
     assert_is_refused(folder, "says pad_token_id 0, which is '<s>' and stands in each text")
+
+
+# ---------------------------------------------------------------- tokenizers
+@pytest.mark.parametrize("family", [roberta, bert])
+def test_a_tokenizer_of_transformers_5_is_read(family, saved):
+    """As it writes them: another class, and a list of further special tokens."""
+    _, folder = saved(family)
+    before = hf.AutoTokenizer.from_pretrained(folder)
+    changed(folder, "tokenizer_config.json", tokenizer_class="TokenizersBackend", extra_special_tokens=["<e>"])
+    (folder / "special_tokens_map.json").unlink(missing_ok=True)
+    source = locate(str(folder))
+    found = load_tokenizer(source, FILL_MASK.head)
+    text = f"a man who likes to {before.mask_token} sleep"
+    assert found(text)["input_ids"] == before(text)["input_ids"]
+    assert (found.mask_token_id, found.pad_token_id) == (before.mask_token_id, before.pad_token_id)
+
+
+def test_a_padding_token_without_a_row_is_accepted_as_no_input_has_it(saved, tmp_path):
+    model, folder = saved(gpt2)
+    words = hf.AutoTokenizer.from_pretrained(folder)
+    words.add_special_tokens({"pad_token": "[PAD]"})
+    words.save_pretrained(folder)
+    assert_is_read(folder, model)
+    words.add_tokens(["smurfing"])
+    words.save_pretrained(folder)
+    assert_is_refused(folder, "1 token beyond them, such as 'smurfing'")
+
+
+def test_warnings_that_say_something_of_numbers_are_said_once_in_one_line(capsys):
+    heard = []
+    with quiet(heard.append):
+        for _ in range(2):
+            warnings.warn("It uses the byte fallback option,\nwhich is not implemented. More.", stacklevel=1)
+            logging.getLogger("transformers.x").warning("Unrecognized keys in `rope_scaling`: {'a'}")
+        logging.getLogger("transformers.x").warning("Some weights are newly initialized")
+        warnings.warn("deprecated", FutureWarning, stacklevel=1)
+        sys.stdout.write("noise")
+    assert heard == [
+        "transformers warns: It uses the byte fallback option, which is not implemented.",
+        "transformers warns: Unrecognized keys in `rope_scaling`: {'a'}",
+    ]
+    assert capsys.readouterr() == ("", "")
 
 
 # ---------------------------------------------------------------- the whole way

@@ -137,7 +137,7 @@ def angle_tokenizer(special, processor, **options):
 
 def roberta_like_tokenizer():
     """<s> first </s></s> second </s>, all in segment 0."""
-    processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0))
+    processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     return angle_tokenizer(["<s>", "<pad>", "</s>", "<unk>", "<mask>"], processor, **UNSEGMENTED)
 
 
