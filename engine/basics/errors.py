@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TypeVar
 
 Kind = TypeVar("Kind", bound=StrEnum)
@@ -39,6 +40,24 @@ class StoppedError(InputError):
 def shortened(message: str) -> str:
     """A message of a length that a person reads: at most 600 characters, no word of more than 160."""
     return _without_middle(re.sub(r"\S{161,}", lambda word: _without_middle(word[0], 160), message), 600)
+
+
+def refuse_other_than_utf8(*given: object) -> None:
+    """Raise InputError for a text or a path, also inside lists, with bytes that are not UTF-8: no file can name it."""
+    for one in given:
+        if isinstance(one, list | tuple):
+            refuse_other_than_utf8(*one)
+        elif not (text := str(one) if isinstance(one, str | PurePath) else "").isascii() and not _is_utf8(text):
+            told = text.encode("utf-8", "backslashreplace").decode()
+            raise InputError(f"{told}: this is not UTF-8; rename the file, or write the text in UTF-8")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def first_line(error: BaseException) -> str:

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from .errors import InputError
+
+LEAST_MEMORY = 1_300_000 * 1024  # bytes, with which two cores have been seen to work; with 1,000,000 KiB they do not
 CONTROL_GROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
@@ -31,6 +34,17 @@ def cpu_quota() -> float:
         if int(quota) > 0:
             quotas.append(int(quota) / int(period))
     return min(quotas)
+
+
+def refuse_little_memory() -> None:
+    """Refuse a limit of this process (`ulimit -v`, `-d`) below which the libraries abort, or wait for ever."""
+    with suppress(ImportError):  # Windows
+        import resource  # noqa: PLC0415
+
+        for letter, limit in (("v", resource.RLIMIT_AS), ("d", resource.RLIMIT_DATA)):
+            if 0 <= (bytes_ := resource.getrlimit(limit)[0]) < LEAST_MEMORY:
+                told = f"ulimit -{letter} {bytes_ // 1024}: this is too little memory to open a model"
+                raise InputError(f"{told}; set {LEAST_MEMORY // 1024} or more")
 
 
 def cpu_threads() -> int:

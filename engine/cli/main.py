@@ -1,13 +1,15 @@
 """The program: the commands of all experiments, and all other commands, each imported when it is called."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..basics.errors import OF_THE_MACHINE, InputError, StoppedError, shortened
+from ..basics.errors import OF_THE_MACHINE, InputError, StoppedError, first_line, refuse_other_than_utf8, shortened
 from ..library.registry import experiment, experiments, load, summary
 from .console import error_document, open_standard_streams, say, show
 from .program import Commands, Program, as_command
@@ -91,6 +93,7 @@ def run() -> int:
     open_standard_streams()
     said = ""
     try:
+        _refuse_wrong_words()
         return app(standalone_mode=False, prog_name="negengine") or 0  # Typer turns an interrupt into status 130
     except StoppedError as error:
         said = _with_resumption(error.cause)
@@ -106,14 +109,36 @@ def run() -> int:
         if near := getattr(error, "possibilities", None):
             said = f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
         said = f"{shortened(said)} (see `{where}`)"
-    except OSError as error:
-        if error.errno not in OF_THE_MACHINE:
+    except (OSError, MemoryError, RuntimeError) as error:
+        if not (said := _of_the_machine(error)):
             raise
-        said = shortened(f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed")
     say(f"negengine: {said}")
     if "--json" in sys.argv:
         error_document(said)
     return 2
+
+
+def _refuse_wrong_words() -> None:
+    """Refuse what would end in a traceback later: arguments that are not UTF-8, a variable at which Polars panics."""
+    refuse_other_than_utf8(sys.argv[1:])
+    threads = os.environ.get("POLARS_MAX_THREADS", "1")
+    if not threads.strip("0").isdecimal():
+        raise InputError(f"POLARS_MAX_THREADS={threads}: give a number from 1, or unset it")
+
+
+def _of_the_machine(error: Exception) -> str:
+    """What an error says that comes from the machine, and not from this program; empty for others."""
+    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
+        return f"{first_line(error)}: the system gives no more memory or threads; raise `ulimit -v` and `ulimit -u`"
+    if not isinstance(error, OSError):
+        return ""
+    try:
+        Path.cwd()
+    except OSError:
+        return "the working directory was removed: go to another one with `cd`"
+    if error.errno not in OF_THE_MACHINE:
+        return ""
+    return shortened(f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed")
 
 
 def _print_version(wanted: bool) -> None:

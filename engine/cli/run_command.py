@@ -13,6 +13,7 @@ import typer
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
+from ..basics.limits import refuse_little_memory
 from ..basics.option import Opening, flag, options_of
 from ..basics.paths import shell_command
 from . import options
@@ -109,6 +110,7 @@ def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(*, form: str, as_json: bool, **values: Any) -> None:
+        refuse_little_memory()
         _called.append(setup := Setup({own.name: values.pop(own.name) for own in _COMMON}))
         print_result(function(setup, **values), form, as_json, verbose=setup.values["verbose"])
 

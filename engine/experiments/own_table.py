@@ -331,6 +331,8 @@ class TableExperiment(Experiment):
 
     def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
         """Look at all rows: at what is wrong with them, and at what they share."""
+        if twice := [name for name in columns.needed if columns.needed.count(name) > 1]:
+            raise InputError(f"the column {twice[0]} is named for two texts of a row; name one column for each")
         labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
         ends = dict.fromkeys(columns.needed, 0)
 

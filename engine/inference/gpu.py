@@ -13,8 +13,14 @@ from .session import Device
 
 _FEWEST_SENTENCES = 8
 _FEWEST_TOKENS = 16  # of a batch that is halved, as of `--batch-tokens`
-_OUT_OF_MEMORY = ("allocate", "out of memory", "exceeds the max buffer size")  # of ONNX Runtime, CUDA, WebGPU
+_OUT_OF_MEMORY = (
+    "allocate",
+    "out of memory",
+    "ALLOC_FAILED",
+    "exceeds the max buffer size",
+)  # of ONNX Runtime, CUDA, WebGPU
 _LOST = ("lost", "removed", "hung", "wait for the operation", "mapasync")  # of WebGPU and its drivers
+_BROKEN = ("cuda failure", "cublas failure", "cudnn failure")  # of CUDA: after one, every later call fails, too
 
 
 def rounded_up(n: int, full: int) -> int:
@@ -79,6 +85,6 @@ class Filled(Runner):
                         f"{self._tokens}; --batch-tokens {self._tokens} begins with them"
                     )
             return
-        if any(sign in str(error).lower() for sign in _LOST):
+        if any(sign in str(error).lower() for sign in (*_LOST, *_BROKEN)):
             raise StoppedError(f"--device {self._device}: the device was lost ({said})") from error
         raise error

@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ..basics.errors import did_you_mean
+from ..basics.errors import did_you_mean, refuse_other_than_utf8
 from ..basics.paths import with_home, without_home
 from ..basics.reading import file_sha256, is_file
 
@@ -37,6 +37,7 @@ def strict(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        refuse_other_than_utf8(*args, *kwargs.values())
         for name in kwargs:
             if name not in takes:
                 near = did_you_mean(name, takes) or f"it takes {', '.join(takes)}"
@@ -117,4 +118,4 @@ def as_given(value: Any) -> Any:
 
 
 def _is_file(value: dict[str, Any]) -> bool:
-    return "path" in value and set(value) <= {"path", "sha256"}
+    return "path" in value and set(value) <= {"path", "sha256"} and all(isinstance(own, str) for own in value.values())

@@ -7,6 +7,7 @@ instances as one, and is missing in many containers.
 import ctypes
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -37,7 +38,9 @@ class Cuda(Device):
     def missing(cls) -> str | None:
         if _PROVIDER not in ort.get_available_providers():
             return "this ONNX Runtime has no CUDA: pip uninstall onnxruntime, then pip install 'negengine[cuda]'"
-        return None if cls.count() else "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
+        if not cls.count():
+            return "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
+        return None if _has_cudnn() else "cuDNN 9 is missing, which attention needs: pip install 'negengine[cuda]'"
 
     @classmethod
     def count(cls) -> int:
@@ -55,8 +58,8 @@ class Cuda(Device):
         return {key: value for key, value in found.items() if value is not None}
 
     def session(self, graph: Path) -> ort.InferenceSession:
-        if hasattr(ort, "preload_dlls"):
-            ort.preload_dlls()
+        if not _has_cudnn():
+            raise InputError(f"--device {self}: {self.missing()}")
         chosen = {
             "device_id": str(self.index),
             "use_tf32": "0",  # fp32 is the reference: ten bits of mantissa would not be
@@ -144,8 +147,19 @@ def _driver() -> Any:
     return driver if driver.cuInit(0) == 0 else None
 
 
+@cache
+def _has_cudnn() -> bool:
+    """Whether cuDNN can be loaded: ONNX Runtime itself looks for it in the first attention, in the middle of a run."""
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()  # those of Python packages
+    try:
+        return bool(ctypes.CDLL("cudnn64_9.dll" if os.name == "nt" else "libcudnn.so.9"))
+    except OSError:
+        return False
+
+
 def _told(function: str, index: int, *result: Any) -> bool:
     driver, device = _driver(), ctypes.c_int(0)
     if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
         return False
-    return bool(getattr(driver, function)(*result, device) == 0)
+    return hasattr(driver, function) and bool(getattr(driver, function)(*result, device) == 0)

@@ -9,8 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from ...basics.choices import Task
 from ...basics.errors import InputError, did_you_mean
-from ...basics.option import Opening, options_of
+from ...basics.option import Opening, OptionField, options_of
+from ...basics.option_values import fault
 from ...basics.paths import with_home
 from ...basics.printable import counted
 from ...basics.reading import exists, file_sha256, is_file
@@ -18,7 +20,7 @@ from ...inference.device import choose_devices
 from ...inference.exported import load_exported
 from ...library.call import ELSEWHERE, IN_MEMORY, as_given, files_in
 from ...library.model import Model
-from ...library.registry import library_function
+from ...library.registry import experiment, library_function
 from ...library.shown import Shown
 from ...runs.record import StageRecord, differences, read_run
 from ...runs.results import finished_stage, read_document, read_frame
@@ -142,6 +144,7 @@ def reproduce(
             raise InputError(f"{source}: no probe here has the function {call['function']}; is its package installed?")
         arguments = {name: as_given(value) for name, value in call["arguments"].items()}
         _refuse_foreign(source, function, arguments)
+        _refuse_wrong_values(source, options_of(experiment(call["function"])), arguments)
         if "run" in inspect.signature(function).parameters:  # it goes on from the stage before
             function(target, model=opened, **arguments, **options)
         else:
@@ -157,6 +160,10 @@ def _calls(source: Path, stages: dict[str, StageRecord]) -> list[tuple[dict[str,
         call = record.metadata.get("call")
         if not isinstance(call, dict) or not _CALL.items() <= {key: type(own) for key, own in call.items()}.items():
             raise InputError(f"{source}: run.json does not tell which call made {name}, so it cannot be made again")
+        model = {name: call["model"].get(name) for name in options_of(Opening)}
+        _refuse_wrong_values(source, options_of(Opening), model)
+        if not isinstance(call["model"].get("folder"), str) or call["model"].get("task") not in [*Task]:
+            raise InputError(f"{source}: run.json does not tell which model made {name}, so it cannot be made again")
         if not found or found[-1][0]["function"] != call["function"]:
             found.append((call, record))
     return found
@@ -171,6 +178,12 @@ def _refuse_foreign(source: Path, function: Callable[..., Any], arguments: Mappi
             f"{source}: run.json has the argument {foreign[0]!r}, which {function.__name__} does not take from a run: "
             f"{did_you_mean(foreign[0], own)}it takes {', '.join(sorted(own))}"
         )
+
+
+def _refuse_wrong_values(source: Path, fields: Mapping[str, OptionField], given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        if name in fields and (wrong := fault(fields[name], value)):
+            raise InputError(f"{source}: run.json was changed: {name} is {wrong}")
 
 
 def _refuse_missing_files(source: Path, call: dict[str, Any], record: StageRecord) -> None:

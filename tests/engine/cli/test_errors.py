@@ -4,10 +4,18 @@ import errno
 import json
 import os
 import shutil
+import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import Mock
 
+import negengine as ng
 import pytest
+import typer.main
+from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
+from negengine.engine.cli.main import app
+from negengine.engine.cli.program import all_commands
 
 EARLY = [
     (("select", "nothing"), "no exported model nothing: run `negengine export nothing` first"),
@@ -33,6 +41,60 @@ def refused(done, said):
     assert len(done.err.splitlines()) == 1
     assert done.said.startswith("negengine: ")
     assert said in done.said
+
+
+BYTES = "a\udcff"  # a name of a file as Python reads it from the command line: these bytes are not UTF-8
+
+
+@pytest.mark.parametrize("name", [name for name, _ in all_commands(typer.main.get_command(app))])
+def test_words_that_are_not_utf8_are_refused_by_every_command(name, command, tmp_path):
+    for words in ([BYTES], ["mini", BYTES], ["mini", "x.csv", "-o", BYTES], ["--format", BYTES]):
+        refused(command(*name.split(), *words), r"a\udcff: this is not UTF-8; rename the file")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [name for name in ng.__all__ if name.islower()])
+def test_texts_that_are_not_utf8_are_refused_by_every_function(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for given in (BYTES, Path(BYTES), [BYTES], ["a", [BYTES]]):
+        with pytest.raises(InputError, match="this is not UTF-8"):
+            getattr(ng, name)(given)
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ("mkdir gone; cd gone; rmdir ../gone; {} -o run", "the working directory was removed"),
+        ("POLARS_MAX_THREADS=0 {} -o run", "POLARS_MAX_THREADS=0: give a number from 1"),
+        ("POLARS_MAX_THREADS=few {} -o run", "POLARS_MAX_THREADS=few: give a number from 1"),
+        ("ulimit -v 1000000; {} -o run", "ulimit -v 1000000: this is too little memory to open a model; set 1300000"),
+        ("ulimit -d 500000; {} -o run", "ulimit -d 500000: this is too little memory"),
+    ],
+)
+def test_an_environment_in_which_nothing_can_work_is_one_line(shell, said, mini, small_lexicon, tmp_path):
+    started = f"{sys.executable} -m negengine.engine.cli select {mini.folder} --lexicon {small_lexicon}"
+    done = subprocess.run(
+        ["sh", "-c", shell.format(started)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_column_is_not_both_sentences_of_a_pair(mini, command, tmp_path):
+    (tmp_path / "x.csv").write_text("group,good,prefix\na,b,c\n")
+    for words in (("--good", "group", "--bad", "group"), ("--good", "good", "--bad", "group", "--prefix", "group")):
+        said = "the column group is named for two texts of a row"
+        refused(command("likelihood", mini.folder, "x.csv", "--precision", "fp32", *words, "-o", "o"), said)
+
+
+@pytest.mark.parametrize("error", [MemoryError("no room"), RuntimeError("can't start new thread")])
+def test_a_system_that_gives_nothing_more_is_one_line(error, monkeypatch, capsys):
+    monkeypatch.setattr(main, "app", Mock(side_effect=error))
+    monkeypatch.setattr(sys, "argv", ["negengine", "select"])
+    assert main.run() == 2
+    assert f"negengine: {error}: the system gives no more memory or threads" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("arguments", "said"), EARLY)

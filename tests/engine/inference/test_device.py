@@ -36,6 +36,10 @@ def test_devices_by_their_names(monkeypatch):
         choose_devices("cuda:1")
     monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(Cuda, "count", lambda: 2)
+    monkeypatch.setattr(cuda, "_has_cudnn", lambda: False)  # found when a device is chosen, not in the first attention
+    with pytest.raises(InputError, match=r"--device cuda: cuDNN 9 is missing, .*: pip install 'negengine\[cuda\]'"):
+        choose_devices("cuda")
+    monkeypatch.setattr(cuda, "_has_cudnn", lambda: True)
     for words, found in {
         "cpu": [CPU],
         "auto": [Cuda(0)],

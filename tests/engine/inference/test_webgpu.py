@@ -254,6 +254,9 @@ LOST = r"^--device .*was lost \(.*reset\); finished parts are kept, run the same
 ERRORS = [
     ("out of memory", InputError, r"^--device webgpu:0: .*one sentence.*: out of memory$"),
     ("WebGPU device lost (1): driver reset\nmore", InputError, LOST),
+    ("CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0", InputError, "one sentence does not fit its memory"),
+    ("CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; reset", StoppedError, LOST),
+    ("CUBLAS failure 14: CUBLAS_STATUS_INTERNAL_ERROR ; reset", StoppedError, LOST),
     ("a bug", RuntimeError, "^a bug$"),
 ]
 

@@ -43,6 +43,12 @@ def test_a_run_that_cannot_be_made_again_is_refused_and_nothing_else_is_taken_fr
         (gone, "model", {"folder": "/gone"}),
         (r"words \(sha256 .{64}\), which is missing", "arguments", {"lexicon": {"path": str(tmp_path / "words")}}),
         (r"own\.toml is not the file that", "arguments", {"patterns": {"path": str(own), "sha256": "ab" * 32}}),
+        ("seed is 'nan'; a whole number", "arguments", {"seed": "nan"}),
+        ("pairs is '\\[3\\]'", "arguments", {"pairs": [3]}),
+        ("does not tell which model", "model", {"folder": 3}),
+        ("does not tell which model", "model", {"task": ["fill-mask"]}),
+        ("threads is 'many'", "model", {"threads": "many"}),
+        ("precision is 'None'", "model", {"precision": None}),
         ("from a DataFrame in memory", "arguments", {"lexicon": {"in memory": "DataFrame"}}),
     ]
     for name in ("output", "shard", "executor", "device", "surprise"):
