@@ -450,6 +450,11 @@ def _refuse_other_numbers(name: str, model: PreTrainedModel, files: Iterable[Pat
     for path in files:
         for key, value in load_state_dict(str(path)).items():
             own = next((parameters[known] for known in (key, f"{prefix}{key}") if known in parameters), None)
+            if own is not None and not torch.isfinite(value).all():
+                raise InputError(
+                    f"{name}: {key} in {path.name} holds numbers that are not finite (NaN or infinite), and so does "
+                    "what the model computes; give a checkpoint of sound weights"
+                )
             if own is None or own.shape != value.shape or id(own) in replaced:
                 continue
             if not torch.equal(own, value.float()):

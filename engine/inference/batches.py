@@ -28,6 +28,7 @@ RunOne = Callable[[Sequence[str], Feeds], list[Array]]  # names of outputs, and 
 Result = TypeVar("Result")
 # Gives batches to the queue, yields their futures, goes on once these are done, and returns its result.
 Steps = Generator[Sequence[Future[Any]], None, Result]
+_MANY = 16  # columns of an output: of more, each row's largest value is looked at
 _AT_ONCE = 16  # tasks: the batches of so many lie in the queue, so it is never empty before the end
 
 
@@ -109,6 +110,8 @@ class Runner(ABC):
         queue = QUEUES.get((name, count)) or ThreadPoolExecutor(count, name)
         self._queue = QUEUES[name, count] = queue  # shared by all open models of a device
         self.outputs = {output.name for output in session.get_outputs()}
+        # The error for numbers that are not finite, from the inputs and the rows that have them; None: they may be.
+        self.not_finite: Callable[[Feeds, NDArray[np.int64]], Exception] | None = None
 
     def _submit(self, work: Callable[..., Result], *given: Any) -> Future[Result]:
         # In the context of the run that asks: the threads of a device work for several runs of a process.
@@ -125,8 +128,32 @@ class Runner(ABC):
 
     def running(self, batches: Sequence[Batch], advance: Advance = ignored) -> Steps[None]:
         """Decide about all sentences; threads call `advance`, after each batch, with its number of sentences."""
-        waited = [self._submit(self._run, batch, advance) for batch in batches]
+
+        def decide(batch: Batch) -> None:
+            self._run(batch, advance)
+            self._refuse_not_finite(dict(zip(INPUTS, batch.inputs, strict=True)), [batch.outputs[1]])
+
+        waited = [self._submit(decide, batch) for batch in batches]
         yield waited
+
+    def _refuse_not_finite(self, feeds: Feeds, found: Sequence[Array]) -> None:
+        """One look at each batch: a number that is not finite is larger than none, and would count as a decision."""
+        if self.not_finite is None:
+            return
+        for array in found:
+            if array.dtype != np.float32 or not array.size:
+                continue
+            rows = array.reshape(len(array), -1)
+            # Of a whole vocabulary the largest logit tells: it is NaN if any is.
+            fine = np.isfinite(rows if rows.shape[1] < _MANY else rows.max(axis=1, keepdims=True)).all(axis=1)
+            if not fine.all():
+                raise self.not_finite(feeds, np.flatnonzero(~fine))
+
+    def read(self, outputs: Sequence[str], feeds: Feeds) -> list[Array]:
+        """As `run_one`, with an error for numbers that are not finite, where they may not be."""
+        found = self.run_one(outputs, feeds)
+        self._refuse_not_finite(feeds, found)
+        return found
 
     def fetching(
         self, outputs: Sequence[str], batches: Sequence[Feeds], advance: Advance = ignored
@@ -134,7 +161,7 @@ class Runner(ABC):
         """Some outputs of the graph, such as `logits`, float32 [n, V], for the inputs of each batch."""
 
         def fetch(feeds: Feeds) -> list[Array]:
-            found = self.run_one(outputs, feeds)
+            found = self.read(outputs, feeds)
             advance(len(next(iter(feeds.values()))))
             return found
 
@@ -147,6 +174,6 @@ class Runner(ABC):
 
     def working(self, jobs: Sequence[Callable[[RunOne], Result]]) -> Steps[list[Result]]:
         """Let each job run batches, and compute from their outputs, in one thread; results in the order of the jobs."""
-        waited = [self._submit(job, self.run_one) for job in jobs]
+        waited = [self._submit(job, self.read) for job in jobs]
         yield waited
         return [batch.result() for batch in waited]

@@ -96,7 +96,7 @@ class CausalLM(LanguageModel):
                 row, token = np.divmod(different[start : start + size], self.exported.vocab_size)
                 here = np.flatnonzero(at // size == start // size)
                 feeds: Feeds = {HIDDEN: rows[row], "following_id": token.astype(np.int32)}
-                put(own[here], at[here] - start, *vocabulary.run_one(outputs, feeds))
+                put(own[here], at[here] - start, *vocabulary.read(outputs, feeds))
             tally.count(len(run.texts), tokens=run.ids.size)
 
         different_texts = [np.frombuffer(key, ">u4").astype(np.int32) for key in number]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..basics.choices import Task
 from ..basics.errors import InputError
 from ..basics.limits import cpu_threads
+from ..text.tokenizer import load_tokenizer
 from . import tally
 from .batches import (
     INPUTS,
@@ -32,7 +33,7 @@ from .batches import (
     sentences_in,
 )
 from .devices.cpu import CPU
-from .exported import PRECISIONS, REFERENCE, ExportedModel
+from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
 from .session import Device
 
 Ids = NDArray[np.int32]
@@ -99,7 +100,20 @@ class OpenedModel:
         return self._open(self.graph)
 
     def _open(self, graph: Path) -> Runner:
-        return self.device.runner(graph, self.batch_tokens, self.at_a_time)
+        runner = self.device.runner(graph, self.batch_tokens, self.at_a_time)
+        if graph_precision(graph) == REFERENCE and self.device.is_reference:  # others are decided again
+            runner.not_finite = self._not_finite
+        return runner
+
+    def _not_finite(self, feeds: Feeds, rows: NDArray[np.int64]) -> InputError:
+        where, ids = "", feeds.get(INPUTS[0])
+        if ids is not None and len(ids) > rows[0]:
+            text = load_tokenizer(self.exported.folder).decode(ids[rows[0]].tolist(), skip_special_tokens=False)
+            where = f" for {text!r}"
+        return InputError(
+            f"{self.exported.name} computes numbers that are not finite (NaN or infinite){where}, which say nothing: "
+            "remove the text, or give a model with sound weights"
+        )
 
 
 @dataclass(frozen=True)

@@ -463,3 +463,16 @@ def test_a_graph_that_is_read_wrong_is_not_proved_right(saved, tmp_path, monkeyp
         InputError, match=r"loads other numbers than model.safetensors holds as bert\.encoder\.layer\.1"
     ):
         build(str(folder), tmp_path / "out")
+
+
+def test_weights_that_are_not_finite_are_refused(saved):
+    model, folder = saved(bert)
+    state = load_file(folder / WEIGHTS)
+    for value in (float("nan"), float("inf")):
+        state["bert.embeddings.word_embeddings.weight"][2] = value
+        save_file(state, folder / WEIGHTS, metadata={"format": "pt"})
+        with pytest.raises(
+            InputError, match=r"word_embeddings\.weight in model\.safetensors holds numbers that are not"
+        ):
+            build(str(folder), folder.parent / "export")
+    assert model is not None
