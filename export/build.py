@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..engine.basics.atomic import make_folder, unwritable
 from ..engine.basics.errors import InputError
 from ..engine.basics.paths import is_model_name
-from ..engine.basics.reading import file_sha256, refuse_few_open_files
+from ..engine.basics.reading import digests, file_sha256, refuse_few_open_files
 from ..engine.basics.versions import source_commit, versions
 from ..engine.inference.exported import (
     ADDED_BOS,
@@ -198,6 +198,8 @@ def _write(
         "low_precision": low,
         "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
     }
+    known = manifest["files"]
+    manifest["further_files"] = {name: own for name, own in digests(staged).items() if name not in known}
     write_manifest(staged, manifest)
 
 

@@ -104,6 +104,16 @@ class Asked(Experiment, Generic[Item]):
     def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
         """The rows of items.parquet for some items; the same columns and types for any of them."""
 
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:
+        """The items: those of the rows, and those that do not count."""
+        return cls.items_in(rows) + int(sum(counts.get(why, 0) for why in (NOT_READ, SEVERAL, NOT_RANKED)))
+
+    @classmethod
+    def items_in(cls, rows: pl.DataFrame) -> int:
+        """How many items have these rows."""
+        return len(rows)
+
     def location(self, item: Item) -> str | None:
         """File and line of an item, for messages; by default its own, if it has any."""
         return getattr(item, "location", None)
@@ -185,6 +195,10 @@ class AskStage(RankStage[Prepared], Generic[Item]):
     @cached_property
     def sizes(self) -> Sequence[int]:
         return [sum(map(len, _merged(self.asked[part.start : part.stop]))) for part in self.parts]
+
+    @property
+    def planned(self) -> Sequence[int]:
+        return [len(part) for part in self.parts]
 
     @cached_property
     def ranked_ids(self) -> Ids:

@@ -67,6 +67,7 @@ class Manifest(msgspec.Struct):
     vocab_size: _Count  # number of logits
     max_length: _Count  # the largest number of tokens that a sentence may have
     files: dict[str, _Digest]  # file name → SHA-256
+    further_files: dict[str, _Digest] = {}  # the same of files that no run reads, such as config.json
     origin: str = ""  # hub id, or the path of the local folder
     labels: list[str] = []  # of a classifier, in the order of its logits
     truncation_side: str = "right"  # where a classifier shortens a text that is too long
@@ -76,7 +77,7 @@ class Manifest(msgspec.Struct):
             raise ValueError(f"{self.name[:40]!r} is not the name of a model")
         if "revision" not in self.made_from:
             raise ValueError("made_from lacks the revision")
-        if wrong := [name for name in self.files if not is_file_name(name)]:
+        if wrong := [name for name in {**self.files, **self.further_files} if not is_file_name(name)]:
             raise ValueError(f"{wrong[0][:40]!r} is not the name of a file in the folder")
         if missing := {GRAPH, TOKENIZER} - set(self.files):
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")

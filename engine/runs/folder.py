@@ -6,7 +6,7 @@ is written last, and removed before any of its files is written again, so a repa
 that is not finished. A shard has no final files. The *identity* of a stage is everything that its rows depend on.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ class RunFolder:
         identity: Mapping[str, Any],
         *,
         parts: int,
+        planned: Sequence[int] = (),
         beside: Collection[str] = (),
         shard: Shard | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -88,6 +89,7 @@ class RunFolder:
         new = StageRecord(
             identity=as_json(identity),
             parts=parts,
+            planned=list(planned),
             shard=None if shard.is_whole else str(shard),
             metadata=as_json({**(origin or {}), **(metadata or {})}),
         )

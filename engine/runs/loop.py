@@ -47,6 +47,7 @@ def run_stage(
         stage.name,
         stage.identity,
         parts=len(stage.sizes),
+        planned=stage.planned,
         beside=stage.beside,
         shard=execution.shard,
         metadata=stage.metadata,

@@ -44,6 +44,7 @@ def merge(
         first.stage,
         first.record.identity,
         parts=first.record.parts,
+        planned=first.record.planned,
         beside=first.earlier_stages,
         metadata=first.record.metadata,
         session=Session(merged=[without_home(folder) for folder in shards]),

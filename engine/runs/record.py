@@ -125,6 +125,7 @@ class StageEntry(msgspec.Struct):
 
     identity: dict[str, Any]  # Everything that the stage's rows depend on
     parts: int  # number of parts of the whole stage
+    planned: list[int] = []  # what each part of the whole stage must hold, see `Stage.planned`
     shard: str | None = None  # the shard that the folder holds, as `I/N`; None for all
     metadata: dict[str, Any] = {}  # what publication and later readers need of the stage
     calibration: dict[str, dict[str, Any]] | None = None  # Pattern → how it is decided; None before it is known
@@ -203,10 +204,9 @@ def read_record(folder: Path, only: str | None = None) -> RunRecord | None:
         for stage, own in record.stages.items():
             if only not in (None, stage):
                 continue
-            own.done, own.sessions = read_done(folder, stage), []
-            for path in paths_in(folder / SESSIONS_FOLDER / stage, "*.json"):  # in the order in which they began
-                with suppress(MissingFileError, LargerError, DamagedError):
-                    own.sessions.append(unseal(read_regular(path, MOST_JSON), Session))
+            own.done = read_done(folder, stage)
+            files = paths_in(folder / SESSIONS_FOLDER / stage, "*.json")  # in the order in which they began
+            own.sessions = [session for path in files if (session := read_session(path)) is not None]
     return record
 
 
@@ -252,6 +252,13 @@ def new_session_file(folder: Path, stage: str) -> Path:
     own = folder / SESSIONS_FOLDER / stage
     make_folder(own)
     return own / f"{len(paths_in(own, '*.json')) + 1:05d}-{secrets.token_hex(4)}.json"
+
+
+def read_session(path: Path) -> Session | None:
+    """The session of a file; None if it is damaged."""
+    with suppress(MissingFileError, LargerError, DamagedError):
+        return unseal(read_regular(path, MOST_JSON), Session)
+    return None
 
 
 def write_session(path: Path, session: Session) -> None:

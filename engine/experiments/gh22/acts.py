@@ -96,6 +96,10 @@ class Acts(ReferenceStage[list[Bucket]]):
     def sizes(self) -> Sequence[int]:
         return [len(part) for part in self.parts]
 
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
+        return rows["pair"].n_unique()
+
     @cached_property
     def composer(self) -> Composer:
         words = {slot: filler.words for slot, filler in self.fillers.items()}

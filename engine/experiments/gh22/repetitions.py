@@ -129,6 +129,10 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
         each = sum(len(patterns.scored) for patterns in self.variants.values())
         return [len(part) * each for part in self.parts]
 
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
+        return len(rows)
+
     @cached_property
     def patterns(self) -> tuple[ComposedPattern, ...]:
         words = {slot: self.acts[name].unique(maintain_order=True) for slot, name in _COLUMNS.items()}

@@ -250,6 +250,10 @@ class Lama(Asked[Fact]):
         return pl.DataFrame([_row(*cell, answers) for cell in cells], schema=SCHEMA)
 
     @classmethod
+    def items_in(cls, rows: pl.DataFrame) -> int:
+        return rows.n_unique(["dataset", "item"])
+
+    @classmethod
     def summarise(cls, items: pl.DataFrame) -> pl.DataFrame:
         primed = [
             Contrast(corpus, f"precision@{k}", (ORIGINAL, ALL), (condition, ALL))

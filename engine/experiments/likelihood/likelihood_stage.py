@@ -86,6 +86,14 @@ class Likelihoods(TableStage[Prepared]):
         return [size * len(self.columns.texts) for size in self.stimuli.sizes]
 
     @property
+    def planned(self) -> Sequence[int]:
+        return self.stimuli.sizes
+
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
+        return rows[ROW].n_unique()
+
+    @property
     def identity(self) -> dict[str, Any]:
         return {
             **super().identity,

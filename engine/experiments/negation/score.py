@@ -150,6 +150,10 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         # Queries: as many as the verbs have tokens in the selecting pattern.
         return [int(own.tokens[part.start : part.stop].sum()) * patterns for own, part in self.parts]
 
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
+        return int(rows[TOKENS].sum())
+
     @property
     def metadata(self) -> dict[str, Any]:
         numbers = {own.apart: sorted(own.tokens.unique().to_list()) for own in self.triplets if own.apart}

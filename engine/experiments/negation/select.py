@@ -203,6 +203,17 @@ class Selection(DecidingStage[Sentences]):
         return [len(part) * (most if self.settings.lazy else verbs.grid.verbs) for verbs, part in self.parts]
 
     @property
+    def planned(self) -> Sequence[int]:
+        return [] if self.settings.lazy else self.sizes
+
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:
+        """The rows are those that repeat, so their number is that of the counts at most."""
+        begins = (own.format("") for own in (_TESTED, _REPEATING))
+        tested, repeating = (int(sum(n for name, n in counts.items() if name.startswith(own))) for own in begins)
+        return tested if len(rows) <= repeating <= tested else len(rows)
+
+    @property
     def metadata(self) -> dict[str, Any]:
         single, *several = self.verbs
         return {

@@ -5,7 +5,7 @@ accuracy Wilson's, over all new pairs `proportion_interval`; drop (of two accura
 original dev set is another sample; relative_drop that of a ratio of two proportions. p is McNemar's exact test.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -168,6 +168,10 @@ class Judgements(MixedStage[PairClassifier, Classifier, EncodedPairs]):
     @property
     def unit(self) -> str:
         return "pairs"
+
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
+        return len(rows)
 
     def check(self, say: Callable[[str], None]) -> None:
         say(f"the logits of {self.exported.name} are {', '.join(self.head)}")

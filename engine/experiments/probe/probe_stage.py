@@ -3,7 +3,7 @@
 A part is a range of the table's rows, read where they lie. A model reads each different sentence of a part once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -51,6 +51,10 @@ class OwnStimuli(TableStage[Encoded], RankStage[Encoded]):
     @property
     def unit(self) -> str:
         return "rows"
+
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003
+        return rows[ROW].n_unique()
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class Outcome(StrEnum):
     DAMAGED = "damaged"
     NOT_KEPT = "not kept"  # what would be compared was removed on purpose; that is not an error
     NOT_CHECKED = "not checked"
+    NOT_FINISHED = "not finished"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,10 @@ class Verification(Shown):
         return tuple(check for check in self.checks if check.is_damage)
 
     @property
+    def unfinished(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.outcome is Outcome.NOT_FINISHED)
+
+    @property
     def frame(self) -> pl.DataFrame:
         return pl.DataFrame([asdict(check) | {"outcome": str(check.outcome)} for check in self.checks], schema=_SCHEMA)
 
@@ -107,11 +112,16 @@ class Verification(Shown):
         damaged = [f"{check.of}: {check.what}: {check.detail}; {check.repair}" for check in self.damage[1:]]
         skipped = sum(check.outcome is Outcome.NOT_CHECKED for check in self.checks)
         also = f"; {counted(skipped, 'check was', 'checks were')} not possible" if skipped else ""
-        verdict = [] if self.damage else [f"{self.folder}: no damage found{also}"]
+        verdict = [] if self.damage or self.unfinished else [f"{self.folder}: no damage found{also}"]
+        verdict += [f"{self.folder}: {check.of} is not finished; {check.repair}" for check in self.unfinished]
         return [*self.notes, *damaged, *verdict]
 
     def closing(self) -> str:
-        command = f"; next, `negengine report {shlex.quote(str(self.folder))}`" if self.kind == "run" else ""
+        command = (
+            f"; next, `negengine report {shlex.quote(str(self.folder))}`"
+            if self.kind == "run" and not self.unfinished
+            else ""
+        )
         return "" if self.damage else f"nothing was changed{command}"
 
     def document(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ...basics.choices import LANGUAGE_MODELS, Task
 from ...basics.errors import InputError
 from ...basics.limits import cpu_threads
 from ...basics.printable import counted, some
-from ...basics.reading import file_sha256
+from ...basics.reading import file_sha256, is_file
 from ...inference.audit import disagreement_bound
 from ...inference.batches import INPUTS, OUTPUTS, WIDTHS
 from ...inference.causal import CausalLM
@@ -41,7 +41,11 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
     exported = any_model(reference)
     what = "the file is as it was written"
     checks = [Check(MANIFEST, what, 1, "files")]  # it was read, so it has the digest that it should have
-    for name, digest in exported.info["files"].items():
+    digests = {**exported.info["files"], **exported.info.get("further_files", {})}
+    for name, digest in digests.items():
+        if not is_file(exported.folder / name):
+            checks.append(_concluded(exported, Check(name, what, 1, "files"), "it is missing"))
+            continue
         wrong = "" if file_sha256(exported.folder / name) == digest else "its sha256 is not that in export.json"
         checks.append(_concluded(exported, Check(name, what, 1, "files"), wrong))
     checks += _manifest(exported)
@@ -51,10 +55,12 @@ def verify_model(reference: Path, sample: int, seed: int, torch: str | None) -> 
             other = None if torch is None else torch_reference(torch, exported)
             compared = _masked if exported.task in LANGUAGE_MODELS else _classified
             checks += compared(exported, sample, seed, other)
-    known = {MANIFEST, *exported.info["files"]}
+    known = {MANIFEST, *digests}
     names = [path.name for path in sorted(exported.folder.iterdir())]
     extra = [name for name in names if name not in known and not name.startswith(".")]  # caches begin with a dot
-    notes = [f"{exported.folder}: export.json has no digest of {', '.join(extra)}"] if extra else []
+    notes = (
+        [f"{exported.folder}: not looked at, as export.json has no digest of them: {', '.join(extra)}"] if extra else []
+    )
     return Verification(exported.folder, "model", exported.name, checks, notes)
 
 

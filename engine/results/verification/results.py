@@ -11,15 +11,18 @@ from typing import Any
 
 import polars as pl
 
+from ...basics.choices import Precision
 from ...basics.errors import InputError
-from ...basics.frames import scan_frame
+from ...basics.frames import parquet_frame, scan_frame
 from ...basics.printable import counted, some
-from ...basics.reading import file_sha256
+from ...basics.reading import file_sha256, files_below, paths_in
+from ...inference.audit import DISAGREEMENTS
 from ...library.registry import run_class, stages
 from ...library.run import Run
 from ...runs.lock import LOCK_FILE
+from ...runs.masked_stages import MixedStage
 from ...runs.part import PartFiles
-from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord, done_file
+from ...runs.record import PARTS_FOLDER, RUN_FILE, SESSIONS_FOLDER, StageRecord, done_file, read_session
 from ...runs.results import command_here, put_together, result_sha256, unlike
 from ...runs.shard import Shard
 from ...runs.stage import FinishedParts, Result, Stage
@@ -27,8 +30,11 @@ from .checks import Check, Outcome, one_line
 
 _AS_WRITTEN = "final files are as they were written"
 _PARTS_WHOLE = "parts are as they were written"
+_COUNTS = "parts hold what was planned, and their markers count right"
+_SESSIONS = "records of processes are as they were written"
 _FROM_PARTS = "tables are those of the parts"
 _FROM_ITEMS = "tables follow from {}"
+_UNLIKE = (InputError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError)
 _UNREADABLE = (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _PART = re.compile(r"part-([0-9]{5,9})\.(parquet|json)")
 
@@ -38,9 +44,13 @@ class StoredParts:
     """The parts of a stage in a run folder."""
 
     expected: int  # how many the stage, or its shard, has
-    there: int  # how many have any file
+    numbers: Sequence[int]  # those that have any file, ascending
     damaged: Sequence[int]  # the numbers of those that are not whole
     foreign: Sequence[str]  # other files in the folder of the parts
+
+    @property
+    def there(self) -> int:
+        return len(self.numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +74,10 @@ class StoredStage:
         return unlike(self.folder, self.record.files)
 
     @property
+    def sessions(self) -> Path:
+        return self.folder / SESSIONS_FOLDER / self.name
+
+    @property
     def marker(self) -> Path:
         return done_file(self.folder, self.name)
 
@@ -81,7 +95,7 @@ class StoredStage:
             else:
                 foreign.append(str(path.relative_to(self.folder)))
         damaged = [number for number in sorted(there) if self.part(number).read() is None]
-        return StoredParts(len(expected), len(there), damaged, foreign)
+        return StoredParts(len(expected), sorted(there), damaged, foreign)
 
     def part(self, number: int) -> PartFiles:
         return PartFiles(self.folder, self.name, number)
@@ -108,7 +122,10 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
     if stored.shard.is_whole:
         yield _final_files(stored)
     yield _parts(stored)
+    yield _sessions(stored)
     stage, why = stages().get(stored.name), ""
+    if stage is not None and not stored.parts.damaged:
+        yield _counts(stored, stage)
     if not stored.is_whole:
         why = "the stage is not finished" if stored.shard.is_whole else "`merge` makes the tables of shards"
     elif stored.unlike:
@@ -126,12 +143,14 @@ def check_results(stored: StoredStage) -> Iterator[Check]:
 
 
 def foreign_files(stored: list[StoredStage]) -> list[str]:
-    """The files of a run folder that none of its stages has written, by name."""
+    """The files of a run folder of which nothing in it has the digest, by name."""
     folder = stored[0].folder
     own = {RUN_FILE, LOCK_FILE, PARTS_FOLDER, SESSIONS_FOLDER}
     for stage in stored:
         own |= {stage.marker.name, *stage.record.files, f"{PARTS_FOLDER}/{stage.name}"}
+        own |= {path.relative_to(folder).as_posix() for path in (stage.sessions, *paths_in(stage.sessions, "*.json"))}
     paths = [*sorted(folder.glob("*")), *sorted(folder.glob(f"{PARTS_FOLDER}/*"))]
+    paths += files_below(folder / SESSIONS_FOLDER)
     names = [name for path in paths if (name := path.relative_to(folder).as_posix()) not in own]
     return [*names, *(name for stage in stored for name in stage.parts.foreign)]
 
@@ -158,9 +177,59 @@ def _parts(stored: StoredStage) -> Check:
         return check.damaged(f"{some(numbers)} damaged", stored.repair() if is_needed else stored.publish_again)
     if missing and stored.record.finished and is_needed:
         return check.damaged(f"{missing:,} of {parts.expected:,} are missing", stored.repair())
+    if not stored.record.finished:
+        detail = f"{missing:,} are still to do" if missing else "the stage is not finished"
+        return check.skipped(detail, Outcome.NOT_FINISHED, stored.repair())
     if missing and stored.record.finished:
         return check.skipped(f"{missing:,} of {parts.expected:,} are not kept", Outcome.NOT_KEPT)
-    return replace(check, detail=f"{missing:,} are still to do" if missing else "")
+    return check
+
+
+def _sessions(stored: StoredStage) -> Check:
+    paths = paths_in(stored.sessions, "*.json")
+    check = Check(stored.name, _SESSIONS, len(paths), "files")
+    if damaged := [path for path in paths if read_session(path) is None]:
+        named = " ".join(shlex.quote(str(path)) for path in damaged)
+        repair = f"no result depends on it; to go on without its times and energy, remove {named}"
+        return check.damaged(f"{some([path.name for path in damaged])} damaged", repair)
+    return check
+
+
+def _counts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
+    """The counts of the markers, from the rows; how much a part must hold is known from the plan."""
+    check = Check(stored.name, _COUNTS, unit="parts")
+    for number in stored.parts.numbers:
+        files = stored.part(number)
+        if (part := files.read()) is None:
+            raise InputError(f"{files.rows}: another process has changed it in the meantime; verify it again")
+        try:
+            wrong = _wrong_counts(stored, stage, number, parquet_frame(part.content, files.rows), part.marker.counts)
+        except _UNLIKE as error:  # rows of another shape can make any of them
+            wrong = f"its rows cannot be counted ({one_line(error)})"
+        if wrong:
+            return check.damaged(f"{files.marker.name}: {wrong}", stored.decide_again)
+        check = replace(check, n=check.n + 1)
+    return check
+
+
+def _wrong_counts(
+    stored: StoredStage, stage: type[Stage[Any, Any]], number: int, rows: pl.DataFrame, counts: Mapping[str, float]
+) -> str:
+    """What is wrong in the counts of a part's marker; empty if nothing is."""
+    if counts.get("rows") != len(rows):
+        return f"{counts.get('rows')} rows, but the part has {len(rows):,}"
+    held, planned = stage.held(rows, counts), stored.record.planned
+    if held is not None and planned and held != planned[number]:
+        return f"the part stands for {held:,}, but {planned[number]:,} were planned"
+    if "decided" not in counts or "precision" not in rows.columns:
+        return ""
+    decided, close, audited, wrong = (int(counts[name]) for name in ("decided", "close", "audited", DISAGREEMENTS))
+    alone, left = int((rows["precision"] != str(Precision.FP32)).sum()), decided - close - audited
+    # Where each decision is a row, the low-precision model made those alone that were neither close nor audited.
+    if (alone != left if held == len(rows) and issubclass(stage, MixedStage) else alone > left) or wrong > audited:
+        said = f"{decided:,} decided, {close:,} close, {audited:,} audited, {wrong:,} wrong"
+        return f"{said}, but the low-precision model alone decided {alone:,} rows"
+    return ""
 
 
 def _tables_of_parts(stored: StoredStage, stage: type[Stage[Any, Any]]) -> Check:
@@ -219,7 +288,7 @@ def _recounts(stored: StoredStage, of_parts: Check) -> Iterator[Check]:
         for recount in run.recounts():
             check = Check(stored.name, recount.what, recount.n, "rows")
             yield check.damaged(recount.wrong, repair) if recount.wrong else check
-    except (InputError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError) as error:
+    except _UNLIKE as error:
         detail = f"the tables cannot be counted again ({one_line(error)})"
         yield Check(stored.name, "a plain recount of the tables").damaged(detail, repair)
 

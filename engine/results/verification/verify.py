@@ -94,7 +94,7 @@ def _verify_run(folder: Path, asked: _Asked) -> Verification:
     if read_run(folder).stages != before:
         raise InputError(f"{folder}: another process has changed it in the meantime; verify it again")
     foreign = foreign_files(stored)
-    notes += [f"{folder}: not written by this run: {', '.join(foreign)}"] if foreign else []
+    notes += [f"{folder}: not looked at, as nothing here has their digest: {', '.join(foreign)}"] if foreign else []
     name = str(stored[0].record.identity.get("model", ""))
     return Verification(folder, "run", name, checks, notes)
 

@@ -6,17 +6,24 @@ import shutil
 import negengine as ng
 import polars as pl
 import pytest
-from lies import changed, copy_without_parts, lie, remove_parts, rewrite
+from lies import changed, copy_without_parts, lie, remove_parts, reseal, rewrite
+from negengine.engine.basics.frames import parquet_frame
 from negengine.engine.basics.reading import file_sha256
 from negengine.engine.inference.exported import read_manifest, write_manifest
+from negengine.engine.library.registry import stages
 from negengine.engine.results.verification.model import verify_model
 from negengine.engine.runs.lock import locked
-from negengine.engine.runs.record import read_run
+from negengine.engine.runs.part import EncodedPart, PartFiles
+from negengine.engine.runs.record import Done, read_run
+from negengine.engine.runs.results import put_together, write_result
+from negengine.engine.runs.stage import PartResult
 
 from .conftest import damage
 
 AS_WRITTEN = "final files are as they were written"
 PARTS = "parts are as they were written"
+SESSIONS = "records of processes are as they were written"
+COUNTS = "parts hold what was planned, and their markers count right"
 FROM_PARTS = "tables are those of the parts"
 FROM_SCORES = "tables follow from scores.parquet"
 
@@ -76,7 +83,7 @@ def test_a_finished_run_is_not_changed_and_flipped_bits_and_files_of_others_are_
     found = verify(scored)
     assert not found.damage
     names = "notes.txt, parts/other, parts/score/part-00077.parquet"
-    assert list(found.notes) == [f"{scored}: not written by this run: {names}"]
+    assert list(found.notes) == [f"{scored}: not looked at, as nothing here has their digest: {names}"]
     remove_parts(scored)
     found = verify(scored)
     assert not found.damage
@@ -88,12 +95,16 @@ def test_an_unfinished_run_and_a_shard_are_verified_as_far_as_possible(scored, m
     (scored / "score.done.json").unlink()
     found = verify(scored)
     assert not found.damage
-    assert outcomes(found, "score") == {AS_WRITTEN: "not checked", PARTS: "ok", FROM_PARTS: "not checked"}
+    told = {AS_WRITTEN: "not checked", PARTS: "not finished", SESSIONS: "ok", COUNTS: "ok", FROM_PARTS: "not checked"}
+    assert outcomes(found, "score") == told
+    assert not any("no damage found" in line for line in found.remarks())
+    assert found.remarks()[-1].startswith(f"{scored}: score is not finished; to repair it, run: ")
+    assert "report" not in found.closing()
     model, folder = ng.load(mini.folder, device="cpu", precision="fp32"), tmp_path / "shard"
     ng.select(model, lexicon=small_lexicon, shard="1/2", output=folder, progress=False)
     found = verify(folder)
     assert not found.damage
-    assert outcomes(found, "select") == {PARTS: "ok", FROM_PARTS: "not checked"}
+    assert outcomes(found, "select") == {PARTS: "ok", SESSIONS: "ok", COUNTS: "ok", FROM_PARTS: "not checked"}
     flip(folder / "parts" / "select" / "part-00000.parquet")
     assert damage(verify(folder)) == [("select", PARTS)]
     shutil.rmtree(folder / "parts")
@@ -153,6 +164,74 @@ def test_lies_about_verbs_of_several_tokens_are_found_without_parts(whole_words_
     assert ("select", what) in damage(verify(folder))
 
 
+def cut(folder, stage, keep, **counts):
+    """A part with fewer rows, or a marker with other counts, all digests right; the run's own tables follow from it."""
+    files = PartFiles(folder, stage, 0)
+    part = files.read()
+    rows = parquet_frame(part.content, files.rows)
+    lied = EncodedPart.of(PartResult(keep(rows), {**part.marker.counts, **counts}, part.marker.bounds))
+    files.write(lied)
+    record, publishers = read_run(folder), stages()
+    for name in (stage, "score") if stage == "select" else (stage,):
+        together = put_together(folder, name, record.stages[name])
+        record.stages[name].done = Done({}, together.counts)
+        for file, content in publishers[name].publish(together).items():
+            lie_about = write_result(folder / file, content)
+            record.stages[name].done.files[file] = lie_about
+    rewrite(folder, record)
+
+
+def test_a_part_that_was_cut_with_its_marker_is_found(scored):
+    cut(scored, "score", lambda rows: rows[:-126])
+    assert ("score", COUNTS) in damage(verify(scored))
+    assert "the part stands for" in next(c.detail for c in verify(scored).damage if c.what == COUNTS)
+
+
+def test_a_marker_that_counts_wrong_is_found(scored):
+    for counts, said in (
+        (
+            {"decided": 800, "close": 3, "audited": 3, "disagreements": 0},
+            "3 close, 3 audited, 0 wrong, but",
+        ),
+        ({"decided": 9, "close": 5, "audited": 4, "disagreements": 5}, "5 wrong"),
+    ):
+        cut(scored, "score", lambda rows: rows, **counts)
+        [found] = [check.detail for check in verify(scored).damage if check.what == COUNTS]
+        assert said in found
+    part = PartFiles(scored, "select", 0)
+    reseal(part.marker, lambda marker: marker["counts"].update(rows=7))
+    [found] = [check.detail for check in verify(scored).damage if (check.of, check.what) == ("select", COUNTS)]
+    assert found.startswith("part-00000.json: 7 rows, but the part has")
+    reseal(part.marker, lambda marker: marker["counts"].update({"tested, tokens: 1": 5}))
+    assert ("select", COUNTS) in damage(verify(scored))
+
+
+def test_records_of_processes_that_are_damaged_or_foreign_are_told(scored):
+    [path] = (scored / "sessions" / "score").glob("*.json")
+    flip(path)
+    for name in ("sessions/notes.txt", "sessions/score/notes.txt", "sessions/score/sub/a.json"):
+        (scored / name).parent.mkdir(exist_ok=True)
+        (scored / name).write_text("{}")
+    found = verify(scored)
+    assert damage(found) == [("score", SESSIONS)]
+    assert found.damage[0].repair.endswith(f"remove {path}")
+    assert found.notes[0].endswith("sessions/notes.txt, sessions/score/notes.txt, sessions/score/sub/a.json")
+
+
+def test_every_file_of_an_export_is_looked_at_or_named(exported):
+    (exported / "notes.txt").write_text("mine")
+    for path in sorted(exported.iterdir()):
+        if path.name in {"export.json", "tokenizer.json", "notes.txt"}:  # the first two cannot even be opened
+            continue
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert (path.name, "the file is as it was written") in damage(verify(exported))
+        path.write_bytes(content)
+    (exported / "config.json").unlink()
+    assert ("config.json", "the file is as it was written") in damage(verify(exported))
+    assert "not looked at, as export.json has no digest of them: notes.txt" in verify(exported).notes[0]
+
+
 def rewrite_manifest(folder, **values):
     """Write another export.json, with its digest."""
     _, info = read_manifest(folder)
@@ -202,7 +281,8 @@ def test_what_export_json_says_is_compared_with_what_it_describes(exported):
     # A number of logits on which both files agree, but not the graph.
     config = json.loads((exported / "config.json").read_text())
     (exported / "config.json").write_text(json.dumps({**config, "vocab_size": 30_000}))
-    rewrite_manifest(exported, **right | {"vocab_size": 30_000})
+    further = right["further_files"] | {"config.json": file_sha256(exported / "config.json")}
+    rewrite_manifest(exported, **right | {"vocab_size": 30_000, "further_files": further})
     found = verify(exported)
     assert ("model.onnx", "inputs and outputs are those of export.json") in damage(found)
     assert "output logits has 12704 columns, export.json says 30000" in found.damage[0].detail
