@@ -37,6 +37,14 @@ _UNEQUAL_CORRELATION = 0.1
 _TREX = (850, 764, 616, 594, 545, 514, 470, 437, 420, 419, 339, 336, 323, 302, 289, 278, 273, 270, 255, 239,
          238, 232, 211, 210, 191, 168, 138, 119, 102, 80, 56, 42, 39, 35, 27, 21, 12, 6, 6, 3)
 # fmt: on
+_CLUSTERS, _EFFECTS = (5, 10, 20, 60, 200), (1, 2, 5, 20, 50)
+_DESIGN_RATES = (0.003, 0.01, 0.02, 0.1, 0.5, 0.9, 0.98, 0.99, 0.997)
+# The sizes of so many clusters
+SHAPES: Mapping[str, Callable[[int], NDArray[np.int64]]] = {
+    "equal": lambda clusters: np.full(clusters, 100),
+    "falling, 100:1": lambda clusters: np.geomspace(1_000, 10, clusters).astype(np.int64),
+    "one larger, 100:1": lambda clusters: np.array([2_500, *[25] * (clusters - 1)]),
+}
 _FALLING = tuple(max(1, round(200 * 0.6**place)) for place in range(16))
 _DIFFERING = ((12, 500), (60, 500), (60, 30), (600, 106))  # pairs, verbs
 
@@ -51,6 +59,12 @@ def rate_interval(random: Random, pairs: int, rate: float, correlation: float, s
     own = np.concatenate([np.array(sizes, np.int64), random.integers(1, MOST_VERBS + 1, pairs)])
     rates = random.beta(rate * spread, (1 - rate) * spread, len(own))
     return proportion_interval(clustered_mean(random.binomial(own, rates), own))
+
+
+def designed_interval(random: Random, sizes: NDArray[np.int64], rate: float, effect: float) -> Interval:
+    """Clusters of these sizes whose rates (beta-binomial) make this design effect (Kish 1965); of one sample."""
+    correlation = (effect - 1) / (float((sizes**2).sum() / sizes.sum()) - 1)
+    return rate_interval(random, 0, rate, max(correlation, 1e-9), sizes.tolist())
 
 
 def false_positives(random: Random, pairs: int, verbs: int) -> tuple[bool, bool]:
@@ -146,6 +160,15 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
             return held(r, lambda g: rate_interval(g, p, r, own))
 
         yield f"Rates, pairs as clusters, correlation {correlation}", headings, rows(of_pairs, RATES, rate)
+    shapes = {
+        f"{c} clusters, {shape}": sizes(c) for shape, sizes in SHAPES.items() for c in _CLUSTERS if c <= max(pairs)
+    }
+
+    def designed(r: float, sizes: NDArray[np.int64]) -> float:
+        return min(held(r, lambda g, own=own: designed_interval(g, sizes, r, own)) for own in _EFFECTS)
+
+    title = f"Rates of clusters, the lowest of the design effects {', '.join(map(str, _EFFECTS))}"
+    yield title, [f"{100 * r:g} %" for r in _DESIGN_RATES], rows(shapes, _DESIGN_RATES, designed)
     groups = {
         "3 relations of Google-RE": ((2937, 1825, 765), 0),
         "40 relations of T-REx": (_TREX, 0),

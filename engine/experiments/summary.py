@@ -285,7 +285,7 @@ def _estimated(
     n, n_clusters = len(values), len(np.unique(clusters))
     if not 1 < n_clusters < n or (clusters == UNKNOWN).any():
         return *(proportion(int(values.sum()), n) if yes_or_no else _independent(values, range_)), n, None, None
-    found = clustered_mean(*cluster_sums(values, clusters))
+    found = clustered_mean(*cluster_sums(values, clusters), range_ or (0, 1))
     low, high = proportion_interval(found) if yes_or_no else _of_numbers(found, range_)
     return found.value, low, high, n, found.clusters, found.design_effect if yes_or_no else None
 
@@ -295,7 +295,7 @@ def _independent(
 ) -> tuple[float, float | None, float | None]:
     if range_ is None:
         return mean(values)
-    found = clustered_mean(values, np.ones(len(values), np.int64))
+    found = clustered_mean(values, np.ones(len(values), np.int64), range_)
     return found.value, *_of_numbers(found, range_)
 
 

@@ -16,10 +16,16 @@ Statistics 36, 672-683), which is c - 1 for c clusters of one size; and one that
 
     d = 1 / (Σ w_i² + (Σ q_i)² - Σ q_i²),      q_i = w_i² / (1 - w_i)
     d = 2 c / (k - 1),      k = c · Σ z_i⁴ / (Σ z_i²)²
+
+A variance that few clusters carry cannot be trusted: three of five clusters may have no success though the true
+proportion is 10 %. As Kish counts observations (1965, Survey Sampling, section 11.7), the successes y_i lie in
+(Σ y_i)² / Σ y_i² equal clusters. If these, or those of the failures, are fewer than 3/4 of all equal clusters (at most 10,
+at least 1.5), each equal cluster counts as one observation. Nothing varies more than clusters of which each has successes
+alone or failures alone (Hoeffding 1963, Journal of the American Statistical Association 58, 13-30).
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +43,17 @@ class ClusteredMean:
     variance: float  # of the mean; NaN for a single cluster, which shows no variation between clusters
     freedom: float  # degrees of freedom of the variance; 0 for a single cluster
     equal_clusters: float  # 1 / Σ w_i²: how many clusters of one size these are like; the smaller number of two kinds
+    # how many equal clusters the successes lie in, or the failures: the smallest of these numbers, also of two kinds
+    carriers: float = inf
 
     @property
     def standard_error(self) -> float:
         return sqrt(self.variance)
+
+    @property
+    def has_few_carriers(self) -> bool:
+        """Whether too few clusters carry the variance; the limits are those with which all of the simulation covers."""
+        return self.carriers < min(max(0.75 * self.equal_clusters, 1.5), 10.0)
 
     @property
     def design_effect(self) -> float | None:
@@ -52,13 +65,19 @@ class ClusteredMean:
         return self.variance / independent if independent > 0 and self.clusters > 1 else None
 
 
-def clustered_mean(sums: NDArray[np.number], sizes: NDArray[np.integer]) -> ClusteredMean:
-    """The mean of observations in clusters, from the sum and the size (int, at least 1) of each: [clusters]."""
+def clustered_mean(
+    sums: NDArray[np.number], sizes: NDArray[np.integer], range_: tuple[float, float] = (0, 1)
+) -> ClusteredMean:
+    """The mean of observations in clusters, from the sum and the size (int, at least 1) of each: [clusters].
+
+    `range_` is what observations lie in: its ends are failure and success.
+    """
     n, clusters = int(sizes.sum()), len(sizes)
     value = float(sums.sum()) / n
     equal, variance, freedom = _spread((sums - value * sizes).astype(np.float64), sizes)
     # Where each cluster is one observation, the variance of a proportion follows from the proportion.
-    return ClusteredMean(value, n, clusters, variance, float(clusters - 1) if n == clusters else freedom, equal)
+    freedom = float(clusters - 1) if n == clusters else freedom
+    return ClusteredMean(value, n, clusters, variance, freedom, equal, _carriers(sums, sizes, range_))
 
 
 def crossed_mean(
@@ -79,6 +98,7 @@ def crossed_mean(
         variance=max(variance, other_variance, added),
         freedom=min(freedom, other_freedom),
         equal_clusters=min(equal, other_equal),
+        carriers=min(_carriers(*cluster_sums(numbers, kind)) for kind in (first, second)),
     )
 
 
@@ -98,15 +118,16 @@ def effective_sample_size(mean: ClusteredMean) -> float:
 
         n_eff = p (1 - p) / v · (t(n - 1) / t(d))²
 
-    t is Student's quantile. It is at most n; where p is 0 or 1, each of the equal clusters counts as one observation.
+    t is Student's quantile. It is at most n; where p is 0 or 1, or few clusters carry it, at most the equal clusters.
     """
     p = mean.value
     if p in {0.0, 1.0}:
         return mean.equal_clusters
+    most = mean.equal_clusters if mean.has_few_carriers else float(mean.n)
     if mean.variance == 0:  # all clusters have the same proportion
-        return float(mean.n)
+        return most
     shrunk = (student_quantile(mean.n - 1, UPPER) / student_quantile(mean.freedom, UPPER)) ** 2
-    return min(p * (1 - p) / mean.variance * shrunk, float(mean.n))
+    return min(p * (1 - p) / mean.variance * shrunk, most)
 
 
 def student_interval(mean: ClusteredMean) -> tuple[float | None, float | None]:
@@ -128,7 +149,8 @@ def bounded_interval(mean: ClusteredMean, lowest: float, highest: float) -> tupl
     if mean.clusters < 2 or mean.variance <= 0 or not 0 < place < 1:
         return None, None
     shrunk = normal_quantile(UPPER) / student_quantile(mean.freedom, UPPER)
-    low, high = exact_proportion_interval(place, place * (1 - place) / mean.variance * (width * shrunk) ** 2)
+    draws = place * (1 - place) / mean.variance * (width * shrunk) ** 2
+    low, high = exact_proportion_interval(place, min(draws, mean.equal_clusters) if mean.has_few_carriers else draws)
     return lowest + width * low, lowest + width * high
 
 
@@ -142,6 +164,12 @@ def cluster_sums(
     sizes = np.bincount(clusters)
     present = sizes > 0
     return np.bincount(clusters, values)[present].astype(np.float64), sizes[present].astype(np.int64)
+
+
+def _carriers(sums: NDArray[np.number], sizes: NDArray[np.integer], range_: tuple[float, float] = (0, 1)) -> float:
+    """How many equal clusters the successes lie in, or the failures, whichever are fewer; 0 if there are none."""
+    sides = sums - range_[0] * sizes, range_[1] * sizes - sums
+    return min(float(own.sum()) ** 2 / square if (square := float((own**2).sum())) else 0.0 for own in sides)
 
 
 def _spread(deviations: NDArray[np.float64], sizes: NDArray[np.integer]) -> tuple[float, float, float]:
