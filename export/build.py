@@ -38,7 +38,7 @@ from . import needs
 from .checkpoint import Checkpoint, Say, Source, about_own_code, load, load_config, locate
 from .checkpoint_files import licence_of, training_of
 from .families import has_standard_attention
-from .folder import STAGED, publish, workspace_beside
+from .folder import STAGED, publish, remove_left, workspace_beside
 from .graph import Graph
 from .inventory import Inventory, load_counted
 from .observe import channel_peaks, count_flops
@@ -98,6 +98,7 @@ def build(
     # The versions and digests that an up-to-date export must have.
     made_from = {"revision": source.identity} | versions(_PACKAGES)
     made_from |= ({ADDED_BOS: "added"} if bos else {}) | ({MERGED: source.base} if source.base else {})
+    remove_left(folder)
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
         say(f"{folder} is up to date (--force builds it again)")
         return folder

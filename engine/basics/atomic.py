@@ -31,7 +31,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, flushed: bo
             _flush(temporary)
         os.replace(temporary, path)  # noqa: PTH105 -- one name for the call that tests interrupt
         if flushed:
-            _flush_folder(path.parent)
+            flush_names(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
@@ -48,7 +48,7 @@ def remove_file(path: Path) -> None:
     """Remove a file, if it is there, so that it stays removed after a power cut; else an `InputError`."""
     try:
         path.unlink()
-        _flush_folder(path.parent)
+        flush_names(path.parent)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -67,7 +67,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         for folder in missing:
-            _flush_folder(folder.parent)
+            flush_names(folder.parent)
     except OSError as error:
         for folder in missing:
             with suppress(OSError):
@@ -89,7 +89,7 @@ def flush_folder(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_file():
             _flush(path)
-    _flush_folder(folder)
+    flush_names(folder)
 
 
 def is_leftover(path: Path) -> bool:
@@ -131,7 +131,7 @@ def _flush(path: Path) -> None:
         os.fsync(stream.fileno())
 
 
-def _flush_folder(path: Path) -> None:
+def flush_names(path: Path) -> None:
     """Have a folder's names on the disk; Windows does not open folders, and writes their names itself."""
     if os.name == "nt":  # pragma: no cover - on Windows only
         return

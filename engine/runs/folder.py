@@ -15,7 +15,7 @@ import msgspec
 
 from ..basics.atomic import make_folder, remove_file, remove_leftovers, write_bytes
 from ..basics.errors import InputError
-from ..basics.reading import refuse_few_open_files
+from ..basics.reading import is_folder, paths_in, refuse_few_open_files
 from ..basics.sealed import write_sealed
 from ..basics.versions import own_version
 from .lock import Held, locked, refuse_links
@@ -101,9 +101,10 @@ class RunFolder:
             if run is None:  # first of all: without it the folder would seem to be no run
                 run = RunRecord(own_version(), {})
                 run.write(folder)
-            remove_leftovers(folder)
             make_folder(folder / PARTS_FOLDER / stage)
-            remove_leftovers(folder / PARTS_FOLDER / stage)
+            inner = [path for top in (PARTS_FOLDER, SESSIONS_FOLDER) for path in paths_in(folder / top)]
+            for own in (folder, *filter(is_folder, inner)):
+                remove_leftovers(own)
             # A new stage is recorded with its first work, so that a refused run leaves no trace.
             is_recorded = stage in run.stages
             known = run.stages.setdefault(stage, new)

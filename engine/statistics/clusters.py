@@ -19,9 +19,12 @@ Statistics 36, 672-683), which is c - 1 for c clusters of one size; and one that
 
 A variance that few clusters carry cannot be trusted: three of five clusters may have no success though the true
 proportion is 10 %. As Kish counts observations (1965, Survey Sampling, section 11.7), the successes y_i lie in
-(Σ y_i)² / Σ y_i² equal clusters. If these, or those of the failures, are fewer than 3/4 of all equal clusters (at most 10,
-at least 1.5), each equal cluster counts as one observation. Nothing varies more than clusters of which each has successes
-alone or failures alone (Hoeffding 1963, Journal of the American Statistical Association 58, 13-30).
+
+    (Σ y_i)² / Σ y_i²
+
+equal clusters. If these, or those of the failures, are fewer than 3/4 of all equal clusters (at most 10, at least 1.5),
+each equal cluster counts as one observation. Nothing varies more than clusters of which each has successes alone or
+failures alone (Hoeffding 1963, Journal of the American Statistical Association 58, 13-30).
 """
 
 from dataclasses import dataclass

@@ -97,6 +97,9 @@ def train(
 
         def save(staged: Path) -> None:
             model.save_pretrained(staged)
+            backend = base.tokenizer.backend_tokenizer  # in the state of its last use, if it was used
+            backend.no_truncation()
+            backend.no_padding()
             base.tokenizer.save_pretrained(staged)
 
         held.publish(save, result)

@@ -1,6 +1,7 @@
 """An export is whole, repeatable, atomic, and compared with PyTorch; what is special to one of a causal model."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from negengine.export import build as building
 from negengine.export import checkpoint as reading
 from negengine.export import families, needs, parity
 from negengine.export.build import build
-from negengine.export.folder import workspace_beside
+from negengine.export.folder import publish, remove_left, workspace_beside
 from negengine.export.graph import Graph, array
 from negengine.export.inventory import load_model
 from negengine.export.samples import Sample, with_masks
@@ -150,7 +151,7 @@ with workspace_beside(folder) as workspace:
 
 
 @pytest.mark.parametrize("moved_away", [False, True])
-def test_the_next_export_removes_what_a_killed_one_left_and_puts_the_older_one_back(tmp_path, moved_away):
+def test_the_next_export_removes_what_a_killed_one_left_and_puts_the_older_one_back(tmp_path, moved_away, monkeypatch):
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "model.onnx").write_text("older")
@@ -163,6 +164,27 @@ def test_the_next_export_removes_what_a_killed_one_left_and_puts_the_older_one_b
         with workspace_beside(folder):
             assert len([*tmp_path.iterdir()]) == 4  # the one at work stays
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.notes", "out"]
+    # Killed after the rename, or while its own remains were removed: also an export that is up to date removes them.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".out.a1b2c3d4" / "replaced").mkdir(parents=True)
+    (tmp_path / ".out.a1b2c3d4" / "lock").touch()
+    (tmp_path / ".out.e5f6a7b8").mkdir()
+    (tmp_path / ".out.of_a_user").mkdir()
+    remove_left(Path("out"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.notes", ".out.of_a_user", "out"]
+
+
+def test_all_files_of_an_export_are_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    done, sync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (done.append(str(Path(f"/proc/self/fd/{fd}").readlink())), sync(fd)))
+    folder = tmp_path / "out"
+    with workspace_beside(folder) as workspace:
+        for name in ("model.onnx", "model.onnx_data", "export.json"):
+            (workspace / "staged" / name).write_text("content")
+        publish(workspace, folder)
+    staged = workspace / "staged"
+    assert {str(staged / name) for name in ("model.onnx", "model.onnx_data", "export.json")} <= set(done)
+    assert done[-2:] == [str(staged), str(tmp_path)]
 
 
 # ---------------------------------------------------------------- causal models

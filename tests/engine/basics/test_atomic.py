@@ -90,7 +90,7 @@ def test_what_the_disk_refuses_is_one_line_and_leaves_no_new_folder_and_takes_no
 def test_a_full_disk_tells_what_is_free_and_what_to_do(tmp_path, monkeypatch, number):
     assert "no space left to write x (0.0 MB free); free some" in str(unwritable(Path("/gone/x"), OSError(number, "")))
     monkeypatch.setattr(atomic.shutil, "disk_usage", lambda path: SimpleNamespace(free=123_456_789_012))
-    monkeypatch.setattr(atomic, "_flush_folder", Mock(side_effect=OSError(number, os.strerror(number))))
+    monkeypatch.setattr(atomic, "flush_names", Mock(side_effect=OSError(number, os.strerror(number))))
     with pytest.raises(InputError, match=rf"^{tmp_path}: no space left to write x \(123,456.8 MB free\); free some "):
         write_bytes(tmp_path / "x", b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]

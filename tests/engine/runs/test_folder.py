@@ -134,6 +134,16 @@ def test_of_two_machines_without_common_locks_the_later_goes_on_and_nothing_is_l
     assert stage_of(place).calibration == {"Cp": {"bound": 1.0}}
 
 
+def test_temporary_files_of_killed_processes_are_removed_wherever_they_lie(place):
+    unfinished(place)
+    left = [place / name / ".x.json.f618c38e.negengine-tmp" for name in ("", "parts/select", "sessions/select")]
+    for path in left:
+        path.touch()
+    work(place)
+    assert not any(path.exists() for path in left)
+    assert not [path for path in everything(place) if str(path).endswith("negengine-tmp")]
+
+
 @pytest.mark.parametrize("name", ["parts", "parts/select", "sessions", "sessions/select", "sessions/other"])
 def test_nothing_is_written_or_removed_behind_a_link_in_the_place_of_a_folder(place, name):
     own, outside = unfinished(place) / name, place.with_name("outside")

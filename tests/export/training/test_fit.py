@@ -40,6 +40,7 @@ def resumed(encoder, folder, undisturbed, **options):
     trainings.run(encoder(), folder, **options)
     weights, wanted = ((one / "model.safetensors").read_bytes() for one in (folder, undisturbed))
     assert (weights == wanted, read_training(folder).result) == (True, read_training(undisturbed).result)
+    assert read_training(folder).files == read_training(undisturbed).files
 
 
 def interrupted(encoder, folder, **options):
@@ -99,6 +100,12 @@ def test_a_training_that_stopped_early_is_not_trained_further(encoder, tmp_path,
         patched.setattr(TrainingFolder, "publish", lambda *_: trainings.interrupt())
         interrupted(encoder, folder, patience=1, epochs=8)
     resumed(encoder, folder, whole, patience=1, epochs=8)
+
+
+def test_the_tokenizer_of_a_result_does_not_remember_its_last_use(encoder, undisturbed):
+    """Else a training with nothing left to learn has another one, and `tokenizers` would cut texts at 32 tokens."""
+    found = json.loads((undisturbed / "tokenizer.json").read_bytes())
+    assert (found["truncation"], found["padding"]) == (None, None)
 
 
 def test_a_finished_training_is_not_trained_again_and_other_settings_are_refused(encoder, undisturbed):
