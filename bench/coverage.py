@@ -8,6 +8,7 @@ holds the true value; with 2,000 samples its standard error is 0.5 at 95 %.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -114,7 +115,7 @@ def mean_interval(random: Random, n: int, truth: float) -> Interval:
     """The mean of n values between -1 and 1, such as rank correlations, one for each relation."""
     half = (truth + 1) / 2
     values = 2 * random.beta(half * _MEAN_SPREAD, (1 - half) * _MEAN_SPREAD, n) - 1
-    low, high = bounded_interval(clustered_mean(values, np.ones(n, np.int64)), -1, 1)
+    low, high = bounded_interval(clustered_mean(values, np.ones(n, np.int64), (-1, 1)), -1, 1)
     return (-1.0, 1.0) if low is None or high is None else (low, high)
 
 
@@ -165,7 +166,7 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
     }
 
     def designed(r: float, sizes: NDArray[np.int64]) -> float:
-        return min(held(r, lambda g, own=own: designed_interval(g, sizes, r, own)) for own in _EFFECTS)
+        return min(held(r, partial(designed_interval, sizes=sizes, rate=r, effect=own)) for own in _EFFECTS)
 
     title = f"Rates of clusters, the lowest of the design effects {', '.join(map(str, _EFFECTS))}"
     yield title, [f"{100 * r:g} %" for r in _DESIGN_RATES], rows(shapes, _DESIGN_RATES, designed)

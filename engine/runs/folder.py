@@ -103,8 +103,8 @@ class RunFolder:
                 run.write(folder)
             make_folder(folder / PARTS_FOLDER / stage)
             inner = [path for top in (PARTS_FOLDER, SESSIONS_FOLDER) for path in paths_in(folder / top)]
-            for own in (folder, *filter(is_folder, inner)):
-                remove_leftovers(own)
+            for place in (folder, *filter(is_folder, inner)):
+                remove_leftovers(place)
             # A new stage is recorded with its first work, so that a refused run leaves no trace.
             is_recorded = stage in run.stages
             known = run.stages.setdefault(stage, new)
