@@ -1,10 +1,13 @@
 """The token ids of sentences, put together from the ids of their fillers instead of tokenized one by one.
 
-Each filler is tokenized once, in an example sentence, the template, and `composer` compares sentences that cover every
-filler with the tokenizer's own. Sentences are fillers: slot → int64 [n], indices in that slot's list.
+Each filler is tokenized once, in an example sentence, the template. `composer` compares sentences with the tokenizer's
+own: those that cover every filler, some at random, and all pairs of two fillers that can meet in one token, as neither
+the pre-tokenizer nor the mask keeps them apart. Sentences are fillers: slot → int64 [n], indices in that slot's list.
 """
 
 import itertools
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +21,8 @@ from .pattern import MASK, Hole, Pattern
 from .token_ids import Bucket, in_buckets, n_sentences
 from .tokenizer import MaskTokenizer
 
+_MOST_PAIRS = 2**22  # of two fillers that can meet; with more of them, sentences are tokenized whole
+_AT_ONCE = 2**15  # sentences that are compared at a time: 20 MB
 RANDOM_COMBINATIONS = 2_000  # sentences of random fillers that are compared, besides those that cover every filler
 
 
@@ -168,15 +173,46 @@ def composer(
         compared = _sample(whole, seed, random_combinations)
         if sentences and 0 < n_sentences(sentences) < n_sentences(compared):
             compared = {slot: indices.astype(np.int64) for slot, indices in sentences.items()}
-        texts = whole.texts(compared)
-        expected = tokenizer.encode_masked(texts)
-        for bucket in slotwise.compose(compared):
-            for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
-                if not np.array_equal(ids, expected[row]) or ids[mask] != tokenizer.mask_id:
-                    raise _NotSlotwiseError(f"the fillers of {texts[row]!r} change each other's tokens")
-        return replace(slotwise, proved=len(texts))
+            pairs: list[dict[str, NDArray[np.int64]]] = []  # of these sentences, all are compared
+        else:
+            pairs = [_pairs(whole, *both, sentences) for both in _meeting(whole)]
+        proved = 0
+        for own in (compared, *pairs):
+            for start in range(0, n_sentences(own), _AT_ONCE):
+                some = {slot: indices[start : start + _AT_ONCE] for slot, indices in own.items()}
+                if len(wrong := _unlike(slotwise, whole, some)):
+                    [text] = whole.texts({slot: indices[wrong[:1]] for slot, indices in some.items()})
+                    raise _NotSlotwiseError(f"the fillers of {text!r} change each other's tokens")
+                proved += n_sentences(some)
+        return replace(slotwise, proved=proved)
     except _NotSlotwiseError as error:
         return replace(whole, reason=str(error))
+
+
+def rows_with_other_ids(
+    tokenizer: MaskTokenizer,
+    pattern: Pattern,
+    fillers: Mapping[str, Sequence[str]],
+    sentences: Mapping[str, NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """The sentences whose ids would not be the tokenizer's if they were put together: int64 [m], ascending.
+
+    It looks at each pair of fillers that can meet in one token. None differ where every sentence is tokenized.
+    """
+    whole = WholeSentenceComposer(tokenizer, pattern, {slot: fillers[slot] for slot in pattern.slots})
+    try:
+        slotwise = _learn(whole)
+    except _NotSlotwiseError:
+        return np.empty(0, np.int64)
+    found = np.zeros(n_sentences(sentences), bool)
+    for one, other in _meeting(whole):
+        pairs, size = _pairs(whole, one, other, sentences), len(whole.fillers[other])
+        for start in range(0, n_sentences(pairs), _AT_ONCE):
+            some = {slot: indices[start : start + _AT_ONCE] for slot, indices in pairs.items()}
+            wrong = _unlike(slotwise, whole, some)
+            keys = some[one][wrong] * size + some[other][wrong]
+            found |= np.isin(sentences[one] * size + sentences[other], keys)
+    return np.flatnonzero(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +283,74 @@ def _learn(whole: WholeSentenceComposer) -> SlotwiseComposer:
             raise _NotSlotwiseError(f"{hole.slot} changes tokens on both sides of the mask in {text!r}")
         spans.append(span)
     return SlotwiseComposer(template, mask, tuple(spans))
+
+
+def _unlike(
+    slotwise: SlotwiseComposer, whole: WholeSentenceComposer, fillers: Mapping[str, NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """The sentences whose composed ids are not the tokenizer's: int64 [m]."""
+    expected, mask_id, found = whole.tokenizer.encode_masked(whole.texts(fillers)), whole.tokenizer.mask_id, []
+    for bucket in slotwise.compose(fillers):
+        for row, ids, mask in zip(bucket.rows, bucket.ids, bucket.mask_position, strict=True):
+            if not np.array_equal(ids, expected[row]) or ids[mask] != mask_id:
+                found.append(int(row))
+    return np.array(sorted(found), np.int64)
+
+
+def _meeting(whole: WholeSentenceComposer) -> list[tuple[str, str]]:
+    """The slots of neighbouring holes whose fillers can be in one token: nothing between them ends a token."""
+    tokenizer, pattern = whole.tokenizer, whole.pattern
+    slots = [hole.slot for hole in pattern.holes]
+    words = [
+        [tokenizer.mask_token] if hole.slot == MASK else [hole.spell(word) for word in whole.fillers[hole.slot]]
+        for hole in pattern.holes
+    ]
+    base, found = [own[0] for own in words], list[tuple[str, str]]()
+    for i, between in enumerate(pattern.pieces[1:-1]):
+        if MASK in slots[i : i + 2] or slots[i] == slots[i + 1]:  # one filler twice is compared with every filler
+            continue
+        met = not between or _joins(tokenizer, between)
+        variants = [[*base[:i], word, *base[i + 1 :]] for word in words[i]]
+        variants += [[*base[: i + 1], word, *base[i + 2 :]] for word in words[i + 1]]
+        texts = [] if met else [pattern.fill(own) for own in variants]
+        for own, encoding in zip(variants, tokenizer.backend.encode_batch(texts), strict=False):
+            stop = sum(map(len, [*pattern.pieces[: i + 1], *own[: i + 1]]))  # where the first of the two ends
+            last, first = encoding.char_to_word(stop - 1), encoding.char_to_word(stop + len(between))
+            if met := last is None or first is None or last == first:
+                break
+        if met:
+            found.append((slots[i], slots[i + 1]))
+    return list(dict.fromkeys(found))
+
+
+def _joins(tokenizer: MaskTokenizer, between: str) -> bool:
+    """Whether the normalizer may replace a text that reaches over two fillers and what stands between them."""
+    normalizer = tokenizer.backend.normalizer
+    steps = [] if normalizer is None else [json.loads(normalizer.__getstate__())]
+    while steps:
+        step = steps.pop()
+        steps += step.get("normalizers", [])
+        if step["type"] == "Replace":
+            literal, expression = (step["pattern"].get(kind) for kind in ("String", "Regex"))
+            if len(literal or "") >= len(between) + 2 or (expression and not _SPACES.fullmatch(expression)):
+                return True
+    return False
+
+
+_SPACES = re.compile(r"[ ^$()?:|+*]*(\\s| |\[ \\t\]|\{\d*,?\d*\}|[+*$^])*")  # an expression for white space alone
+
+
+def _pairs(
+    whole: WholeSentenceComposer, one: str, other: str, sentences: Mapping[str, NDArray[np.integer]] | None
+) -> dict[str, NDArray[np.int64]]:
+    """A sentence for each pair of two slots' fillers, of those in `sentences` where they are given."""
+    size = len(whole.fillers[other])
+    n = len(whole.fillers[one]) * size
+    keys = np.arange(n) if sentences is None else np.unique(sentences[one].astype(np.int64) * size + sentences[other])
+    if len(keys) > _MOST_PAIRS:
+        raise _NotSlotwiseError(f"{len(keys):,} pairs of {one} and {other} can meet in one token")
+    both = dict(zip((one, other), np.divmod(keys, size), strict=True))
+    return {slot: both.get(slot, np.zeros(len(keys), np.int64)) for slot in whole.pattern.slots}
 
 
 def _sample(whole: WholeSentenceComposer, seed: int, random_combinations: int) -> dict[str, NDArray[np.int64]]:

@@ -1,5 +1,6 @@
 """The mono-token verbs: those that a model can predict at the mask of a pattern."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,8 +8,10 @@ from numpy.typing import NDArray
 
 from ..basics.choices import VerbConvention
 from ..basics.errors import InputError
-from .pattern import Pattern
+from .pattern import VERB, Pattern
 from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+
+_FEW = 16  # words of a hole beside the mask that are always tried: pronouns, forms of a gender
 
 
 def mask_fillers(
@@ -18,15 +21,22 @@ def mask_fillers(
     fillers: Mapping[str, str],
     convention: VerbConvention,
     further: Sequence[Sequence[str]] = (),
+    in_context: Sequence[str] = (),
+    others: Sequence[Mapping[str, str]] = (),
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The mono-token verbs, whose main form is one token at the mask: int64 [m], their indices, and int32 [m] tokens.
 
     By the convention `BARE` the verb must be one token alone, too. The tokens are int32 [m, k] where a verb has other
-    forms (`further`) that are one token.
+    forms (`further`) that are one token. `in_context` are the verbs as they stand at {ACT}, where that is to be theirs;
+    `others` fill further sentences, in which a verb must be the same token.
     """
     accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
-    before, after, spelled = _in_place(tokenizer, pattern, [form for forms in accepted for form in forms], fillers)
-    tokens = tokenizer.word_tokens([(before, after)] * len(spelled), spelled)
+    spelled = [pattern.mask.spell(form) for forms in accepted for form in forms]
+    owners = [verb for verb, forms in zip(in_context, accepted, strict=True) for _ in forms] if in_context else []
+    tokens = tokenizer.word_tokens(_places(tokenizer, pattern, fillers, owners, len(spelled)), spelled)
+    for own in others:
+        found = tokenizer.word_tokens(_places(tokenizer, pattern, own, owners, len(spelled)), spelled)
+        tokens = np.where(found == tokens, tokens, NOT_ONE_TOKEN)
     if convention == VerbConvention.BARE:
         tokens = np.where([len(ids) == 1 for ids in tokenizer.alone(spelled)], tokens, NOT_ONE_TOKEN)
     # The tokens of each verb in a row, int32 [verbs, k]: its main form first, the row filled up with it.
@@ -39,10 +49,10 @@ def mask_fillers(
         found[has, number] = np.where(other == NOT_ONE_TOKEN, found[has, 0], other)
     index = np.flatnonzero(found[:, 0] != NOT_ONE_TOKEN)
     if not len(index):
-        masked = before + tokenizer.mask_token + after
+        masked = pattern.text(fillers, tokenizer.mask_token)
         raise InputError(
             f"none of {len(verbs)} verbs is one token ({convention}) in place of the mask in {masked!r}: give a model "
-            "that knows the language of the words"
+            "that knows the language of the words, or another pattern"
         )
     usable = found[index]
     return index, usable[:, 0] if (usable == usable[:, :1]).all() else usable
@@ -52,14 +62,41 @@ def mask_words(
     tokenizer: MaskTokenizer, pattern: Pattern, verbs: Sequence[str], fillers: Mapping[str, str]
 ) -> list[tuple[int, ...] | str]:
     """The tokens of each verb at the mask, in any number; or, as text, why the model cannot predict it there."""
-    before, after, spelled = _in_place(tokenizer, pattern, verbs, fillers)
-    return tokenizer.word_sequences([(before, after)] * len(spelled), spelled)
+    spelled = [pattern.mask.spell(verb) for verb in verbs]
+    return tokenizer.word_sequences(_places(tokenizer, pattern, fillers, (), len(spelled)), spelled)
 
 
-def _in_place(
-    tokenizer: MaskTokenizer, pattern: Pattern, verbs: Sequence[str], fillers: Mapping[str, str]
-) -> tuple[str, str, list[str]]:
-    """What stands before the mask, what follows it, and the verbs as they are spelled there."""
+def other_sentences(
+    tokenizer: MaskTokenizer, pattern: Pattern, words: Mapping[str, Sequence[str]], verb: str
+) -> list[dict[str, str]]:
+    """Fillers of the sentences in which a verb may be another token than in that of the first words.
+
+    The holes beside the mask are filled with each of their words, if these are few, or can be in one token with a verb.
+    """
+    holes, base = pattern.holes, {slot: words[slot][0] for slot in pattern.slots}
+    mask = holes.index(pattern.mask)
+    before, _, after = pattern.text(base, "\0").partition("\0")
+    encoding = tokenizer.backend.encode(before + verb + (after if tokenizer.reads_behind else ""))
+    sides: dict[str, Sequence[str]] = {}
+    for beside, end, place in (
+        (mask - 1, len(before) - len(pattern.pieces[mask]) - 1, len(before)),
+        (mask + 1, len(before) + len(verb) + len(pattern.pieces[mask + 1]), len(before) + len(verb) - 1),
+    ):
+        slot = holes[beside].slot if 0 <= beside < len(holes) else VERB
+        if slot != VERB:
+            meets = encoding.char_to_word(end) in {None, encoding.char_to_word(place)}
+            sides[slot] = words[slot] if meets or len(words[slot]) <= _FEW else words[slot][:1]
+    combined = (dict(zip(sides, own, strict=True)) for own in itertools.product(*sides.values()))
+    return [{**base, **own} for own in itertools.islice(combined, 1, None)]
+
+
+def _places(
+    tokenizer: MaskTokenizer, pattern: Pattern, fillers: Mapping[str, str], owners: Sequence[str], n: int
+) -> list[tuple[str, str]]:
+    """What stands before the mask and behind it, for each of n words; with its own verb at {ACT}."""
     before, after = pattern.text(fillers, "\0").split("\0")
     tokenizer.encode_masked([before + tokenizer.mask_token + after])
-    return before, after, [pattern.mask.spell(verb) for verb in verbs]
+    if not owners or VERB not in pattern.slots:
+        return [(before, after)] * n
+    texts = {verb: pattern.text({**fillers, VERB: verb}, "\0").partition("\0") for verb in dict.fromkeys(owners)}
+    return [(texts[verb][0], texts[verb][2]) for verb in owners]

@@ -59,7 +59,9 @@ class Select(Settings, Experiment):
 
     def plan(self, model: Model, options: RunOptions) -> SelectionPlan:
         """What a run would do, and how many pairs an interval needs."""
-        return plan_of(self.stage(model.exported), run_folder(model, options), shard_of(options))
+        stage = self.stage(model.exported)
+        stage.check(lambda _: None)
+        return plan_of(stage, run_folder(model, options), shard_of(options))
 
     sections = staticmethod(selected)
 

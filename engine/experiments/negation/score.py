@@ -201,14 +201,15 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
         main, further = zip(*((own[0], own[1:]) for own in forms), strict=True)
         if apart:
             found = mask_words(tokenizer, pattern, main, base)
-            if lost := next((own for own in found if isinstance(own, str)), ""):
-                raise InputError(f"{pattern.name}: {lost}")
+            if lost := [own for own in found if isinstance(own, str)]:
+                raise InputError(f"{pattern.name}: {'; '.join(lost)}")
             return TokenSequences.of([own for own in found if isinstance(own, tuple)])
         convention = VerbConvention(self.selected.record.metadata["verb convention"])
         index, token = mask_fillers(tokenizer, pattern, main, base, convention, further)
         if len(index) < len(main):
-            verb = main[int(np.setdiff1d(np.arange(len(main)), index)[0])]
-            raise InputError(f"{pattern.name}: the verb {verb!r} is more than one token at its mask")
+            lost = [repr(main[i]) for i in np.setdiff1d(np.arange(len(main)), index)]
+            which = f"{'verbs' if len(lost) > 1 else 'verb'} {', '.join(lost)}"
+            raise InputError(f"{pattern.name}: not one token at its mask: the {which}; select again")
         return TokenSequences.single(token)
 
     def check(self, say: Callable[[str], None]) -> None:

@@ -33,11 +33,12 @@ from ...library.again import NEAR_TIE
 from ...runs.masked_stages import DecidingStage, PatternDeciders
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, Result, part_ranges
-from ...text.composition import Composer, composer
+from ...text.agreement_check import pronoun_note
+from ...text.composition import Composer, WholeSentenceComposer, composer
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
-from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, PatternSet, column
+from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
-from ...text.verbs import mask_fillers, mask_words
+from ...text.verbs import mask_fillers, mask_words, other_sentences
 from ..experiment import PAIRS, SEED, Option
 from .answers import ANSWERS_FILE, answer_columns, as_column, divided, rejoined
 from .grid import Grid, PairFillers, pair_fillers, sample_pairs, verb_order
@@ -137,6 +138,7 @@ class Selection(DecidingStage[Sentences]):
     verbs: tuple[Verbs, ...]  # of one token; then, with `--verbs whole-words`, of several
     unreachable: tuple[str, ...]  # why verbs cannot be predicted, one reason for each; known with `--verbs whole-words`
     fillers: Mapping[str, PairFillers]  # of all slots but {ACT}
+    lost: Mapping[str, Sequence[str]]  # scored pattern → verbs that cannot be asked for at its mask, and drop out
 
     @classmethod
     def plan(
@@ -172,17 +174,38 @@ class Selection(DecidingStage[Sentences]):
         tokenizer, pattern, words = exported.tokenizer, patterns.selecting, _words(lexicon, fillers)
         base = {slot: words[slot][0] for slot in pattern.slots}
         main, further = zip(*((forms[0], forms[1:]) for forms in map(lexicon.accepted, lexicon.verbs)), strict=True)
-        index, token = mask_fillers(tokenizer, pattern, main, base, convention, further)
+        lost: dict[str, list[str]] = {}
+
+        def one_token(own: Pattern) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+            base, others = {slot: words[slot][0] for slot in own.slots}, other_sentences(tokenizer, own, words, main[0])
+            return mask_fillers(tokenizer, own, main, base, convention, further, lexicon.verbs, others)
+
+        index, token = one_token(pattern)
+        for own in patterns.scored:
+            kept = np.isin(index, one_token(own)[0])
+            lost[own.name] = [lexicon.verbs[i] for i in index[~kept]]
+            index, token = index[kept], token[kept]
+            if not len(index):
+                raise InputError(
+                    f"no verb that is one token at the mask of {pattern.name} is one at that of {own.name}, too: write "
+                    "patterns with the same text around the mask"
+                )
         kinds, unreachable = [verbs("", index, TokenSequences.single(token))], []
         if is_whole:
             found = mask_words(tokenizer, pattern, main, base)
             unreachable = [own for own in found if isinstance(own, str)]
             several = {i: own for i, own in enumerate(found) if isinstance(own, tuple) and len(own) > 1}
+            for own in patterns.scored:
+                bases = {slot: words[slot][0] for slot in own.slots}
+                asked = mask_words(tokenizer, own, [main[i] for i in several], bases)
+                gone = [i for i, tokens in zip(several, asked, strict=True) if isinstance(tokens, str)]
+                lost[own.name] += [lexicon.verbs[i] for i in gone]
+                several = {i: tokens for i, tokens in several.items() if i not in gone}
             if not several:
                 raise InputError("--verbs whole-words: no verb is of several tokens; use --verbs in-context")
             kinds.append(verbs(SEVERAL, np.array([*several], np.int64), TokenSequences.of([*several.values()])))
         chosen = replace(settings, verbs=convention)
-        return cls(exported, lexicon, patterns, chosen, tuple(kinds), tuple(unreachable), fillers)
+        return cls(exported, lexicon, patterns, chosen, tuple(kinds), tuple(unreachable), fillers, lost)
 
     @property
     def seed(self) -> int:
@@ -260,11 +283,26 @@ class Selection(DecidingStage[Sentences]):
     def notes(self) -> Sequence[str]:
         taken = {int(number) for kind in self.verbs for number in kind.index}
         dropped = [repr(verb) for number, verb in enumerate(self.lexicon.verbs) if number not in taken]
-        if not dropped:
-            return ()
         of = f"{counted(len(dropped), 'verb')} of {len(self.lexicon.verbs):,}"
         also = "" if len(self.verbs) > 1 else "; --verbs whole-words takes verbs of several tokens"
-        return (f"select: {of} cannot be asked for as one token, so they drop out: {some(dropped)}{also}",)
+        found = (
+            [f"select: {of} cannot be asked for as one token, so they drop out: {some(dropped)}{also}"]
+            if dropped
+            else []
+        )
+        for pattern, verbs in self.lost.items():
+            if verbs:
+                named = ", ".join(map(repr, verbs))
+                found.append(f"select: {counted(len(verbs), 'verb')} of these for the mask of {pattern} alone: {named}")
+        single, same = self.verbs[0], dict[int, list[str]]()
+        for number, token in zip(single.index.tolist(), single.words.tokens[:, 0].tolist(), strict=True):
+            same.setdefault(token, []).append(self.lexicon.verbs[number])
+        if twice := [" = ".join(verbs) for verbs in same.values() if len(verbs) > 1]:
+            found.append(f"select: verbs that are one token of this model, and are counted apart: {', '.join(twice)}")
+        if self.settings.coreference == Coreference.PRONOUN:
+            said = dict.fromkeys(pronoun_note(self.lexicon, pattern) for pattern in self.patterns.all)
+            found += [f"select: {note}" for note in said if note]
+        return found
 
     def check(self, say: Callable[[str], None]) -> None:
         pattern = self.patterns.selecting.name
@@ -282,6 +320,12 @@ class Selection(DecidingStage[Sentences]):
                 which = f"{pattern}, verbs of {number} tokens" if verbs.apart else pattern
                 refuse_too_long(self.exported, longest, which)
         say(composed(pattern, self.composer))
+        words = _words(self.lexicon, self.fillers)
+        for own in self.patterns.scored:  # the scoring would refuse them
+            whole = WholeSentenceComposer(self.exported.tokenizer, own, {slot: words[slot] for slot in own.slots})
+            if whole.longest() > self.exported.max_length:  # a bound that no sentence reaches
+                made = composer(self.exported.tokenizer, own, words, self.settings.seed)
+                refuse_too_long(self.exported, made.longest(), own.name)
 
     def workloads(self) -> list[Workload]:
         return [self._workload(verbs) for verbs in self.verbs]
