@@ -40,12 +40,14 @@ from .checkpoint_files import licence_of, training_of
 from .families import has_standard_attention
 from .folder import STAGED, publish, remove_left, workspace_beside
 from .graph import Graph
-from .inventory import Inventory, load_counted
+from .inventory import Inventory, load_counted, load_model
 from .observe import channel_peaks, count_flops
 from .parity import (
     DisagreesError,
     Logits,
     Parity,
+    Rounding,
+    Tokens,
     compare,
     compare_prefixes,
     compare_tokens,
@@ -97,6 +99,7 @@ def build(
     folder = output or Path("models") / f"{source.name}{'-bos' if bos else ''}"
     # The versions and digests that an up-to-date export must have.
     made_from = {"revision": source.identity} | versions(_PACKAGES)
+    made_from |= {"gguf": source.gguf} if source.gguf else {}
     made_from |= ({ADDED_BOS: "added"} if bos else {}) | ({MERGED: source.base} if source.base else {})
     remove_left(folder)
     if _is_up_to_date(folder, wanted.head.task, source, made_from, force=force):
@@ -123,10 +126,11 @@ class _Traced:
     graph: Graph
     samples: Sequence[Sample]
     reference: Logits
-    token_logprobs: Mapping[int, Logits]
+    token_logprobs: Mapping[int, Tokens]
     parameters: int
     inventory: Inventory
     has_token: NDArray[np.bool_]  # bool [K]: whether a logit is that of a token, or of a label
+    rounding: Rounding
 
 
 def _write(
@@ -182,7 +186,8 @@ def _write(
     if traced.token_logprobs:
         say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
         for path in exact:
-            compare_tokens(path, staged / VOCABULARY, traced.samples, traced.token_logprobs, name=checkpoint.name)
+            known = (traced.samples, traced.token_logprobs)
+            compare_tokens(path, staged / VOCABULARY, *known, name=checkpoint.name, rounding=traced.rounding)
         files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced, say)
         told |= {SHARES_PREFIXES: any(path.name in SHARING_PREFIXES.values() for path in files)}
     worst = max((parity[path.name] for path in exact), key=lambda own: own.largest_difference)
@@ -225,15 +230,16 @@ def _trace(
     samples = task.samples(checkpoint, segments)
     say(f"running PyTorch on {len(samples)} inputs, for the comparison at the end")
     reference = reference_logits(model, samples, name)
-    token_logprobs = reference_token_logprobs(model, samples, name) if task.head.is_decoder else {}
+    has_token = np.full(reference.shape[1], not task.head.is_language_model)
+    if task.head.is_language_model:
+        has_token[[number for number in tokenizer.get_vocab().values() if number < len(has_token)]] = True
+    token_logprobs = reference_token_logprobs(model, samples, name, has_token) if task.head.is_decoder else {}
     parameters = int(model.num_parameters())  # shared ones once
     say(f"exporting {name} ({checkpoint.config.model_type}) with {exporter.title}")
     inputs = ["input_ids", *(["token_type_ids"] if segments else [])]
     graph = exporter.trace(model, inputs, staged / (GRAPH + _WEIGHTS), workspace, name)
-    has_token = np.full(reference.shape[1], not task.head.is_language_model)
-    if task.head.is_language_model:
-        has_token[[number for number in tokenizer.get_vocab().values() if number < len(has_token)]] = True
-    return _Traced(graph, samples, reference, token_logprobs, parameters, inventory, has_token)
+    rounding = Rounding(lambda: load_model(checkpoint, task.head, allow_pickle=allow_pickle), name)
+    return _Traced(graph, samples, reference, token_logprobs, parameters, inventory, has_token, rounding)
 
 
 def _compare(
@@ -249,7 +255,7 @@ def _compare(
         say(f"comparing {graph.name} with PyTorch on {len(traced.samples)} inputs")
         try:
             known, asked = (traced.samples, traced.reference), traced.has_token
-            own = compare(graph, *known, name=name, has_token=asked, is_exact=graph in exact)
+            own = compare(graph, *known, name=name, has_token=asked, rounding=traced.rounding, is_exact=graph in exact)
         except DisagreesError as error:  # and no other: a disk that fails once must not change an export
             if graph in exact:
                 raise
@@ -270,7 +276,8 @@ def _without_wrong_sharing(files: Sequence[Path], exact: Sequence[str], traced: 
         for path in sharing:
             if path.name in TREES.values():
                 vocabulary = path.with_name(VOCABULARY)
-                compare_tokens(path, vocabulary, traced.samples, traced.token_logprobs, name=path.name)
+                known = (traced.samples, traced.token_logprobs)
+                compare_tokens(path, vocabulary, *known, name=path.name, rounding=traced.rounding)
             elif path.name in exact:
                 compare_prefixes(path, traced.samples, traced.reference, traced.has_token)
     except InputError as error:

@@ -31,6 +31,7 @@ from ..engine.experiments.data_sets.fetch import reason_of
 from ..engine.inference.exported import TOKENIZER, name_of_checkpoint
 from . import adapter
 from .families import LONGEST_COMPARED, NEWER, counts_after_padding, family_of, longest_of, padding_id, refusal_of
+from .gguf_file import SUFFIX, as_folder, gguf_in, read_head
 from .known_keys import refuse_unread
 from .quiet import quiet
 
@@ -82,6 +83,7 @@ class Source:
     is_local: bool
     origin: str
     adapter: Path | None = None  # the folder of a LoRA adapter, which has given the name and the origin
+    gguf: str = ""  # type and digest of the GGUF file that it is made from
     base: str = ""  # the origin of the model that the adapter is merged with
 
     @property
@@ -144,7 +146,7 @@ class Checkpoint:
 
 
 def locate(reference: str, revision: str | None = None, say: Say = lambda _: None, base: str | None = None) -> Source:
-    """Find `mini`, a local folder, or a hub id; with a `base`, the folder of a LoRA adapter. Loads nothing.
+    """Find `mini`, a local folder, a GGUF file, a hub id; with a `base`, a LoRA adapter's folder. Loads no model.
 
     A hub id with a revision (`lab/model@step1000`) is a model of its own, with a name of its own.
     """
@@ -162,6 +164,8 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
         return replace(found, name=name, origin=origin, adapter=folder, base=found.origin)
     is_mini = reference == "mini"
     folder = BUNDLED if is_mini else Path(reference)
+    if file := gguf_in(folder):
+        return _of_gguf(file, revision, say)
     if folder.is_dir():
         if revision is not None:
             raise InputError(f"{reference} is a local folder: --revision is for models of the hub")
@@ -182,6 +186,16 @@ def locate(reference: str, revision: str | None = None, say: Say = lambda _: Non
         return Source(name, name, config.parent.name, is_local=False, origin=name)
     short = revision[:12] if re.fullmatch(r"[0-9a-f]{40}", revision) else revision.replace("/", "-")
     return Source(f"{name}@{short}", name, config.parent.name, is_local=False, origin=f"{name}@{revision}")
+
+
+def _of_gguf(path: Path, revision: str | None, say: Say) -> Source:
+    """The checkpoint that a GGUF file holds."""
+    if revision is not None:
+        raise InputError(f"{path} is a local file: --revision is for models of the hub")
+    (kind, _), digest = read_head(path), file_sha256(path)
+    say(f"{path.name}: a GGUF file of type {kind}; its weights in fp32, as transformers reads them, are the model")
+    made = {"is_local": True, "origin": str(path.resolve()), "gguf": f"{kind} sha256:{digest}"}
+    return Source(path.name.removesuffix(SUFFIX), str(as_folder(path, digest)), f"sha256:{digest}", **made)
 
 
 def _say_of_base(read: adapter.Adapter, base: str, found: Source, say: Say) -> None:

@@ -95,7 +95,7 @@ _WHOLE = (
 _INDEX = ".index.json"
 _FOREIGN = {  # files in the place of weights → what they are, and what to do
     "*.onnx": "an ONNX export of another program: give the checkpoint that it was made from",
-    "*.gguf": "a GGUF file: give the checkpoint that it was made from",
+    "*.gguf": "a GGUF file: give that file itself",
     "tf_model*": "weights for TensorFlow: load them with transformers 4 (`from_tf=True`), and save the model again",
     "*.msgpack": "weights for Flax: load them with transformers 4 (`from_flax=True`), and save the model again",
     "global_step*": "parts of DeepSpeed: run zero_to_fp32.py, which lies beside them",

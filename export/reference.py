@@ -69,7 +69,7 @@ class TorchReference:
 
 def torch_reference(checkpoint: str, exported: ExportedModel) -> TorchReference:
     """Load the checkpoint that a model was exported from; an InputError if it is not there, or is another one."""
-    is_local = checkpoint == "mini" or Path(checkpoint).is_dir()
+    is_local = checkpoint == "mini" or Path(checkpoint).exists()
     source = locate(checkpoint) if is_local else locate(checkpoint.partition("@")[0], exported.revision)
     if source.identity != exported.revision:
         raise InputError(

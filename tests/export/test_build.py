@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -196,7 +197,7 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     logits = CausalLM(exported).logits(ids, np.full(4, 8, np.int32))  # of the row before
     samples, said = [Sample(row, 7) for row in ids], []
     wanted, rows = logits if right else logits + 1, np.ones(logits.shape[1], bool)
-    traced = building._Traced(Graph.open(folder / "model.onnx"), samples, wanted, {}, 0, rows)
+    traced = building._Traced(Graph.open(folder / "model.onnx"), samples, wanted, {}, 0, None, rows, None)
     exact = ["model.prefix.onnx", "model.cpu.prefix.onnx"]
     files = building._without_wrong_sharing(sorted(folder.iterdir()), exact, traced, said.append)
     assert sorted(folder.iterdir()) == files
@@ -232,8 +233,8 @@ def test_a_bos_token_is_added_on_request(causal, causal_checkpoint, tmp_path):
 @pytest.fixture(scope="module")
 def reference(checkpoint):
     tiny = reading.load(reading.locate(str(checkpoint("bert"))), FILL_MASK.head)
-    sentences = with_masks(tiny, False)
-    return sentences, parity.reference_logits(load_model(tiny, FILL_MASK.head), sentences, "tiny")
+    sentences, model = with_masks(tiny, False), load_model(tiny, FILL_MASK.head)
+    return sentences, parity.reference_logits(model, sentences, "tiny"), model
 
 
 @pytest.fixture
@@ -244,10 +245,27 @@ def graph(exported, tmp_path):
 @pytest.fixture
 def checked(reference, tmp_path):
     def check(graph, sentences=reference[0], logits=reference[1], **options):
-        given = {"name": "t", "has_token": np.ones(logits.shape[1], bool)} | options
+        pytorch = deepcopy(reference[2])  # .double() changes it
+        given = {
+            "name": "t",
+            "has_token": np.ones(logits.shape[1], bool),
+            "rounding": parity.Rounding(lambda: pytorch, "t"),
+        } | options
         return parity.compare(graph.save(tmp_path / "bert" / "model.onnx")[0], sentences, logits, **given)
 
     return check
+
+
+def test_a_difference_below_four_times_pytorchs_own_rounding_on_the_same_input_is_accepted(
+    graph, reference, checked, monkeypatch
+):
+    """PyTorch in fp32, as it is where values are large, is half of the difference off."""
+    sentences, logits, _ = reference
+    off = logits + np.float32(1e-3) * np.sign(logits)
+    assert checked(graph, sentences, off).largest_difference == pytest.approx(1e-3, rel=0.1)
+    monkeypatch.setattr(parity, "_FLOORS", 0.5)
+    with pytest.raises(parity.DisagreesError, match="disagrees with PyTorch"):
+        checked(graph, sentences, off)
 
 
 def put(value, values):

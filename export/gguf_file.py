@@ -1,0 +1,100 @@
+"""A GGUF file, the form of models of llama.cpp, as a checkpoint: what transformers dequantises is the model.
+
+Everything after that reads an ordinary folder, which stands in the cache, once for each file. The package `gguf` is
+imported here alone.
+"""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import __version__ as transformers_version
+
+from ..engine.basics.atomic import unwritable
+from ..engine.basics.errors import InputError, first_line
+from ..engine.basics.reading import paths_in
+from .quiet import quiet
+
+SUFFIX = ".gguf"
+_COPY = "tokenizer.model"  # transformers saves the whole GGUF file once more under this name
+
+
+def gguf_in(path: Path) -> Path | None:
+    """The file that a path names: itself, or the only GGUF file of a folder that holds nothing else to read.
+
+    Raises InputError if there are several.
+    """
+    if path.is_file():
+        return path if path.suffix.lower() == SUFFIX else None
+    if not path.is_dir() or (path / "config.json").exists():
+        return None
+    found = [own for own in paths_in(path) if own.suffix.lower() == SUFFIX]
+    if len(found) > 1:
+        raise InputError(f"{path} holds {len(found)} GGUF files: give one of them, such as {found[0]}")
+    return found[0] if found else None
+
+
+def read_head(path: Path) -> tuple[str, str]:
+    """The type of most weights, such as `Q4_1`, and the licence that the file names, if any.
+
+    Raises InputError for a file that is not whole.
+    """
+    try:
+        from gguf import GGUFReader  # noqa: PLC0415 - the package is asked for where there is such a file
+    except ImportError:
+        raise InputError(f"{path}: a GGUF file is read with the package gguf: pip install gguf") from None
+    try:
+        found = GGUFReader(path)  # maps the file, and reads its head
+        weights: Counter[str] = Counter()
+        for tensor in found.tensors:
+            weights[tensor.tensor_type.name] += int(tensor.n_elements)
+        licence = found.get_field("general.license")
+        return weights.most_common(1)[0][0], str(licence.contents()) if licence is not None else ""
+    except Exception as error:  # noqa: BLE001 - of a damaged file, everything
+        reason = f"damaged, cut off, or of a type that gguf does not know ({first_line(error)})"
+        raise InputError(f"{path} is not a whole GGUF file: {reason}") from None
+
+
+def as_folder(path: Path, digest: str) -> Path:
+    """The folder with the checkpoint that a file holds, in fp32; it is made where it is not in the cache.
+
+    Raises InputError for what transformers cannot read: a family, a type, a tokenizer.
+    """
+    made_by = f"{digest[:32]}-transformers-{transformers_version}"
+    folder = platformdirs.user_cache_path("negengine", appauthor=False) / "gguf" / made_by
+    if folder.is_dir():
+        return folder
+    _, licence = read_head(path)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+            staged = Path(place) / "staged"
+            _convert(path, staged)
+            if licence:
+                (staged / "README.md").write_text(f"---\nlicense: {licence}\n---\n", "utf-8")
+            staged.rename(folder)
+    except OSError as error:
+        if not folder.is_dir():  # another process was faster
+            raise unwritable(folder, error) from error
+    return folder
+
+
+def _convert(path: Path, folder: Path) -> None:
+    given: dict[str, Any] = {"gguf_file": path.name, "trust_remote_code": False}
+    what = "tokenizer"
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(path.parent, use_fast=True, **given)
+            what = "weights"
+            model = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **given)
+    except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
+        said = f"transformers cannot read its {what}: {first_line(error)}"
+        raise InputError(f"{path}: {said}") from None
+    with quiet():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    (folder / _COPY).unlink(missing_ok=True)

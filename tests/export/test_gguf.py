@@ -1,0 +1,130 @@
+"""GGUF files as llama.cpp's own package writes them: they are exported, and damaged ones refused in one line."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from gguf import GGMLQuantizationType, GGUFWriter, quants
+from negengine.engine.basics.errors import InputError
+from negengine.engine.inference.causal import open_language_model
+from negengine.engine.inference.exported import load_exported
+from negengine.export import gguf_file
+from negengine.export.build import build
+from negengine.export.check import check
+from negengine.export.checkpoint import locate
+from transformers import AutoModelForCausalLM
+
+WIDTH, INNER, HEADS, LAYERS = 64, 96, 4, 2
+WORDS = ["th", "the", "Ġnurse", "Ġlikes", "Ġto", "Ġswim", "Ġnot", "Ġsing"]
+LETTERS = [chr(c) for c in range(33, 127)] + ["Ġ"]
+TOKENS = ["<unk>", "<s>", "</s>", *LETTERS, *WORDS]
+LARGE = (3, 40)  # two channels of the residual stream that are a thousand times as large, as in published models
+
+
+def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merges=("t h", "th e"), large=1.0):
+    writer, random = GGUFWriter(path, architecture), np.random.default_rng(0)
+    writer.add_block_count(LAYERS)
+    writer.add_context_length(128)
+    writer.add_embedding_length(WIDTH)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(2)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_vocab_size(len(TOKENS))
+    writer.add_string("general.license", "apache-2.0")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(TOKENS)
+    writer.add_token_merges(list(merges))
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+
+    def put(name, *shape, one=False):
+        values = np.ones(shape, np.float32) if one else random.normal(0, 0.1, shape).astype(np.float32)
+        if name == "token_embd.weight":
+            values[:, LARGE] *= large
+        if one:
+            writer.add_tensor(name, values)
+        else:
+            writer.add_tensor(name, quants.quantize(values, kind), raw_dtype=kind)
+
+    put("token_embd.weight", len(TOKENS), WIDTH)
+    put("output_norm.weight", WIDTH, one=True)
+    for layer in range(LAYERS):
+        for name, *shape in (
+            *(("attn_q", WIDTH, WIDTH), ("attn_k", WIDTH // 2, WIDTH), ("attn_v", WIDTH // 2, WIDTH)),
+            *(("attn_output", WIDTH, WIDTH), ("ffn_gate", INNER, WIDTH), ("ffn_up", INNER, WIDTH)),
+            ("ffn_down", WIDTH, INNER),
+        ):
+            put(f"blk.{layer}.{name}.weight", *shape)
+        for name in ("attn_norm", "ffn_norm"):
+            put(f"blk.{layer}.{name}.weight", WIDTH, one=True)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_file.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("as_folder", [True, False])
+def test_a_file_is_exported_as_transformers_reads_it_and_named_with_type_and_digest(as_folder, tmp_path):
+    """With massive activations, too."""
+    (tmp_path / "own").mkdir()
+    path = written(tmp_path / "own" / "small.Q8_0.gguf", large=1000.0)
+    given = path.parent if as_folder else path
+    assert check(str(given), task="text-generation").possible
+    folder = build(str(given), tmp_path / "out")
+    info = json.loads((folder / "export.json").read_text("utf-8"))
+    digest = locate(str(path)).revision
+    assert info["made_from"]["gguf"] == f"Q8_0 {digest}"
+    assert (info["name"], info["licence"], info["origin"]) == ("small.Q8_0", "apache-2.0", str(path))
+    assert not (folder / "tokenizer.model").exists()
+    exported = load_exported(folder)
+    model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
+    ids = np.random.default_rng(0).integers(3, len(TOKENS), (1, 20))
+    with torch.inference_mode():
+        chances = model(input_ids=torch.from_numpy(ids)).logits.log_softmax(-1)[0, :-1].numpy()
+    found = open_language_model(exported).token_logprobs(ids.astype(np.int32))[0]
+    np.testing.assert_allclose(found, chances[np.arange(19), ids[0, 1:]], rtol=2e-6, atol=2e-5)
+
+
+def cut(path, keep):
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * keep)])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: cut(written(path), 0.7), "is not a whole GGUF file"),
+        (lambda path: cut(written(path), 0.01), "is not a whole GGUF file"),
+        (lambda path: path.write_bytes(b"GGUF" + b"\0" * 99) and path, "is not a whole GGUF file"),
+        (lambda path: path.write_bytes(b"something else") and path, "is not a whole GGUF file"),
+        (lambda path: written(path, architecture="unheard"), "transformers cannot read its"),
+        (lambda path: written(path, merges=("no such",)), "transformers cannot read its"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_leaves_nothing(damage, said, tmp_path, cache):
+    path = damage(tmp_path / "bad.gguf")
+    with pytest.raises(InputError, match=said) as refused:
+        build(str(path), tmp_path / "out")
+    assert "\n" not in str(refused.value)
+    assert str(path) in str(refused.value)
+    assert not (tmp_path / "out").exists()
+    assert not any(cache.glob("gguf/*"))
+
+
+def test_several_files_in_a_folder_are_not_guessed_between(tmp_path):
+    for name in ("a.gguf", "b.gguf"):
+        written(tmp_path / name)
+    with pytest.raises(InputError, match="holds 2 GGUF files: give one of them"):
+        locate(str(tmp_path))
