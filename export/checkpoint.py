@@ -194,8 +194,9 @@ def _of_gguf(path: Path, revision: str | None, say: Say) -> Source:
         raise InputError(f"{path} is a local file: --revision is for models of the hub")
     (kind, _), digest = read_head(path), file_sha256(path)
     say(f"{path.name}: a GGUF file of type {kind}; its weights in fp32, as transformers reads them, are the model")
-    made = {"is_local": True, "origin": str(path.resolve()), "gguf": f"{kind} sha256:{digest}"}
-    return Source(path.name.removesuffix(SUFFIX), str(as_folder(path, digest)), f"sha256:{digest}", **made)
+    identity, folder, origin = f"sha256:{digest}", str(as_folder(path, digest)), str(path.resolve())
+    name, told = path.name.removesuffix(SUFFIX), f"{kind} {identity}"
+    return Source(name, folder, identity, is_local=True, origin=origin, gguf=told)
 
 
 def _say_of_base(read: adapter.Adapter, base: str, found: Source, say: Say) -> None:
