@@ -5,7 +5,9 @@ Pickles can run code when they are opened, so they are read only if the caller a
 
 import hashlib
 import re
+import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -203,9 +205,9 @@ def _say_of_base(read: adapter.Adapter, base: str, found: Source, say: Say) -> N
     """Say that an adapter is merged with another model than it names."""
     trained = read.base_model_name_or_path or ""
     asked = f"{trained}@{read.revision}" if read.revision else trained
-    is_same = base in {asked, trained} or found.origin in {asked, str(Path(trained).resolve())}
-    is_copy = found.is_local and not read.revision and Path(base).name == Path(trained).name
-    if trained and not is_same and not is_copy:
+    is_here = found.is_local and not read.revision  # then a name is a place, or that of a copy
+    is_copy = is_here and (found.origin == str(Path(trained).resolve()) or Path(base).name == Path(trained).name)
+    if trained and asked not in {base, found.origin} and not is_copy:
         say(f"the adapter was trained on {asked}, and is merged with {base}")
 
 
@@ -229,7 +231,7 @@ def _no_checkpoint(folder: Path) -> str:
         if found.peft_type != "LORA":
             return f"{folder} is a {found.peft_type} adapter, not a model: {adapter.BY_HAND}"
         base = found.base_model_name_or_path or "MODEL"
-        return f"{folder} is a LoRA adapter of {base}, not a model: give --base {base} to merge the two"
+        return f"{folder} is a LoRA adapter of {base}, not a model: give --base {shlex.quote(base)} to merge the two"
     inside = [path.parent for up in (".", "checkpoints") for path in folder.glob(f"{up}/checkpoint-*/config.json")]
     if inside:
         last, n = max(inside, key=lambda path: (len(path.name), path.name)), counted(len(inside), "checkpoint")
@@ -281,6 +283,12 @@ def _hub_config(reference: str, revision: str | None, say: Say) -> Path:
         raise InputError(f"{reference} has no revision {revision!r} on the hub") from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
+            with suppress(Exception):
+                huggingface_hub.hf_hub_download(reference, adapter.CONFIG, revision=revision)
+                said = "download it (`hf download`), and give its folder with --base MODEL"
+                error = InputError(f"{wanted} is an adapter on the hub, not a model: {said}")
+            if isinstance(error, InputError):
+                raise error from None
             raise InputError(f"{wanted} has no config.json on the hub: it is not a transformers model") from None
         state = "offline mode is on (HF_HUB_OFFLINE)" if huggingface_hub.constants.HF_HUB_OFFLINE else "no connection"
         said = f"is neither a folder here nor in the cache, and the hub was not reached: {state}"

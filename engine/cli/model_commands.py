@@ -1,5 +1,6 @@
 """Commands that come before a run: `export`, `predict`, `patterns check`, `data list`, `data get`."""
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,7 +54,8 @@ def export(
     else:
         show(str(folder))
         using = {Task.TEXT_CLASSIFICATION: "nli", Task.TOKEN_CLASSIFICATION: "cues FILE --detector"}
-        say(f"{folder}: {model} is exported; next, `negengine {using.get(Task(manifest.task), 'select')} {folder}`")
+        then = f"negengine {using.get(Task(manifest.task), 'select')} {shlex.quote(str(folder))}"
+        say(f"{folder}: {model} is exported; next, `{then}`")
 
 
 _TEXTS = "Texts with one [MASK] each; a causal model also continues others."

@@ -176,3 +176,20 @@ def test_the_tokenizer_of_an_adapter_is_used(checkpoint, tmp_path):
     found = load(locate(str(lora), base=str(base)), FILL_MASK.head).tokenizer
     assert found.tokenize("smurfing") == ["smurfing"] != plain.tokenize("smurfing")
     assert found.convert_ids_to_tokens(7) == token
+
+
+@pytest.mark.parametrize(
+    ("trained", "revision", "is_said"),
+    [
+        ("lab/checkpoint-bert", None, False),
+        ("lab/tiny", None, True),
+        ("lab/checkpoint-bert", "v2", True),
+        (None, None, False),
+    ],
+)
+def test_another_base_than_the_adapter_names_is_said(trained, revision, is_said, checkpoint, tmp_path):
+    said, base = [], checkpoint("bert")
+    save_adapter(tmp_path / "lora", linear(QUERY, 4, 4), base_model_name_or_path=trained, revision=revision)
+    locate(str(tmp_path / "lora"), None, said.append, str(base))
+    name = f"{trained}@{revision}" if revision else trained
+    assert said == [f"the adapter was trained on {name}, and is merged with {base}"] * is_said

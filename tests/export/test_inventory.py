@@ -6,6 +6,7 @@ memory before it was saved, which no code of this project has read.
 
 import json
 import logging
+import shlex
 import sys
 import warnings
 from contextlib import suppress
@@ -15,6 +16,7 @@ import torch
 import transformers as hf
 from causal_checkpoints import byte_level
 from negengine.engine.basics.errors import InputError
+from negengine.engine.cli import main
 from negengine.engine.inference.exported import load_exported
 from negengine.export.build import build
 from negengine.export.check import check
@@ -439,12 +441,15 @@ def test_warnings_that_say_something_of_numbers_are_said_once_in_one_line(capsys
 
 
 # ---------------------------------------------------------------- the whole way
-def test_the_padding_id_matters_only_where_positions_count_by_it(saved, tmp_path):
+def test_the_padding_id_matters_only_where_positions_count_by_it(saved, tmp_path, monkeypatch, capsys):
     _, folder = saved(bert, pad_token_id=7)  # a word
-    exported = load_exported(build(str(folder), tmp_path / "out"))
+    out = tmp_path / "it's mine"
+    monkeypatch.setattr(sys, "argv", ["negengine", "export", str(folder), "-o", str(out)])
+    assert main.run() == 0
+    assert f"next, `negengine select {shlex.quote(str(out))}`" in capsys.readouterr().err
+    exported = load_exported(out)
     assert exported.padding_id is None
     assert exported.info["inventory"] == read(folder)[1].digest
-    exported.tokenizer.encode(["a man who likes to [MASK]"])
 
 
 def test_a_graph_that_is_read_wrong_is_not_proved_right(saved, tmp_path, monkeypatch):
