@@ -11,9 +11,9 @@ import polars as pl
 
 from ..basics.errors import InputError
 from ..basics.printable import counted
-from ..text.table import Rows, label_values
+from ..text.table import Rows
 
-GROUP, ITEM, CLUSTER, WANTED = "group", "item", "cluster", "wanted"
+GROUP, ITEM, CLUSTER, WANTED, PAIR = "group", "item", "cluster", "wanted", "pair"
 MOST_GROUPS = 8
 """Groups of one column: more are not compared with each other."""
 _MOST_VALUES = 1_000
@@ -23,6 +23,7 @@ _EMPTY = {
     ITEM: "these rows are not part of a minimal pair",
     CLUSTER: "each of these rows is a cluster of its own",
     WANTED: "these rows are not called right or wrong",
+    PAIR: "these rows are not part of a pair",
 }
 _PLACE, _FILE, _SPACES, _SPELLING = "place of a row", "file of a row", "spaces in ", "spelling of "
 
@@ -33,6 +34,7 @@ class Told:
 
     groups: pl.DataFrame  # column, group, rows, items (0 without a column of items), in the order of their first rows
     notes: tuple[str, ...]  # what a person may not have meant, a line each
+    by_name: tuple[str, ...] = ()  # the columns that were found by their names, and what for
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +44,13 @@ class Labels:
     table: str  # its name, for messages
     columns: Mapping[str, str]  # → `GROUP`, `ITEM`, `CLUSTER` or `WANTED`
     notes: list[str] = field(default_factory=list)  # what is told before what the labels say
+    by_name: list[str] = field(default_factory=list)  # see `Told`
     parts: list[pl.DataFrame] = field(default_factory=list, repr=False)
     _groups: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
-    def see(self, file: str, rows: Rows) -> None:
-        """Take in rows as they stand in a file. `InputError`: too many groups."""
-        values = {name: own.cast(pl.String) for name, own in label_values(rows.frame, self.columns).items()}
+    def see(self, file: str, rows: Rows, labelled: pl.DataFrame) -> None:
+        """Take in rows as they stand in a file, and with their labels as they count. `InputError`: too many groups."""
+        values = {name: labelled[name].cast(pl.String) for name in self.columns}
         numbers, kind = (rows.numbers, "row") if rows.lines is None else (rows.lines, "line")
         part = pl.DataFrame({_PLACE: numbers}).with_columns(pl.lit(f"{file}, {kind}").alias(_FILE))
         for name, own in values.items():
@@ -87,7 +90,7 @@ class Labels:
         slips = [self._slips(name, purpose) for name, purpose in self.columns.items()]
         pairs = [self._unpaired(name, item) for name in self._of(GROUP) for item in self._of(ITEM)]
         notes = [f"{self.table}: {line}" for lines in (*slips, *pairs) for line in lines]
-        return Told(pl.concat([pl.DataFrame(schema=schema), *counts]), (*self.notes, *notes))
+        return Told(pl.concat([pl.DataFrame(schema=schema), *counts]), (*self.notes, *notes), tuple(self.by_name))
 
     def _slips(self, name: str, purpose: str) -> Iterator[str]:
         rows, value = self.rows, pl.col(name)

@@ -48,6 +48,15 @@ YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 _MOST_LISTED = 20  # bad rows
 _SECONDS = 1.0  # of the measurement
 Prepared = TypeVar("Prepared", bound="PreparedRows")
+# Option → the field of the columns that it names, and what such a column is for.
+_PURPOSES = {
+    "group": ("groups", "groups"),
+    "item": ("item", "minimal pairs"),
+    "cluster": ("cluster", "clusters"),
+    "prefix": ("prefix", "stands before the sentence, not scored"),
+    "unwanted": ("wanted", "whether a target is wanted"),
+}
+_BY_NAME = "columns found by name"  # a key of the metadata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +99,21 @@ class OwnColumns(ABC):
         for groups in self.by_group(items):
             yield from groups
 
+    def by_purpose(self, options: object = None) -> list[str]:
+        """The columns by their purpose, as a sentence says them; with `options` those that none of these names."""
+        found = []
+        for option, (own, purpose) in _PURPOSES.items():
+            named = getattr(self, own, None)
+            if named and (options is None or getattr(options, option, "") in (None, (), [])):
+                found.append(f"{' and '.join([named] if isinstance(named, str) else named)} ({purpose})")
+        return found
+
+    @property
+    def told(self) -> str:
+        """A sentence for the methods; empty where no column has one of these purposes."""
+        used = self.by_purpose()
+        return f" Columns of the table: {', '.join(used)}." if used else ""
+
     def to_json(self) -> dict[str, Any]:
         known = {name: value for name, value in asdict(self).items() if value is not None}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()}
@@ -100,12 +124,17 @@ class OwnColumns(ABC):
         return cls(**fields)
 
 
+def is_off(given: str | Sequence[str]) -> bool:
+    """Whether an empty name says that no column is meant, not even one with an obvious name."""
+    return list(given) == [""] or given == ""
+
+
 def find_columns(
     table: UserTable, option: str, given: str | Sequence[str], obvious: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """The columns named for a purpose, else one with an obvious name. `InputError`: one is missing, or named twice."""
     names = [given] if isinstance(given, str) else list(given)
-    if names == [""]:
+    if is_off(given):
         return ()
     found = tuple(needed_column(table, option, name, [name]) for name in names)
     if twice := [name for name in found if found.count(name) > 1]:
@@ -155,6 +184,9 @@ def mean_rows(
 @dataclass(frozen=True, eq=False)
 class TableRun(SummaryRun):
     """A finished run on a user's table."""
+
+    def remarks(self) -> list[str]:
+        return _said(self.record.metadata.get(_BY_NAME, []))
 
     def in_splits(
         self,
@@ -212,7 +244,11 @@ class TablePlan(Shown):
         return found
 
     def remarks(self) -> list[str]:
-        return [*self.told.notes, f"Nothing was written. Without --plan, the results are written to {self.folder}"]
+        return [
+            *_said(self.told.by_name),
+            *self.told.notes,
+            f"Nothing was written. Without --plan, the results are written to {self.folder}",
+        ]
 
     def document(self) -> dict[str, Any]:
         return {
@@ -220,6 +256,7 @@ class TablePlan(Shown):
             "run": str(self.folder),
             "work": dict(self.work),
             "groups": self.told.groups.to_dicts(),
+            _BY_NAME: list(self.told.by_name),
             "notes": list(self.told.notes),
             "bad rows": self.bad.to_dicts(),
         }
@@ -229,6 +266,12 @@ class TablePlan(Shown):
             place, reason = self.bad.row(0)
             wrong = counted(len(self.bad), "row is", "rows are")
             raise InputError(f"{place}: {reason} ({wrong} wrong; correct them, or skip them with --skip-bad)")
+
+
+def _said(by_name: Sequence[str]) -> list[str]:
+    if not by_name:
+        return []
+    return [f"columns found by their names: {', '.join(by_name)}; an empty name, such as --group '', leaves one out"]
 
 
 class PreparedRows(Protocol):
@@ -252,7 +295,7 @@ class TableStage(ReferenceStage[Prepared]):
 
     @property
     def notes(self) -> Sequence[str]:
-        return self.told.notes
+        return (*_said(self.told.by_name), *self.told.notes)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -266,7 +309,7 @@ class TableStage(ReferenceStage[Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {**model_metadata(self.exported), COLUMNS: self.columns.to_json()}
+        return {**model_metadata(self.exported), COLUMNS: self.columns.to_json(), _BY_NAME: list(self.told.by_name)}
 
     def files(self) -> Mapping[str, Path]:
         return {**super().files(), **self.stimuli.paths()}
@@ -329,6 +372,10 @@ class TableExperiment(Experiment):
         """Read a table; a column with the name of a result is called `table_NAME`."""
         return open_table(data, self.rows_per_part).without_names((*results, *SKIPPED))
 
+    def spellings(self, table: UserTable) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002 - part of the interface
+        """Of labels that a published data set spells in several ways: column → spelling → the one that counts."""
+        return {}
+
     def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
         """Look at all rows: at what is wrong with them, and at what they share."""
         if twice := [name for name in columns.needed if columns.needed.count(name) > 1]:
@@ -336,18 +383,20 @@ class TableExperiment(Experiment):
         labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
         ends = dict.fromkeys(columns.needed, 0)
 
-        def see(file: str, rows: Rows) -> None:
-            labels.see(file, rows)
+        def see(file: str, rows: Rows, labelled: pl.DataFrame) -> None:
+            labels.see(file, rows, labelled)
             for column in ends:
                 ends[column] += int(rows.frame.select(trims(column)).to_series().sum())
 
-        found = table.scan(columns.needed, check, labels=shared, skip_bad=self.skip_bad, see=see)
+        spelled = self.spellings(table)
+        found = table.scan(columns.needed, check, labels=shared, spelled=spelled, skip_bad=self.skip_bad, see=see)
         told = [
             f"{table.name}: white space at the ends of {counted(n, 'text')} of {column} is not read"
             for column, n in ends.items()
             if n
         ]
         labels.notes.extend([*found.notes, *told])
+        labels.by_name.extend(columns.by_purpose(self))
         return found, labels
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:

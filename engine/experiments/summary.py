@@ -3,6 +3,7 @@
 Items become arrays first: a question to a frame takes a tenth of a millisecond, and a summary has hundreds.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -164,6 +165,19 @@ def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
             key = (contrast.dataset, condition, split)
             rows += difference_rows(key, f"{DIFFERENCE}:{contrast.metric}", contrast.metric, both)
     return rows
+
+
+def compared(names: Iterable[str], known: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Of the names those that compare two of the known ones, in their order: name → both. A known one may say "vs"."""
+    single = dict.fromkeys(known)
+    places = {name: [found.start() for found in re.finditer(VERSUS, name)] for name in dict.fromkeys(names)}
+    sides = {
+        name: (name[:place], name[place + len(VERSUS) :])
+        for name, own in places.items()
+        for place in own
+        if name not in single
+    }
+    return {name: both for name, both in sides.items() if set(both) <= single.keys()}
 
 
 def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: PairedDifference) -> list[Row]:

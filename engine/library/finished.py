@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from ..basics.errors import InputError
+from ..basics.forks import refuse_forked
 from ..basics.paths import shell_command
 from ..basics.printable import counted
 from ..runs import merge as merging
@@ -34,6 +35,7 @@ def open_run(folder: str | Path) -> Run:
     Raises:
         InputError: The folder is not a run, its last stage is not finished, or no probe here reads it.
     """
+    refuse_forked()
     path = Path(folder)
     name, record = next(reversed(begun_stages(path).items()))
     found = run_class(name)

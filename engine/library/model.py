@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from ..basics.choices import LANGUAGE_MODELS
 from ..basics.errors import InputError, needs_extra
+from ..basics.forks import refuse_forked
 from ..basics.option import Opening, OpeningOptions
 from ..basics.reading import is_file
 from ..inference.causal import open_language_model
@@ -89,6 +90,7 @@ def find_model(reference: Model | str | Path, opening: Opening | None = None, *,
     Raises:
         InputError: The model or a device does not exist.
     """
+    refuse_forked()
     if isinstance(reference, Model):
         if reference.exported.task not in ([task] if task else LANGUAGE_MODELS):
             needed = task or " or ".join(LANGUAGE_MODELS)

@@ -158,17 +158,19 @@ class Table:
         check: Check | None = None,
         *,
         labels: Sequence[str] = (),
+        spelled: Mapping[str, Mapping[str, str]] | None = None,
         skip_bad: bool = False,
-        see: Callable[[str, Rows], None] | None = None,
+        see: Callable[[str, Rows, pl.DataFrame], None] | None = None,
     ) -> "Stimuli":
         """Look at all rows: columns `texts` must hold a text in each row, and `labels` are what rows share.
 
         Bad rows, by `check` or without a text, are an InputError, or counted with `skip_bad`. `see` gets the name of
-        the file and the good rows of each part, with labels as they stand there.
+        the file and the good rows of each part, with labels as they stand there, and again as they count. `spelled`
+        are further spellings of labels: column → spelling → the one that counts.
         """
         schema = dict(self.schema) | dict.fromkeys(texts, pl.String())  # whole numbers stay numbers in labels
         schema |= {name: pl.String() for name in labels if not schema.get(name, pl.String()).is_integer()}
-        stimuli = Stimuli(replace(self, schema=schema), tuple(texts), tuple(labels))
+        stimuli = Stimuli(replace(self, schema=schema), tuple(texts), tuple(labels), spelled or {})
         for own in self.files:
             for name in stimuli.named:
                 self._refuse_absent(own, name)
@@ -185,7 +187,7 @@ class Table:
                 found = rows.frame[name].cast(pl.String).str.strip_chars()
                 looks.update((name, text) for text in found.filter(found.is_in(list(LOOKS_MISSING))))
             if see is not None:
-                see(self.files[file].name, rows)
+                see(self.files[file].name, rows, stimuli.labelled(rows.frame))
         for file, reason in enumerate(first):
             if reason and bad[file] == sum(size for own, size in self.parts if own == file):
                 raise InputError(reason)
@@ -224,6 +226,7 @@ class Stimuli:
     table: Table = field(repr=False)
     texts: tuple[str, ...]
     labels: tuple[str, ...] = ()
+    spelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # label → spelling → the one that counts
     skipped: int = 0
     notes: tuple[str, ...] = ()  # what a person may not have meant, a line each
 
@@ -264,15 +267,18 @@ class Stimuli:
     def seen(self, number: int, check: Check | None = None) -> Rows:
         """As `read`, with labels as they stand there."""
         rows = self.table.rows(number, self.texts)
-        rows = rows.without(_missing(rows.frame, self.texts)).without(_faulty(rows.frame, self.named))
-        if check is None or rows.frame.is_empty():
-            return rows
-        return rows.without(check(rows.frame.with_columns(**label_values(rows.frame, self.labels))))
+        rows = rows.without(_missing(rows.frame, self.texts))
+        rows = rows.without(_faulty(rows.frame, self.named))
+        return rows if check is None or rows.frame.is_empty() else rows.without(check(self.labelled(rows.frame)))
+
+    def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with each label in one spelling; null where no value stands. Whole numbers stay numbers."""
+        return rows.with_columns(_label(rows[name]).replace(self.spelled.get(name, {})) for name in self.labels)
 
     def read(self, number: int, check: Check | None = None) -> Rows:
         """The rows of a part with the columns of `schema`."""
         rows = self.seen(number, check)
-        return replace(rows, frame=rows.frame.with_columns(**label_values(rows.frame, self.labels)))
+        return replace(rows, frame=self.labelled(rows.frame))
 
     def paths(self) -> dict[str, Path]:
         """What the stage reads from the disk, by a name of our own."""
@@ -374,8 +380,8 @@ def _type(kinds: set[str], types: set[pl.DataType]) -> pl.DataType:
     own = types - {pl.Null(), pl.Binary()}
     if kinds and kinds <= {"whole", "large"} and own <= {pl.Int64(), pl.Int32(), pl.Int16(), pl.Int8()}:
         return pl.Int64() if len(own) != 1 else own.pop()
-    if kinds in ({"fraction"}, {"whole", "fraction"}):
-        return pl.Float64() if len(own) != 1 else own.pop()
+    if kinds == {"whole", "fraction"} or (kinds == {"fraction"} and len(own) != 1):
+        return pl.Float64()
     return own.pop() if len(kinds) == 1 and len(own) == 1 and types <= {pl.Null(), *own} else pl.String()
 
 
@@ -395,7 +401,9 @@ def _as_text(column: pl.Series) -> pl.Series:
 def _as_type(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     if dtype == pl.String:
         return _as_text(column)
-    return pl.Series(column.name, _decoded(column)) if column.dtype == pl.Binary else column.cast(dtype)
+    if column.dtype == pl.Binary:  # whole numbers and fractions
+        return pl.Series(column.name, [None if value is None else float(value) for value in _decoded(column)], dtype)
+    return column.cast(dtype)
 
 
 def _not_texts(column: pl.Series) -> pl.Series:
@@ -407,11 +415,6 @@ def _not_texts(column: pl.Series) -> pl.Series:
         f"{column.name} is {value}; {NEEDED}" if own else None for own, value in zip(odd, _as_text(column), strict=True)
     ]
     return pl.Series("reason", told, pl.String)
-
-
-def label_values(frame: pl.DataFrame, names: Iterable[str]) -> dict[str, pl.Series]:
-    """The named columns, each label in one spelling; null where no value stands. Whole numbers stay numbers."""
-    return {name: _label(frame[name]) for name in names}
 
 
 _SPACES, _INVISIBLE = r"[\s\p{Zs}]+", "[\u200b\u2060\ufeff\u00ad\u200e\u200f]"

@@ -9,7 +9,6 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
@@ -264,6 +263,7 @@ class Source:
     # Parquet, and what is in memory
 
     def _of_parquet(self, path: Path, size: int) -> Iterator[Batch]:
+        pl.Config.load(_INTERVALS)
         try:
             rows = pl.scan_parquet(path, glob=False, hive_partitioning=False)
             names, n = list(rows.collect_schema()), rows.select(pl.len()).collect().item()
@@ -342,6 +342,8 @@ class Source:
 
 
 _SHEET_HINT = "save the sheet as “CSV UTF-8” and give that file"
+# Polars panics at a column of DuckDB's INTERVAL, even an unused one, unless it may take it for something else.
+_INTERVALS = json.dumps({"environment": {"POLARS_IMPORT_INTERVAL_AS_STRUCT": "1"}})
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar", " ": "space"}
 
 
@@ -431,7 +433,7 @@ def kinds_of(column: pl.Series) -> set[str]:
     if column.dtype == pl.Null or column.null_count() == len(column):
         return set()
     if column.dtype == pl.Binary:
-        return {_kind(json.loads(value)) for value in column.drop_nulls()}
+        return {"text" if value[:1] in b'"[{' else _kind(json.loads(value)) for value in column.drop_nulls()}
     if column.dtype == pl.String:
         return {"text"}
     if column.dtype == pl.Boolean:
@@ -447,7 +449,7 @@ def _kind(value: Any) -> str:
         return "truth"
     if isinstance(value, int):
         return "whole" if abs(value) <= _LARGE else "large"
-    return "fraction" if isinstance(value, float) else "text"
+    return "fraction"
 
 
 def _value(value: Any) -> Any:
@@ -461,30 +463,41 @@ def _value(value: Any) -> Any:
     for kind in (str, bool, int, float):
         if isinstance(value, kind):
             return kind(value)
-    return str(value) if isinstance(value, date | datetime | time | timedelta) else as_json(_listed(value))
+    value = _listed(value)
+    return value if isinstance(value, Mapping | list | tuple | set) else str(value)
 
 
 def _listed(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-_NESTED = (pl.List, pl.Array, pl.Struct, pl.Object, pl.Binary)
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return str(content)
+
+
+_FLAT = (pl.String, pl.Boolean, pl.Date, pl.Time, pl.Datetime, pl.Decimal, pl.Null)
 
 
 def _plain(column: pl.Series) -> pl.Series:
-    """The same as a plain column: categories and spans of time are texts, lists and objects are written as JSON."""
+    """The same as a plain column: categories and spans of time are texts; lists, maps and such are written as JSON."""
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     if isinstance(column.dtype, pl.Duration):
         return column.dt.to_string()  # ISO 8601; a cast is not possible
     if isinstance(column.dtype, pl.Object):
         return column_of(column.name, column.to_list())
-    if isinstance(column.dtype, _NESTED):
-        texts = [None if value is None else as_json(value) for value in column.to_list()]
-        return pl.Series(column.name, texts, pl.String)
     if column.dtype.is_float():
         return column.fill_nan(None)
-    return column
+    if column.dtype.is_integer() or isinstance(column.dtype, _FLAT):
+        return column
+    if column.dtype == pl.Binary:  # some writers do not say that a column holds texts
+        return pl.Series(column.name, [None if value is None else _decoded(value) for value in column], pl.String)
+    return pl.Series(
+        column.name, [None if own is None else as_json(own).encode() for own in column.to_list()], pl.Binary
+    )
 
 
 def _json_row(text: str, line: int) -> _Raw:

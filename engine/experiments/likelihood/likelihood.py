@@ -1,6 +1,6 @@
 """How probable are whole sentences? `negengine likelihood`: options and results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar
@@ -19,7 +19,7 @@ from ...views import Column, Section, Table
 from ..data_sets.sources import named_place, sources
 from ..experiment import BOS, Option
 from ..items import ALL
-from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns
+from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns, is_off
 from ..view import Chart, Values, View
 from .likelihood_items import (
     BAD,
@@ -89,6 +89,7 @@ _PUBLISHED = (
     ("source_sentence", "target_sentence", ("level", "phenomenon", "PID"), None),  # RuBLiMP, from corpora
     ("sen", "wrong_sen", ("grammatical_feature",), None),  # MultiBLiMP, from corpora
 )
+_SPELLED = {"field": {"syntax/semantics": "syntax_semantics"}}  # BLiMP's files have both
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +157,12 @@ class LikelihoodRun(TableRun):
         if not self.columns.has_pairs:
             return (
                 f"{scored}. Mean per token, natural logarithm, with 95 % interval: {self.told(named, ALL, MEANS[1])}."
+                f"{self.columns.told}"
             )
         rate = next(iter(RATES))
         return (
             f"{scored}. A pair counts as correct where its good sentence is the more probable one. Accuracy, as a "
-            f"fraction with 95 % interval: {self.told(named, ALL, rate, digits=3)}."
+            f"fraction with 95 % interval: {self.told(named, ALL, rate, digits=3)}.{self.columns.told}"
         )
 
     @property
@@ -169,7 +171,7 @@ class LikelihoodRun(TableRun):
         return None if name is None else Method(name)
 
     def remarks(self) -> list[str]:
-        counts, said = self.record.counts, []
+        counts, said = self.record.counts, super().remarks()
         if counts["with unknown tokens"]:
             what = "sentences hold a word that the vocabulary cannot express; its token is the unknown one"
             said.append(f"{counts['with unknown tokens']:,} {what}")
@@ -330,7 +332,8 @@ class Likelihood(TableExperiment):
         for its_good, its_bad, its_groups, its_cluster in _PUBLISHED:
             if not in_rows and {its_good, its_bad, *its_groups} <= set(table.columns):
                 names = {GOOD: [its_good], BAD: [its_bad]}
-                groups, clusters = groups or its_groups, clusters or its_cluster
+                groups = groups or (() if is_off(self.group) else its_groups)
+                clusters = clusters or (None if self.cluster == "" else its_cluster)
                 break
         two = [find_column(table, f"--{side}", None, names[side]) for side in SIDES]
         if not in_rows and (in_one_row or all(two)):
@@ -351,6 +354,9 @@ class Likelihood(TableExperiment):
             prefix=prefix,
             joiner=self.joiner,
         )
+
+    def spellings(self, table: UserTable) -> Mapping[str, Mapping[str, str]]:
+        return _SPELLED if {*_PUBLISHED[0][2]} <= set(table.columns) else {}
 
     @staticmethod
     def sections(run: LikelihoodRun) -> list[Section]:

@@ -15,7 +15,8 @@ import polars as pl
 
 from ...inference.free_text import MASK
 from ...text.spelling import joiner, trimmed
-from ..items import SEPARATOR
+from ..items import ALL
+from ..labels import PAIR, WANTED
 from ..own_table import FILE, NO, ROW, YES, OwnColumns, yes_or_no
 from .likelihood_scores import Encoder, Sentence
 
@@ -118,10 +119,18 @@ class Columns(OwnColumns):
         return pl.when(is_good).then(pl.lit(GOOD)).when(~is_good).then(pl.lit(BAD))
 
     def split_names(self) -> list[pl.Expr]:
-        values = (pl.col(name).cast(pl.String).str.replace_all(SEPARATOR, "/", literal=True) for name in self.groups)
-        if len(self.groups) == 1:
-            return list(values)
-        return [pl.lit(f"{name}: ") + value for name, value in zip(self.groups, values, strict=True)]
+        """A value alone where there is one column of groups, but for the value that all rows together are called by."""
+        values = {name: pl.col(name).cast(pl.String) for name in self.groups}
+        named = [pl.lit(f"{name}: ") + value for name, value in values.items()]
+        if len(named) != 1:
+            return named
+        [value] = values.values()
+        return [pl.when(value == ALL).then(named[0]).otherwise(value)]
+
+    @property
+    def shared(self) -> dict[str, str]:
+        known = {self.pair: PAIR, self.acceptable: WANTED}
+        return {name: purpose for name, purpose in known.items() if name is not None} | super().shared
 
 
 def with_verdicts(items: pl.DataFrame) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from ..experiment import BOS, Option
 from ..finished_run import OUTCOMES, descending, item_once
 from ..items import ALL
 from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
-from ..summary import DIFFERENCE, HOLM, VERSUS
+from ..summary import DIFFERENCE, HOLM, compared
 from ..vocabulary import Ranked, Vocabulary
 from .probe_items import DATASET, EXPECTED, RANK, TARGET_TOKENS, result_schema
 from .probe_sentences import IS_TOP1, LOGPROB, TARGET_COLUMN, Columns, mask_faults, unwanted_rows
@@ -82,11 +82,22 @@ class ProbeRun(TableRun):
         known = set(self.summary["metric"])  # nothing is right or wrong where the column `wanted` is empty
         return [metric for metric in self.columns.metrics if metric in known]
 
+    @cached_property
+    def groups_compared(self) -> dict[str, tuple[str, str]]:
+        """Split of a difference → the two splits that it compares."""
+        return compared(self.summary["split"], self.summary.filter(pl.col("metric") == LOGPROB)["split"])
+
+    @cached_property
+    def targets_compared(self) -> dict[str, tuple[str, str]]:
+        """Condition of a difference → the two columns of targets that it compares."""
+        return compared(self.summary["condition"], self.columns.targets)
+
     def tables(self) -> list[Table]:
         return tables(self)
 
     def remarks(self) -> list[str]:
         said, rows = audit_sentences(audit_summary(self.record.counts)), self.record.metadata["rows"]
+        said = [*super().remarks(), *said]
         if self.skipped.is_empty():
             return said
         why = f"{self.folder / SKIPPED_FILE} has the reasons"
@@ -122,7 +133,7 @@ class ProbeRun(TableRun):
             f"In {counted(rows, 'sentence')} of our own we compared the probability and the rank of target words at "
             f"the mask among {words.get(str(identity['vocabulary']), listed)}"
             f"{', with the BOS token before each sentence' * self._bos}.{several} Share of sentences in which "
-            f"the target is the first choice, with 95 % intervals: {told}.{right}"
+            f"the target is the first choice, with 95 % intervals: {told}.{right}{self.columns.told}"
         )
 
     def outcomes(self) -> pl.DataFrame:
@@ -220,7 +231,7 @@ class ProbeRun(TableRun):
 
     @property
     def _compared(self) -> str:
-        rows = self.summary.filter(pl.col("split").str.contains(VERSUS, literal=True))
+        rows = self.summary.filter(pl.col("split").is_in(list(self.groups_compared)))
         values = {(row["condition"], row["split"], row["metric"]): row for row in rows.to_dicts()}
         found, note = [], ""
         for target, split in dict.fromkeys(key[:2] for key in values):
@@ -228,7 +239,7 @@ class ProbeRun(TableRun):
             for metric, (what, scale, unit, digits) in _COMPARED.items():
                 name = f"{DIFFERENCE}:{metric}"
                 difference = self.estimate(target, name, scale, unit, digits, split)
-                said = f"{split.replace(VERSUS, ' − ')}{of_target}, {what}: {difference}"
+                said = f"{' − '.join(self.groups_compared[split])}{of_target}, {what}: {difference}"
                 if tested := values.get((target, split, f"{HOLM}:{metric}")):
                     p = tested["value"]
                     said += f", p {'< 0.001' if p < 0.001 else f'= {p:.2g}'}"
@@ -351,8 +362,8 @@ class OwnSentences(TableExperiment):
     def columns(self, table: UserTable) -> Columns:
         """The columns that are named, else those with the obvious names; an `InputError` if one is missing."""
         targets = find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),)
-        wanted = find_column(table, "--unwanted", None, ["wanted"])
-        if self.unwanted is not None:
+        wanted = find_column(table, "--unwanted", "" if self.unwanted == "" else None, ["wanted"])
+        if self.unwanted:
             column, _ = unwanted_rows(self.unwanted)
             if column != TARGET_COLUMN:
                 find_column(table, "--unwanted", column)
@@ -366,7 +377,7 @@ class OwnSentences(TableExperiment):
             needed_column(table, "--sentence", self.sentence, ["sentence"]),
             targets,
             wanted=wanted,
-            unwanted=self.unwanted,
+            unwanted=self.unwanted or None,
             groups=find_columns(table, "--group", self.group, ["group"]),
             cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
             item=find_column(table, "--item", self.item, ["item", "pair"]),

@@ -1,5 +1,7 @@
 """Tables and sections of `probe`: targets by group, differences, skipped rows."""
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,7 +12,7 @@ from ...statistics.intervals import CONFIDENCE
 from ...views import Column, Section, Table
 from ..labels import MOST_GROUPS
 from ..own_table import ROW
-from ..summary import DIFFERENCE, HOLM, VERSUS, correction_note, differences_in, disagreements
+from ..summary import DIFFERENCE, HOLM, correction_note, differences_in, disagreements
 from ..view import PERCENT, POINTS, Chart, P, Values, View
 from .probe_items import PREFERRED
 from .probe_sentences import IS_TOP1, LOGPROB
@@ -26,7 +28,6 @@ _QUESTIONS = {
     _TARGETS: "Which target does the model prefer?",
     _SKIPPED: "Which rows were skipped?",
 }
-_OF_GROUPS, _OF_TARGETS = (pl.col(name).str.contains(VERSUS, literal=True) for name in ("split", "condition"))
 _LOGARITHM = {"decimals": 2, "wrap": False}
 _N = Column("n", "n", wrap=False)
 
@@ -57,7 +58,7 @@ def sections(run: "ProbeRun") -> list[Section]:
             metric,
             title,
             f"{what.capitalize()} in each group.",
-            where=~_OF_GROUPS & ~_OF_TARGETS,
+            where=~_of_groups(run) & ~_of_targets(run),
             label=pl.col("split"),
             panel="condition" if len(run.columns.targets) > 1 else None,
             zero=metric != LOGPROB,
@@ -86,13 +87,13 @@ def _verdict(run: "ProbeRun") -> list[str]:
         for target in run.columns.targets
     ]
     said = [f"{run.model_name} was asked about {asked}. It {what} in {', '.join(shares)}."]
-    tests = differences_in(run.summary.filter(_OF_GROUPS))
+    tests = differences_in(run.summary.filter(_of_groups(run)))
     if tests.is_empty():
         return said
     found, n = tests.filter(pl.col(HOLM) < 1 - CONFIDENCE), counted(len(tests), "test")
     if found.is_empty():
         return [*said, f"No difference between groups is shown: p (Holm) is 0.05 or more ({n})."]
-    named = ", ".join(dict.fromkeys(split.replace(VERSUS, " and ") for split in found["split"]))
+    named = ", ".join(dict.fromkeys(" and ".join(run.groups_compared[split]) for split in found["split"]))
     return [*said, f"Groups differ: p (Holm) is below 0.05 in {len(found):,} of {n} ({named})."]
 
 
@@ -124,8 +125,7 @@ def _targets(run: "ProbeRun") -> Table:
 
 
 def _groups(run: "ProbeRun") -> Table:
-    sides = pl.col("split").str.split(VERSUS)
-    notes = ["first group minus second, with 95 % intervals", *_tested(run, _OF_GROUPS)]
+    notes = ["first group minus second, with 95 % intervals", *_tested(run, _of_groups(run))]
     if run.columns.groups and run.columns.item is None:
         notes.append("groups have no test: name the column that the rows of a minimal pair share with --item")
     return View(
@@ -135,18 +135,17 @@ def _groups(run: "ProbeRun") -> Table:
             *_target(run),
             Column("groups", "split"),
             _N,
-            *_difference(run, LOGPROB, _OF_GROUPS),
-            *_difference(run, IS_TOP1, _OF_GROUPS),
+            *_difference(run, LOGPROB, _of_groups(run)),
+            *_difference(run, IS_TOP1, _of_groups(run)),
         ],
-        where=_OF_GROUPS,
-        texts={"split": pl.format("{} − {}", sides.list.first(), sides.list.last().str.replace("^[^=]*=", ""))},
+        where=_of_groups(run),
+        texts={"split": pl.col("split").replace(_shown(run.groups_compared))},
         section="condition",
         notes=notes,
     ).table(run)
 
 
 def _target_pairs(run: "ProbeRun") -> Table:
-    sides = pl.col("condition").str.split(VERSUS)
     return View(
         _TARGETS,
         _KEYS,
@@ -155,17 +154,30 @@ def _target_pairs(run: "ProbeRun") -> Table:
             Column("group", "split"),
             _N,
             Values("preferred", PREFERRED, interval=True, style=PERCENT),
-            *_difference(run, LOGPROB, _OF_TARGETS),
+            *_difference(run, LOGPROB, _of_targets(run)),
         ],
-        where=_OF_TARGETS,
-        texts={"condition": pl.format("{} − {}", sides.list.first(), sides.list.last())},
+        where=_of_targets(run),
+        texts={"condition": pl.col("condition").replace(_shown(run.targets_compared))},
         section="condition",
         notes=[
             "preferred: rows in which the first target is more probable than the second",
             "log-probability: first target minus second, with 95 % intervals",
-            *_tested(run, _OF_TARGETS),
+            *_tested(run, _of_targets(run)),
         ],
     ).table(run)
+
+
+def _of_groups(run: "ProbeRun") -> pl.Expr:
+    return pl.col("split").is_in(list(run.groups_compared))
+
+
+def _of_targets(run: "ProbeRun") -> pl.Expr:
+    return pl.col("condition").is_in(list(run.targets_compared))
+
+
+def _shown(compared: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """What is compared → as a table says it: the column of groups stands there once."""
+    return {name: f"{one} − {re.sub('^[^=]*=', '', other)}" for name, (one, other) in compared.items()}
 
 
 def _target(run: "ProbeRun") -> list[Column]:
