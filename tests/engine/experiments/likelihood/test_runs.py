@@ -289,3 +289,36 @@ def test_white_space_at_the_ends_changes_nothing_and_is_told(model, causal_model
 def test_a_marker_of_a_missing_word_is_no_sentence(causal_model, tmp_path):
     with pytest.raises(InputError, match=r"holds the special token '\[MASK\]'"):
         run_on(causal_model, {"text": ["She likes to [MASK]."]}, tmp_path / "run")
+
+
+def test_labels_are_never_read_as_structure_and_published_spellings_are_one(model, tmp_path):
+    fields = ["syntax_semantics", "syntax/semantics", "all", "a|b"]
+    rows = [BLIMP[i] | {"field": field} for i, field in enumerate(fields)]
+    run = run_on(model, rows, tmp_path / "run")
+    assert set(run.items["field"]) == {"syntax_semantics", "all", "a|b"}
+    assert {"field: all", "field: a|b", "field: syntax_semantics"} <= set(run.summary["split"])
+    plain = [{"good": row["sentence_good"], "bad": row["sentence_bad"], "group": row["field"]} for row in rows]
+    found = run_on(model, [*plain, plain[3] | {"group": "a/b"}], tmp_path / "plain")
+    n = dict(found.summary.filter(metric="accuracy").select("split", "n").iter_rows())
+    assert n == {"all": 5, "syntax_semantics": 1, "syntax/semantics": 1, "group: all": 1, "a|b": 1, "a/b": 1}
+    assert not verify(found.folder, sample=0).damage
+    assert "Columns of the table: group (groups)." in str(cite(found))
+
+
+def test_files_with_different_keys_are_one_table_and_columns_by_name_are_told_and_left_out(model, tmp_path):
+    (tmp_path / "two").mkdir()
+    lines(tmp_path / "two/a.jsonl", [BLIMP[0] | {"lexically_identical": True, "prefix": "So"}])
+    lines(tmp_path / "two/b.jsonl", [BLIMP[1] | {"one_prefix_method": 1}])
+    with pytest.raises(InputError, match=r"b\.jsonl: no column 'prefix', which others of these files have"):
+        run_on(model, tmp_path / "two", tmp_path / "run")
+    run = run_on(model, tmp_path / "two", tmp_path / "run", prefix="", cluster="")
+    assert run.items["one_prefix_method"].to_list() == [None, None, 1, 1]
+    by_name = "columns found by their names: field and linguistics_term and UID (groups); an empty name"
+    assert run.remarks()[0].startswith(by_name)
+    assert not run_on(model, BLIMP, tmp_path / "none", group="", cluster="").remarks()
+
+
+def test_pairs_without_a_name_are_no_pairs(model, tmp_path):
+    for missing in (None, "NA", " ", "<NA>", float("nan")):
+        with pytest.raises(InputError, match="row 3: p is empty; the two rows of a pair must share a value"):
+            run_on(model, rows(("1", 1), ("1 ", 0), (missing, 1), (missing, 0)), tmp_path / "run", **IN_ROWS)

@@ -254,3 +254,19 @@ def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compar
     assert found["all", "preferred", condition]["value"] == pytest.approx(0.5)
     assert found["group=a", "difference:logprob", condition]["value"] == pytest.approx(-8 / 3 + 2.25)
     assert found["all", "p:logprob", condition]["n"] == 6
+
+
+def test_names_of_groups_and_columns_are_never_read_as_structure(ask):
+    frame = FRAME.with_columns(
+        group=pl.col("group").replace("affirmative", "bird vs fish"), row=pl.lit("r"), logprob=pl.lit(1)
+    )
+    found = ask(frame, item="")
+    both = "group=bird vs fish", "group=negated"
+    assert found.groups_compared == {" vs ".join(both): both}
+    assert f"{both[0]} − {both[1]}, share of first choices" in str(cite(found))
+    assert set(found.tables()[1].frame["split"]) == {f"{both[0]} − negated"}
+    assert found.remarks()[0].startswith("columns found by their names: group (groups); an empty name")
+    assert set(found.items["table_row"]) == {"r"}
+    assert set(found.items["table_logprob"]) == {1}
+    assert found.items["row"].to_list() == [1, 2, 3, 4, 5, 6]
+    assert not ng.verify(found, sample=1).damage

@@ -1,0 +1,259 @@
+"""Tables as other programs write them: R, pandas, spreadsheets, DuckDB; what looks like a value and is none."""
+
+import gzip
+import io
+import json
+import unicodedata
+import zipfile
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from negengine.engine.basics.errors import InputError
+from negengine.engine.text.table import ERRORS, LOOKS_MISSING, MISSING, find_column, open_table
+
+CASES = Path(__file__).parents[4] / "shared/cases/tables/in"
+WANTED = [("It is [MASK].", "x"), ("No, it is not [MASK].", "y")]
+COLUMNS = ("text", "kind")
+R_TABLE = '"text"\t"kind"\n"1"\t"It is [MASK]."\t"x"\n"2"\t"No, it is not [MASK]."\t"y"\n'  # write.table(sep = "\t")
+RECORDS = [dict(zip(COLUMNS, row, strict=True)) for row in WANTED]
+CSV = 'text,kind\nIt is [MASK].,x\n"No, it is not [MASK].",y\n'
+WRITTEN = {
+    "R write.table.txt": R_TABLE.replace("\t", " "),
+    "R write.table.tsv": R_TABLE,
+    "R write.csv.csv": '"","text","kind"\n"1","It is [MASK].","x"\n"2","No, it is not [MASK].","y"\n',
+    "pandas to_csv.csv": ',text,kind\n0,It is [MASK].,x\n1,"No, it is not [MASK].",y\n',
+    "Excel.csv": "\ufeffsep=;\r\ntext;kind\r\nIt is [MASK].;x\r\nNo, it is not [MASK].;y\r\n;\r\n",
+    "pipes.csv": "text|kind\nIt is [MASK].|x\nNo, it is not [MASK].|y\n",
+    "packed.csv.gz": gzip.compress(CSV.encode(), mtime=0),
+    "packed without its ending.csv": gzip.compress(CSV.encode(), mtime=0),
+    "pandas records.json": json.dumps(RECORDS),
+    "pandas records, indent.json": json.dumps(RECORDS, indent=4),
+    "pandas lines.jsonl": "".join(json.dumps(row) + "\n" for row in RECORDS),
+}
+
+
+def rows_of(source, texts=("text",), labels=("kind",), size=2, **options):
+    stimuli = open_table(source, size).scan(texts, labels=labels, **options)
+    return stimuli, pl.concat([stimuli.read(number).frame for number in range(len(stimuli.parts))])
+
+
+def refusal(source, **options) -> str:
+    with pytest.raises(InputError) as caught:
+        rows_of(source, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="own.csv"):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path / name
+
+    return write
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_each_program_gives_the_same_rows(write, name):
+    _, found = rows_of(write(WRITTEN[name], name))
+    assert found.select(COLUMNS).rows() == WANTED
+
+
+def workbook(*rows, more=()) -> bytes:
+    """A workbook with one sheet of numbers and texts, and further empty ones."""
+    cells = [
+        f'<c r="{chr(65 + column)}{row}" '
+        + (f"><v>{value}</v></c>" if isinstance(value, float) else f't="inlineStr"><is><t>{value}</t></is></c>')
+        for row, own in enumerate(rows, 1)
+        for column, value in enumerate(own)
+        if value is not None
+    ]
+    main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
+    sheets = ["first", *more]
+    named = "".join(f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"/>' for i, name in enumerate(sheets, 1))
+    kind = f"{office}/officeDocument/2006/relationships"
+    links = "".join(
+        f'<Relationship Id="r{i}" Type="{kind}/worksheet" Target="worksheets/sheet{i}.xml"/>'
+        for i in range(1, len(sheets) + 1)
+    )
+    types = f"{office}/package/2006/content-types"
+    package = f"{office}/package/2006/relationships"
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{types}"><Default Extension="xml" '
+        'ContentType="application/xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}"><Relationship Id="b" Type="{kind}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{kind}"><sheets>{named}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}">{links}</Relationships>',
+    }
+    for i in range(1, len(sheets) + 1):
+        data = "".join(cells) if i == 1 else ""
+        split = "".join(
+            f'<row r="{row}">{"".join(cell for cell in cells if f"{row}" == _row(cell))}</row>'
+            for row in range(1, len(rows) + 1)
+        )
+        files[f"xl/worksheets/sheet{i}.xml"] = (
+            f'<worksheet xmlns="{main}"><sheetData>{split if data else ""}</sheetData></worksheet>'
+        )
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
+def _row(cell: str) -> str:
+    return cell.partition('r="')[2].partition('"')[0].lstrip("ABCDEFGHIJ")
+
+
+def test_a_workbook_is_a_table_with_the_rows_that_it_shows(write):
+    pytest.importorskip("python_calamine")
+    path = write(
+        workbook(("text", "kind", "n"), ("a", "x", 3.0), (None,) * 3, ("b", 7.0, 2.5), more=["notes"]), "t.xlsx"
+    )
+    stimuli, found = rows_of(path)
+    assert found.rows() == [("a", "x", 3.0), ("b", "7", 2.5)]
+    assert stimuli.read(0).lines.tolist() == [2, 4]
+    assert stimuli.notes == (f"{path}: only the first of 2 sheets is read: 'first'",)
+    assert refusal(write(workbook(("text", "kind"), ("#REF!", "x")), "e.xlsx")).endswith(
+        "e.xlsx:2: text is #REF!, an error of a spreadsheet; correct the cell"
+    )
+    assert "not a whole spreadsheet" in refusal(write(b"PK\x03\x04" + b"\0" * 60, "broken.xlsx"))
+
+
+class NAType:
+    """As that of pandas: it is neither true nor false."""
+
+    def __eq__(self, _other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    __hash__ = object.__hash__
+
+
+NONE = [None, float("nan"), np.nan, np.float64("nan"), np.datetime64("NaT"), NAType(), *MISSING, " NA ", "\u00a0"]
+
+
+@pytest.mark.parametrize("missing", NONE, ids=range(len(NONE)))
+def test_what_stands_for_no_value_is_none_in_every_way_in(missing):
+    columns = {"text": ["a", "b", "c"], "kind": ["x", missing, "y"]}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    for source in (columns, rows):
+        assert rows_of(source)[1]["kind"].to_list() == ["x", None, "y"]
+        assert refusal(source, texts=("kind",), labels=()).startswith("the frame, row 2: kind is ")
+
+
+def test_what_only_looks_missing_is_told_with_its_count_and_errors_of_spreadsheets_are_refused(write):
+    for word in LOOKS_MISSING:
+        stimuli, found = rows_of(write(f"text,kind\na,{word}\nb,{word}\nc,x\n"))
+        assert found["kind"].to_list() == [word, word, "x"]
+        assert f"{word} stands in 2 rows of kind and counts as a value" in stimuli.notes[0]
+    for word in ERRORS:
+        assert f":2: kind is {word}, an error of a spreadsheet" in refusal(write(f"text,kind\na,{word}\n"))
+        assert f":3: text is {word}, an error" in refusal(write(f"text,kind\na,x\n{word},x\n"))
+
+
+def test_types_are_those_of_the_whole_table_and_a_label_is_the_text_that_a_person_sees(write):
+    rows = [{"text": f"t{i}", "kind": i, "n": i} for i in range(120)]
+    rows[110] |= {"kind": 51.5, "n": 51.5}
+    rows[115]["late"] = "z"
+    path = write("".join(json.dumps(row) + "\n" for row in rows), "own.jsonl")
+    for source in (rows, path):
+        _, found = rows_of(source, size=50)
+        assert found["kind"].to_list() == [str(row["kind"]) for row in rows]
+        assert found["n"].to_list() == [float(row["n"]) for row in rows]
+        assert found["late"].drop_nulls().to_list() == ["z"]
+    large = [1700000000000000001, 1700000000000000002, 2**53 + 1]
+    for other, kept in ((None, large), (float("nan"), large), (0.5, [*map(str, large)]), ("a", [*map(str, large)])):
+        text = "".join(json.dumps({"text": "a", "kind": value}) + "\n" for value in (*large, other))
+        assert rows_of(write(text, "own.jsonl"), size=1)[1]["kind"].to_list()[:3] == kept
+    odd = {"text": ["a", "b"], "kind": [date(2024, 2, 1), None], "when": [Decimal("1.5"), {"a": 1}]}
+    assert rows_of(odd)[1].rows() == [("a", "2024-02-01", "1.5"), ("b", None, '{"a": 1}')]
+
+
+def test_a_label_has_one_spelling_and_other_ones_are_told():
+    composed, apart = (unicodedata.normalize(form, "nié") for form in ("NFC", "NFD"))
+    labels = [composed, apart, "is not", "is\u00a0not", "neg", "neg\u200b", " neg", "می\u200cرود"]
+    _, found = rows_of({"text": ["a"] * len(labels), "kind": labels}, size=3)
+    assert found["kind"].to_list() == [composed] * 2 + ["is not"] * 2 + ["neg"] * 3 + ["می\u200cرود"]
+
+
+WRONG = {
+    "joined.csv": ("text,kind\na,x\n\ufefftext,kind\nb,y\n", ":3: this row is the header again; remove it"),
+    "twice.jsonl": (
+        '{"text": "a", "kind": "x", "text": "b"}\n',
+        ":1: the key 'text' stands there twice; write it once",
+    ),
+    "twice.json": ('[\n {"text": "a"},\n {"text": "b", "text": "c"}\n]', ":3: the key 'text' stands there twice"),
+    "number.jsonl": ('{"text": "a"}\n{"text": 3}\n', ":2: text is 3; a text is needed"),
+    "pandas columns.json": (
+        '{"text": {"0": "a", "1": "b"}, "kind": {"0": 1}}',
+        ':1: text is {"0": "a", "1": "b"}; a text',
+    ),
+    "cut.json": ('[{"text": "a"},\n{"text": "b"', ":2: not JSON ("),
+    "open.json": ('[{"text": "a"}', ":1: the JSON list is not closed"),
+    "two.json": ('[{"text": "a"}]\n[{"text": "b"}]', ":1: more stands behind the JSON list"),
+    "stray.csv": ("text,kind\nWell, a,x\n", ":2: 3 fields, but the header has 2; a text that has a comma"),
+    "latin.csv": ("text,kind\nné,x\n".encode("latin-1"), ":2: byte 0xe9 is not UTF-8"),
+    "utf16.csv": ("text,kind\na,x\n".encode("utf-16"), ": this is UTF-16 text; save it as UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_named_by_file_and_line(write, name):
+    content, message = WRONG[name]
+    path = write(content, name)
+    assert refusal(path, labels=()).startswith(f"{path}{message}")
+
+
+def test_a_quotation_that_swallows_a_row_is_told(write):
+    path = write('text\tkind\nIt rains.\tx\n"I am,\tx\nand you are."\ty\nWe are.\tz\n', "own.tsv")
+    stimuli, found = rows_of(path)
+    assert (len(found), stimuli.notes[0].partition(";")[0]) == (
+        3,
+        f"{path}: line 3: a text in double quotes goes on over a line that looks like a row of its own",
+    )
+    assert not rows_of(write('text,kind\n"two\nlines",x\n'))[0].notes
+
+
+def test_the_exact_name_wins_an_ambiguous_one_is_refused_and_an_empty_one_is_none():
+    table = open_table({"Kind": ["a"], "kind": ["b"], "Text": ["c"], "TEXT": ["d"], "Prefix ": ["e"]})
+    assert find_column(table, "--group", None, ["kind"]) == "kind"
+    assert find_column(table, "--prefix", None, ["prefix"]) == "Prefix "
+    assert find_column(table, "--prefix", "", ["prefix"]) is None
+    with pytest.raises(InputError, match=r"is 'Text' or 'TEXT' the column 'text'\? Name one with --sentence COLUMN"):
+        find_column(table, "--sentence", None, ["text"])
+    renamed = open_table({"row": ["a"], "table_row": ["b"], "kind": ["c"]}).without_names(["row", "side"])
+    assert renamed.columns == ("table_table_row", "table_row", "kind")
+    assert find_column(renamed, "--group", "row") == "table_table_row"
+    assert renamed.scan([], labels=["table_table_row"]).read(0).frame.rows() == [("a", "b", "c")]
+    for columns in ({0: ["a"], "0": ["b"]}, [{0: "a", "0": "b"}]):
+        assert "two columns have the name '0'" in refusal(columns, texts=("0",), labels=())
+
+
+def test_files_of_a_folder_keep_their_names_apart_and_hidden_ones_are_left_alone(write, tmp_path):
+    for name in ("dev.csv", "dev.tsv", "test.csv"):
+        write("text\na\n", name)
+    for name in ("._dev.csv", ".hidden.jsonl", "~$dev.xlsx"):
+        write(b"\0\5\x16\7", name)
+    table = open_table(tmp_path)
+    assert [table.file(number) for number in range(3)] == ["dev.csv", "dev.tsv", "test"]
+
+
+@pytest.mark.parametrize("name", ["pq_arrow", "pq2_duck", "pq3_duck", "pq_duck"])
+def test_columns_of_types_that_nobody_uses_do_no_harm(name):
+    if not (path := CASES / f"{name}.parquet").exists():
+        pytest.skip("the files of Arrow and DuckDB are not here")
+    stimuli, found = rows_of(path, ("sentence", "target"), ("group", "item"))
+    assert len(found) == 8
+    found.write_csv(io.BytesIO())
+    if name == "pq_duck":
+        with pytest.raises(InputError, match=r"the column 'iv' cannot be read .* write it as a text"):
+            open_table(path).scan(["sentence"], labels=["iv"])
+    assert stimuli.sha256
