@@ -448,7 +448,7 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "truth"
     if isinstance(value, int):
-        return "whole" if abs(value) <= _LARGE else "large"
+        return "whole" if abs(value) <= _LARGE else "large" if -(2**63) <= value < 2**63 else "text"
     return "fraction"
 
 

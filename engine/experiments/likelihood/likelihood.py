@@ -231,7 +231,7 @@ class Likelihood(TableExperiment):
     data: Annotated[
         TableLike,
         Option(
-            "CSV, TSV, JSON lines or Parquet; a folder of such files; or a data set, such as blimp or multiblimp:nld.",
+            "CSV, TSV, JSON, Parquet or a spreadsheet; a folder of such files; or a data set, such as blimp.",
             metavar="FILE",
             kind=str,
             is_file=True,
@@ -266,7 +266,7 @@ class Likelihood(TableExperiment):
     ] = None
     prefix: Annotated[
         str | None,
-        _column("A column with what stands before the sentence: only what follows it is scored (default: prefix)."),
+        _column("A column with what stands before the sentence, which is not scored (default: prefix; '' for none)."),
     ] = None
     joiner: Annotated[
         str | None,

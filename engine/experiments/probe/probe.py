@@ -289,7 +289,10 @@ class OwnSentences(TableExperiment):
     data: Annotated[
         TableLike,
         Option(
-            "A table with your sentences: CSV, TSV, JSON lines or Parquet.", metavar="FILE", kind=Path, is_file=True
+            "A table with your sentences: CSV, TSV, JSON, Parquet or a spreadsheet.",
+            metavar="FILE",
+            kind=Path,
+            is_file=True,
         ),
     ]
     sentence: Annotated[str | None, _column("The column with the sentences, one [MASK] each (default: sentence).")] = (
@@ -299,7 +302,8 @@ class OwnSentences(TableExperiment):
         str | Sequence[str], _columns("A column with words for the mask (default: target); may be repeated.")
     ] = ()
     group: Annotated[
-        str | Sequence[str], _columns("A column with conditions to compare (default: group); may be repeated.")
+        str | Sequence[str],
+        _columns("A column with conditions to compare (default: group; '' for none); may be repeated."),
     ] = ()
     cluster: Annotated[
         str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")

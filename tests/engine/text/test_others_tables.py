@@ -173,6 +173,8 @@ def test_types_are_those_of_the_whole_table_and_a_label_is_the_text_that_a_perso
     for other, kept in ((None, large), (float("nan"), large), (0.5, [*map(str, large)]), ("a", [*map(str, large)])):
         text = "".join(json.dumps({"text": "a", "kind": value}) + "\n" for value in (*large, other))
         assert rows_of(write(text, "own.jsonl"), size=1)[1]["kind"].to_list()[:3] == kept
+    rows = [{"text": "a", "kind": 10**20, "n": 10**20}, {"text": "b", "kind": 1, "n": 1}]
+    assert rows_of(rows, size=1)[1].rows() == [("a", f"{10**20}", f"{10**20}"), ("b", "1", "1")]
     odd = {"text": ["a", "b"], "kind": [date(2024, 2, 1), None], "when": [Decimal("1.5"), {"a": 1}]}
     assert rows_of(odd)[1].rows() == [("a", "2024-02-01", "1.5"), ("b", None, '{"a": 1}')]
 

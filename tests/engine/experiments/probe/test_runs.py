@@ -264,7 +264,7 @@ def test_names_of_groups_and_columns_are_never_read_as_structure(ask):
     both = "group=bird vs fish", "group=negated"
     assert found.groups_compared == {" vs ".join(both): both}
     assert f"{both[0]} − {both[1]}, share of first choices" in str(cite(found))
-    assert set(found.tables()[1].frame["split"]) == {f"{both[0]} − negated"}
+    assert set(found.tables()[1].frame["split as read"]) == {f"{both[0]} − negated"}
     assert found.remarks()[0].startswith("columns found by their names: group (groups); an empty name")
     assert set(found.items["table_row"]) == {"r"}
     assert set(found.items["table_logprob"]) == {1}
