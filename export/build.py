@@ -204,8 +204,7 @@ def _write(
         "low_precision": low,
         "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
     }
-    known = manifest["files"]
-    manifest["further_files"] = {name: own for name, own in digests(staged).items() if name not in known}
+    manifest["further_files"] = {name: own for name, own in digests(staged).items() if name not in manifest["files"]}
     write_manifest(staged, manifest)
 
 

@@ -47,6 +47,7 @@ _TRIES = 4  # of Ray, for a call whose worker dies
 _FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
 _TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
 _BEFORE_AGAIN, _UNREACHED = 1.0, 120.0  # seconds until a worker that cannot be reached is asked again, or given up
+_ENDS = 2  # how often a part may end its worker, each time `_TRIES` times, until the run ends
 Answer = tuple[Any, list[str]]  # What a worker has found, and what its models have said
 Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file → its content in Ray's object store
 
@@ -138,7 +139,8 @@ def connected(address: str) -> Iterator[Any]:
         try:
             ray.init(address, configure_logging=False, log_to_driver=False, **(here if address == "local" else {}))
         except Exception as error:  # noqa: BLE001 - Ray raises many kinds, some of gRPC
-            raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)})") from None
+            also = "; a cluster with tokens wants RAY_AUTH_MODE=token, and its token in RAY_AUTH_TOKEN"
+            raise InputError(f"--ray {address}: Ray cannot connect ({first_line(error)}){also}") from None
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, stop)  # Ray takes it; a batch system's stop must interrupt the run as before
         log._worker_logs_enabled = False  # noqa: SLF001
@@ -244,6 +246,7 @@ class _Pool:
         # A call of an actor → the actor, the part, and the parts that were still to do
         self._calls: dict[Any, tuple[Any, int, set[int]]] = {}
         self._lost: dict[Any, float] = {}  # actor that cannot be reached → since when
+        self._ends: Counter[str] = Counter()  # what a worker was doing when its process ended → how often
         self._alike: Counter[str] = Counter()  # what is recorded of a worker, as JSON → how many are alike
 
     @property
@@ -266,18 +269,20 @@ class _Pool:
             self._join(self._calls.pop(call)[0], call)
 
     def choose(self, say: Say) -> Choices:
-        _, (choices, said) = next(self._answers([0], lambda actor, _: actor.choose.remote(self._sent)))
+        _, (choices, said) = next(
+            self._answers([0], lambda actor, _: actor.choose.remote(self._sent), "the calibration")
+        )
         for line in said:
             say(line)
         return cast("Choices", choices)
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
-        parts = self._answers(numbers, lambda actor, number: actor.decide.remote(self._sent, number, choices))
+        parts = self._answers(numbers, lambda actor, n: actor.decide.remote(self._sent, n, choices), "part {}")
         for number, part in parts:
             advance(self._sizes[number], part.tally.sentences)
             finish(number, part)
 
-    def _answers(self, numbers: Sequence[int], call: Callable[[Any, int], Any]) -> Iterator[tuple[int, Any]]:
+    def _answers(self, numbers: Sequence[int], call: Callable[[Any, int], Any], what: str) -> Iterator[tuple[int, Any]]:
         """Each number with the first answer of a worker."""
         waiting, left = deque(numbers), set(numbers)
         while left:
@@ -290,12 +295,16 @@ class _Pool:
                 if not self._ray.wait([*self._calls, *signs], timeout=_TO_BEGIN)[0]:
                     raise StoppedError(f"Ray: no worker has given a sign for {_TO_BEGIN / 60:.0f} minutes")
             for one in answered:
+                decided = next(own for own, (actor, *_) in self._calls.items() if actor is self._calls[one][0])
                 actor, number, asked = self._calls.pop(one)
                 if number == _OPENING:
                     self._join(actor, one)
                     continue
                 self._idle.append(actor)
-                if (answer := self._answer(actor, one)) is None:
+                doing = (
+                    f"{what.format(number)} of {self._stage.name}" if decided is one else ""
+                )  # the others wait for it
+                if (answer := self._answer(actor, one, doing)) is None:
                     waiting.append(number)
                 elif number in asked:  # nothing is left of what was asked before
                     asked.remove(number)
@@ -319,7 +328,15 @@ class _Pool:
             self._alike[json.dumps(described, sort_keys=True)] += 1
             self._idle.extend([actor] * _IN_FLIGHT)
 
-    def _answer(self, actor: Any, call: Any) -> Any:
+    def _is_back(self, actor: Any) -> bool:
+        """Whether an actor answers again within some seconds: then its process had ended, and the network is fine."""
+        try:
+            self._ray.get(actor.__ray_ready__.remote(), timeout=_FOR_OTHERS)
+        except self._ray.exceptions.RayError:
+            return False
+        return True
+
+    def _answer(self, actor: Any, call: Any, doing: str = "") -> Any:
         """What a worker answers. None: it is asked again, with the files, or once Ray has started it elsewhere."""
         try:
             answer, notes = self._ray.get(call)
@@ -339,10 +356,16 @@ class _Pool:
             now, unreached = time.monotonic(), isinstance(error, self._ray.exceptions.ActorUnavailableError)
             if unreached and now - self._lost.setdefault(actor, now) < _UNREACHED:
                 time.sleep(_BEFORE_AGAIN)
-                return None
+                self._ends[doing] += bool(doing) and self._is_back(actor)
+                if self._ends[doing] < _ENDS:
+                    return None
+                often = _ENDS * _TRIES
+                said = f"Ray: {doing} has ended its worker's process {often} times; is the memory full?"
+                raise StoppedError(said) from None
             found = re.search(r"(?m)^\s*((ModuleNotFound|Import|Runtime)Error.*)$", str(error))
             reason = (found[1] if found else first_line(error))[:160].rstrip(".:") + "; is the memory full?"
-            raise StoppedError(f"Ray: a worker's process ended {_TRIES} times ({reason})") from None
+            where = f"{doing}: " if doing else ""
+            raise StoppedError(f"Ray: a worker's process ended {_TRIES} times ({where}{reason})") from None
         self._lost.pop(actor, None)
         for note in notes:
             tally.say(note)

@@ -122,6 +122,13 @@ def test_what_a_retry_cannot_cure_ends_the_run(cluster, tmp_path, fault, error, 
         run(Squares(parts=PARTS, fault=fault), tmp_path, Ray())
 
 
+def test_a_part_that_ends_its_worker_again_and_again_ends_the_run_with_its_name(cluster, tmp_path):
+    """Not after two minutes in which the worker cannot be reached; the parts that wait for it are not blamed."""
+    told = r"^Ray: part 5 of squares has ended its worker's process 8 times; is the memory full"
+    with pytest.raises(InputError, match=told):
+        run(Squares(parts=PARTS, fault="kill", at=5), tmp_path, Ray())
+
+
 def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("negengine.engine.runs.ray.DECIDING", ("numpy", "pytest"))
     told = r"^node [0-9.]+: installed there: .*onnxruntime \S+, here none; .*; pytest none, here \S+; install the same"
