@@ -98,7 +98,7 @@ class Device(ABC):
 
     def low_precision_speed(self) -> float:
         """How many times as fast the low-precision model is as the reference, as `auto` expects it."""
-        return 2.0  # a GPU moves half the bytes in fp16
+        return 2.0  # fp16 has half the bytes
 
 
 def open_session(graph: Path, options: ort.SessionOptions, **given: Any) -> ort.InferenceSession:

@@ -116,7 +116,14 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         for number in range(parts):
             rows = PartFiles(folder, stage, number).frame()
-            rows = rows.select(*schema, *(name for name in rows.columns if name not in schema))
+            if dict(rows.schema) != dict(schema):
+                columns = (", ".join(f"{name} {kind}" for name, kind in own.items()) for own in (schema, rows.schema))
+                told = "; ".join(columns)
+                raise InputError(
+                    f"{folder}: {stage} has parts with unlike columns, as versions of negengine differ ({told}); "
+                    "make the run again with one version, in another --output"
+                )
+            rows = rows.select(*schema)
             if n_rows is not None:
                 rows = rows.head(n_rows)
                 n_rows -= len(rows)

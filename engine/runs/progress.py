@@ -15,6 +15,7 @@ from .stderr import Stderr
 
 SENTENCES = "sentences"
 _Clock = Callable[[], float]
+_FORETELLS = 5.0  # seconds of work behind an estimate of the time left: the first sentences are slow
 _EVERY = 10.0  # seconds between two lines of a log, at least
 _LINES = 20  # a log gets a line each time that a run has lasted by this fraction longer
 
@@ -82,7 +83,7 @@ class Meter:
             words.append(f"{self._end} {_duration(self._clock() - self._start)}")
         elif not self.sentences:
             words.append(self._preparing)
-        elif here > 0 and self.done < self.total:
+        elif here > 0 and self.done < self.total and seconds >= _FORETELLS:
             words.append(f"{_duration((self.total - self.done) * seconds / here)} left")
         return ", ".join(words)
 

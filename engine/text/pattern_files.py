@@ -119,7 +119,11 @@ class PatternFile:
                 f"{self.line(numbers[1], 'role')}: {patterns[numbers[1]].name} is a second selecting pattern beside "
                 f"{patterns[numbers[0]].name} ({self.line(numbers[0], 'role')}); there can be one"
             )
-        return patterns[numbers[0]]
+        selecting = patterns[numbers[0]]
+        if not selecting.slots:
+            told = f"the selecting pattern {selecting.name} has no slot: one sentence would be asked for all verbs"
+            raise InputError(f"{self.line(numbers[0])}: {told}")
+        return selecting
 
 
 def _slots(toml: TomlFile) -> dict[str, tuple[str, ...] | Mapping[str, str]]:

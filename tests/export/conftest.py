@@ -114,6 +114,7 @@ def use_hub(tmp_path, monkeypatch):
         template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
         monkeypatch.setattr(file_download, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr(transformers_hub, "TRANSFORMERS_CACHE", cache)
+        monkeypatch.setattr(transformers_hub, "_is_offline_mode", offline)  # read from HF_HUB_OFFLINE at its import
         for name, value in {"ENDPOINT": address, "HF_HUB_CACHE": cache, "HF_HUB_OFFLINE": offline}.items():
             monkeypatch.setattr(constants, name, value)
         reset_sessions()  # they know whether the library is offline

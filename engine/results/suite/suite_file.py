@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,6 +119,8 @@ def _variants(file: TomlFile, number: int, table: dict[str, Any], labels: Sequen
     if not isinstance(vary, dict) or not all(isinstance(own, list) and own for own in vary.values()):
         such = '{coreference = ["pronoun", "same-name"]}'
         raise InputError(f"{where('vary')}: vary must be a table of lists, as in {such}")
+    if (several := math.prod(map(len, vary.values()))) > _MOST_MEMBERS:  # counted before they are made
+        raise InputError(f"{where('vary')}: {several:,} combinations; a suite has at most {_MOST_MEMBERS:,} runs")
     settings = {key: value for key, value in table.items() if key not in {"probe", "name", "models", "vary"}}
     if twice := [key for key in vary if key in settings]:
         raise InputError(f"{where(twice[0])}: {twice[0]} is also in vary; give it once")

@@ -84,6 +84,10 @@ BAD_FILES = [
     (SELECTING.replace("{ACT}", "{VERB}"), "5: unknown slot 'VERB' in '{NAME} likes to {VERB}.'; known are NAME, PROF"),
     (SELECTING.replace("{MASK}", "{ACT}"), "2: P has 0 masks; it needs exactly one {MASK}"),
     (SELECTING.replace("{ACT}", "{ACT"), "5: stray brace in '{NAME} likes to {ACT.'"),
+    (
+        SELECTING.replace("{ACT}", "sing").replace("{NAME}", "Ann").replace("{PRON}", "She"),
+        "2: the selecting pattern P has no slot: one sentence",
+    ),
     (SELECTING.replace("selecting", "control"), "1: no selecting pattern"),
     (SELECTING + SECOND.replace("control", "selecting"), "9: N is a second selecting pattern beside P ({path}:4)"),
     (SELECTING + SECOND.replace('"N"', '"P"'), "8: the name 'P' is also in {path}:3"),

@@ -79,6 +79,11 @@ FAULTS = [
     (MODEL + PROBE + "lazy = 1\n", 5, "lazy is '1'; true or false is needed"),
     (MODEL + PROBE + 'coreference = "pronun"\n', 5, "coreference is 'pronun'; did you mean 'pronoun'"),
     (MODEL + '[[probe]]\nprobe = "likelihood"\n', 3, "likelihood needs a setting 'data'"),
+    (
+        MODEL + PROBE + f"vary = {{seed = {[*range(400)]}, pairs = {[*range(1, 301)]}}}\n",
+        5,
+        "120,000 combinations; a suite has at most 100,000",
+    ),
     (MODEL + PROBE + "vary = {seed = 1}\n", 5, "vary must be a table of lists"),
     (MODEL + PROBE + "seed = 0\nvary = {seed = [1, 2]}\n", 5, "seed is also in vary; give it once"),
     (MODEL + PROBE + PROBE, 6, "'select' is also in .*own.toml:4; give each probe a name"),
