@@ -186,8 +186,10 @@ def _write(
     if traced.token_logprobs:
         say(f"comparing {VOCABULARY} with PyTorch on {len(traced.token_logprobs)} inputs")
         for path in exact:
-            known = (traced.samples, traced.token_logprobs)
-            compare_tokens(path, staged / VOCABULARY, *known, name=checkpoint.name, rounding=traced.rounding)
+            compare_tokens(
+                path, staged / VOCABULARY, traced.samples, traced.token_logprobs,
+                name=checkpoint.name, rounding=traced.rounding,
+            )  # fmt: skip
         files = _without_wrong_sharing(files, [SHARING_PREFIXES[path.name] for path in exact], traced, say)
         told |= {SHARES_PREFIXES: any(path.name in SHARING_PREFIXES.values() for path in files)}
     worst = max((parity[path.name] for path in exact), key=lambda own: own.largest_difference)
