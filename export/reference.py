@@ -1,5 +1,6 @@
 """A checkpoint in PyTorch that decides one text at a time, without an export: the yardstick of `verify --torch`."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,10 @@ class TorchReference:
                 ids = ids[:, :-1]
             return self._logits(ids, -1)
         encoding = self._tokenizer(text, return_tensors="pt")
+        # A mask that leaves the space before it: in training it stood for the word's own token, which had that space.
+        mask = str(self._tokenizer.mask_token)
+        close = self._tokenizer(re.sub(rf"\s+{re.escape(mask)}", lambda _: mask, text), return_tensors="pt")
+        encoding = close if close["input_ids"].shape[1] < encoding["input_ids"].shape[1] else encoding
         (positions,) = torch.nonzero(encoding["input_ids"][0] == self._tokenizer.mask_token_id, as_tuple=True)
         if len(positions) != 1:
             raise InputError(f"{self._checkpoint}: {len(positions)} masks in {text!r}, where one is needed")

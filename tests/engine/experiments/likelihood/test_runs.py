@@ -3,6 +3,8 @@
 import hashlib
 import shutil
 from itertools import product
+from pathlib import Path
+from zipfile import ZipFile
 
 import negengine as ng
 import numpy as np
@@ -322,3 +324,21 @@ def test_pairs_without_a_name_are_no_pairs(model, tmp_path):
     for missing in (None, "NA", " ", "<NA>", float("nan")):
         with pytest.raises(InputError, match="row 3: p is empty; the two rows of a pair must share a value"):
             run_on(model, rows(("1", 1), ("1 ", 0), (missing, 1), (missing, 0)), tmp_path / "run", **IN_ROWS)
+
+
+def test_blimp_is_read_as_its_authors_read_it(causal_model, shared, tmp_path):
+    """The first pairs of all 67 published files: six sets of keys, one field in two spellings, sums compared."""
+    folder, n = tmp_path / "blimp", 0
+    folder.mkdir()
+    with ZipFile(shared / "data" / "datasets" / "blimp" / "BLiMP.zip") as packed:
+        for name in packed.namelist():
+            if name.endswith(".jsonl") and "__MACOSX" not in name:
+                lines, n = packed.read(name).decode().splitlines()[:2], n + 1
+                (folder / Path(name).name).write_text("\n".join(lines) + "\n", "utf-8")
+    assert n == 67
+    run = run_on(causal_model, folder, tmp_path / "run")
+    fields = run.summary.filter(pl.col("split").str.starts_with("field: "))["split"].unique().to_list()
+    assert sorted(fields) == [f"field: {name}" for name in ("morphology", "semantics", "syntax", "syntax_semantics")]
+    good, bad = (run.items.filter(side=side)["log_likelihood"].to_numpy() for side in ("good", "bad"))
+    assert len(good) == 2 * 67
+    assert run.items.filter(side="good")["correct"].to_list() == (good - bad > 1e-4).tolist()
