@@ -1,12 +1,16 @@
 """Tokenizers whose pieces reach over words: composed ids are those of each sentence, and so are verbs."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from negengine.engine.basics.choices import VerbConvention
+from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.text.composition import composer, rows_with_other_ids
+from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern import Pattern
+from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
 from negengine.engine.text.verbs import mask_fillers, other_sentences
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -131,3 +135,43 @@ def test_a_verb_is_one_token_in_each_sentence_that_it_is_asked_in():
         )
         found.append([WORDS["ACT"][i] for i in index])
     assert found == [["smoke", "dance"]] * 2
+
+
+SCORED = 'name = "own"\n' + "".join(
+    f'[[pattern]]\nname = "{name}"\nrole = "{role}"\n'
+    f'context = "{{NAME}} is {{PROF}} who likes to {{ACT}}."\ntarget = "{target}"\n'
+    for name, role, target in (
+        ("Last", "selecting", "{PRON} is happy to {MASK}."),
+        ("First", "control", "{MASK} is what {PRON} likes."),
+        ("Inside", "forbidden", "{PRON} re{MASK}s."),
+    )
+)
+
+
+def test_a_selection_names_what_a_scoring_would_refuse_and_verbs_that_are_one_token(mini, tmp_path):
+    (tmp_path / "own.toml").write_text(SCORED)
+    patterns, tokenizer = load_patterns(tmp_path / "own.toml"), mini.tokenizer
+    verbs = ("smoke", "march", "March", "act", "run", "ride", "walk", "qwxz")
+    lexicon = Lexicon(("Anna", "John"), ("f", "m"), ("a dancer",), verbs)
+
+    def is_one_token(before, verb, after):  # each text by itself
+        masked, [own] = (
+            tokenizer.encode([f"{before}[MASK]{after}"])[0].tolist(),
+            tokenizer.encode([before + verb + after]),
+        )
+        place = masked.index(tokenizer.mask_id)
+        text = tokenizer.token_text(int(own[place])).removeprefix("##")
+        return own.tolist()[:place] == masked[:place] and text == verb.lower()
+
+    places = [("He is happy to ", "."), ("", " is what he likes."), ("He re", "s.")]
+    wanted = [[verb for verb in verbs if is_one_token(before, verb, after)] for before, after in places]
+    kept = [verb for verb in wanted[0] if verb in wanted[1] and verb in wanted[2]]
+    made = Selection.plan(mini, lexicon, replace(patterns, scored=patterns.scored[:1]))
+    assert [verbs[i] for i in made.verbs[0].index] == [verb for verb in wanted[0] if verb in wanted[1]]
+    assert any("one token of this model, and are counted apart: march = March" in note for note in made.notes)
+    lost = [verb for verb in wanted[0] if verb in wanted[1] and verb not in wanted[2]]
+    assert (kept, lost) == (["run", "ride", "walk"], ["smoke", "march", "March", "act"])
+    made = Selection.plan(mini, lexicon, patterns)
+    assert [verbs[i] for i in made.verbs[0].index] == kept
+    [said] = [note for note in made.notes if "for the mask of Inside alone" in note]
+    assert all(repr(verb) in said for verb in lost)
