@@ -141,7 +141,7 @@ def show_sentences(
     stream = find_format(form).stream
     if output is None and not as_json and stream is None:
         found = Examples.draw(opened, rows, sample or FOR_PEOPLE, seed, failed=failed)
-        show(*found.tables(), *found.remarks(), form=form)
+        show(*(found.tables() if form == TABLE else found.remarked()), *found.remarks(), form=form)
         return
     rows = rows if sample is None else drawn(rows, sample, seed)
     if output is None:

@@ -138,8 +138,9 @@ def print_result(result: "Shown", form: str, as_json: bool, *, verbose: bool = F
         if closing:
             say(closing)
     else:  # a terminal shows the main tables only, unless more is asked for
-        tables = result.main_tables() if form == TABLE and not verbose else result.tables()
-        show(*tables, *result.remarks(), *filter(None, [closing]), form=form)
+        tables = result.tables() if verbose else result.main_tables()
+        shown = tables if form == TABLE else result.remarked()
+        show(*shown, *result.remarks(), *filter(None, [closing]), form=form)
     result.refuse_faults()
     if not result.is_finished:
         raise typer.Exit(INCOMPLETE)

@@ -1,6 +1,7 @@
 """Results that have tables: `print` shows them as text, a notebook as HTML, a command in any format."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 from ..basics.choices import TABLE
@@ -40,13 +41,19 @@ class Shown:
     def refuse_faults(self) -> None:
         """Raise an InputError with the first fault of what is shown, such as a damaged file, if there is any."""
 
+    def remarked(self) -> list[Table]:
+        """The tables, the last one with the remarks: for all formats but that of a terminal."""
+        tables = self.tables()
+        return [*tables[:-1], *(replace(last, remarks=self.remarks()) for last in tables[-1:])]
+
     def render(self, form: str = TABLE) -> str:
-        """The tables as text; a terminal table also has the remarks."""
-        text = render(self.tables(), form)
-        return text + "".join(f"{line}\n" for line in self.remarks()) if form == TABLE else text
+        """The tables with the remarks as text."""
+        if form != TABLE:
+            return render(self.remarked(), form)
+        return render(self.tables(), form) + "".join(f"{line}\n" for line in self.remarks())
 
     def __str__(self) -> str:
         return self.render().rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return to_html(self.tables())
+        return to_html(self.remarked())

@@ -88,6 +88,7 @@ class Table:
     folder: Path = field(repr=False)
     parts: tuple[tuple[int, int], ...] = field(repr=False)  # number of the file, and rows, bad ones among them
     schema: Mapping[str, pl.DataType]  # of all columns
+    nested: frozenset[str] = frozenset()  # the columns with lists or objects, as they are called there
     notes: tuple[str, ...] = ()  # what a person may not have meant, a line each
     renamed: Mapping[str, str] = field(default_factory=dict)  # column as it is called there → as it is called here
     owner: object = field(default=None, repr=False)  # removes the folder when the last table that has it is gone
@@ -168,6 +169,9 @@ class Table:
         the file and the good rows of each part, with labels as they stand there, and again as they count. `spelled`
         are further spellings of labels: column → spelling → the one that counts.
         """
+        for name in labels:
+            if name in self.nested:
+                raise InputError(f"{self.name}: the column {name!r} holds lists; a text or a number a row is needed")
         schema = dict(self.schema) | dict.fromkeys(texts, pl.String())  # whole numbers stay numbers in labels
         schema |= {name: pl.String() for name in labels if not schema.get(name, pl.String()).is_integer()}
         stimuli = Stimuli(replace(self, schema=schema), tuple(texts), tuple(labels), spelled or {})
@@ -353,7 +357,8 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
         files.append(File(source.name, source.path, sha256, tuple(columns), source.unreadable))
     schema = {name: _type(own, types[name]) for name, own in kinds.items()}
     notes = tuple(f"{source.name}: {note}" for source in sources for note in source.notes)
-    table = Table(title, tuple(files), folder.path, tuple(parts), schema, notes, owner=folder)
+    nested = frozenset(name for name, own in kinds.items() if "nested" in own)
+    table = Table(title, tuple(files), folder.path, tuple(parts), schema, nested, notes, owner=folder)
     return table if sources[0].path is not None else replace(table, files=(replace(files[0], sha256=_digest(table)),))
 
 

@@ -429,11 +429,15 @@ def column_of(name: str, values: list[Any]) -> pl.Series:
 
 
 def kinds_of(column: pl.Series) -> set[str]:
-    """What the values of a column of a batch are: `text`, `truth`, `whole`, `large` (whole), `fraction`, or a type."""
+    """What the values of a column of a batch are.
+
+    `text`, `truth`, `whole`, `large` (whole), `fraction`, `nested` (lists and objects), or a type.
+    """
     if column.dtype == pl.Null or column.null_count() == len(column):
         return set()
     if column.dtype == pl.Binary:
-        return {"text" if value[:1] in b'"[{' else _kind(json.loads(value)) for value in column.drop_nulls()}
+        begins = {b'"': "text", b"[": "nested", b"{": "nested"}
+        return {begins.get(value[:1]) or _kind(json.loads(value)) for value in column.drop_nulls()}
     if column.dtype == pl.String:
         return {"text"}
     if column.dtype == pl.Boolean:

@@ -65,7 +65,7 @@ def table_html(table: Table, codes: Codes = PLAIN, links: Mapping[str, str] | No
 
 
 def _notes(table: Table, codes: Codes) -> list[str]:
-    return [f'<p class="note">{codes.html(note)}</p>' for note in table.notes]
+    return [f'<p class="note">{codes.html(note)}</p>' for note in table.sentences]
 
 
 def _table(table: Table, *, styled: bool, codes: Codes = PLAIN, links: Mapping[str, str] | None = None) -> str:

@@ -55,6 +55,7 @@ class Table:
         notes: Sentences below the table: what brackets mean, where published figures are uncertain.
         texts: Column of the frame → column with what a person reads instead of its figure, where that is not null:
             `1.9 M` where a paper prints no more digits.
+        remarks: What the results mean, in sentences. A terminal has them below all tables, CSV in a column.
 
     Raises:
         ValueError: A column is shown that the frame does not have.
@@ -66,6 +67,7 @@ class Table:
     section: str | None = None
     notes: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         named = [name for column in self.columns for name in column.names]
@@ -78,6 +80,11 @@ class Table:
         """The frame without the columns that only say how others are shown: digits, and texts in place of figures."""
         digits = {column.decimals for column in self.columns if isinstance(column.decimals, str)}
         return self.frame.drop(digits | set(self.texts.values()))
+
+    @property
+    def sentences(self) -> list[str]:
+        """The notes, then the remarks."""
+        return [*self.notes, *self.remarks]
 
     def __repr__(self) -> str:
         from .to_table import to_terminal  # it imports this module

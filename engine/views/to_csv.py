@@ -26,8 +26,16 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _with_remarks(table: Table) -> pl.DataFrame:
+    """The figures, with the remarks in the first row of a last column, if there are any."""
+    frame = flat(table.figures)
+    if not table.remarks or frame.is_empty():
+        return frame
+    return frame.with_columns(remarks=pl.Series([" ".join(table.remarks), *[None] * (len(frame) - 1)], dtype=pl.String))
+
+
 def _csv(tables: Sequence[Table], _: int) -> str:
-    frames = [flat(table.figures) for table in tables]
+    frames = [_with_remarks(table) for table in tables]
     if len(frames) > 1:
         titled = zip(frames, tables, strict=True)
         frames = [frame.select(pl.lit(table.title).alias("table"), pl.all()) for frame, table in titled]

@@ -44,7 +44,7 @@ def _json(tables: Sequence[Table], _: int) -> str:
                 unit = "fraction" if column.scale == 100 and column.unit in _PERCENT else ""
             units.update({name: unit for name in column.figures if unit})
         rows = [_plain(row) for row in table.figures.iter_rows(named=True)]
-        documents.append({"title": table.title, "units": units, "rows": rows, "notes": list(table.notes)})
+        documents.append({"title": table.title, "units": units, "rows": rows, "notes": table.sentences})
     return json_safe(json.dumps(documents, ensure_ascii=False, indent=2)) + "\n"
 
 

@@ -80,7 +80,7 @@ def _environment(table: Table, label: str) -> str:
     )
     headers = [latex(with_unit(column)) for column in table.columns]
     body = tabulate(rows, headers=headers, tablefmt=form, colalign=sides, disable_numparse=True)
-    notes = [f"\n\\par\\smallskip\\footnotesize {latex(note)}" for note in table.notes]
+    notes = [f"\n\\par\\smallskip\\footnotesize {latex(note)}" for note in table.sentences]
     caption = f"\\caption{{{latex(table.title)}}}\n\\label{{{label}}}"
     return "\n".join([r"\begin{table}", r"\centering", caption, body, *notes, r"\end{table}"])
 

@@ -20,7 +20,7 @@ def _table(table: Table) -> str:
         colalign=["left" if is_text(column, table) else "right" for column in table.columns],
         disable_numparse=True,
     )
-    notes = [f"\n{_text(printable(note))}\n" for note in table.notes]
+    notes = [f"\n{_text(printable(note))}\n" for note in table.sentences]
     return "".join([f"**{_text(printable(table.title))}**\n\n", body, "\n", *notes])
 
 

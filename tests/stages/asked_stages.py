@@ -22,7 +22,12 @@ def diagnostics_stage(exported, rows, *, draws=3, seed=0):
 
 def asked_run(kind, summary, items=None, model="mini", **attributes):
     """A run with these results."""
-    return changed(kind(Path(), StageRecord({"model": model}, 1)), summary=summary, items=items, **attributes)
+    return changed(
+        kind(Path(), StageRecord({"model": model, "labels": ["entailment", "neutral", "contradiction"]}, 1)),
+        summary=summary,
+        items=items,
+        **attributes,
+    )
 
 
 def only(frame, **wanted):

@@ -5,8 +5,10 @@ instances as one, and is missing in many containers.
 """
 
 import ctypes
+import io
 import os
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -156,7 +158,8 @@ def _driver() -> Any:
 def _has_cudnn() -> bool:
     """Whether cuDNN can be loaded: ONNX Runtime itself looks for it in the first attention, in the middle of a run."""
     if hasattr(ort, "preload_dlls"):
-        ort.preload_dlls()  # those of Python packages
+        with redirect_stdout(io.StringIO()):  # it prints what it does not find
+            ort.preload_dlls()  # those of Python packages
     try:
         return bool(ctypes.CDLL("cudnn64_9.dll" if os.name == "nt" else "libcudnn.so.9"))
     except OSError:

@@ -259,3 +259,12 @@ def test_columns_of_types_that_nobody_uses_do_no_harm(name):
         with pytest.raises(InputError, match=r"the column 'iv' cannot be read .* write it as a text"):
             open_table(path).scan(["sentence"], labels=["iv"])
     assert stimuli.sha256
+
+
+def test_a_column_of_lists_is_not_a_label():
+    """A text that is a list is refused row by row."""
+    frame = pl.DataFrame({"sentence": ["a [MASK]"], "group": [["a", "b"]], "struct": [{"x": 1}]})
+    for name in ("group", "struct"):
+        with pytest.raises(InputError, match=f"the column '{name}' holds lists; a text or a number a row is needed"):
+            open_table(frame).scan(["sentence"], labels=[name])
+    assert open_table(frame).scan(["sentence"]).n == 1

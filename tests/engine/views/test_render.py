@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import negengine as ng
 import polars as pl
 import pytest
 from negengine.engine.basics.choices import output_formats
@@ -262,3 +263,12 @@ def test_a_table_has_caption_units_rules_sections_powers_of_ten_and_notes():
     several = to_latex([replace(table, title=own) for own in ("Drops", "Größe", "Drops")])
     labels = re.findall(r"\\label\{(.*)\}", several)
     assert labels == ["tab:drops", "tab:groe", "tab:drops-2"]
+
+
+@pytest.mark.parametrize("form", output_formats())
+def test_what_the_results_mean_stands_in_every_format(form, scored_run):
+    """The verdict of `score`; terminals have it below the tables, CSV in a column. Letters alone are compared."""
+    scores = ng.open(scored_run)
+    letters = lambda text: "".join(re.findall("[A-Za-z]", text))  # noqa: E731
+    assert len(scores.reading) > 50
+    assert letters(scores.reading) in letters(re.sub(r"<[^>]*>|\\text\w+", "", scores.render(form)))

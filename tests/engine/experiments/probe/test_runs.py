@@ -26,14 +26,13 @@ ROWS = [
 ]
 FRAME = pl.DataFrame(ROWS, schema=["sentence", "target", "other", "group", "item", "frequency"], orient="row")
 BAD = {
-    "sentence": ["A robin is a [MASK].", "no mask", "[MASK] [MASK]", "A [MASK].", "A [PAD] [MASK].", "b [MASK]."],
-    "target": ["bird", "a", "b", " ", "c", "[SEP]"],
+    "sentence": ["A robin is a [MASK].", "no mask", "[MASK] [MASK]", "A [MASK].", "b [MASK]."],
+    "target": ["bird", "a", "b", " ", "[SEP]"],
 }
 REASONS = [
     "sentence has no [MASK]; write [MASK] where the target belongs",
     "sentence has 2 [MASK]; one is needed",
     "target is empty; a text is needed",
-    "contains the padding token, which the model ignores: remove it",
     "target '[SEP]': '[SEP]' holds the token [SEP]",
 ]
 LONG = "dog " * 509  # the model takes 512 tokens
@@ -132,11 +131,11 @@ def test_only_the_given_words_compete(ask, logits, mini_tokenizer, table, tmp_pa
 def test_bad_rows_are_skipped_and_listed(ask):
     found = ask(BAD, skip_bad=True)
     assert found.items["row"].to_list() == [1]
-    rows = zip([2, 3, 4, 5, 6], REASONS, BAD["sentence"][1:], BAD["target"][1:], strict=True)
+    rows = zip([2, 3, 4, 5], REASONS, BAD["sentence"][1:], BAD["target"][1:], strict=True)
     assert found.skipped.rows() == [
         (row, None, reason, json.dumps({"sentence": text, "target": word})) for row, reason, text, word in rows
     ]
-    assert found.remarks() == [f"5 of 6 rows were skipped; {found.folder / 'skipped.parquet'} has the reasons"]
+    assert found.remarks() == [f"4 of 5 rows were skipped; {found.folder / 'skipped.parquet'} has the reasons"]
     assert not ng.verify(found, sample=5).damage
 
 
@@ -167,7 +166,7 @@ def test_a_plan_counts_and_finds_all_bad_rows_at_once_and_writes_nothing(model, 
     assert [plan.work[name] for name in counted] == [6, 12, 5, 1]
     assert not (tmp_path / "run").exists()
     plan = OwnSentences(BAD).plan(model, {})
-    with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(5 rows are wrong; correct them, or skip"):
+    with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(4 rows are wrong; correct them, or skip"):
         plan.refuse_faults()
 
 
