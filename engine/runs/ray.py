@@ -4,6 +4,7 @@ Ray starts a dead actor again and repeats its calls. A part may be decided twice
 workers decide the parts of slow, silent and lost ones, and the first result counts.
 """
 
+import atexit
 import json
 import logging
 import math
@@ -47,6 +48,8 @@ _TRIES = 4  # of Ray, for a call whose worker dies
 _FOR_OTHERS = 10.0  # seconds without an answer, until free workers decide the parts of the others
 _TO_BEGIN = 600.0  # seconds until a first worker has opened its model, or any gives a sign; then the run ends
 _BEFORE_AGAIN, _UNREACHED = 1.0, 120.0  # seconds until a worker that cannot be reached is asked again, or given up
+# Seconds without Ray's control process until the run ends, before Ray itself ends this process after 60; of each look.
+_NO_CONTROL, _LOOK = 30.0, 5.0
 _ENDS = 2  # how often a part may end its worker, each time `_TRIES` times, until the run ends
 Answer = tuple[Any, list[str]]  # What a worker has found, and what its models have said
 Sent = Mapping[str, Mapping[str, Any]] | None  # Name of `Stage.files` → file → its content in Ray's object store
@@ -86,6 +89,9 @@ class Ray:
                 kind = ("cuda" if plan[2] else "cpu") if self.device == "auto" else self.device
                 pool.begin(replace(options, device=kind), *plan)
                 yield pool
+            except ControlLostError:
+                pool.actors.clear()  # they end with their machines; Ray would wait for its control process
+                raise
             finally:
                 for actor in pool.actors:
                     with suppress(Exception):  # the cluster itself may have gone
@@ -113,6 +119,10 @@ class Ray:
         return workers, float(cpus), gpus
 
 
+class ControlLostError(StoppedError):
+    """Ray's control process (GCS) does not answer any more."""
+
+
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Ray, connected to a cluster until the context ends; raises InputError if it is not installed or not there."""
@@ -135,6 +145,7 @@ def connected(address: str) -> Iterator[Any]:
     level, stop = logger.level, signal.getsignal(signal.SIGTERM)
     here = {"num_cpus": cpu_threads(), "include_dashboard": False, "object_store_memory": 2**29}  # bytes, for parts
     logger.setLevel(logging.CRITICAL)
+    disconnect: Callable[[], object] = ray.shutdown
     try:
         try:
             ray.init(address, configure_logging=False, log_to_driver=False, **(here if address == "local" else {}))
@@ -145,10 +156,23 @@ def connected(address: str) -> Iterator[Any]:
             signal.signal(signal.SIGTERM, stop)  # Ray takes it; a batch system's stop must interrupt the run as before
         log._worker_logs_enabled = False  # noqa: SLF001
         yield ray
+    except ControlLostError:
+        disconnect = _end_without_ray
+        raise
     finally:
-        ray.shutdown()
+        disconnect()
         logger.setLevel(level)
         log._worker_logs_enabled = True  # noqa: SLF001
+
+
+def _end_without_ray() -> None:
+    """Let this process end with status 2 when Python ends: without its control process Ray crashes there, or waits."""
+
+    @atexit.register  # the last one that is registered is called first
+    def end() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
 
 
 class NotSeenError(Exception):
@@ -248,6 +272,9 @@ class _Pool:
         self._lost: dict[Any, float] = {}  # actor that cannot be reached → since when
         self._ends: Counter[str] = Counter()  # what a worker was doing when its process ended → how often
         self._alike: Counter[str] = Counter()  # what is recorded of a worker, as JSON → how many are alike
+        self._control = ray.get_runtime_context().gcs_address
+        self._seen = self._looked = time.monotonic()
+        self._can_look = self._control_answers()  # not from outside of the cluster (`ray://`)
 
     @property
     def descriptions(self) -> Sequence[Mapping[str, Any]]:
@@ -263,7 +290,7 @@ class _Pool:
         actors = ray.remote(**settings, num_cpus=cpus, num_gpus=gpus, scheduling_strategy="SPREAD")(Worker)
         self.actors = [actors.remote([self._order]) for _ in range(workers)]
         self._calls = {actor.open.remote(None): (actor, _OPENING, set()) for actor in self.actors}
-        if not ray.wait(calls := [*self._calls], timeout=_TO_BEGIN)[0]:
+        if not self._wait(calls := [*self._calls], _TO_BEGIN):
             raise InputError(f"Ray: no worker has begun for {_TO_BEGIN / 60:.0f} minutes; is it busy (`ray status`)?")
         for call in ray.wait(calls, num_returns=len(calls), timeout=_FOR_OTHERS)[0]:
             self._join(self._calls.pop(call)[0], call)
@@ -289,10 +316,10 @@ class _Pool:
             while waiting and self._idle:
                 actor, number = self._idle.popleft(), waiting.popleft()
                 self._calls[call(actor, number)] = actor, number, left
-            if not (answered := self._ray.wait([*self._calls], timeout=_FOR_OTHERS)[0]):
+            if not (answered := self._wait([*self._calls], _FOR_OTHERS)):
                 waiting = waiting or deque(sorted(left))
                 signs = [actor.__ray_ready__.remote() for actor in self.actors]  # all may be stopped, or cut off
-                if not self._ray.wait([*self._calls, *signs], timeout=_TO_BEGIN)[0]:
+                if not self._wait([*self._calls, *signs], _TO_BEGIN):
                     raise StoppedError(f"Ray: no worker has given a sign for {_TO_BEGIN / 60:.0f} minutes")
             for one in answered:
                 decided = next(own for own, (actor, *_) in self._calls.items() if actor is self._calls[one][0])
@@ -309,6 +336,33 @@ class _Pool:
                 elif number in asked:  # nothing is left of what was asked before
                     asked.remove(number)
                     yield number, answer
+
+    def _wait(self, calls: Sequence[Any], seconds: float) -> list[Any]:
+        """The first answered call, none after some seconds; ControlLostError without Ray's control process."""
+        until = time.monotonic() + seconds
+        while not (answered := self._ray.wait(calls, timeout=min(_LOOK, seconds))[0]) and time.monotonic() < until:
+            self._refuse_lost_control()
+        self._refuse_lost_control()
+        return cast("list[Any]", answered)
+
+    def _refuse_lost_control(self) -> None:
+        now = time.monotonic()
+        if not self._can_look or now - self._looked < _LOOK:
+            return
+        if self._control_answers():
+            self._seen = now
+        elif now - self._seen > _NO_CONTROL:
+            told = f"Ray: the cluster's control process (GCS, {self._control}) does not answer any more"
+            raise ControlLostError(f"{told}; start the cluster again")
+
+    def _control_answers(self) -> bool:
+        self._looked = time.monotonic()
+        host, _, port = self._control.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_LOOK).close()
+        except (OSError, ValueError):
+            return False
+        return True
 
     def _join(self, actor: Any, call: Any) -> None:
         """Go on with a worker that has opened the model, and without one that cannot if there are others."""

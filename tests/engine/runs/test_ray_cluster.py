@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,3 +144,72 @@ def test_a_cluster_without_room_is_waited_for_no_longer_than_asked(cluster, tmp_
         monkeypatch.setattr(waits, "_TO_BEGIN", 1.0)
         with pytest.raises(InputError, match=r"^Ray: no worker has begun for 0 minutes; is it busy"):
             run(Squares(), tmp_path, Ray())
+
+
+CLUSTER = """
+from ray.cluster_utils import Cluster
+made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+(control,) = made.head_node.all_processes["gcs_server"]
+print(made.address, control.process.pid, flush=True)
+input()
+made.shutdown()
+"""
+COMMAND = """
+import sys
+from pathlib import Path
+from negengine.engine.cli import main
+from negengine.engine.runs import ray
+from small_stages import Squares, run
+address, fault, folder = sys.argv[1:]
+ray._NO_CONTROL, ray._LOOK = 1.0, 0.5
+stage = Squares(fault=fault, fifo=folder + " fifo", at=3)
+main.app = lambda **_: run(stage, Path(folder), ray.Ray(address)) and None
+sys.argv = ["negengine", "select", "mini"]
+sys.exit(main.run())
+"""
+
+
+def started(script, *words, **env):
+    """A process of its own, also with variables that Ray reads once."""
+    piped = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    more = {"PYTHONPATH": STAGES, "RAY_TMPDIR": "/tmp", "RAY_ADDRESS": "", **env}  # noqa: S108 - short socket names
+    return subprocess.Popen([sys.executable, "-c", script, *words], text=True, env={**os.environ, **more}, **piped)
+
+
+@contextmanager
+def other_cluster(**env):
+    """Address, and process of the control process, of a cluster of one node with one CPU."""
+    process = started(CLUSTER, **env)
+    address, control = process.stdout.readline().split()
+    try:
+        yield address, int(control)
+    finally:
+        process.communicate("\n")
+
+
+def test_without_the_control_process_the_run_ends_with_the_command_that_resumes(tmp_path):
+    folder = tmp_path / "run"
+    os.mkfifo(f"{folder} fifo")
+    with other_cluster() as (address, control):
+        process = started(COMMAND, address, "hang", str(folder))
+        with Path(f"{folder} fifo").open("rb"):  # the last part is being decided
+            os.kill(control, signal.SIGKILL)
+            out, err = process.communicate(timeout=55)  # Ray itself would end the command after 60 seconds
+    (line,) = [line for line in err.splitlines() if line.startswith("negengine: ")]
+    assert line.startswith(f"negengine: Ray: the cluster's control process (GCS, {address}) does not answer any more")
+    assert line.endswith("; finished parts are kept. To resume: negengine select mini")
+    assert (process.returncode, out) == (2, "")
+    (session,) = record(folder, Squares).sessions
+    assert session.parts == 3
+    assert results(run(Squares(), folder)) == results(run(Squares(), tmp_path / "whole"))
+
+
+def test_a_cluster_with_tokens_takes_those_who_have_its_token(tmp_path):
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef0123456789abcdef"}
+    with other_cluster(**token) as (address, _):
+        known = started(COMMAND, address, "", str(tmp_path / "run"), **token)
+        assert (known.communicate()[0], known.returncode) == ("", 0)
+        unknown = started(COMMAND, address, "", str(tmp_path / "other"))
+        assert "wants RAY_AUTH_MODE=token, and its token in RAY_AUTH_TOKEN" in unknown.communicate()[1]
+    assert unknown.returncode == 2
+    assert results(tmp_path / "run") == results(run(Squares(), tmp_path / "whole"))
