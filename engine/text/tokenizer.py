@@ -27,6 +27,7 @@ _FILE = "tokenizer.json"
 _MOST_GROWTH = 256
 _MOST = 2**28  # bytes: ten times those of the largest vocabularies
 MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
+_SPACE_MARKS = {" ", "\N{LOWER ONE EIGHTH BLOCK}"}  # printable, and no text
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -171,6 +172,16 @@ class MaskTokenizer:
         text = str(self.backend.decode([token_id], skip_special_tokens=False)).strip()
         # A byte-level token may be part of a character only, which cannot be shown.
         return text if text and "\N{REPLACEMENT CHARACTER}" not in text else token
+
+    def is_text(self, token_id: int) -> bool:
+        """Whether a sentence can hold a token as text: not a part of a character, white space or a control alone."""
+        token: str | None = self.backend.id_to_token(token_id)
+        if token is None:
+            return False
+        is_wordpiece = isinstance(self.backend.model, WordPiece)
+        text = token if is_wordpiece else str(self.backend.decode([token_id], skip_special_tokens=False))
+        shown = any(own.isprintable() and own not in _SPACE_MARKS for own in text)
+        return shown and "\N{REPLACEMENT CHARACTER}" not in text
 
     def word_text(self, tokens: Sequence[int]) -> str:
         """Tokens that stand one after the other as a person reads them: one word, or several with spaces."""

@@ -2,6 +2,7 @@
 
 Section 2.2 of the Self-Contained Negation Test Set: for "NAME is PROF and PRON likes to [MASK]", the tokens at ranks 1,
 50, 100 and 200, verbs or not; special tokens and the unknown one have no rank; of equal logits the smaller id is first.
+A token that is not a text of its own (a byte, a space) keeps its rank, but cannot be written into a context.
 It is small, so every shard does all of it.
 """
 
@@ -29,6 +30,7 @@ from ..items import model_identity
 from ..negation.grid import PairFillers, pair_fillers, sample_pairs
 
 ACTS_FILE = "acts.parquet"
+IS_TEXT = "act_is_text"
 _MOST_RANKS = 100
 RANKS = (1, 50, 100, 200)
 COORDINATED = 2  # ACT1 and ACT2 are the tokens at the next two ranks
@@ -144,6 +146,7 @@ class Acts(ReferenceStage[list[Bucket]]):
                 **{f"{act}_id": own.astype(np.int32) for act, own in tokens.items()},
                 "act_logprob": logprobs[:, rank - 1],
                 "act_is_verb": [text in verbs for text in texts["act"]],
+                IS_TEXT: [self.exported.tokenizer.is_text(int(i)) for i in tokens["act"]],
             }
             frames.append(pl.DataFrame(columns))
         return PartResult(pl.concat(frames).sort("pair", "rank"))

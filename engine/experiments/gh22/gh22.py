@@ -44,9 +44,9 @@ from ..finished_run import SummaryRun, item_once, ranks_of_repetitions
 from ..published import published
 from ..summary import HOLM
 from ..view import POINTS, Chart, Values, View
-from .acts import ACTS_FILE, RANKS, Acts, check_ranks
+from .acts import ACTS_FILE, IS_TEXT, RANKS, Acts, check_ranks
 from .gh22_patterns import Variant, load_variant
-from .repetitions import ACTS_PER_PART, DATASET, PATTERNS_KEY, SPLIT, Repetitions
+from .repetitions import ACTS_PER_PART, DATASET, NOT_A_TEXT, PATTERNS_KEY, SPLIT, Repetitions
 
 _ITEM = ("condition", "pattern", "pair", "rank")
 _CELL = ("condition", "split", "metric")
@@ -95,10 +95,24 @@ class Gh22Run(SummaryRun):
 
     @property
     def acts_told(self) -> list[str]:
-        """How many of the ACTs are not verbs; nothing without the original patterns."""
-        found = self.summary.filter(metric="act_not_a_verb").with_columns(**_BY_RANK)
-        shares = [f"{100 * row['value']:.1f} % at rank {row['rank']}" for row in found.iter_rows(named=True)]
-        return [f"ACTs that are not verbs of the lexicon: {', '.join(shares)}."] if shares else []
+        """How many ACTs are not verbs, by the original patterns; and how many are not texts, if there are any."""
+        found, told = self.summary.with_columns(**_BY_RANK), list[str]()
+        shares = [
+            f"{100 * value:.1f} % at rank {rank}"
+            for value, rank in found.filter(metric="act_not_a_verb").select("value", "rank").iter_rows()
+        ]
+        if shares:
+            told.append(f"ACTs that are not verbs of the lexicon: {', '.join(shares)}.")
+        lost = found.filter(metric=NOT_A_TEXT).with_columns(lost=(pl.col("value") * pl.col("n")).round().cast(pl.Int64))
+        for (condition,), own in lost.group_by("condition", maintain_order=True):
+            each = ", ".join(
+                f"{lost:,} of {n:,} at rank {rank}" for lost, n, rank in own.select("lost", "n", "rank").iter_rows()
+            )
+            told.append(
+                f"{condition}: ACTs that are not texts of their own, such as a byte, were not asked: {each}. "
+                "No other figure counts them."
+            )
+        return told
 
     def remarks(self) -> list[str]:
         return [*self.acts_told, *audit_sentences(audit_summary(self.record.counts))]
@@ -196,6 +210,16 @@ class Gh22Run(SummaryRun):
             pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_chosen")) for name in words),
             _ITEM,
         )
+        key = ("condition", *_ACT)
+        asked = items.select(*key, asked=True).unique()
+        chosen = acts.join(pl.DataFrame({"condition": map(str, self.patterns)}), how="cross")
+        chosen = chosen.join(asked, on=key, how="left").with_columns(pl.col("asked").fill_null(value=False))
+        yield holds(
+            "the ACTs that are texts were asked, and no others",
+            chosen.filter(pl.col("condition") != str(Variant.COORDINATED)),  # its context holds further tokens
+            pl.col("asked") == pl.col(IS_TEXT),
+            key,
+        )
         is_act = (pl.col("expected_rank") == 1) & (pl.col("top1") == pl.col("act")) & pl.col("repeated_any")
         yield from ranks_of_repetitions(items, "ACT", is_act, _ITEM)
         verbs = items.group_by("top1").agg(pl.col("top1_is_verb").n_unique().alias("answers"))
@@ -211,7 +235,13 @@ class Gh22Run(SummaryRun):
             pl.col("value") * sign, split=pl.col("split").str.replace("[PN]@", "@"), metric=pl.lit("drop")
         )
         wanted = pl.concat([counted, sides.group_by(_CELL).agg(pl.col("value").sum(), pl.col("n").first())])
-        found = self.summary.filter(pl.col("metric").is_in([*metrics, "drop"]))
+        split = pl.format("ACT@{}", "rank")
+        lost = chosen.group_by("condition", split=split).agg(
+            value=1 - pl.col("asked").mean(), n=pl.len().cast(pl.Int64)
+        )
+        lost = lost.filter(pl.col("value") > 0).with_columns(metric=pl.lit(NOT_A_TEXT))
+        wanted = pl.concat([wanted, lost], how="diagonal_relaxed")
+        found = self.summary.filter(pl.col("metric").is_in([*metrics, "drop", NOT_A_TEXT]))
         yield same_figures("rates and drops of summary.parquet are those of the items", found, wanted, _CELL)
 
 

@@ -1,20 +1,28 @@
 """Runs of `gh22`: stopped, compared, in shards, in mixed precision; its patterns, and summaries of hand-made items."""
 
+import itertools
+import shutil
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
+import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from asked_stages import cell
 from fake_models import files
 from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
+from negengine.engine.basics.reading import file_sha256
 from negengine.engine.experiments.gh22.acts import Acts
 from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.gh22.repetitions import Repetitions, summarise
 from negengine.engine.inference.devices.cpu import CPU
+from negengine.engine.inference.exported import load_exported, write_manifest
 from negengine.engine.inference.mixed import FIRST_CHOICES
 from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare
@@ -25,6 +33,8 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
+from transformers import BertForMaskedLM
+from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
 
 NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
 VARIANTS = {variant: load_variant(variant) for variant in Variant}
@@ -98,6 +108,67 @@ def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_mod
     np.testing.assert_array_equal(own[:, 0], other[:, 0])
     np.testing.assert_allclose(own, other, atol=1e-4)
     assert "Mixed precision: " in str(mixed)
+
+
+@pytest.fixture(scope="module")
+def bytewise(mini, small_tokenizers, tmp_path_factory):
+    """The bundled weights with a byte-level BPE: most of its tokens are bytes."""
+    folder = tmp_path_factory.mktemp("bytewise") / "model"
+    shutil.copytree(mini.folder, folder)
+    tokenizer = small_tokenizers["byte-level BPE"]
+    tokenizer.backend.save(str(folder / "tokenizer.json"))
+    digests = {**mini.info["files"], "tokenizer.json": file_sha256(folder / "tokenizer.json")}
+    write_manifest(folder, {**mini.info, "mask_token": tokenizer.mask_token, "padding_id": 1, "files": digests})
+    return load_exported(folder)
+
+
+def test_an_act_that_is_a_part_of_a_character_or_a_space_is_not_asked_and_is_counted(bytewise, tmp_path):
+    """By one sentence at a time in PyTorch; a byte is read by the table of GPT-2, not by the decoder."""
+    ranks = (1, 40, 90, 200)
+    words = replace(LEXICON, names=("Maria", "John"), genders=("f", "m"), professions=("a dancer",))
+    variants = {variant: replace(own, scored=own.scored[:2]) for variant, own in VARIANTS.items()}
+    chosen = Acts.plan(bytewise, words, SENTENCE, ranks=ranks)
+    found = Gh22Run.open(run(chosen, variants, tmp_path / "run", acts_per_part=3))
+    network = BertForMaskedLM.from_pretrained(Path(__file__).parents[4] / "export" / "mini").eval()
+    backend, byte_of = bytewise.tokenizer.backend, {shown: byte for byte, shown in bytes_to_unicode().items()}
+    vocabulary = {number: token for token, number in backend.get_vocab().items()}
+
+    def logits(text):
+        ids = backend.encode(text).ids
+        with torch.no_grad():
+            return network(torch.tensor([ids])).logits[0, ids.index(bytewise.tokenizer.mask_id)].double()
+
+    def text_of(number):
+        text = bytes(byte_of[shown] for shown in vocabulary[number]).decode("utf-8", "replace").strip()
+        return text if text.isprintable() and "\ufffd" not in text else ""
+
+    rows, lost, n_acts = {}, Counter(), len(words.names)
+    for pair, (name, gender) in enumerate(zip(words.names, words.genders, strict=True)):
+        fillers = {"NAME": name, "PROF": "a dancer", "PRON": words.pronouns[gender]}
+        own = logits(SENTENCE.text(fillers, "<mask>"))
+        ranked = sorted(set(vocabulary) - {0, 1, 2, 3, bytewise.tokenizer.mask_id}, key=lambda i: (-own[i].item(), i))
+        for rank, (variant, patterns) in itertools.product(ranks, variants.items()):
+            acts = dict(zip(("ACT", "ACT1", "ACT2"), ranked[rank - 1 :], strict=False))
+            texts = {slot: text_of(act) for slot, act in acts.items()}
+            needed = texts if variant == "coordinated" else ["ACT"]
+            if not all(texts[slot] for slot in needed):
+                lost[str(variant), f"ACT@{rank}"] += 1
+                continue
+            for pattern in patterns.scored:
+                asked = logits(pattern.text({**fillers, **texts}, "<mask>"))
+                of = int((asked > asked[acts["ACT"]]).sum()) + 1
+                rows[str(variant), pattern.name, pair, rank] = (texts["ACT"], of)
+    seen = found.items.select("condition", "pattern", "pair", "rank", "act", "expected_rank")
+    assert {row[:4]: row[4:] for row in seen.iter_rows()} == rows
+    assert 0 < len(rows) < 6 * n_acts * len(ranks)
+    shares = found.summary.filter(metric="act_not_a_text").select("condition", "split", "value", "n")
+    wanted = {key: (pytest.approx(n / n_acts), n_acts) for key, n in lost.items()}
+    assert {row[:2]: row[2:] for row in shares.iter_rows()} == wanted
+    said = "original: ACTs that are not texts of their own, such as a byte, were not asked: "
+    assert said in str(found)
+    assert f"{lost['original', 'ACT@200']} of {n_acts} at rank 200" in str(found)
+    assert found.acts["act_is_text"].to_list() == [bool(text_of(act)) for act in found.acts["act_id"]]
+    assert not ng.verify(found, model=bytewise.folder, sample=5).damage
 
 
 def test_the_eight_patterns_of_each_variant_are_those_of_the_papers():
