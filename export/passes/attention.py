@@ -131,7 +131,8 @@ def _divided(graph: Graph, value: ir.Value | None, known: Layouts) -> _Heads | N
     found = _heads_of(reshape)
     if reshape is not None and found:
         source, scale = _unscale(reshape.inputs[0])
-        return None if source is None else _Heads(source, found, scale)
+        if source is None or len(known[source].shape) == 3:
+            return None if source is None else _Heads(source, found, scale)
     return None if value is None else _Heads(_rows(graph, value), known[value].shape[2], 1.0)
 
 

@@ -13,6 +13,7 @@ from transformers import (
     AutoModelForCausalLM,
     BloomConfig,
     GPT2Config,
+    GPTBigCodeConfig,
     GPTNeoXConfig,
     LlamaConfig,
     MistralConfig,
@@ -91,6 +92,10 @@ _SLIDING = {"sliding_window": 40, "layer_types": ["sliding_attention", "full_att
 _LOCAL = {"local_attention": 128, "cls_token_id": 0, "sep_token_id": 0}
 FAMILIES = {
     "gpt2": Family(GPT2Config, byte_level, {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 130}, fused=3),
+    # StarCoder: all heads share one head of keys and values, and queries have four axes before they are divided.
+    "gpt_bigcode": Family(
+        GPTBigCodeConfig, byte_level, {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 130}, 3
+    ),
     "opt": Family(OPTConfig, lambda: byte_level("</s>"), _SHAPE | {"ffn_dim": 96, "word_embed_proj_dim": 48}, fused=3),
     # Pythia: a quarter of each head is rotated, the blocks are parallel, and the vocabulary has rows without tokens.
     "gpt_neox": Family(GPTNeoXConfig, byte_level, _COMMON, fused=3, beyond=7),
