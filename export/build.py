@@ -141,9 +141,9 @@ def _write(
     checkpoint = load(source, task.head)
     checkpoint.refuse_unsuitable_tokens()
     task.check(checkpoint)
-    if (compared := needs.longest_that_fits(checkpoint)) < checkpoint.longest:
-        say(f"memory suffices to compare inputs of {compared:,} tokens: longer ones will be refused")
-        checkpoint = replace(checkpoint, compared=compared)
+    if (limit := needs.longest_that_fits(checkpoint)) < checkpoint.longest:
+        say(f"memory suffices to compare inputs of {limit:,} tokens: longer ones will be refused")
+        checkpoint = replace(checkpoint, limit=limit)
     if ADDED_BOS in made_from:
         begin_with_bos(checkpoint.tokenizer, checkpoint.name)
     exporter = exporter_of(source.name, checkpoint.config, task.head.task)  # fails before the weights are read
@@ -153,7 +153,7 @@ def _write(
     context = Context(
         vocabulary=checkpoint.vocabulary,
         padding_id=checkpoint.padding_id,
-        longest=checkpoint.longest,
+        longest=checkpoint.compared_lengths[-1],
         layers=int(config.num_hidden_layers),
         labels=int(config.num_labels),
         standard_attention=has_standard_attention(config),
@@ -203,6 +203,7 @@ def _write(
         "source": source_commit(),
         "flops": {"length": length, "optimum": plain_flops, "hoisted": flops},
         "parity": asdict(worst),
+        "compared_lengths": sorted({len(sample.ids) for sample in traced.samples}),
         "low_precision": low,
         "files": {path.name: file_sha256(path) for path in (*files, staged / TOKENIZER)},
     }

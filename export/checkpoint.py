@@ -32,7 +32,16 @@ from ..engine.basics.reading import exists, file_sha256, is_file, open_regular, 
 from ..engine.experiments.data_sets.fetch import reason_of
 from ..engine.inference.exported import TOKENIZER, name_of_checkpoint
 from . import adapter
-from .families import LONGEST_COMPARED, NEWER, counts_after_padding, family_of, longest_of, padding_id, refusal_of
+from .families import (
+    LONGEST,
+    NEWER,
+    compared_lengths,
+    counts_after_padding,
+    family_of,
+    longest_of,
+    padding_id,
+    refusal_of,
+)
 from .gguf_file import SUFFIX, as_folder, gguf_in, read_head
 from .known_keys import refuse_unread
 from .quiet import quiet
@@ -110,7 +119,7 @@ class Checkpoint:
     config: PretrainedConfig
     tokenizer: PreTrainedTokenizerFast
     is_causal: bool
-    compared: int = LONGEST_COMPARED  # tokens of the longest input that an export is compared on, and takes
+    limit: int = LONGEST  # tokens of the longest input that an export takes, whatever the configuration says
 
     @property
     def name(self) -> str:
@@ -140,7 +149,11 @@ class Checkpoint:
 
     @property
     def longest(self) -> int:  # tokens of a sentence, special ones included
-        return min(longest_of(self.config, is_causal=self.is_causal), self.compared)
+        return min(longest_of(self.config, is_causal=self.is_causal), self.limit)
+
+    @property
+    def compared_lengths(self) -> list[int]:  # tokens of the random strings that an export is compared on, ascending
+        return compared_lengths(self.config, self.longest, is_causal=self.is_causal)
 
     @property
     def padding_id(self) -> int | None:  # which no sentence may hold; a causal model without padding ignores none

@@ -3,7 +3,8 @@
 To add a family, add its line here, and a row to its test; one that is not listed is exported with the defaults.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,10 @@ from transformers import __version__ as transformers_version
 _IS_4 = transformers_version.startswith("4.")
 # What may know a family that the installed version does not know.
 NEWER = "transformers 5 (pip install 'negengine[export5]')" if _IS_4 else "a newer transformers"
-LONGEST_COMPARED = 8192  # tokens of the longest input on which an export is compared with PyTorch
+LONGEST = 8192  # tokens of the longest input that an export takes
+_COMPARED = (3, 17, 64, 150, 512, 1024)  # tokens of the inputs on which each export is compared with PyTorch
+# Settings that say from which length a model may treat positions differently, in all families of transformers.
+_TURNS = re.compile("window|chunk|local|block|distance|bucket|relative|original|clamp|floor|segment")
 LONGEST_CHUNK = 512  # tokens of the longest text of a model with linear attention: its graph multiplies L × L matrices
 _AFTER_PADDING = "after padding"
 
@@ -149,14 +153,17 @@ def first_position(config: PretrainedConfig) -> int:
 
 def longest_input(config: PretrainedConfig) -> int:
     """The largest number of tokens that a model takes, special tokens included."""
-    if (special := family_of(config).most_tokens) is not None:
-        return special(config)
+    special = family_of(config).most_tokens
+    return _positions(config) if special is None else special(config)
+
+
+def _positions(config: PretrainedConfig) -> int:
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")  # the last two: MPT, BLOOM
     return next((int(found) for name in names if (found := getattr(config, name, 0))), 512) - first_position(config)
 
 
 def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:
-    """The longest input of an export: no layer of a causal model sees less of it, and it was compared with PyTorch.
+    """The longest input of an export: no layer of a causal model sees less of it.
 
     LongRoPE has another table of rotations for long texts (Phi-3). A trace keeps the one for short texts.
     """
@@ -165,7 +172,33 @@ def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:
     is_long = "longrope" in {rotations.get("rope_type"), rotations.get("type")}
     short = getattr(config, "original_max_position_embeddings", None) if is_long else None
     limits = (window, short) if is_causal else ()
-    return min(int(limit) for limit in (longest_input(config), LONGEST_COMPARED, *limits) if limit)
+    return min(int(limit) for limit in (longest_input(config), LONGEST, *limits) if limit)
+
+
+def compared_lengths(config: PretrainedConfig, longest: int, *, is_causal: bool) -> list[int]:
+    """The lengths, in tokens, of the random strings on which an export of so long inputs is compared with PyTorch.
+
+    Some up to 1,024; both sides of each length from which positions may be treated differently; and the longest input,
+    where such a length limits it, and not the number of positions. A window that looks both ways turns at its half.
+    """
+    turns = {each for turn in _turns("", config.to_dict()) for each in ([turn] if is_causal else [turn, turn // 2])}
+    reach = (0, 1) if is_causal else (0, 1, 2)  # of a window of 2n + 1 tokens, an input of n + 2 goes beyond
+    sides = {turn + side for turn in turns if turn < longest for side in reach}
+    ends = {longest} if longest < min(_positions(config), LONGEST) else set()
+    usual = {min(length, longest) for length in _COMPARED if length <= longest or length > 150}
+    return sorted(length for length in usual | sides | ends if _COMPARED[0] <= length <= longest)
+
+
+def _turns(name: str, setting: object) -> Iterator[int]:
+    """Each whole number of a setting, or of those inside it, whose name tells of a change."""
+    if isinstance(setting, Mapping):
+        for key, own in setting.items():
+            yield from _turns(str(key), own)
+    elif isinstance(setting, list | tuple):
+        for own in setting:
+            yield from _turns(name, own)
+    elif type(setting) is int and _TURNS.search(name):
+        yield setting
 
 
 def intermediate_size(config: PretrainedConfig) -> int:

@@ -53,18 +53,20 @@ def estimate(source: Source, graphs: float) -> Needs | None:
 
 
 def longest_that_fits(checkpoint: Checkpoint) -> int:
-    """Tokens of the longest input that PyTorch and a graph can be compared on in what is left of the memory.
+    """Tokens of the longest input that an export takes: each length that is to be compared up to it fits in the memory.
 
     An input of n tokens needs n² scores a head, of a language model n logits a token of the vocabulary, and a few
-    copies of both. The shortest answer is `USUAL`.
+    copies of both. Inputs of up to `USUAL` tokens always fit.
     """
     needed, free = estimate(checkpoint.source, 0), free_memory()
     left = free - needed.memory if needed else free / 2
     heads = np.max(getattr(checkpoint.config, "num_attention_heads", None) or 0)  # some families have a list of them
-    tokens = checkpoint.longest
-    while tokens > USUAL and _BYTES_OF_COPIES * tokens * (int(heads) * tokens + checkpoint.vocabulary) > left:
-        tokens = max(tokens // 2, USUAL)
-    return tokens
+    fitting = USUAL
+    for tokens in checkpoint.compared_lengths:
+        if tokens > USUAL and _BYTES_OF_COPIES * tokens * (int(heads) * tokens + checkpoint.vocabulary) > left:
+            return fitting
+        fitting = tokens
+    return checkpoint.longest
 
 
 def free_memory() -> float:

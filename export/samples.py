@@ -114,14 +114,11 @@ def _fillers(lexicon: Lexicon, i: int, n: int) -> dict[str, str]:
 
 
 def _random_strings(checkpoint: Checkpoint, special: Iterable[int]) -> Iterator[tuple[NDArray[np.int32], int]]:
-    """A string of random tokens for each of several lengths up to the longest, and a position in it."""
-    longest = checkpoint.longest
+    """A string of random tokens for each length that is compared, and a position in it."""
     tokens = np.array(sorted(set(range(checkpoint.vocabulary)) - {checkpoint.padding_id, *special}), np.int32)
     random = np.random.default_rng(0)
-    for length in sorted({3, 17, 64, 150, min(longest, USUAL), longest}):
-        if length <= longest:
-            ids = random.choice(tokens, length)
-            yield ids, int(random.integers(length))
+    for length in checkpoint.compared_lengths:
+        yield random.choice(tokens, length), int(random.integers(length))
 
 
 def batches(samples: Sequence[Sample]) -> list[Batch]:

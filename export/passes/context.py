@@ -17,7 +17,7 @@ class Context:
 
     vocabulary: int
     padding_id: int | None
-    longest: int  # the largest number of tokens in a sentence
+    longest: int  # tokens of the longest input that is compared with PyTorch
     layers: int
     labels: int  # of a classifier
     standard_attention: bool
@@ -31,11 +31,11 @@ class Context:
         return self.peaks.get(stands_for(value), np.full(1, np.inf, np.float32))
 
     def probes(self) -> list[dict[str, NDArray[np.int64]]]:
-        """Random token ids of three shapes; the last is as long as the model takes, or 1,024 tokens."""
+        """Random token ids of three shapes; the last is the longest that is compared."""
         found = []
         # Pairwise different numbers, so that no dimension is mistaken for another. A mask can be neutral for short
         # sentences and not for long ones (a sliding window).
-        for shape in ((2, 5), (3, 7), (1, min(self.longest, 1024))):
+        for shape in ((2, 5), (3, 7), (1, self.longest)):
             ids = np.random.default_rng(0).integers(0, self.vocabulary, shape)
             if self.padding_id is not None:
                 ids = np.where(ids == self.padding_id, (ids + 1) % self.vocabulary, ids)

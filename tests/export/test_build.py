@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 import torch
-from causal_checkpoints import write_causal
+from causal_checkpoints import byte_level, write_causal
 from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.exported import load_exported
@@ -27,9 +27,13 @@ from negengine.export.inventory import load_model
 from negengine.export.samples import Sample, with_masks
 from negengine.export.tasks import FILL_MASK
 from safetensors.torch import load_file, save_file
+from tiny_checkpoints import random_model, save
+from transformers import AutoModelForCausalLM, BertConfig, GPTNeoConfig, LlamaConfig, MistralConfig, ModernBertConfig
 
 pytestmark = pytest.mark.long
 
+USUAL = [3, 17, 64, 150]
+_YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}
 GRAPHS = {
     *("model.onnx", "model.onnx_data", "model.cpu.onnx"),
     *("model.int8.onnx", "model.int8.onnx_data", "model.fp16.onnx", "model.fp16.onnx_data"),
@@ -205,19 +209,55 @@ def test_graphs_that_share_beginnings_wrongly_are_left_out(right, causal, tmp_pa
     assert len(said) == (0 if right else 1)
 
 
-def test_the_longest_input_is_compared_with_pytorch_and_refused_where_memory_does_not_suffice(monkeypatch, tmp_path):
-    checkpoint, said = write_causal(tmp_path / "llama", "llama", max_position_embeddings=3000), []
-    with monkeypatch.context() as little:
-        little.setattr(needs, "free_memory", lambda: 1e9)
-        exported = load_exported(build(str(checkpoint), tmp_path / "out", say=said.append))
-    assert exported.max_length == 750
-    assert "memory suffices to compare inputs of 750 tokens: longer ones will be refused" in said
-    # As if the rule for LongRoPE were missing: its second table begins beyond all other samples.
+def test_both_sides_of_a_window_are_compared_and_texts_beyond_what_was_compared_are_right(monkeypatch, tmp_path):
+    """GPT-Neo: a layer sees the last 1,100 tokens only, and no text that is shorter shows it."""
+    tokenizer, said = byte_level(), []
+    layers = {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]], "window_size": 1100}
+    own = {"vocab_size": len(tokenizer), "hidden_size": 32, "max_position_embeddings": 1600}
+    model = random_model(AutoModelForCausalLM, GPTNeoConfig(**own, **layers))
+    checkpoint = save(tmp_path / "neo", model, tokenizer)
+    exported = load_exported(build(str(checkpoint), tmp_path / "out"))
+    assert exported.max_length == 1600
+    assert {*USUAL, 512, 1024, 1100, 1101} <= set(exported.info["compared_lengths"])
+    assert max(exported.info["compared_lengths"]) == 1101
+    ids = np.random.default_rng(0).integers(5, exported.vocab_size, (1, 1600)).astype(np.int32)
+    with torch.inference_mode():
+        given = torch.from_numpy(ids.astype(np.int64))
+        wanted = model(given).logits.log_softmax(-1)[0, :-1]
+    found = CausalLM(exported).token_logprobs(ids)[0]
+    np.testing.assert_allclose(found, wanted.gather(1, given[0, 1:, None])[:, 0], atol=1e-4)
+    monkeypatch.setattr(needs, "free_memory", lambda: 0.95e9)  # longer ones than were compared could be wrong
+    exported = load_exported(build(str(checkpoint), tmp_path / "little", say=said.append))
+    assert exported.max_length == max(exported.info["compared_lengths"]) == 512
+    assert "memory suffices to compare inputs of 512 tokens: longer ones will be refused" in said
+
+
+def test_a_model_with_other_rotations_for_long_texts_takes_none_that_needs_them(monkeypatch, tmp_path):
     long = {"max_position_embeddings": 1100, "original_max_position_embeddings": 600}
     checkpoint = write_causal(tmp_path / "phi", "phi3", **long)
+    exported = load_exported(build(str(checkpoint), tmp_path / "out"))
+    assert exported.max_length == max(exported.info["compared_lengths"]) == 600
+    # As if the rule for LongRoPE were missing.
     monkeypatch.setattr(reading, "longest_of", lambda config, is_causal: families.longest_input(config))
-    with pytest.raises(InputError, match=r"disagree.* on an input of 1100 tokens"):
+    with pytest.raises(InputError, match=r"disagree.* on an input of 601 tokens"):
         build(str(checkpoint), tmp_path / "phi-out")
+
+
+@pytest.mark.parametrize(
+    ("config", "longest", "lengths"),
+    [
+        (LlamaConfig(max_position_embeddings=131_072), 8192, [*USUAL, 512, 1024]),
+        (LlamaConfig(max_position_embeddings=8192, rope_scaling=_YARN), 8192, [*USUAL, 512, 1024, 2048, 2049]),
+        (MistralConfig(max_position_embeddings=32_768, sliding_window=4096), 4096, [*USUAL, 512, 1024, 4096]),
+        (ModernBertConfig(), 8192, [3, 17, 64, 65, 66, 128, 129, 130, 150, 512, 1024]),
+        (BertConfig(max_position_embeddings=600), 600, [*USUAL, 512, 600]),
+        (BertConfig(max_position_embeddings=100), 100, [3, 17, 64, 100]),
+    ],
+)
+def test_the_lengths_that_are_compared_follow_from_the_configuration(config, longest, lengths):
+    is_causal = config.model_type in {"llama", "mistral"}
+    assert families.longest_of(config, is_causal=is_causal) == longest
+    assert families.compared_lengths(config, longest, is_causal=is_causal) == lengths
 
 
 def test_a_bos_token_is_added_on_request(causal, causal_checkpoint, tmp_path):
