@@ -112,12 +112,8 @@ def _facts(exported: ExportedModel, config: Mapping[str, Any]) -> Iterator[tuple
     if "pad_token_id" in config and exported.padding_id is not None:  # None: the model counts nothing by it
         yield "padding_id", (exported.padding_id, config["pad_token_id"])
     longest = next((config[name] for name in _LONGEST if config.get(name)), 512)
-    if exported.is_causal:  # where its layers attend to a window of tokens, it takes no longer texts
-        longest = min(longest, config.get("sliding_window") or longest)
-    # Some families lose the first positions to the padding token: their sentences are a little shorter.
-    first = longest - exported.max_length
-    lost = {0, 2, 1 + (exported.padding_id or 0)}
-    yield "max_length", (exported.max_length, exported.max_length if first in lost else longest)
+    # It may take less: positions that a padding token takes, windows, little memory at the export.
+    yield "max_length", (exported.max_length, min(exported.max_length, longest))
     for name, key in (("layers", "num_hidden_layers"), ("hidden_size", "hidden_size")):
         if name in info and key in config:
             yield name, (info[name], config[key])
@@ -194,7 +190,8 @@ def masked_sentences(exported: ExportedModel, n: int, seed: int) -> list[Sentenc
             found.append(Sentence(text, ids, mask, 0 if token == NOT_ONE_TOKEN else token))
     random = np.random.default_rng(seed)
     tokens = np.setdiff1d(np.arange(exported.vocab_size), [tokenizer.mask_id, exported.padding_id or 0])
-    for length in sorted({min(length, exported.max_length) for length in (*_LENGTHS, exported.max_length)} - {1, 2}):
+    longest = max(exported.info.get("compared_lengths") or [exported.max_length])
+    for length in sorted({min(length, longest) for length in (*_LENGTHS, longest)} - {1, 2}):
         ids = random.choice(tokens, length).astype(np.int32)
         mask = int(random.integers(length))
         if not exported.is_causal:
