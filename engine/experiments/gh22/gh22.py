@@ -13,7 +13,7 @@ from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
-from ...library.again import Draw, Question, Sample
+from ...library.again import SHARING, Draw, Question, Sample
 from ...library.model import Model
 from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.recount import Recount, holds, same_figures
@@ -46,7 +46,7 @@ from ..summary import HOLM
 from ..view import POINTS, Chart, Values, View
 from .acts import ACTS_FILE, IS_TEXT, RANKS, Acts, check_ranks
 from .gh22_patterns import Variant, load_variant
-from .repetitions import ACTS_PER_PART, DATASET, NOT_A_TEXT, PATTERNS_KEY, SPLIT, Repetitions
+from .repetitions import ACTS_PER_PART, COLUMNS, DATASET, NOT_A_TEXT, PATTERNS_KEY, SPLIT, Repetitions
 
 _ITEM = ("condition", "pattern", "pair", "rank")
 _CELL = ("condition", "split", "metric")
@@ -172,22 +172,30 @@ class Gh22Run(SummaryRun):
     def again(self, draw: Draw) -> Iterator[Sample]:
         """The token of an ACT is that of acts.parquet, as an ACT can be a piece of a word."""
         tokens = {(pair, rank): act for pair, rank, act in self.acts.select(*_ACT, "act_id").iter_rows()}
-        yield Sample(
-            "items",
-            [
-                replace(
-                    draw.question(row, ()),
-                    name=f"pair {row['item']}, ACT {row['act_rank']} in {row['condition']} {row['pattern']}",
-                    tokens=((tokens[row["item"], row["act_rank"]],),),
-                )
-                for row in draw.rows(self.sentence_rows())
-            ],
-        )
+        rows = self.sentence_rows()
+
+        def question(row: Mapping[str, Any]) -> Question:
+            return replace(
+                draw.question(row, ()),
+                name=f"pair {row['item']}, ACT {row['act_rank']} in {row['condition']} {row['pattern']}",
+                tokens=((tokens[row["item"], row["act_rank"]],),),
+            )
+
+        yield Sample("items", [question(row) for row in draw.rows(rows)])
+        patterns = ((str(variant), own) for variant, set_ in self.patterns.items() for own in set_.scored)
+        unlike = [
+            row
+            for condition, own in patterns
+            for row in draw.sharing(rows.filter(condition=condition, pattern=own.name), own, COLUMNS)
+        ]
+        if unlike:
+            yield Sample(SHARING, [question(row) for row in unlike])
         pattern = load_variant(Variant.ORIGINAL).selecting
         unranked = draw.tokenizer.unranked_ids(draw.exported.vocab_size)
         is_ours, mask = self.record.identity["sentence"] == pattern.sentence, draw.exported.mask_token
-        chosen = [
-            Question(
+
+        def chosen(row: Mapping[str, Any]) -> Question:
+            return Question(
                 name=f"pair {row['pair']}, ACT {row['rank']}",
                 text=pattern.text({slot: row[column(slot)] for slot in (NAME, PROFESSION, PRONOUN)}, mask),
                 tokenizer=draw.tokenizer,
@@ -196,9 +204,11 @@ class Gh22Run(SummaryRun):
                 logprob=row["act_logprob"],
                 unranked=(unranked,),
             )
-            for row in (draw.some(self.acts) if is_ours else ())
-        ]
-        yield Sample("ACTs", chosen)
+
+        acts = self.acts if is_ours else self.acts.clear()
+        yield Sample("ACTs", [chosen(row) for row in draw.some(acts)])
+        if unlike := draw.sharing(acts.lazy(), pattern):
+            yield Sample(f"ACTs: {SHARING}", [chosen(row) for row in unlike])
 
     def recounts(self) -> Iterator[Recount]:
         items, acts = self.items, self.acts

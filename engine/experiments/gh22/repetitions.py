@@ -42,7 +42,7 @@ USED = ("condition", "rank", "pattern", "pair", "repeated", "repeated_any", "top
 NOT_A_TEXT = "act_not_a_text"
 _UNASKED = "not a text, {}@{}"
 _TOKENS = {slot: f"{slot.lower()}_id" for slot in ACT_SLOTS}
-_COLUMNS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)} | {slot: slot.lower() for slot in ACT_SLOTS}
+COLUMNS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)} | {slot: slot.lower() for slot in ACT_SLOTS}
 
 
 def summarise(items: pl.DataFrame, unasked: Mapping[tuple[str, int], int] | None = None) -> pl.DataFrame:
@@ -175,9 +175,9 @@ class Repetitions(MixedStage[LanguageModel, Decider, list[list[Bucket]]]):
         for variant, patterns in self.variants.items():
             asked = self.asked(variant)
             acts, numbers = self.acts.filter(asked), np.flatnonzero(asked)
-            words = {slot: acts[name].unique(maintain_order=True) for slot, name in _COLUMNS.items()}
+            words = {slot: acts[name].unique(maintain_order=True) for slot, name in COLUMNS.items()}
             rows = {slot: acts[name].replace_strict(words[slot], np.arange(len(words[slot])), return_dtype=pl.Int64)
-                    for slot, name in _COLUMNS.items()}  # fmt: skip
+                    for slot, name in COLUMNS.items()}  # fmt: skip
             for pattern in patterns.scored if len(acts) else ():
                 lists = {slot: words[slot].to_list() for slot in pattern.slots}
                 own = {slot: rows[slot].to_numpy() for slot in (VERB, *pattern.slots)}

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.paths import with_home
-from ...library.again import NEAR_TIE, Draw, Question, Sample
+from ...library.again import NEAR_TIE, SHARING, Draw, Question, Sample
 from ...library.recount import ROUNDING, Recount, holds, same_figures
 from ...runs.record import StageRecord, differences
 from ...text.bundled import lexicon_path
-from ...text.composition import rows_with_other_ids
 from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, Hole, PatternSet, column
@@ -37,35 +36,12 @@ def triplets_again(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> Iter
     has_several = TOKENS in rows.collect_schema()
     single = rows.filter(pl.col(TOKENS).is_null()) if has_several else rows
     yield Sample("items", [_question(draw, row, masks) for row in draw.rows(single)])
-    if unlike := _where_ids_differ(draw, single, patterns):
-        yield Sample("sentences whose fillers share a token", [_question(draw, row, masks) for row in unlike])
+    unlike = [row for own in patterns.all for row in draw.sharing(single.filter(condition=own.name), own)]
+    if unlike:
+        yield Sample(SHARING, [_question(draw, row, masks) for row in unlike])
     if has_several:
         some = draw.rows(rows.filter(pl.col(TOKENS) > 1))
         yield Sample(SEVERAL, [replace(draw.word_question(row, row[TOKENS]), cut=True) for row in some])
-
-
-def _where_ids_differ(draw: Draw, rows: pl.LazyFrame, patterns: PatternSet) -> list[dict[str, Any]]:
-    """Of each pattern, up to `draw.size` rows whose ids are not those of their fillers one by one."""
-    found: list[dict[str, Any]] = []
-    for pattern in patterns.all:
-        own = rows.filter(condition=pattern.name)
-        columns = {slot: column(slot) for slot in pattern.slots}
-        words = own.select(columns.values()).collect()
-        lists = {slot: words[name].unique(maintain_order=True) for slot, name in columns.items()}
-        if not len(words):
-            continue
-        index = {
-            slot: words[columns[slot]].replace_strict(lists[slot], np.arange(len(lists[slot])), return_dtype=pl.Int64)
-            for slot in columns
-        }
-        texts = {slot: list(own) for slot, own in lists.items()}
-        sentences = {slot: own.to_numpy() for slot, own in index.items()}
-        places = rows_with_other_ids(draw.tokenizer, pattern, texts, sentences)[: draw.size].tolist()
-        if places:
-            found += (
-                own.with_row_index("place").filter(pl.col("place").is_in(places)).drop("place").collect().to_dicts()
-            )
-    return found
 
 
 def _question(draw: Draw, row: Mapping[str, Any], masks: Mapping[str, Hole]) -> Question:

@@ -2,11 +2,16 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from negengine.engine.basics.choices import VerbConvention
+from negengine.engine.experiments.gh22.gh22 import Gh22Run
+from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
 from negengine.engine.experiments.negation.select import Selection
+from negengine.engine.library.again import Draw
 from negengine.engine.text.composition import composer, rows_with_other_ids
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern import Pattern
@@ -175,3 +180,33 @@ def test_a_selection_names_what_a_scoring_would_refuse_and_verbs_that_are_one_to
     assert [verbs[i] for i in made.verbs[0].index] == kept
     [said] = [note for note in made.notes if "for the mask of Inside alone" in note]
     assert all(repr(verb) in said for verb in lost)
+
+
+def test_verify_of_gh22_asks_the_sentences_whose_fillers_share_a_token_again():
+    """A piece that joins the end of Maria with "is an us": of each pattern and of the choice, these rows alone."""
+    tokenizer, patterns = joined(["ria is an us"]), load_variant(Variant.ORIGINAL)
+    pairs = list(enumerate(itertools.product(NAMES, JOBS)))
+    words = {"gender": "f", "pronoun": "she", "act": "smoke", "act1": "dance", "act2": "sing", "rank": 1}
+    acts = pl.DataFrame([{"pair": pair, "name": name, "profession": job, **words} for pair, (name, job) in pairs])
+    own = acts.with_columns(act_id=7, act_logprob=-1.0)
+    asked = {"top1": "sing", "expected_rank": 2, "expected_logprob": -1.0, "top1_logprob": -0.5, "precision": "fp32"}
+    flags = dict.fromkeys(("repeated", "repeated_any", "top1_is_verb", "act_is_verb"), False)
+    lit = {name: pl.lit(value) for name, value in {**asked, **flags}.items()}
+    items = [
+        acts.with_columns(condition=pl.lit("original"), pattern=pl.lit(one.name), **lit) for one in patterns.scored
+    ]
+    run = SimpleNamespace(acts=own, items=pl.concat(items), patterns={Variant.ORIGINAL: patterns}, folder=None)
+    run.record = SimpleNamespace(identity={"sentence": patterns.selecting.sentence}, metadata={"mask token": "[MASK]"})
+    run.sentence_rows = lambda: Gh22Run.sentence_rows(run)
+    exported = SimpleNamespace(
+        tokenizer_with=lambda bos: tokenizer, vocab_size=tokenizer.vocab_size, mask_token="[MASK]"
+    )
+    found = {sample.kind: sample.items for sample in Gh22Run.again(run, Draw(exported, 100, 0))}
+    wanted = [pair for pair, (name, job) in pairs if name.endswith("ria") and job == "an usher"]
+    assert len(wanted) == 1
+    kind = "sentences whose fillers share a token"
+    assert [one.name for one in found[kind]] == [
+        f"pair {pair}, ACT 1 in original {one.name}" for one in patterns.scored for pair in wanted
+    ]
+    assert [one.name for one in found[f"ACTs: {kind}"]] == [f"pair {pair}, ACT 1" for pair in wanted]
+    assert all(one.tokens == ((7,),) for one in found[kind])
