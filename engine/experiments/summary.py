@@ -281,7 +281,8 @@ def estimated(
     own = Outcomes.of(values)
     if crossed is not None and (not of_group or min(clusters.n_unique(), crossed.n_unique()) > 1):
         both = crossed_mean(own.values, numbered(clusters), numbered(crossed))
-        ends = proportion_interval(both) if own.yes_or_no else student_interval(both)
+        known = own.yes_or_no and both.clusters > 1  # a single cluster does not show how clusters differ
+        ends = proportion_interval(both) if known else student_interval(both)
         return both.value, *ends, both.n, clusters.n_unique(), both.design_effect if own.yes_or_no else None
     come_in_clusters = not clusters.null_count() and 1 < clusters.n_unique() < len(clusters)
     numbers = numbered(clusters) if come_in_clusters else np.full(len(values), UNKNOWN)

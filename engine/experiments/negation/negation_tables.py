@@ -201,7 +201,7 @@ def scored_apart(token_rates: pl.DataFrame, patterns: PatternSet, summary: Mappi
             Column("95 % interval", low="drop_low_two_way", high="drop_high_two_way", decimals=1),
         ],
         section=TOKENS,
-        notes=["95 % interval: pairs and verbs are clusters"],
+        notes=["95 % interval: pairs and verbs are clusters; none where all triplets are of one pair or one verb"],
     )
     return [replace(table, title=f"{table.title}, {SEVERAL}", notes=[*table.notes, _HOW]), by_tokens]
 
@@ -213,7 +213,12 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
     for name in ("design_effect", "design_effect_two_way"):
         known = sorted({f"{value:.1f}" for value in frame[name].drop_nulls()}, key=float)
         effects.append(" to ".join(dict.fromkeys((*known[:1], *known[-1:]))))
-    if all(effects):
+    if min(pairs, verbs) == 1:
+        kind = "pair" if pairs == 1 else "verb"
+        notes.append(
+            f"95 % interval: none, because all triplets are of one {kind}, so it is unknown how {kind}s differ"
+        )
+    elif all(effects):
         notes.append(
             f"95 % interval: pairs and verbs are clusters (design effect {effects[1]}; of pairs alone {effects[0]})"
         )

@@ -88,12 +88,9 @@ def token_rates(
 
 
 def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:
-    low, high = proportion_interval(mean)
-    return {
-        f"drop_low{suffix}": 100 * (1 - high),
-        f"drop_high{suffix}": 100 * (1 - low),
-        f"design_effect{suffix}": mean.design_effect,
-    }
+    """Of the drop; no interval for a single cluster, which does not show how clusters differ."""
+    high, low = (100 * (1 - end) if mean.clusters > 1 else None for end in proportion_interval(mean))
+    return {f"drop_low{suffix}": low, f"drop_high{suffix}": high, f"design_effect{suffix}": mean.design_effect}
 
 
 def _detectable(scored: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:

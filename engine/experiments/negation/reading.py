@@ -90,12 +90,14 @@ def _known(rates: pl.DataFrame, patterns: Sequence[Pattern]) -> list[Row]:
 def _judge(row: Row, controls: Sequence[Row], *, strong: bool) -> tuple[bool | None, str]:
     """Whether the drop is above the controls, and strong if that is asked; and what is missing. None: not decided."""
     low, high = _ends(row)
+    if low is None:
+        return None, f"{_drop(row)} has no interval"
     below = [control for control in controls if row["drop"] < control["drop"] and not _overlap(row, control)]
     weak = strong and high is not None and high <= STRONG
     if missing := [*([f"not above {STRONG:g}"] if weak else []), *([f"below {_and(below)}"] if below else [])]:
         return False, f"the drop of {_drop(row)} is {' and '.join(missing)}"
     near = [control for control in controls if _overlap(row, control)]
-    uncertain = [f"reaches below {STRONG:g}"] if strong and (low is None or low <= STRONG) else []
+    uncertain = [f"reaches below {STRONG:g}"] if strong and low <= STRONG else []
     uncertain += [f"overlaps with the interval{'s' if len(near) > 1 else ''} of {_and(near)}"] if near else []
     return (None, f"the interval of {_drop(row)} {' and '.join(uncertain)}") if uncertain else (True, "")
 

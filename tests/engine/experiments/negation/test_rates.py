@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from negengine.engine.experiments.negation.negation_runs import ScoresRun, SelectionRun
 from negengine.engine.experiments.negation.negation_tables import published, rates_table, selection_table
-from negengine.engine.experiments.negation.rates import rates
+from negengine.engine.experiments.negation.rates import differences, rates
 from negengine.engine.experiments.negation.reading import reading
 from negengine.engine.statistics.clusters import clustered_mean, crossed_mean, proportion_interval
 from negengine.engine.statistics.differences import paired_difference
@@ -256,3 +256,18 @@ def test_where_another_person_is_meant_or_patterns_are_not_the_papers_there_is_n
         said = read(drops_of(**drops), PatternSet("mine", Pattern("s", "{MASK}", role=Role.SELECTING), tuple(own)))
         assert said.startswith("No verdict: the test (§3.5) ")
         assert why in said
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("pair", ["name", "profession"]), ("verb", ["verb"])])
+def test_triplets_of_one_pair_or_verb_have_no_interval_and_the_table_says_why(kind, columns):
+    alike = TRIPLETS.with_columns(pl.col(columns).first())
+    found = scores(CpTp=[1] * 6, CpTn=[1, 0, 1, 0, 1, 0], CnTp=[0, 0, 0, 1, 0, 0])
+    one = rates(found, alike, ["CpTp", "CpTn", "CnTp"], selecting="CpTp")
+    assert one["drop"].to_list() == pytest.approx([0, 50, 500 / 6])
+    assert one["drop_low_two_way", "drop_high_two_way"].null_count().row(0) == (3, 3)
+    told = f"95 % interval: none, because all triplets are of one {kind}, so it is unknown how {kind}s differ"
+    selection = {"model": "m", "coreference": "pronoun"}
+    assert told in rates_table(one, PATTERNS, selection, None).notes
+    assert not [note for note in rates_table(RATES, PATTERNS, selection, None).notes if "none, because" in note]
+    ends = differences(found, alike, ["CpTp", "CpTn"], selecting="CpTp")["low", "high"]
+    assert ends.null_count().row(0) == (2, 2)
