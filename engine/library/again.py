@@ -4,7 +4,7 @@ Of what the low-precision model decided alone, only what must be exact is compar
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import product
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..basics.printable import counted
+from ..basics.printable import counted, some
 from ..inference.exported import REFERENCE, ExportedModel
 from ..inference.free_text import log_softmax
 from ..text.composition import rows_with_other_ids
@@ -33,16 +33,26 @@ Logits = NDArray[np.float32]
 
 
 class Reference(Protocol):
-    """A model that is asked one text, or one pair of texts, at a time; `at_once` of them in threads."""
+    """A model that is asked in texts, one at a time, or one pair of them; `at_once` of them in threads."""
 
     name: str  # what decides, for tables
     at_once: int  # how many texts may be asked at the same time
 
-    def masked(self, text: str) -> Logits:
-        """Of a text with the model's own mask token, float32 [V]."""
+    def masked(
+        self, text: str, filled: Sequence[int] = (), masks: int = 1, query: int = 0, *, bos: bool = False
+    ) -> Logits:
+        """Of a text with the model's own mask token, float32 [V].
 
-    def at(self, ids: NDArray[np.int32], position: int) -> Logits:
-        """At a position of int32 [L], float32 [V]; a causal model reads only what stands before."""
+        The mask stands for the tokens `filled` and so many `masks`; the one number `query` of them all is asked for.
+        """
+
+    def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> list[tuple[int, ...]]:
+        """The tokens of each word at the mask of a text; none for a word that is not tokens of its own there."""
+
+    def span(
+        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool
+    ) -> NDArray[np.float64]:
+        """The log-probability of each scored token of a user's text, float64 [n], behind a text that is given."""
 
     def pair(self, first: str, second: str, max_length: int) -> Logits:
         """Float32 [labels]."""
@@ -108,13 +118,16 @@ class Question:
     fills: bool = True  # the tokens are filled in; else all masks are asked at once
     ends: NDArray[np.bool_] | None = None  # tokens that can follow the word: the probability of its end counts, too
     cut: bool = False  # the answer ends with the first token that is not expected
-    by_ids: bool = False  # the model is asked for token ids, not for the text
+    bos: bool = False  # the model's BOS token stands before the text
+    words: tuple[str, ...] = ()  # whose tokens the expected ones are; not compared where there are none
     fault: str = ""  # why the run cannot have recorded that
     is_exact: bool = True  # the reference model decided it
 
     def again(self, reference: Reference) -> Compared:
         if self.fault:
             return Compared(self.name, Verdict.WRONG, self.fault, self.is_exact)
+        if said := self._other_tokens(reference):
+            return Compared(self.name, Verdict.WRONG, said, self.is_exact)
         logits, end = self._ask(reference)
         return Compared(self.name, *self.compare(logits, end), self.is_exact)
 
@@ -133,20 +146,24 @@ class Question:
     def _ask(self, reference: Reference) -> tuple[Logits, float]:
         """The logits of each mask, and the log-probability of the end of the word where it counts."""
         k, word = len(self.tokens), [own[0] for own in self.tokens if own]
-        if k == 1 and self.ends is None and not self.by_ids:
-            return reference.masked(self.text)[None], 0.0
-        mask_id = self.tokenizer.mask_id
-        [single] = self.tokenizer.encode_masked([self.text])
-        mask = int(np.flatnonzero(single == mask_id)[0])
 
         def at(filled: int, query: int) -> Logits:
-            ids = [*single[:mask], *word[:filled], *[mask_id] * (k - filled), *single[mask + 1 :]]
-            return reference.at(np.array(ids, np.int32), mask + query)
+            return reference.masked(self.text, word[:filled], k - filled, query, bos=self.bos)
 
         logits = np.stack([at(query if self.fills else 0, query) for query in range(k)])
         if self.ends is None:
             return logits, 0.0
         return logits, float(np.logaddexp.reduce(log_softmax(at(k, k))[self.ends]))
+
+    def _other_tokens(self, reference: Reference) -> str:
+        """How a reference reads the expected words, where it reads other tokens."""
+        if not self.words:
+            return ""
+        own = set(product(*self.tokens))
+        read = {found for found in reference.words(self.text, self.words, bos=self.bos) if found}
+        # Of several words, those of one token alone are expected.
+        found = {tokens for tokens in read if len(tokens) == 1} if len(self.tokens) == 1 else read
+        return "" if own == found else f"the tokens of {some(self.words)} were {sorted(own)}, but now {sorted(found)}"
 
     def _decision(self, ranked: Logits) -> tuple[Verdict, str]:
         if not all(self.tokens):
@@ -251,7 +268,8 @@ class Draw:
         if words is None:
             words = [] if row["expected"] is None else [row["expected"]]
         tokens = self.tokens(row["sentence"], words)
-        return self._question(row, f"{row['item']} in {row['condition']}", row["sentence"], (tokens,))
+        question = self._question(row, f"{row['item']} in {row['condition']}", row["sentence"], (tokens,))
+        return replace(question, words=tuple(words))
 
     def word_question(self, row: Mapping[str, Any], k: int) -> Question:
         """A row of `Run.sentence_rows` whose expected word has k tokens; its sentence has one mask, or k."""
@@ -265,7 +283,8 @@ class Draw:
             fault = f"{row['expected']} has {counted(len(tokens), 'token')}, in the run {k}"
         word = () if isinstance(tokens, str) else tuple((token,) for token in tokens)
         name = f"{row['item']} ({row['expected']}) in {row['condition']}"
-        return self._question(row, name, before + mask + after, word, fault)
+        question = self._question(row, name, before + mask + after, word, fault)
+        return replace(question, words=(row["expected"],))
 
     def _question(
         self, row: Mapping[str, Any], name: str, text: str, tokens: tuple[tuple[int, ...], ...], fault: str = ""
@@ -282,7 +301,7 @@ class Draw:
             logprob=numbers.get("logprob"),
             answer=numbers.get("answer"),
             answer_logprob=numbers.get("answer_logprob"),
-            by_ids=self.bos,
+            bos=self.bos,
             fault=fault,
             is_exact=is_exact,
         )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from negengine.export.reference import TorchReference
+from negengine.export.outsider import Outsider
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
@@ -15,7 +15,7 @@ def test_a_mask_has_the_logits_of_the_word_with_its_space(small_tokenizers, lstr
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     model = BertForMaskedLM(BertConfig(vocab_size=len(words), max_position_embeddings=32, **sizes)).eval()
-    reference = TorchReference("tiny", model, words, False)
+    reference = Outsider(model, words)
     ids = words("she likes to smoke.")["input_ids"]
     (place,) = [i for i, token in enumerate(ids) if words.decode([token]) == " smoke"]
     ids[place] = words.mask_token_id

@@ -12,7 +12,6 @@ from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
-from ...text.spelling import trimmed
 from ...text.table import Table as UserTable
 from ...text.table import TableLike, find_column, needed_column
 from ...views import Column, Section, Table
@@ -37,7 +36,7 @@ from .likelihood_items import (
 )
 from .likelihood_scores import NO_WORD, Encoder, Method
 from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, UNSCORED, Likelihoods
-from .likelihood_summary import FEWER, PERPLEXITY, Scored, item_name, recounts, sentence_rows
+from .likelihood_summary import FEWER, PERPLEXITY, Scored, item_name, own_texts, recounts, sentence_rows
 
 _column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", MEANS[1]
@@ -198,12 +197,11 @@ class LikelihoodRun(TableRun):
         return sentence_rows(self.items.lazy(), self.columns)
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        some = replace(draw, size=max(1, draw.size // FEWER)).rows(self.sentence_rows())
-        encoder, longest = Encoder.of(draw.exported, bos="bos" in self.record.identity), draw.exported.max_length
-        prefix = self.columns.prefix
-        given = [0 if prefix is None else self.columns.given(trimmed(str(row[prefix]))) for row in some]
-        every = zip(some, given, strict=True)
-        yield Sample("sentences", [Scored(row, encoder, self.method, longest, own) for row, own in every])
+        own = own_texts(self.items.lazy(), self.columns)
+        every = pl.concat([self.sentence_rows(), own], how="horizontal")
+        some = replace(draw, size=max(1, draw.size // FEWER)).rows(every)
+        known = (self.columns.joiner, self.method, draw.exported.max_length, "bos" in self.record.identity)
+        yield Sample("sentences", [Scored(row, *known) for row in some])
 
     def recounts(self) -> Iterator[Recount]:
         details = [TOKENS_FILE] if BOW_CORRECTION in self.record.identity else [TOKENS_FILE, WORDS_FILE]

@@ -14,17 +14,17 @@ import numpy as np
 import polars as pl
 
 from ...basics.frames import scan_frame
-from ...inference.free_text import log_softmax
 from ...library.again import ROUNDING as SAME_LOGPROB
 from ...library.again import Compared, Reference, Verdict
 from ...library.recount import LOGARITHM, Recount, holds
 from ..own_table import FILE, ROW, mean_rows
 from ..summary import Row, frame
 from .likelihood_items import BAD, CORRECT, GOOD, LIKELIHOOD, ROUNDING, SIDE, TIE, WORDS_FILE, Columns
-from .likelihood_scores import Encoder, Ids, Method, Sentence
+from .likelihood_scores import Method
 
 PERPLEXITY = "perplexity"
 _CLUSTER = "cluster of a row"
+OWN = ("own text before", "own text")
 _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
 FEWER = 10  # of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model
 
@@ -112,41 +112,28 @@ def recounts(folder: Path, items: pl.DataFrame, columns: Columns, details: Seque
 class Scored:
     """A sentence and its recorded log-likelihood."""
 
-    row: Mapping[str, Any]
-    encoder: Encoder
+    row: Mapping[str, Any]  # of `sentence_rows`, with the user's own texts as `OWN`
+    joiner: str | None
     method: Method | None  # None for a causal model
     longest: int  # tokens
-    given: int = 0  # first characters that are not scored
+    bos: bool
 
     def again(self, reference: Reference) -> Compared:
-        [sentence] = self.encoder.encode([self.row["sentence"]], [self.given])
-        now = sum(self._logprob(reference, sentence, position) for position in sentence.scored.tolist())
-        name, recorded = f"{self.row['item']} ({self.row['condition']})", self.row["logprob"]
-        if abs(now - recorded) <= SAME_LOGPROB * max(1.0, sqrt(len(sentence.scored))):
+        before, text = (self.row[name] for name in OWN)
+        by_word = self.method is Method.WITHIN_WORD
+        every = reference.span(before, text, self.joiner, by_word=by_word, longest=self.longest, bos=self.bos)
+        name, recorded, now = f"{self.row['item']} ({self.row['condition']})", self.row["logprob"], float(every.sum())
+        if len(every) != self.row["tokens"]:
+            return Compared(name, Verdict.WRONG, f"{self.row['tokens']} tokens were scored, but now {len(every)}")
+        if abs(now - recorded) <= SAME_LOGPROB * max(1.0, sqrt(len(every))):
             return Compared(name, Verdict.AGREES)
         return Compared(name, Verdict.WRONG, f"log-likelihood {recorded:.4f}, but now {now:.4f}")
 
-    def _logprob(self, reference: Reference, sentence: Sentence, position: int) -> float:
-        token, ids, place = int(sentence.ids[position]), sentence.ids.copy(), position
-        if self.method is not None:
-            ids[position] = self.encoder.tokenizer.mask_id
-            word = int(sentence.word[position])
-            for later in range(position + 1, len(ids)):
-                if self.method is Method.WITHIN_WORD and word >= 0 and int(sentence.word[later]) == word:
-                    ids[later] = self.encoder.tokenizer.mask_id
-        if len(ids) > self.longest:
-            ids, place = self._window(sentence, ids, position)
-        return float(log_softmax(reference.at(ids, place))[token])
 
-    def _window(self, sentence: Sentence, ids: Ids, position: int) -> tuple[Ids, int]:
-        """The window of a token of a long sentence, and the token's place in it."""
-        first, stop = sentence.content.start, sentence.content.stop
-        room = self.longest - first - (len(ids) - stop)
-        if self.method is None:
-            start, step = first, max(1, room // 2)
-            while start + room <= position:
-                start += step
-        else:
-            start = min(max(position - room // 2, first), stop - room)
-        kept = [*range(first), *range(start, min(start + room, stop)), *range(stop, len(ids))]
-        return ids[kept], kept.index(position)
+def own_texts(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+    """The texts of each sentence as the user has written them, in the order of `sentence_rows`."""
+    text = pl.col(columns.texts[0])
+    if columns.good is not None:
+        text = pl.when(pl.col(SIDE) == GOOD).then(text).otherwise(pl.col(columns.texts[1]))
+    before = pl.lit(None) if columns.prefix is None else pl.col(columns.prefix)
+    return items.select(own.cast(pl.String).alias(name) for own, name in zip((before, text), OWN, strict=True))

@@ -9,10 +9,15 @@ from numpy.typing import NDArray
 
 from ...basics.errors import InputError, needs_extra
 from ...basics.limits import cpu_threads
+from ...experiments.likelihood.likelihood_items import Columns
+from ...experiments.likelihood.likelihood_scores import Encoder, Ids, Sentence
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
+from ...inference.free_text import log_softmax
 from ...library.again import Logits, Reference
+from ...text.spelling import trimmed
+from ...text.tokenizer import MaskTokenizer
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -28,16 +33,48 @@ class ExportedReference:
         self._exported = exported
         self._session = CPU.session(exported.folder / graph if graph else exported.graph)
         self._inputs = {value.name for value in self._session.get_inputs()}
-        self._tokenizer = exported.tokenizer if exported.mask_token else None
 
-    def masked(self, text: str) -> Logits:
+    def masked(
+        self, text: str, filled: Sequence[int] = (), masks: int = 1, query: int = 0, *, bos: bool = False
+    ) -> Logits:
         """A text without a mask, or with several, is an `InputError`."""
-        if self._tokenizer is None:
-            raise InputError(f"{self._exported.name} has no mask token")
-        [ids] = self._tokenizer.encode_masked([text])
-        return self.at(ids, int(np.flatnonzero(ids == self._tokenizer.mask_id)[0]))
+        tokenizer = self._tokenizer(bos=bos)
+        [ids] = tokenizer.encode_masked([text])
+        mask = int(np.flatnonzero(ids == tokenizer.mask_id)[0])
+        every = [*ids[:mask], *filled, *[tokenizer.mask_id] * masks, *ids[mask + 1 :]]
+        return self.at(np.array(every, np.int32), mask + query)
+
+    def words(self, text: str, words: Sequence[str], *, bos: bool = False) -> list[tuple[int, ...]]:
+        tokenizer = self._tokenizer(bos=bos)
+        before, _, after = text.partition(tokenizer.mask_token)
+        found = tokenizer.word_sequences([(before, after)] * len(words), words)
+        return [() if isinstance(own, str) else own for own in found]
+
+    def span(
+        self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool
+    ) -> NDArray[np.float64]:
+        columns, text, given = Columns(joiner=joiner), trimmed(text), 0
+        if before is not None:
+            before = trimmed(before)
+            text, given = columns.joined(before, text), columns.given(before)
+        encoder = Encoder(self._tokenizer(bos=bos), self._exported.is_causal)
+        [sentence] = encoder.encode([text], [given])
+        mask_id = encoder.tokenizer.mask_id
+
+        def logprob(position: int) -> float:
+            ids, place = sentence.ids.copy(), position
+            if not encoder.is_causal:
+                later = (np.arange(len(ids)) > position) & (sentence.word == sentence.word[position]) & by_word
+                ids[later & (sentence.word >= 0)] = mask_id
+                ids[position] = mask_id
+            if len(ids) > longest:
+                ids, place = _window(sentence, ids, position, longest, is_causal=encoder.is_causal)
+            return float(log_softmax(self.at(ids, place))[int(sentence.ids[position])])
+
+        return np.array([logprob(position) for position in sentence.scored.tolist()], np.float64)
 
     def at(self, ids: NDArray[np.int32], position: int) -> Logits:
+        """At a position of int32 [L], float32 [V]; a causal model reads only what stands before."""
         if self._exported.is_causal:
             ids, position = ids[:position], position - 1
         where = np.array([position], np.int32)
@@ -47,10 +84,29 @@ class ExportedReference:
         [bucket] = encode_pairs(self._exported, [(first, second)], max_length=max_length).buckets
         return self._run({"input_ids": bucket.ids, SEGMENTS: bucket.segments})
 
+    def _tokenizer(self, *, bos: bool) -> MaskTokenizer:
+        if not self._exported.mask_token:
+            raise InputError(f"{self._exported.name} has no mask token")
+        return self._exported.tokenizer_with(bos=bos)
+
     def _run(self, feeds: dict[str, NDArray[np.int32]]) -> Logits:
         used = {name: values for name, values in feeds.items() if name in self._inputs}
         logits: Logits = self._session.run(["logits"], used)[0][0]
         return logits
+
+
+def _window(sentence: Sentence, ids: Ids, position: int, longest: int, *, is_causal: bool) -> tuple[Ids, int]:
+    """The window of a token of a long sentence, and the token's place in it."""
+    first, stop = sentence.content.start, sentence.content.stop
+    room = longest - first - (len(ids) - stop)
+    if is_causal:
+        start, step = first, max(1, room // 2)
+        while start + room <= position:
+            start += step
+    else:
+        start = min(max(position - room // 2, first), stop - room)
+    kept = [*range(first), *range(start, min(start + room, stop)), *range(stop, len(ids))]
+    return ids[kept], kept.index(position)
 
 
 def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int) -> list[Answer]:

@@ -1,0 +1,115 @@
+"""Faults of the program's own reading, joining, encoding and loading are found by `verify --torch`, and by it alone."""
+
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import negengine as ng
+import pytest
+import torch
+from negengine.engine.experiments.likelihood import likelihood_items
+from negengine.engine.results.verification import reference
+from negengine.engine.text import tokenizer
+from negengine.export import inventory
+from negengine.export.build import build
+from transformers import AutoModelForMaskedLM
+
+MAKE = Path(__file__).parents[2] / "../shared/cases/scoring/make_models.py"
+ROBINS = {"sentence": ["A robin is a [MASK].", "A robin is not a  [MASK]."] * 2, "target": ["bird"] * 2 + ["fish"] * 2}
+SMOKE = {"sentence": ["She likes to [MASK].", "Anna is a [MASK]."], "target": ["smoke", "dancer"]}
+WORDS = {"sentence": ["The bird is not a [MASK]."] * 3, "target": ["fish", "woodpecker", "cabinets"]}
+PAIR = {"sentence_good": ["The dancer is happy. "], "sentence_bad": ["The dancer are happy."]}
+ANSWERS = {"prefix": ["Question: is it true? Answer:"], "sentence_good": [" yes."], "sentence_bad": ["no."]}
+JAPANESE = {"prefix": ["彼は"], "sentence": ["笑った。"]}
+LONG = {"sentence": ["The key to the cabinets is rusty. " * 12, "Jessica likes Anna."]}
+RUNS = {
+    "probe roberta": (ng.probe, ROBINS),
+    "probe babylm-eos": (ng.probe, SMOKE),
+    "likelihood roberta": (ng.likelihood, PAIR),
+    "likelihood gpt2": (ng.likelihood, PAIR),
+    "continuation gpt2": (ng.likelihood, ANSWERS),
+    "japanese llama": (ng.likelihood, JAPANESE),
+    "long gpt2": (partial(ng.likelihood, windows=True, bos=True), LONG),
+    "long roberta": (partial(ng.likelihood, windows=True, method="within-word-l2r"), LONG),
+    "words roberta": (partial(ng.probe, method="left-to-right"), WORDS),
+    "words gpt2": (partial(ng.probe, method="whole-word", bos=True), WORDS),
+}
+UNTRIMMED = {(likelihood_items, "trimmed"): str, (reference, "trimmed"): str}
+pytestmark = pytest.mark.everything
+
+
+def untied(folder: Path) -> None:
+    """A model whose files hold a head of its own, though config.json says that it shares the embeddings."""
+    model = AutoModelForMaskedLM.from_pretrained(folder, tie_word_embeddings=False)
+    torch.nn.init.normal_(model.lm_head.decoder.weight)
+    model.config.tie_word_embeddings = True
+    model.save_pretrained(folder, state_dict={name: own.clone() for name, own in model.state_dict().items()})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Checkpoints, and their exports beside them."""
+    if not MAKE.exists():
+        pytest.skip(f"{MAKE} is not here")
+    folder = tmp_path_factory.mktemp("outsider")
+    shutil.copy(MAKE, folder)
+    names = ["roberta", "gpt2", "llama", "babylm-eos"]
+    subprocess.run([sys.executable, folder / MAKE.name, *names], check=True, capture_output=True)
+    shutil.copytree(folder / "models/roberta", folder / "models/untied")
+    untied(folder / "models/untied")
+    for name in names:
+        build(str(folder / "models" / name), folder / "exports" / name)
+    return folder
+
+
+def damage(made, name, target, exported=None):
+    """The checks that find damage, by what they compare with."""
+    exported = exported or made / "exports" / name
+    model = {} if target is None else {"model": exported}
+    found = ng.verify(target or exported, torch=str(made / "models" / name), sample=50, seed=0, **model)
+    assert any("PyTorch" in check.what and check.n for check in found.checks)
+    return ["PyTorch" in check.what for check in found.damage]
+
+
+def run(made, name, output):
+    ask, data = RUNS[name]
+    model = ng.load(made / "exports" / name.split()[1], device="cpu", precision="fp32")
+    return ask(model, data, output=output, progress=False).folder
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_program_as_it_is_agrees(made, name, tmp_path):
+    assert not damage(made, name.split()[1], run(made, name, tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("probe roberta", {(tokenizer, "with_mask"): lambda text, _: text, (tokenizer, "before_mask"): str}),
+        ("likelihood roberta", UNTRIMMED),
+        ("likelihood gpt2", UNTRIMMED),
+        ("continuation gpt2", UNTRIMMED),
+        ("continuation gpt2", {(likelihood_items.Columns, "given"): lambda _columns, _before: 0}),
+        ("japanese llama", {(likelihood_items, "joiner"): lambda _before, _after: " "}),
+    ],
+)
+def test_a_fault_in_reading_is_found(made, name, faults, tmp_path, monkeypatch):
+    for (module, own), fault in faults.items():
+        monkeypatch.setattr(module, own, fault)
+    assert damage(made, name.split()[1], run(made, name, tmp_path / "run")) == [True]
+
+
+def test_a_mask_that_does_not_take_its_space_is_found(made, monkeypatch):
+    assert not damage(made, "babylm-eos", None)
+    monkeypatch.setattr(tokenizer, "_let_swallow", lambda _tokenizer, _mask: None)
+    assert damage(made, "babylm-eos", None) == [True]
+
+
+def test_a_head_that_is_overwritten_when_the_checkpoint_is_loaded_is_found(made, tmp_path, monkeypatch):
+    checkpoint = str(made / "models/untied")
+    assert not damage(made, "untied", None, build(checkpoint, tmp_path / "right"))
+    monkeypatch.setattr(inventory, "_shared", lambda *_: ({}, False))
+    monkeypatch.setattr(inventory, "_refuse_other_numbers", lambda *_: None)
+    assert damage(made, "untied", None, build(checkpoint, tmp_path / "wrong")) == [True]
