@@ -309,7 +309,7 @@ def _meeting(whole: WholeSentenceComposer) -> list[tuple[str, str]]:
     for i, between in enumerate(pattern.pieces[1:-1]):
         if MASK in slots[i : i + 2] or slots[i] == slots[i + 1]:  # one filler twice is compared with every filler
             continue
-        met = not between or _joins(tokenizer, between)
+        met = not between or joins(tokenizer, between)
         variants = [[*base[:i], word, *base[i + 1 :]] for word in words[i]]
         variants += [[*base[: i + 1], word, *base[i + 2 :]] for word in words[i + 1]]
         texts = [] if met else [pattern.fill(own) for own in variants]
@@ -323,7 +323,7 @@ def _meeting(whole: WholeSentenceComposer) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def _joins(tokenizer: MaskTokenizer, between: str) -> bool:
+def joins(tokenizer: MaskTokenizer, between: str) -> bool:
     """Whether the normalizer may replace a text that reaches over two fillers and what stands between them."""
     normalizer = tokenizer.backend.normalizer
     steps = [] if normalizer is None else [json.loads(normalizer.__getstate__())]

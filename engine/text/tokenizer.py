@@ -135,7 +135,9 @@ class MaskTokenizer:
         """
         contexts = [(before_mask(before), after.rstrip() if self.reads_behind else "") for before, after in contexts]
         if masked is None:
-            masked = self.encode_any([before + self.mask_token + after for before, after in contexts])
+            each = list(dict.fromkeys(contexts))
+            ids_of = dict(zip(each, self.encode_any([self.mask_token.join(own) for own in each]), strict=True))
+            masked = [ids_of[own] for own in contexts]
         special = self.special_ids()
         texts = [before + word + after for (before, after), word in zip(contexts, words, strict=True)]
         found: list[tuple[int, ...] | str] = []

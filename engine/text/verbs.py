@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from ..basics.choices import VerbConvention
 from ..basics.errors import InputError
+from .composition import joins
 from .pattern import VERB, Pattern
 from .tokenizer import NOT_ONE_TOKEN, MaskTokenizer
-
-_FEW = 16  # words of a hole beside the mask that are always tried: pronouns, forms of a gender
 
 
 def mask_fillers(
@@ -66,27 +65,36 @@ def mask_words(
     return tokenizer.word_sequences(_places(tokenizer, pattern, fillers, (), len(spelled)), spelled)
 
 
-def other_sentences(
+def beside_mask(
     tokenizer: MaskTokenizer, pattern: Pattern, words: Mapping[str, Sequence[str]], verb: str
-) -> list[dict[str, str]]:
-    """Fillers of the sentences in which a verb may be another token than in that of the first words.
-
-    The holes beside the mask are filled with each of their words, if these are few, or can be in one token with a verb.
-    """
+) -> dict[str, list[str]]:
+    """Slot beside the mask → its words that can be in one token with a verb; without those that never are."""
     holes, base = pattern.holes, {slot: words[slot][0] for slot in pattern.slots}
-    mask = holes.index(pattern.mask)
-    before, _, after = pattern.text(base, "\0").partition("\0")
-    encoding = tokenizer.backend.encode(before + verb + (after if tokenizer.reads_behind else ""))
-    sides: dict[str, Sequence[str]] = {}
-    for beside, end, place in (
-        (mask - 1, len(before) - len(pattern.pieces[mask]) - 1, len(before)),
-        (mask + 1, len(before) + len(verb) + len(pattern.pieces[mask + 1]), len(before) + len(verb) - 1),
-    ):
-        slot = holes[beside].slot if 0 <= beside < len(holes) else VERB
-        if slot != VERB:
-            meets = encoding.char_to_word(end) in {None, encoding.char_to_word(place)}
-            sides[slot] = words[slot] if meets or len(words[slot]) <= _FEW else words[slot][:1]
-    combined = (dict(zip(sides, own, strict=True)) for own in itertools.product(*sides.values()))
+    mask, found = holes.index(pattern.mask), dict[str, list[str]]()
+    for beside, between in ((mask - 1, pattern.pieces[mask]), (mask + 1, pattern.pieces[mask + 1])):
+        if not 0 <= beside < len(holes) or (beside > mask and not tokenizer.reads_behind):
+            continue
+        slot = holes[beside].slot
+        spelled = [[hole.spell(base[hole.slot]) if hole.slot in base else verb for hole in holes] for _ in words[slot]]
+        for own, word in zip(spelled, words[slot], strict=True):
+            own[beside] = holes[beside].spell(word)
+        encodings = tokenizer.backend.encode_batch([pattern.fill(own) for own in spelled])
+        for word, own, encoding in zip(words[slot], spelled, encodings, strict=True):
+            first = min(beside, mask)
+            stop = sum(map(len, [*pattern.pieces[: first + 1], *own[: first + 1]]))  # where the first of the two ends
+            ends = encoding.char_to_word(stop - 1), encoding.char_to_word(stop + len(between))
+            if joins(tokenizer, between) or None in ends or ends[0] == ends[1]:
+                found.setdefault(slot, []).append(word)
+    return found
+
+
+def other_sentences(
+    pattern: Pattern, words: Mapping[str, Sequence[str]], beside: Mapping[str, Sequence[str]]
+) -> list[dict[str, str]]:
+    """Fillers of the sentences in which a verb may be another token than in that of the first words."""
+    base = {slot: words[slot][0] for slot in pattern.slots}
+    each = {slot: dict.fromkeys((base[slot], *own)) for slot, own in beside.items() if slot != VERB}
+    combined = (dict(zip(each, own, strict=True)) for own in itertools.product(*each.values()))
     return [{**base, **own} for own in itertools.islice(combined, 1, None)]
 
 

@@ -38,7 +38,7 @@ from ...text.composition import Composer, WholeSentenceComposer, composer
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS, Pattern, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
-from ...text.verbs import mask_fillers, mask_words, other_sentences
+from ...text.verbs import beside_mask, mask_fillers, mask_words, other_sentences
 from ..experiment import PAIRS, SEED, Option
 from .answers import ANSWERS_FILE, answer_columns, as_column, divided, rejoined
 from .grid import Grid, PairFillers, pair_fillers, sample_pairs, verb_order
@@ -177,8 +177,11 @@ class Selection(DecidingStage[Sentences]):
         lost: dict[str, list[str]] = {}
 
         def one_token(own: Pattern) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-            base, others = {slot: words[slot][0] for slot in own.slots}, other_sentences(tokenizer, own, words, main[0])
-            return mask_fillers(tokenizer, own, main, base, convention, further, lexicon.verbs, others)
+            base, beside = {slot: words[slot][0] for slot in own.slots}, beside_mask(tokenizer, own, words, main[0])
+            others = other_sentences(own, words, beside)
+            # Where the mask is apart from all words, no verb depends on them.
+            in_context = lexicon.verbs if beside else ()
+            return mask_fillers(tokenizer, own, main, base, convention, further, in_context, others)
 
         index, token = one_token(pattern)
         for own in patterns.scored:

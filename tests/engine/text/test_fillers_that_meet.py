@@ -17,7 +17,7 @@ from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern import Pattern
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.text.tokenizer import MaskTokenizer
-from negengine.engine.text.verbs import mask_fillers, other_sentences
+from negengine.engine.text.verbs import beside_mask, mask_fillers, other_sentences
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 NAMES = [f"{one}{two}a" for one, two in itertools.product(("An", "Mar", "Le", "Jo", "Ka"), ("n", "i", "l", "r"))]
@@ -123,6 +123,7 @@ def test_a_pre_tokenizer_that_keeps_words_apart_needs_no_pairs(small_tokenizers)
     for tokenizer in small_tokenizers.values():
         made = composer(tokenizer, ENGLISH, WORDS, seed=0, random_combinations=7)
         assert (made.slotwise, made.proved) == (True, len(NAMES) + 7)
+        assert beside_mask(tokenizer, ENGLISH, WORDS, "smoke") == {}  # nor are verbs looked at for each pronoun
 
 
 def test_a_verb_is_one_token_in_each_sentence_that_it_is_asked_in():
@@ -133,7 +134,7 @@ def test_a_verb_is_one_token_in_each_sentence_that_it_is_asked_in():
     for pronouns in (["she", "he"], ["he", "she"]):
         words = {**WORDS, "PRON": pronouns}
         base = {slot: words[slot][0] for slot in pattern.slots}
-        others = other_sentences(tokenizer, pattern, words, "smoke")
+        others = other_sentences(pattern, words, beside_mask(tokenizer, pattern, words, "smoke"))
         assert [own["PRON"] for own in others] == pronouns[1:]
         index, _ = mask_fillers(
             tokenizer, pattern, WORDS["ACT"], base, VerbConvention.IN_CONTEXT, (), WORDS["ACT"], others
