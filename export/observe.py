@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from ..engine.basics.errors import InputError
 from ..engine.inference.exported import HIDDEN
@@ -143,8 +143,27 @@ def open_session(name: str, graph: str | bytes, options: ort.SessionOptions) -> 
 
 
 def _set_outputs(proto: ModelProto, names: Sequence[str]) -> None:
-    del proto.graph.output[:]
+    """Leave what computes these values, and nothing else: a mask is known without computing what it masks."""
+    needed, kept = set(names), []
+    for node in reversed(proto.graph.node):
+        if not needed.isdisjoint(node.output):
+            kept.append(node)
+            needed.update(_read_by(node))
+    weights = [weight for weight in proto.graph.initializer if weight.name in needed]
+    for field, left in (("node", kept[::-1]), ("initializer", weights)):
+        proto.graph.ClearField(field)
+        getattr(proto.graph, field).extend(left)
+    proto.graph.ClearField("output")
     proto.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+
+
+def _read_by(node: NodeProto) -> Iterator[str]:
+    """The names that a node reads, and those that its branches and loops read."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _read_by(inner)
+        yield from (output.name for output in attribute.g.output)
 
 
 def _session(graph: Graph, proto: ModelProto) -> ort.InferenceSession:
@@ -158,8 +177,6 @@ def _session(graph: Graph, proto: ModelProto) -> ort.InferenceSession:
 def _run(
     graph: Graph, session: ort.InferenceSession, batches: Sequence[Mapping[str, Array]], names: Sequence[str]
 ) -> Iterator[list[Array]]:
-    options = ort.RunOptions()
-    options.only_execute_path_to_fetches = True  # a mask is known without computing what it masks
     # Ids are int64 in a fresh export and int32 in a finished graph.
     kinds = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
     inputs = {value.name: kinds[value.type] for value in session.get_inputs()}
@@ -167,7 +184,7 @@ def _run(
         used = {name: np.asarray(feeds[name]).astype(kind) for name, kind in inputs.items()}
         shape = next(iter(used.values())).shape
         with told_in_one_line(graph.name, f"running the graph on input of shape {list(shape)}"):
-            found: list[Array] = session.run(list(names), used, options)
+            found: list[Array] = session.run(list(names), used)
         yield found
 
 

@@ -1,11 +1,11 @@
 """The exported graph against PyTorch in fp32, sample by sample: all logits, and the decision made from them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnxruntime as ort
@@ -19,13 +19,15 @@ from ..engine.basics.limits import cpu_threads
 from ..engine.inference.exported import HIDDEN
 from ..engine.inference.trees import BIAS, LONGEST_TREE, by_length, trees
 from .observe import Feeds, open_session, told_in_one_line
-from .samples import Batch, Sample, batches
+from .samples import USUAL, Batch, Sample, batches
 
 # Of |Δlogit| and of |Δ log-probability|, relative to the largest logit of a row, or to 1; fp32 differs by 1e-6 to 1e-5.
 TOLERANCE = 1e-4
 _FLOORS = 4  # where PyTorch's own rounding on an input is larger than the tolerance, so many times it is accepted
 _WITHOUT_PROBABILITY = 100  # a logit so far below the largest has a probability of 0 in fp32
 Logits = NDArray[np.float32]
+Part = TypeVar("Part")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -54,16 +56,20 @@ def reference_logits(model: PreTrainedModel, samples: Sequence[Sample], name: st
         return dict(zip(batch.rows, rows, strict=True))
 
     found: dict[int, Logits] = {}
-    # Each core has batches of its own: several cores on one batch would wait for each other after every operator.
+    for logits in _on_all_cores(run, reversed(batches(samples))):  # the longest first: no core waits at the end
+        found |= logits
+    return np.concatenate([np.atleast_2d(found[row]) for row in range(len(samples))])
+
+
+def _on_all_cores(run: Callable[[Part], Found], parts: Iterable[Part]) -> list[Found]:
+    """Each core has parts of its own: several cores on one part would wait for each other after every operator."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with ThreadPoolExecutor(threads) as pool:
-            for logits in pool.map(run, reversed(batches(samples))):  # the longest first: no core waits at the end
-                found |= logits
+            return list(pool.map(run, parts))
     finally:
         torch.set_num_threads(threads)
-    return np.concatenate([np.atleast_2d(found[row]) for row in range(len(samples))])
 
 
 @dataclass(frozen=True)
@@ -78,14 +84,21 @@ def reference_token_logprobs(
     model: PreTrainedModel, samples: Sequence[Sample], name: str, has_token: NDArray[np.bool_]
 ) -> dict[int, Tokens]:
     """What PyTorch says of the tokens of some samples: number of the sample → its tokens."""
-    found: dict[int, Tokens] = {}
-    for row in sorted({*range(0, len(samples), 9), len(samples) - 1}):  # not of all: their logits are large
+
+    def run(row: int) -> tuple[int, Tokens]:
         ids = torch.from_numpy(samples[row].ids.astype(np.int64))
         with torch.inference_mode(), told_in_one_line(name, f"running it in PyTorch on {len(ids)} tokens"):
             logits = model(input_ids=ids[None]).logits[0, :-1]
             logprobs = logits.log_softmax(-1).gather(1, ids[1:, None])[:, 0].numpy()
-        found[row] = Tokens(logprobs, _allowed(logits.numpy(), has_token).min(axis=1, initial=np.inf))
-    return found
+        return row, Tokens(logprobs, _allowed(logits.numpy(), has_token).min(axis=1, initial=np.inf))
+
+    return dict(_on_all_cores(run, reversed(_some(samples))))
+
+
+def _some(samples: Sequence[Sample]) -> list[int]:
+    """The numbers of the samples whose further results are compared too: not all, since each is a run of its own."""
+    long = (row for row, sample in enumerate(samples) if len(sample.ids) > USUAL)
+    return sorted({*range(0, len(samples), 9), len(samples) - 1, *long})
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +168,8 @@ def compare_prefixes(graph: Path, samples: Sequence[Sample], reference: Logits, 
     Each sample is divided in the middle; its second half stands in the batch twice.
     """
     session = open_session(graph.name, str(graph), ort.SessionOptions())
-    for sample, wanted in zip(samples, reference, strict=True):
+    for row in _some(samples):
+        sample, wanted = samples[row], reference[row]
         middle = len(sample.ids) // 2
         if sample.position is None or not 1 <= middle <= sample.position:
             continue

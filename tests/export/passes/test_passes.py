@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 import torch
+from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, dims, is_constant, reads
 from negengine.export.observe import channel_peaks, count_flops, layouts, observe
@@ -224,6 +225,27 @@ def test_what_a_graph_inside_a_node_reads_counts_as_read():
     assert choice.outputs[0] not in graph.from_constants()
     graph.prune()
     assert operators(graph) == {"Cast": 1, "If": 1}
+
+
+def test_only_what_a_value_needs_is_computed_to_observe_it():
+    """The row beyond the table would be an error; what the branch of a choice reads is needed."""
+    graph = graph_of(
+        """(int32[B, L] input_ids) => (float[] logits) {
+            x = Cast<to=1>(input_ids)
+            wanted = If(yes) <
+                then_branch = one () => (float[] same) { same = Neg(x) },
+                else_branch = other () => (float[] other_same) { other_same = Identity(x) }>
+            missing = Gather(table, input_ids)
+            logits = Add(missing, wanted)
+        }""",
+        yes=np.array(True),
+        table=np.zeros(2, np.float32),
+    )
+    feeds = {"input_ids": np.array([[1, 7]], np.int32)}
+    wanted = next(node.outputs[0] for node in graph.nodes if node.op_type == "If")
+    np.testing.assert_array_equal(observe(graph, [feeds], [wanted])[0][wanted], [[-1, -7]])
+    with pytest.raises(InputError, match="out of data bounds"):
+        values_of(graph, feeds)
 
 
 def test_products_over_all_positions_are_int8_or_convolutions_and_of_the_masks_row_that_with_the_vocabulary(exported):
