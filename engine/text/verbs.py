@@ -32,10 +32,7 @@ def mask_fillers(
     accepted = [(verb, *others) for verb, others in zip(verbs, further, strict=True)] if further else [*zip(verbs)]
     spelled = [pattern.mask.spell(form) for forms in accepted for form in forms]
     owners = [verb for verb, forms in zip(in_context, accepted, strict=True) for _ in forms] if in_context else []
-    tokens = tokenizer.word_tokens(_places(tokenizer, pattern, fillers, owners, len(spelled)), spelled)
-    for own in others:
-        found = tokenizer.word_tokens(_places(tokenizer, pattern, own, owners, len(spelled)), spelled)
-        tokens = np.where(found == tokens, tokens, NOT_ONE_TOKEN)
+    tokens = tokens_at_mask(tokenizer, pattern, spelled, [fillers, *others], owners)
     if convention == VerbConvention.BARE:
         tokens = np.where([len(ids) == 1 for ids in tokenizer.alone(spelled)], tokens, NOT_ONE_TOKEN)
     # The tokens of each verb in a row, int32 [verbs, k]: its main form first, the row filled up with it.
@@ -55,6 +52,21 @@ def mask_fillers(
         )
     usable = found[index]
     return index, usable[:, 0] if (usable == usable[:, :1]).all() else usable
+
+
+def tokens_at_mask(
+    tokenizer: MaskTokenizer,
+    pattern: Pattern,
+    spelled: Sequence[str],
+    sentences: Sequence[Mapping[str, str]],
+    owners: Sequence[str] = (),
+) -> NDArray[np.int32]:
+    """The token of each word that is the same one in all sentences, or `NOT_ONE_TOKEN`: int32 [n].
+
+    `owners` are the verbs at {ACT} of the sentences with each word, where these are not those of the fillers.
+    """
+    each = [tokenizer.word_tokens(_places(tokenizer, pattern, own, owners, len(spelled)), spelled) for own in sentences]
+    return np.where(np.all([own == each[0] for own in each], axis=0), each[0], NOT_ONE_TOKEN).astype(np.int32)
 
 
 def mask_words(

@@ -3,7 +3,7 @@
 Nothing is run and nothing is written: of a model only the tokenizer is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from ...text.keys import checked_seed
 from ...text.pattern import PROFESSION, VERB, WORD_SLOTS, Pattern
 from ...text.pattern_files import Language, load_language
 from ...text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer
+from ...text.verbs import beside_mask, other_sentences, tokens_at_mask
 from ...views import Column, Table
 from ..gh22.gh22_patterns import ACT_SLOTS
 from .grid import PairFillers, pair_fillers
@@ -193,7 +194,7 @@ def _tokens(
     words = {VERB: lexicon.verbs, **{slot: filler.words for slot, filler in fillers.items()}}
     words |= {slot: lexicon.verbs for slot in ACT_SLOTS if slot not in words}
     main = [lexicon.accepted(verb)[0] for verb in lexicon.verbs]
-    first = _one_token(tokenizer, patterns.selecting, words, main)
+    first = _one_token(tokenizer, patterns.selecting, words, main, lexicon.verbs)
     found, lines, longest = [], [], 0
 
     def problem(where: str, what: str) -> None:
@@ -205,7 +206,7 @@ def _tokens(
         )
         problem(str(language.folder / language.file.verbs), said)
     for pattern in patterns.all:
-        where, usable = rules.of_pattern(pattern), _one_token(tokenizer, pattern, words, main)
+        where, usable = rules.of_pattern(pattern), _one_token(tokenizer, pattern, words, main, lexicon.verbs)
         if lost := [form for form in first if form not in usable]:
             here = some(lost, _MOST_SHOWN)
             problem(where, f"{pattern.name}: {here} are one token in {patterns.selecting.name}, but not here")
@@ -219,8 +220,9 @@ def _tokens(
         if unknown := tokenizer.unknown(list(words[slot])):
             said = f"words of {{{slot}}} with letters that the model does not know: {some(unknown, _MOST_SHOWN)}"
             found.append(Finding(Kind.NOTE, str(language.folder), said))
-    further = [form for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
-    one = _one_token(tokenizer, patterns.selecting, words, further)
+    others = [(form, verb) for verb in lexicon.verbs for form in lexicon.accepted(verb)[1:]]
+    further, owners = [form for form, _ in others], [verb for _, verb in others]
+    one = _one_token(tokenizer, patterns.selecting, words, further, owners)
     dropped = tuple(form for form in main if form not in first)
     lost_forms = tuple(form for form in further if form not in one)
     verbs = len(main) - len(dropped)
@@ -228,9 +230,17 @@ def _tokens(
 
 
 def _one_token(
-    tokenizer: MaskTokenizer, pattern: Pattern, words: Mapping[str, Any], forms: list[str]
+    tokenizer: MaskTokenizer,
+    pattern: Pattern,
+    words: Mapping[str, Sequence[str]],
+    forms: Sequence[str],
+    verbs: Sequence[str],
 ) -> dict[str, None]:
-    before, _, after = pattern.text({slot: words[slot][0] for slot in pattern.slots}, "\0").partition("\0")
-    spelled = [pattern.mask.spell(form) for form in forms]
-    tokens = tokenizer.word_tokens([(before, after)] * len(forms), spelled)
+    """The forms of verbs that are one token in each sentence that they are asked in, as `select` takes them."""
+    if not forms:
+        return {}
+    beside = beside_mask(tokenizer, pattern, words, forms[0])
+    base = {slot: words[slot][0] for slot in pattern.slots}
+    sentences, spelled = [base, *other_sentences(pattern, words, beside)], [pattern.mask.spell(form) for form in forms]
+    tokens = tokens_at_mask(tokenizer, pattern, spelled, sentences, verbs if beside else ())
     return dict.fromkeys(form for form, token in zip(forms, tokens, strict=True) if token != NOT_ONE_TOKEN)

@@ -10,6 +10,7 @@ import pytest
 from negengine.engine.basics.choices import VerbConvention
 from negengine.engine.experiments.gh22.gh22 import Gh22Run
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
+from negengine.engine.experiments.negation.check_patterns import _one_token
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.library.again import Draw
 from negengine.engine.text.composition import composer, rows_with_other_ids
@@ -140,6 +141,8 @@ def test_a_verb_is_one_token_in_each_sentence_that_it_is_asked_in():
             tokenizer, pattern, WORDS["ACT"], base, VerbConvention.IN_CONTEXT, (), WORDS["ACT"], others
         )
         found.append([WORDS["ACT"][i] for i in index])
+        shown = _one_token(tokenizer, pattern, words, WORDS["ACT"], WORDS["ACT"])  # of `patterns check --model`
+        assert [*shown] == found[-1]
     assert found == [["smoke", "dance"]] * 2
 
 
