@@ -315,7 +315,8 @@ def _meeting(whole: WholeSentenceComposer) -> list[tuple[str, str]]:
         texts = [] if met else [pattern.fill(own) for own in variants]
         for own, encoding in zip(variants, tokenizer.backend.encode_batch(texts), strict=False):
             stop = sum(map(len, [*pattern.pieces[: i + 1], *own[: i + 1]]))  # where the first of the two ends
-            last, first = encoding.char_to_word(stop - 1), encoding.char_to_word(stop + len(between))
+            last = encoding.char_to_word(stop - 1) if stop else None  # an empty filler
+            first = encoding.char_to_word(stop + len(between))
             if met := last is None or first is None or last == first:
                 break
         if met:

@@ -94,7 +94,8 @@ def beside_mask(
         for word, own, encoding in zip(words[slot], spelled, encodings, strict=True):
             first = min(beside, mask)
             stop = sum(map(len, [*pattern.pieces[: first + 1], *own[: first + 1]]))  # where the first of the two ends
-            ends = encoding.char_to_word(stop - 1), encoding.char_to_word(stop + len(between))
+            last = encoding.char_to_word(stop - 1) if stop else None  # an empty word
+            ends = last, encoding.char_to_word(stop + len(between))
             if joins(tokenizer, between) or None in ends or ends[0] == ends[1]:
                 found.setdefault(slot, []).append(word)
     return found
