@@ -19,6 +19,8 @@ def write_part(folder, number, part):
         os.kill(os.getpid(), signal.Signals[sign])
 
 sign = sys.argv.pop(1)
+if sign not in {"", "SIGKILL"}:  # the tests may run where it is ignored, as under nohup
+    signal.signal(signal.Signals[sign], signal.default_int_handler if sign == "SIGINT" else signal.SIG_DFL)
 sys.argv[0] = "negengine"
 Selection.plan = functools.partial(Selection.plan, candidates_per_part=1)
 whole, written = RunFolder.write_part, []

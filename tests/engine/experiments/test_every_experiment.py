@@ -82,6 +82,10 @@ def made(call, tmp_path_factory):
     return cache(lambda name: call(name, tmp_path_factory.mktemp("runs") / name))
 
 
+FOUND = (
+    "columns found by their names: group (groups), item (minimal pairs); an empty name, such as --group '', leaves one "
+    "out"
+)
 TOLD = {  # what its methods say; the remarks; the figures; the metrics that are compared
     "lama": (
         ["(Kassner and Schütze, 2020)", "ranked all tokens", "Precision at rank 1: TREx 0."],
@@ -103,7 +107,7 @@ TOLD = {  # what its methods say; the remarks; the figures; the metrics that are
     ),
     "probe": (
         ["In 5 sentences of our own we compared", "; group=affirmative − group=negated of other, share", ", p = "],
-        [],
+        [FOUND],
         {"first-choice", "log-probability"},
         {"is_top1", "logprob", "repeats_word"},
     ),

@@ -195,7 +195,7 @@ def test_verbs_that_drop_out_are_named(mini):
         "select: 2 verbs of 3 cannot be asked for as one token, so they drop out: 'to dance', 'oversleep'; "
         "--verbs whole-words takes verbs of several tokens"
     )
-    assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == ()
+    assert Selection.plan(mini, lexicon, patterns, Settings(verbs=VerbConvention.WHOLE_WORDS)).notes == []
 
 
 class Taking(fake.FakeScoring):
