@@ -24,6 +24,7 @@ from .samples import USUAL, Batch, Sample, batches
 # Of |Δlogit| and of |Δ log-probability|, relative to the largest logit of a row, or to 1; fp32 differs by 1e-6 to 1e-5.
 TOLERANCE = 1e-4
 _FLOORS = 4  # where PyTorch's own rounding on an input is larger than the tolerance, so many times it is accepted
+_MOST_TIMES = 10  # but no more than so many times the tolerance: a reference that is further off proves nothing
 _WITHOUT_PROBABILITY = 100  # a logit so far below the largest has a probability of 0 in fp32
 Logits = NDArray[np.float32]
 Part = TypeVar("Part")
@@ -153,7 +154,7 @@ def compare_tokens(
             (found,) = second.run(["token_logprobs"], {HIDDEN: hidden[0, own], "following_id": ids[1:]})
         off, allowed = np.abs(found - wanted.logprobs), wanted.allowed
         if not (off <= allowed).all():
-            allowed = np.maximum(allowed, _FLOORS * rounding.of(samples[row], wanted.logprobs))
+            allowed = _with_floor(allowed, rounding.of(samples[row], wanted.logprobs))
         if not (off <= allowed).all():
             worst = int(np.argmax(off - allowed))
             raise InputError(
@@ -204,6 +205,11 @@ def _allowed(wanted: Logits, has_token: NDArray[np.bool_]) -> Logits:
     return np.asarray(TOLERANCE * np.where(counts, largest, np.maximum(largest, size)), np.float32)
 
 
+def _with_floor(allowed: Logits, floor: Any) -> Any:
+    """What is accepted where PyTorch's own rounding is a `floor`, a number or [rows, 1]."""
+    return np.maximum(allowed, np.minimum(_FLOORS * floor, _MOST_TIMES * allowed))
+
+
 def _counts(wanted: Logits, has_token: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which logits, of [rows, K], are those of tokens that can have a probability."""
     of_tokens = np.where(has_token, wanted, -np.inf)
@@ -245,7 +251,7 @@ def compare(
         apart, true = _difference(logits, wanted), wanted if is_exact else logits
         if is_exact and not (apart <= each).all():
             floors = [np.full(counts[row], rounding.of(samples[row], by_sample[row], has_token)) for row in batch.rows]
-            each = np.maximum(each, _FLOORS * np.concatenate(floors)[:, None])
+            each = _with_floor(each, np.concatenate(floors)[:, None])
         allowed = each[rows, top]
         difference, limit = apart.max(axis=1), each if is_exact else np.finfo(np.float32).max
         wrong = ~(apart <= limit).all(axis=1) | _decides_wrongly(logits, top, true, decisions, allowed)

@@ -29,6 +29,7 @@ def quiet(say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     What says something of numbers is said in one line, once.
     """
     make_record, said = logging.getLogRecordFactory(), set[str]()
+    level = transformers_logging.get_verbosity()
 
     def hear(message: str) -> None:
         line = re.split(r"(?<=[.!]) ", " ".join(message.split()), maxsplit=1)[0][:_LONGEST_LINE]
@@ -46,6 +47,7 @@ def quiet(say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: hear(str(message))
+        transformers_logging.set_verbosity_warning()  # transformers' Trainer leaves it higher: nothing would be heard
         transformers_logging.disable_progress_bar()
         if sys.stderr.isatty():
             enable_progress_bars()
@@ -54,4 +56,5 @@ def quiet(say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
             yield
         finally:
             logging.setLogRecordFactory(make_record)
+            transformers_logging.set_verbosity(level)
             transformers_logging.enable_progress_bar()

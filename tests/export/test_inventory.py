@@ -27,6 +27,7 @@ from negengine.export.quiet import quiet
 from negengine.export.tasks import FILL_MASK, task_of
 from safetensors.torch import load_file, save_file, save_model
 from tiny_checkpoints import random_model, roberta_like_tokenizer, save, word_tokenizer
+from transformers.utils import logging as transformers_logging
 
 IS_5 = not hf.__version__.startswith("4.")
 WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.index.json"
@@ -426,6 +427,7 @@ def test_a_padding_token_without_a_row_is_accepted_as_no_input_has_it(saved, tmp
 
 def test_warnings_that_say_something_of_numbers_are_said_once_in_one_line(capsys):
     heard = []
+    transformers_logging.set_verbosity_error()  # as a training leaves it
     with quiet(heard.append):
         for _ in range(2):
             warnings.warn("It uses the byte fallback option,\nwhich is not implemented. More.", stacklevel=1)
