@@ -23,16 +23,31 @@ _CHANGES_NOTHING = re.compile(
     r"architectures|auto_map|directionality|dtype|torch_dtype|finetuning_task|language|licen[cs]e|model_max_length|"
     r"model_type|output_past|prefix|quantization_config|reference_compile|repad_logits_with_grad|return_dict|"
     r"task_specific_params|tokenizer_class|torchscript|use_bfloat16|use_cache|use_return_dict|verbose|xla_device|"
-    r"tie_encoder_decoder|tie_weights_|total_flos|trained_.*"
+    r"tie_encoder_decoder|tie_weights_|total_flos|trained_.*|"
+    r".*_pdrop|model_name|tokenizer_name|name_or_path|max_seq_len(gth)?|fp16|bf16|sentence_transformers|sbert_ce_.*|"
+    r"(use_)?flash_(attn|rotary)|fused_.*|deterministic_flash_attn|is_llama_config|"
+    r"down_scale_factor|gap_size|net_structure_type|num_memory_blocks|"  # ALBERT
+    r"n_ctx|n_special|predict_special_tokens|"  # GPT, GPT-2 and their descendants
+    r"seq_length|offset_alibi|skip_bias_add|skip_bias_add_qkv|masked_softmax_fusion|bias_dropout_fusion|"  # BLOOM
+    r"attention_softmax_in_fp32|inference_runner|pad_key_length|pre_allocate_kv_cache|validate_runner_input|"
+    r"padding_idx"  # DeBERTa
 )
+_TRAINING_TOO = frozenset({"flaubert", "xlm"})  # their files hold all options of the training, and those of data
+
 # Where a newer transformers dropped a choice, the value that it computes in any case.
 _COMPUTED = {
     "add_cross_attention": False,
+    "apply_residual_connection_post_layernorm": False,
+    "attention_mode": "longformer",
+    "ignore_attention_mask": False,
     "is_decoder": False,
     "is_encoder_decoder": False,
     "position_embedding_type": "absolute",
     "pretraining_tp": 1,
     "pruned_heads": {},
+    "rope_interleaved": False,
+    "rotary": True,
+    "scale_attn_weights": True,
     "untie_r": True,
     "use_mrope": False,
 }
@@ -40,6 +55,8 @@ _COMPUTED = {
 
 def refuse_unread(name: str, config: PretrainedConfig, written: Mapping[str, Any]) -> None:
     """An InputError if config.json has keys that nothing reads and that may change what the model computes."""
+    if config.model_type in _TRAINING_TOO:
+        return
     unread = {key: value for key, value in written.items() if value is not None and not _is_read(key, config)}
     for key, value in sorted(unread.items()):
         if _CHANGES_NOTHING.fullmatch(key) or (key in _COMPUTED and _COMPUTED[key] == value):

@@ -381,6 +381,36 @@ def test_a_key_that_a_newer_transformers_wrote_is_refused(saved):
     assert_is_refused(folder, "says rope_parameters .*which transformers 5.24.0 wrote, .*does not read it: transfor")
 
 
+# What the config.json of a published checkpoint holds beside the keys of its class.
+PUBLISHED = {
+    "albert-base-v2": (
+        "albert",
+        {"down_scale_factor": 1, "gap_size": 0, "net_structure_type": 0, "num_memory_blocks": 0},
+    ),
+    "gpt2": ("gpt2", {"n_ctx": 1024, "summary_type": "cls_index", "summary_use_proj": True}),
+    "EleutherAI/gpt-j-6b": ("gptj", {"rotary": True, "scale_attn_weights": True, "gradient_checkpointing": False}),
+    "bigscience/bloom-560m": (
+        "bloom",
+        {"seq_length": 2048, "offset_alibi": 100, "masked_softmax_fusion": True, "skip_bias_add": True, "n_embed": 1024}
+        | {"bias_dropout_fusion": True, "skip_bias_add_qkv": False, "attention_softmax_in_fp32": True},
+    ),
+    "microsoft/deberta-base": ("deberta", {"padding_idx": 0, "pooler_dropout": 0, "position_biased_input": False}),
+    "allenai/longformer-base-4096": ("longformer", {"attention_mode": "longformer", "ignore_attention_mask": False}),
+    "HuggingFaceTB/SmolLM2-135M": ("llama", {"is_llama_config": True, "rope_interleaved": False}),
+    "flaubert/flaubert_base_cased": ("flaubert", {"bptt": 512, "lgs": "fr", "max_vocab": -1, "share_inout_emb": True}),
+    "cross-encoder/nli-roberta-base": (
+        "roberta",
+        {"sentence_transformers": {"version": "4.1.0"}, "gradient_checkpointing": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_keys_of_published_checkpoints_that_change_nothing_are_known(name):
+    kind, written = PUBLISHED[name]
+    refuse_unread(name, hf.AutoConfig.for_model(kind), written)
+
+
 @pytest.mark.everything
 def test_each_key_that_the_installed_transformers_writes_is_known():
     kinds = {kind for head in (hf.AutoModelForMaskedLM, hf.AutoModelForCausalLM) for kind in head._model_mapping}

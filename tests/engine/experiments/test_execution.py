@@ -28,6 +28,7 @@ from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.inference import near_ties
 from negengine.engine.inference.classifier import labels
 from negengine.engine.inference.devices.cpu import CPU, Cores, Cpu
+from negengine.engine.inference.exported import FP32_ON_DEVICE
 from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
@@ -151,7 +152,7 @@ class Rough(Cpu):
     reference = CPU
 
     def precision(self, graph):
-        return self.kind
+        return FP32_ON_DEVICE
 
     def runner(self, graph, batch_tokens, at_a_time):
         return RoughCores(self.session(graph), 1)

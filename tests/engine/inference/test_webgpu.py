@@ -160,8 +160,8 @@ def test_bench_gpu_compares_a_software_device_and_times_nothing_there(start, tmp
     assert found["software"]
     (placed,), (parity,) = (steps[name]["found"].values() for name in ("placement", "parity"))
     assert "MatMul" in placed["model.onnx"]["operators"]["WebGpuExecutionProvider"]
-    assert parity["webgpu"]["wrong decisions"] == parity["webgpu"]["of them near-ties"]
-    assert parity["webgpu"]["largest difference of a log-probability"] < 1e-3
+    assert parity["fp32 on device"]["wrong decisions"] == parity["fp32 on device"]["of them near-ties"]
+    assert parity["fp32 on device"]["largest difference of a log-probability"] < 1e-3
 
 
 @pytest.mark.everything
