@@ -205,7 +205,7 @@ def test_two_processes_and_ray_decide_as_the_cpu_does(start, seen, folder):
     for name, devices in {"processes": ["webgpu:0", "cpu"], "ray": ["webgpu:0"]}.items():
         assert (folder / "webgpu" / name / "triplets.parquet").read_bytes() == exact
         record = json.loads((folder / "webgpu" / name / "run.json").read_text())["stages"]["select"]
-        assert record["calibration"]["CpTp"]["low_precision"] == "webgpu"
+        assert record["calibration"]["CpTp"]["low_precision"] == "fp32 on device"
         assert [worker["device"] for worker in workers_of(folder / "webgpu" / name)] == devices
 
 
