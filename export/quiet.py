@@ -1,4 +1,4 @@
-"""Hide the libraries' messages, but for those that say something of numbers: an export prints its own messages."""
+"""Hide the libraries' messages: an export prints its own. Warnings about numbers are still shown."""
 
 import contextlib
 import io

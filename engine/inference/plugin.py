@@ -166,7 +166,7 @@ def _listed(package: str) -> list[Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep from stderr what a plugin writes there where there is no driver; the message has it, in one line."""
+    """Keep the plugin's own output from stderr: without a driver it writes many lines, and the message tells one."""
     try:
         before = os.dup(2)
     except OSError:  # it is closed

@@ -119,7 +119,7 @@ class Columns(OwnColumns):
         return pl.when(is_good).then(pl.lit(GOOD)).when(~is_good).then(pl.lit(BAD))
 
     def split_names(self) -> list[pl.Expr]:
-        """A value alone where there is one column of groups, but for the value that all rows together are called by."""
+        """One column of groups: the value alone. Several columns, or the value `ALL`: the column's name before it."""
         values = {name: pl.col(name).cast(pl.String) for name in self.groups}
         named = [pl.lit(f"{name}: ") + value for name, value in values.items()]
         if len(named) != 1:

@@ -48,15 +48,6 @@ def refusal(source, **options) -> str:
     return str(caught.value)
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="own.csv"):
-        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-        return tmp_path / name
-
-    return write
-
-
 @pytest.mark.parametrize("name", WRITTEN)
 def test_each_program_gives_the_same_rows(write, name):
     _, found = rows_of(write(WRITTEN[name], name))

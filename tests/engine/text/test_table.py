@@ -43,18 +43,6 @@ def refusal(source, **options) -> str:
     return str(caught.value)
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Writes bytes or text as a file, a CSV file by default."""
-
-    def write(text, name="own.csv"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_kind_gives_the_same_rows_in_any_parts(tmp_path, name):
     WRITERS[name](tmp_path / name)
