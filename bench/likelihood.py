@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from ..engine.experiments.likelihood.likelihood_scores import Encoder, Method, causal_logprobs, pseudo_logprobs
 from ..engine.inference.exported import load_exported
+from ..engine.inference.spans import Encoder, Method, causal_logprobs, pseudo_logprobs
 from ..engine.text.lexicon import load_lexicon
 from ..export.quiet import quiet
 from .ours import Fp32

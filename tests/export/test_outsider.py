@@ -10,6 +10,7 @@ import negengine as ng
 import pytest
 import torch
 from negengine.engine.experiments.likelihood import likelihood_items
+from negengine.engine.inference import spans
 from negengine.engine.results.verification import reference
 from negengine.engine.text import tokenizer
 from negengine.export import inventory
@@ -91,8 +92,8 @@ def test_the_program_as_it_is_agrees(made, name, tmp_path):
         ("likelihood roberta", UNTRIMMED),
         ("likelihood gpt2", UNTRIMMED),
         ("continuation gpt2", UNTRIMMED),
-        ("continuation gpt2", {(likelihood_items.Columns, "given"): lambda _columns, _before: 0}),
-        ("japanese llama", {(likelihood_items, "joiner"): lambda _before, _after: " "}),
+        ("continuation gpt2", {(likelihood_items, "behind"): lambda before, text, _joiner: (f"{before} {text}", 0)}),
+        ("japanese llama", {(spans, "usual_joiner"): lambda _before, _after: " "}),
     ],
 )
 def test_a_fault_in_reading_is_found(made, name, faults, tmp_path, monkeypatch):

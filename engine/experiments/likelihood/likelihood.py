@@ -10,6 +10,7 @@ import polars as pl
 from ...basics.errors import InputError, choice
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
+from ...inference.spans import NO_WORD, Encoder, Method
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...text.table import Table as UserTable
@@ -34,7 +35,6 @@ from .likelihood_items import (
     Columns,
     Faults,
 )
-from .likelihood_scores import NO_WORD, Encoder, Method
 from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, UNSCORED, Likelihoods
 from .likelihood_summary import FEWER, PERPLEXITY, Scored, item_name, own_texts, recounts, sentence_rows
 

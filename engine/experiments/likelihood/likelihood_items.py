@@ -14,11 +14,11 @@ from functools import cached_property
 import polars as pl
 
 from ...inference.free_text import MASK
-from ...text.spelling import joiner, trimmed
+from ...inference.spans import Encoder, Sentence, behind
+from ...text.spelling import trimmed
 from ..items import ALL
 from ..labels import PAIR, WANTED
 from ..own_table import FILE, NO, ROW, YES, OwnColumns, yes_or_no
-from .likelihood_scores import Encoder, Sentence
 
 GOOD, BAD = "good", "bad"
 SIDES = (GOOD, BAD)
@@ -86,15 +86,8 @@ class Columns(OwnColumns):
         if self.prefix is None:
             return texts, [0] * len(texts)
         before = [trimmed(text) for text in frame[self.prefix].to_list() for _ in self.texts]
-        return list(map(self.joined, before, texts)), list(map(self.given, before))
-
-    def joined(self, before: str, text: str) -> str:
-        """A prefix and a text, both `trimmed`, as a model reads them."""
-        return before + (joiner(before, text) if self.joiner is None else self.joiner) + text
-
-    def given(self, before: str) -> int:
-        """How many first characters of `joined` are not scored; the space before a word is a part of its token."""
-        return len((before + (self.joiner or "")).rstrip())
+        both = [behind(*own, self.joiner) for own in zip(before, texts, strict=True)]
+        return [whole for whole, _ in both], [given for _, given in both]
 
     @property
     def has_pairs(self) -> bool:

@@ -20,6 +20,7 @@ from ...basics.printable import counted
 from ...basics.reading import MOST_JSON, parse_json, read_regular
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
+from ...inference.spans import Encoder, Method, Sentence, causal_logprobs, log_beginnings, pseudo_logprobs
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.table import Rows
 from ...text.tokenizer import MaskTokenizer
@@ -41,7 +42,6 @@ from .likelihood_items import (
     with_joined_verdicts,
     with_verdicts,
 )
-from .likelihood_scores import Encoder, Method, Sentence, causal_logprobs, log_beginnings, pseudo_logprobs
 from .likelihood_summary import summarise
 
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"

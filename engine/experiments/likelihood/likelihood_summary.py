@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 
 from ...basics.frames import scan_frame
+from ...inference.spans import Method, behind
 from ...library.again import ROUNDING as SAME_LOGPROB
 from ...library.again import Compared, Reference, Verdict
 from ...library.recount import LOGARITHM, Recount, holds
 from ..own_table import FILE, ROW, mean_rows
 from ..summary import Row, frame
 from .likelihood_items import BAD, CORRECT, GOOD, LIKELIHOOD, ROUNDING, SIDE, TIE, WORDS_FILE, Columns
-from .likelihood_scores import Method
 
 PERPLEXITY = "perplexity"
 _CLUSTER = "cluster of a row"
@@ -61,7 +61,10 @@ def sentence_rows(items: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     if columns.prefix is not None:
         before = pl.col(columns.prefix).cast(pl.String).str.strip_chars()
         sentence = pl.struct(before.alias("before"), sentence.alias("text")).map_batches(
-            lambda rows: pl.Series(list(map(columns.joined, *rows.struct.unnest().get_columns())), dtype=pl.String),
+            lambda rows: pl.Series(
+                [behind(one, other, columns.joiner)[0] for one, other in rows.struct.unnest().iter_rows()],
+                dtype=pl.String,
+            ),
             pl.String,
         )
     kept = dict.fromkeys([*columns.groups, *filter(None, [columns.cluster, columns.prefix])])

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from ...basics.errors import InputError, needs_extra
 from ...basics.limits import cpu_threads
-from ...experiments.likelihood.likelihood_items import Columns
-from ...experiments.likelihood.likelihood_scores import Encoder, Ids, Sentence
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
 from ...inference.free_text import log_softmax
+from ...inference.spans import Encoder, Ids, Sentence, behind
 from ...library.again import Logits, Reference
 from ...text.spelling import trimmed
 from ...text.tokenizer import MaskTokenizer
@@ -53,10 +52,9 @@ class ExportedReference:
     def span(
         self, before: str | None, text: str, joiner: str | None, *, by_word: bool, longest: int, bos: bool
     ) -> NDArray[np.float64]:
-        columns, text, given = Columns(joiner=joiner), trimmed(text), 0
+        text, given = trimmed(text), 0
         if before is not None:
-            before = trimmed(before)
-            text, given = columns.joined(before, text), columns.given(before)
+            text, given = behind(trimmed(before), text, joiner)
         encoder = Encoder(self._tokenizer(bos=bos), self._exported.is_causal)
         [sentence] = encoder.encode([text], [given])
         mask_id = encoder.tokenizer.mask_id

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from negengine.engine.experiments.likelihood import likelihood_scores
-from negengine.engine.experiments.likelihood.likelihood_scores import (
-    Encoder,
-    Method,
-    causal_logprobs,
-    pseudo_logprobs,
-)
+from negengine.engine.inference import spans
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.model import MaskedLM
+from negengine.engine.inference.spans import Encoder, Method, causal_logprobs, pseudo_logprobs
 from transformers import AutoModelForMaskedLM, GPT2LMHeadModel
 
 from .conftest import SENTENCES
@@ -40,7 +35,7 @@ def plain(network, sentences, method, mask_id, longest):
 @pytest.mark.parametrize("method", list(Method))
 @pytest.mark.parametrize(("longest", "at_once"), [(512, 2**18), (9, 60), (6, 5)])
 def test_pseudo_log_likelihoods_are_those_of_the_definition(model, request, monkeypatch, method, longest, at_once):
-    monkeypatch.setattr(likelihood_scores, "_TOKENS_AT_ONCE", at_once)
+    monkeypatch.setattr(spans, "_TOKENS_AT_ONCE", at_once)
     masked, done = MaskedLM(model.exported, threads=1), []
     encoder = Encoder(model.exported.tokenizer)
     sentences = encoder.encode(SENTENCES)

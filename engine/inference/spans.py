@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
-from ...inference.batches import Steps, finished, gathered
-from ...inference.causal import LOGITS, LOGPROBS, CausalLM
-from ...inference.exported import ExportedModel
-from ...inference.model import LanguageModel
-from ...text.token_ids import rows_by_length
-from ...text.tokenizer import MaskTokenizer
+from ..text.spelling import joiner as usual_joiner
+from ..text.token_ids import rows_by_length
+from ..text.tokenizer import MaskTokenizer
+from .batches import Steps, finished, gathered
+from .causal import LOGITS, LOGPROBS, CausalLM
+from .exported import ExportedModel
+from .model import LanguageModel
 
 Ids = NDArray[np.int32]
 NO_WORD = -1
@@ -39,6 +40,16 @@ class Method(StrEnum):
 
     ORIGINAL = "original"
     WITHIN_WORD = "within-word-l2r"
+
+
+def behind(before: str, text: str, joiner: str | None = None) -> tuple[str, int]:
+    """Two texts without white space at their ends, as a model reads them; how many first characters are not scored.
+
+    `joiner` is what stands between them, by default a space, or nothing between scripts without spaces. The space
+    before a word is a part of its token, so it is scored.
+    """
+    whole = before + (usual_joiner(before, text) if joiner is None else joiner) + text
+    return whole, len((before + (joiner or "")).rstrip())
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +261,7 @@ def log_beginnings(
     latter count at the first place of a sentence whose token is one of them: the first word of a text is chosen among
     them (Pimentel and Meister 2024, theorem 2 and section 4.2).
     """
-    from scipy import special
+    from scipy import special  # noqa: PLC0415 - half a second
 
     counts = [len(own) for own in places]
     owner, first = np.repeat(np.arange(len(places)), counts), np.cumsum([0, *counts])[:-1]
