@@ -13,7 +13,7 @@ import torch
 from ..engine.basics.printable import counted
 from ..engine.experiments.probe.probe_sentences import LOGPROB, Columns
 from ..engine.experiments.probe.probe_stage import OwnStimuli
-from ..engine.experiments.vocabulary import Ranked
+from ..engine.requests.vocabulary import Ranked
 from ..engine.runs.executors import overlap
 from ..engine.runs.part import EncodedPart
 from ..engine.runs.stage import PartResult

@@ -19,6 +19,9 @@ from ..inference.batches import finished
 from ..inference.exported import ExportedModel
 from ..inference.free_text import encode_texts, log_softmax, top_tokens, with_tokens
 from ..inference.model import LanguageModel
+from ..requests.items import ITEMS_FILE, SUMMARY_FILE, model_identity
+from ..requests.summary import frame, means
+from ..requests.vocabulary import Ranked, target_ids
 from ..runs.masked_stages import RankStage
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
@@ -26,9 +29,6 @@ from ..statistics import LIBRARIES
 from ..statistics.rank_correlation import spearman
 from ..text.tokenizer import NOT_ONE_TOKEN
 from .experiment import Experiment
-from .items import ITEMS_FILE, SUMMARY_FILE, model_identity
-from .summary import frame, means
-from .vocabulary import Ranked, target_ids
 
 Ids = NDArray[np.int32]
 Logits = NDArray[np.float32]

@@ -13,11 +13,11 @@ import polars as pl
 
 from ..basics.atomic import sha256
 from ..library.recount import Recount, holds
+from ..requests.items import ALL, ITEM_SCHEMA, joined, top_schema
 from ..views import Column, Section, Table
 from .ask import Answers, Asked, Question
 from .finished_run import AskedRun, chances
 from .finished_run import means as recounted_means
-from .items import ALL, ITEM_SCHEMA, joined, top_schema
 from .view import Chart
 
 _PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))

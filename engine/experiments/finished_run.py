@@ -19,13 +19,13 @@ from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.recount import LOGARITHM, Recount, holds, same_figures
 from ..library.run import Results, Run, ShardRun, open_results
 from ..library.sentences import CORRECT
+from ..requests.items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
+from ..requests.vocabulary import LIST, Ranked, Vocabulary
 from ..runs.loop import run_stage
 from ..runs.masked_stages import RankStage, refuse_mixed
 from ..runs.record import mask_token
 from ..runs.stage import Stage
-from .items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
 from .published import CELL, Paper, paper_of
-from .vocabulary import LIST, Ranked, Vocabulary
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
 _ITEM = ("dataset", "condition", "item")

@@ -21,6 +21,8 @@ from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
 from ..library.recount import Recount
 from ..library.shown import Shown
+from ..requests.items import ALL, model_identity
+from ..requests.summary import Row, estimated
 from ..runs.masked_stages import ReferenceStage
 from ..runs.record import model_metadata
 from ..runs.shard import Shard
@@ -33,9 +35,7 @@ from ..views import Column, Table
 from .experiment import Experiment
 from .finished_run import OUTCOMES, SummaryRun
 from .finished_run import means as recounted_means
-from .items import ALL, model_identity
 from .labels import CLUSTER, GROUP, ITEM, Labels, Told
-from .summary import Row, estimated
 
 ROW, FILE = "row", "file"
 COLUMNS = "columns"  # the key of the table's columns in the metadata of a run

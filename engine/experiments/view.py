@@ -11,12 +11,21 @@ from typing import Any
 
 import polars as pl
 
+from ..requests.items import ALL, ORIGINAL
+from ..requests.summary import (
+    DIFFERENCE,
+    HOLM,
+    P_VALUE,
+    VERSUS,
+    correction_note,
+    detectable_note,
+    differences_in,
+    disagreements,
+)
 from ..views import Column, Figure, Table
 from ..views.charts import Points
 from .finished_run import SummaryRun
-from .items import ALL, ORIGINAL
 from .published import CELL, Paper
-from .summary import DIFFERENCE, HOLM, P_VALUE, VERSUS, correction_note, detectable_note, differences_in, disagreements
 
 EVERY = pl.lit(value=True)
 PERCENT: Mapping[str, Any] = {"decimals": 1, "scale": 100, "unit": "%", "wrap": False}

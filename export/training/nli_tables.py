@@ -16,12 +16,12 @@ import polars as pl
 from msgspec import to_builtins
 from numpy.typing import NDArray
 
-from ...engine.experiments.items import ALL, ORIGINAL
 from ...engine.experiments.nli.nli import CHOSEN, NliRun
 from ...engine.experiments.nli.nli_judgements import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
+from ...engine.requests.items import ALL, ORIGINAL
 from ...engine.statistics.differences import paired_difference
 from ...engine.statistics.intervals import mean
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
-from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.lama import Lama
+from negengine.engine.requests.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.runs.stage import FinishedParts, changed
 

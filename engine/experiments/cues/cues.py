@@ -22,6 +22,8 @@ from ...library.recount import ITEM, Recount, holds, same_figures
 from ...library.run import Run
 from ...library.sentences import CORRECT
 from ...library.shown import Shown
+from ...requests.items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
+from ...requests.summary import Row, frame
 from ...runs.masked_stages import ExportedStage, description, fp32_session
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed
@@ -30,9 +32,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..experiment import Experiment, Option
 from ..finished_run import SummaryRun, item_once
-from ..items import ALL, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, joined, model_identity
 from ..published import CELL, published
-from ..summary import Row, frame
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
 from .cue_texts import TextFile, split_sentences, split_words
 from .cue_words import Kind, find_cues

@@ -31,11 +31,11 @@ import numpy as np
 from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
+from ...requests.items import ALL, ORIGINAL
 from ...text.agreement import Article, article_of
 from ...text.keys import string_keys
 from ...text.lexicon import load_lexicon
 from ...text.text_lines import Row, read_table
-from ..items import ALL, ORIGINAL
 
 CONSTRAINTS = ("H", "L")
 LICENSING = {"Y": "licensed", "N": "unlicensed"}

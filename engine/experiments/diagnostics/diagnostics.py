@@ -26,14 +26,14 @@ from ...inference.free_text import MASK
 from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
 from ...library.sentences import CORRECT
+from ...requests.items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined, top_schema
+from ...requests.summary import Contrast, Row, contrasts, frame, means, with_holm
 from ...views import Column, Section, Table
 from ..ask import Answers, Asked, Question
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, SEED, Option
 from ..finished_run import AskedRun, descending, item_once
 from ..finished_run import means as recounted_means
-from ..items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined, top_schema
-from ..summary import Contrast, Row, contrasts, frame, means, with_holm
 from ..view import BESIDE, Chart, Values, View, differences
 from .contexts import (
     BINS,

@@ -20,13 +20,13 @@ from ...basics.errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
 from ...inference.free_text import logprobs_of, reduce_logits, top_tokens
 from ...inference.model import LanguageModel
+from ...requests.items import model_identity
 from ...runs.masked_stages import ReferenceStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...text.composition import Composer, composer
 from ...text.lexicon import Lexicon
 from ...text.pattern import NAME, PROFESSION, PRONOUN, Pattern, column
 from ...text.token_ids import Bucket
-from ..items import model_identity
 from ..negation.grid import PairFillers, pair_fillers, sample_pairs
 
 ACTS_FILE = "acts.parquet"

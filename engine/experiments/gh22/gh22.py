@@ -19,6 +19,7 @@ from ...library.options import RunOptions, execution, run_folder, shard_of
 from ...library.recount import Recount, holds, same_figures
 from ...library.run import Run, ShardRun, open_results
 from ...library.sentences import REPEATED
+from ...requests.summary import HOLM
 from ...runs.loop import Execution, run_stage
 from ...runs.record import mask_token
 from ...runs.results import finished_stage, read_frame
@@ -42,7 +43,6 @@ from ...views.charts import Lines
 from ..experiment import LEXICON, PAIRS, SEED, Experiment, Option
 from ..finished_run import SummaryRun, item_once, ranks_of_repetitions
 from ..published import published
-from ..summary import HOLM
 from ..view import POINTS, Chart, Values, View
 from .acts import ACTS_FILE, IS_TEXT, RANKS, Acts, check_ranks
 from .gh22_patterns import Variant, load_variant

@@ -21,6 +21,8 @@ from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
 from ...inference.mixed import FIRST_CHOICES, Method, take_audits
 from ...inference.model import Asked, Decider, Decisions, LanguageModel
 from ...inference.precision import Workload
+from ...requests.items import ITEMS_FILE, SUMMARY_FILE
+from ...requests.summary import DIFFERENCE, Contrast, contrasts, frame, means, with_holm
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
@@ -28,8 +30,6 @@ from ...statistics import LIBRARIES
 from ...text.composition import Composer, composer
 from ...text.pattern import NAME, PROFESSION, PRONOUN, VERB, Pattern, PatternSet, column
 from ...text.token_ids import Bucket, EncodedSentences
-from ..items import ITEMS_FILE, SUMMARY_FILE
-from ..summary import DIFFERENCE, Contrast, contrasts, frame, means, with_holm
 from .acts import IS_TEXT, Acts
 from .gh22_patterns import ACT_SLOTS, Variant
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from ...basics.errors import InputError
 from ...basics.reading import files_below, is_file
 from ...inference.free_text import MASK
+from ...requests.items import SEPARATOR
 from ...text.text_lines import Row, json_rows, read_lines
 from ..data_sets.misprimed import IDENTIFIERS, MISPRIMES, corpus_of, merge_rows, only_text
-from ..items import SEPARATOR
 
 MOST_WORDS = 100
 TEMPLATES_FILE = "relations.jsonl"

@@ -22,6 +22,9 @@ from ...inference.free_text import MASK
 from ...library.again import Draw, Sample
 from ...library.recount import Recount, holds
 from ...library.sentences import CORRECT
+from ...requests.items import ALL, ITEM_SCHEMA, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, joined, top_schema
+from ...requests.summary import Contrast, cluster_means, contrasts, frame, means, with_holm
+from ...requests.vocabulary import Ranked, Vocabulary
 from ...runs.stage import Files, FinishedParts
 from ...views import Column, Section, Table
 from ..ask import Answers, Asked, Question
@@ -30,11 +33,8 @@ from ..data_sets.sources import find
 from ..experiment import Option
 from ..finished_run import AskedRun, Correlated, chances
 from ..finished_run import means as recounted_means
-from ..items import ALL, ITEM_SCHEMA, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, joined, top_schema
 from ..published import published
-from ..summary import Contrast, cluster_means, contrasts, frame, means, with_holm
 from ..view import Chart, Values, View
-from ..vocabulary import Ranked, Vocabulary
 from .facts import Corpus, Fact, Facts, read_facts
 
 CUTS = (1, 5, 10)

@@ -13,12 +13,12 @@ from ...inference.exported import ExportedModel
 from ...inference.spans import NO_WORD, Encoder, Method
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
+from ...requests.items import ALL
 from ...text.table import Table as UserTable
 from ...text.table import TableLike, find_column, needed_column
 from ...views import Column, Section, Table
 from ..data_sets.sources import named_place, sources
 from ..experiment import BOS, Option
-from ..items import ALL
 from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns, is_off
 from ..view import Chart, Values, View
 from .likelihood_items import (

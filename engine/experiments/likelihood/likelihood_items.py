@@ -15,8 +15,8 @@ import polars as pl
 
 from ...inference.free_text import MASK
 from ...inference.spans import Encoder, Sentence, behind
+from ...requests.items import ALL
 from ...text.spelling import trimmed
-from ..items import ALL
 from ..labels import PAIR, WANTED
 from ..own_table import FILE, NO, ROW, YES, OwnColumns, yes_or_no
 

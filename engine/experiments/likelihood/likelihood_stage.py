@@ -21,11 +21,11 @@ from ...basics.reading import MOST_JSON, parse_json, read_regular
 from ...inference.causal import CausalLM
 from ...inference.model import LanguageModel
 from ...inference.spans import Encoder, Method, Sentence, causal_logprobs, log_beginnings, pseudo_logprobs
+from ...requests.items import ITEMS_FILE, SUMMARY_FILE
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.table import Rows
 from ...text.tokenizer import MaskTokenizer
 from ...text.word_marks import Mark, WordClass, WordMarks
-from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, FILE, ROW, SKIPPED_FILE, TOKENS, TableStage, divided, part_rows
 from .likelihood_items import (
     BAD,

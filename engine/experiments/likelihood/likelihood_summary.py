@@ -18,8 +18,8 @@ from ...inference.spans import Method, behind
 from ...library.again import ROUNDING as SAME_LOGPROB
 from ...library.again import Compared, Reference, Verdict
 from ...library.recount import LOGARITHM, Recount, holds
+from ...requests.summary import Row, frame
 from ..own_table import FILE, ROW, mean_rows
-from ..summary import Row, frame
 from .likelihood_items import BAD, CORRECT, GOOD, LIKELIHOOD, ROUNDING, SIDE, TIE, WORDS_FILE, Columns
 
 PERPLEXITY = "perplexity"

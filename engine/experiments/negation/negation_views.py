@@ -8,10 +8,10 @@ import polars as pl
 
 from ...basics.frames import scan_frame
 from ...inference.exported import REFERENCE
+from ...requests.summary import estimated
 from ...statistics.p_values import holm
 from ...text.pattern import Role
 from ...views import Column, Figure, Section, Table, charts
-from ..summary import estimated
 from .negation_runs import ScoresRun, SelectionRun
 from .negation_tables import POINTS, published, rates_table, selection_table
 from .rates import PAIR, SCORES_FILE, differences

@@ -19,11 +19,11 @@ from ...inference.free_text import log_softmax
 from ...library.again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict
 from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import CORRECT
+from ...requests.items import ALL, ORIGINAL
 from ...views import Column, Section, Table
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, Experiment, Option
 from ..finished_run import SummaryRun, item_once
-from ..items import ALL, ORIGINAL
 from ..published import CELL, Paper, published
 from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
 from .nli_judgements import PAPER_LENGTH, WITH_CUE, Judgements

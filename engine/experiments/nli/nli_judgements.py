@@ -18,6 +18,8 @@ from ...inference.classifier import Classifier, EncodedPairs, PairClassifier, en
 from ...inference.exported import PRECISIONS, ExportedModel
 from ...inference.mixed import LABELS, Method, take_audits
 from ...inference.precision import Workload
+from ...requests.items import ALL, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
+from ...requests.summary import DIFFERENCE, VERSUS, Row, difference_rows, frame, with_holm
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
@@ -25,8 +27,6 @@ from ...statistics.clusters import ClusteredMean, clustered_mean, effective_samp
 from ...statistics.differences import combined, paired_difference
 from ...statistics.intervals import proportion, relative_drop_interval
 from ..cues.cue_words import has_cue
-from ..items import ALL, ITEMS_FILE, ORIGINAL, SUMMARY_FILE, model_identity
-from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, frame, with_holm
 from .nli_pairs import KINDS, NEW, SOURCES, Label, Pair, PairSet, coarsen, common_scheme, unused_sentence
 
 WITH_CUE = "negation"

@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from ...basics.errors import InputError
 from ...basics.reading import file_sha256, read_regular
+from ...requests.items import ORIGINAL
 from ...text.text_lines import MOST_TABLE, Located, Row, checked_length, decoded, stream_lines, stream_rows
-from ..items import ORIGINAL
 
 KINDS = ("Tneg-H", "T-Hneg", "Tneg-Hneg")
 NEW = "new"  # the condition of the pairs with negation

@@ -22,6 +22,9 @@ from ...inference.words import refuse_undefined
 from ...library.again import Draw, Question, Sample
 from ...library.recount import LOGARITHM, Recount, holds
 from ...library.sentences import CORRECT
+from ...requests.items import ALL
+from ...requests.summary import DIFFERENCE, HOLM, compared
+from ...requests.vocabulary import Ranked, Vocabulary
 from ...runs.record import mask_token
 from ...text.table import Table as UserTable
 from ...text.table import TableLike, find_column, needed_column
@@ -29,10 +32,7 @@ from ...text.word_marks import Mark, WordClass, WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
 from ..finished_run import OUTCOMES, descending, item_once
-from ..items import ALL
 from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
-from ..summary import DIFFERENCE, HOLM, compared
-from ..vocabulary import Ranked, Vocabulary
 from .probe_items import DATASET, EXPECTED, RANK, TARGET_TOKENS, result_schema
 from .probe_sentences import IS_TOP1, LOGPROB, TARGET_COLUMN, Columns, mask_faults, unwanted_rows
 from .probe_stage import OwnStimuli

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from ...inference.free_text import MASK, top_tokens
 from ...inference.words import WordScores
 from ...library.sentences import CORRECT
+from ...requests.items import top_schema
+from ...requests.summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, frame, paired, with_holm
 from ...statistics.differences import unpaired_difference
 from ...text.spelling import repeats
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
-from ..items import top_schema
 from ..labels import MOST_GROUPS
 from ..own_table import ROW, mean_rows
-from ..summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, frame, paired, with_holm
 from .probe_sentences import IS_TOP1, LOGPROB, REPEATS, TARGET_COLUMN, Columns, Encoded, Ids, Rows64
 
 EXPECTED, TARGET_TOKENS, RANK = "expected", "target_tokens", "rank"

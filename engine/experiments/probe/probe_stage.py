@@ -18,12 +18,12 @@ from ...inference.batches import finished
 from ...inference.free_text import top_tokens, with_tokens
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
+from ...requests.items import ITEMS_FILE, SUMMARY_FILE
+from ...requests.vocabulary import Ranked, Vocabulary
 from ...runs.masked_stages import RankStage
 from ...runs.stage import Advance, Files, FinishedParts, PartResult
 from ...text.word_marks import WordMarks
-from ..items import ITEMS_FILE, SUMMARY_FILE
 from ..own_table import COLUMNS, ROW, TOKENS, TableStage, divided, part_rows
-from ..vocabulary import Ranked, Vocabulary
 from .probe_items import Answers, item_rows, result_schema, summarise
 from .probe_sentences import Columns, Encoded, Encoder, Ids, Rows64, mask_faults
 

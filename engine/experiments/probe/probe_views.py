@@ -8,11 +8,11 @@ import polars as pl
 
 from ...basics.printable import counted
 from ...library.sentences import CORRECT
+from ...requests.summary import DIFFERENCE, HOLM, correction_note, differences_in, disagreements
 from ...statistics.intervals import CONFIDENCE
 from ...views import Column, Section, Table
 from ..labels import MOST_GROUPS
 from ..own_table import ROW
-from ..summary import DIFFERENCE, HOLM, correction_note, differences_in, disagreements
 from ..view import PERCENT, POINTS, Chart, P, Values, View
 from .probe_items import PREFERRED
 from .probe_sentences import IS_TOP1, LOGPROB

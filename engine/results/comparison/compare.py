@@ -11,9 +11,9 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.printable import counted
-from ...experiments.summary import disagreements, paired
 from ...library.run import Run
 from ...library.shown import Shown
+from ...requests.summary import disagreements, paired
 from ...statistics.p_values import SMALLEST_P, holm, smallest_p
 from ...views import Column, Table
 from .estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
-from ...experiments.items import ALL
-from ...experiments.summary import estimated
 from ...library.run import Run
+from ...requests.items import ALL
+from ...requests.summary import estimated
 from ...views import Column, Table
 
 GROUP = ("dataset", "condition", "split", "metric")  # the columns of outcomes that make a group

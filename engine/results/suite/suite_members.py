@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
-from ...experiments.items import ALL
 from ...inference.exported import load_exported
 from ...library.finished import open_run
 from ...library.registry import library_function
 from ...library.run import Run
+from ...requests.items import ALL
 from ...runs.lock import holder
 from ...runs.record import RUN_FILE, read_run
 from ...views import Table

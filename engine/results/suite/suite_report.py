@@ -8,7 +8,7 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.printable import counted
-from ...experiments.items import ALL
+from ...requests.items import ALL
 from ...views import Column, Figure, Section, Table
 from ...views.charts import Curves
 from ..comparison.estimates import GROUP, Block, blocks

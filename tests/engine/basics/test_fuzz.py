@@ -29,10 +29,10 @@ from negengine.engine.experiments.likelihood.likelihood_items import Faults
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
-from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.inference.exported import load_exported, read_origin
 from negengine.engine.inference.mixed import Calibration
 from negengine.engine.inference.spans import Encoder
+from negengine.engine.requests.vocabulary import Ranked
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.runs import merge
 from negengine.engine.runs.part import PartFiles

@@ -17,18 +17,18 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cues import CueStage
-from negengine.engine.experiments.items import ITEMS_FILE, SUMMARY_FILE
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
 from negengine.engine.experiments.nli.nli_judgements import Judgements
 from negengine.engine.experiments.nli.nli_pairs import map_head, read_sets
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.experiments.probe.probe_stage import OwnStimuli
-from negengine.engine.experiments.vocabulary import Ranked
 from negengine.engine.inference import near_ties
 from negengine.engine.inference.classifier import labels
 from negengine.engine.inference.devices.cpu import CPU, Cores, Cpu
 from negengine.engine.inference.exported import FP32_ON_DEVICE
+from negengine.engine.requests.items import ITEMS_FILE, SUMMARY_FILE
+from negengine.engine.requests.vocabulary import Ranked
 from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage

@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
-from negengine.engine.experiments import summary
-from negengine.engine.experiments.items import ALL, ORIGINAL
+from negengine.engine.requests import summary
+from negengine.engine.requests.items import ALL, ORIGINAL
 from scipy import stats
 
 BOTH = [summary.Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))]

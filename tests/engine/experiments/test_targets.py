@@ -2,7 +2,7 @@
 
 import pytest
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.vocabulary import Ranked, target_ids, word_ids
+from negengine.engine.requests.vocabulary import Ranked, target_ids, word_ids
 from negengine.engine.text.tokenizer import NOT_ONE_TOKEN
 
 WORDS = ["dance", "smoke", "happy", "dancer", "unspeakable", "z", "doesn", "☃", "like to"]

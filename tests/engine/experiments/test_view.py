@@ -19,7 +19,7 @@ from negengine.engine.experiments.negation.negation_tables import published as p
 from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.nli.nli import paper_of as nli_paper
 from negengine.engine.experiments.published import CELL, paper_of
-from negengine.engine.experiments.summary import frame
+from negengine.engine.requests.summary import frame
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views.charts import Points
 from negengine.engine.views.formats import render

@@ -11,9 +11,9 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.ask import NOT_RANKED, NOT_READ, SEVERAL
 from negengine.engine.experiments.lama.facts import Fact, Facts, read_facts
 from negengine.engine.experiments.lama.lama import SAME, Lama
-from negengine.engine.experiments.vocabulary import LIST, Ranked
 from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.model import MaskedLM
+from negengine.engine.requests.vocabulary import LIST, Ranked
 
 PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."
 OURS = {"relation": "P36", "sub_label": "France", "obj_label": "Paris", "masked_sentence": PARIS}

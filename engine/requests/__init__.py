@@ -1,0 +1,1 @@
+"""Requests to a model, and metrics of their answers."""
