@@ -15,9 +15,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..basics.errors import InputError
-from ..inference.batches import finished
+from ..inference.batches import finished, in_batches
 from ..inference.exported import ExportedModel
-from ..inference.free_text import encode_texts, log_softmax, top_tokens, with_tokens
+from ..inference.free_text import encode_texts
+from ..inference.judge import judge, top_tokens, with_tokens
 from ..inference.model import LanguageModel
 from ..requests.items import ITEMS_FILE, SUMMARY_FILE, model_identity
 from ..requests.summary import frame, means
@@ -289,9 +290,9 @@ class AskStage(RankStage[Prepared], Generic[Item]):
             token_text=self.exported.tokenizer.token_text,
         )
         encoded = [[asked.encoded[text] for text in texts] for texts, _ in questions]
-        planned = batches(model, encoded, max(1, self.logits_at_once // self.exported.vocab_size))
+        planned = in_batches(encoded, max(1, self.logits_at_once // self.exported.vocab_size), model.divide_together)
 
-        def judge(number: int, logits: list[Logits]) -> None:
+        def answered(number: int, logits: list[Logits]) -> None:
             batch = planned[number]
             first, *others = logits
             for place, part in enumerate(batch.alike):
@@ -304,7 +305,7 @@ class AskStage(RankStage[Prepared], Generic[Item]):
             _, place, tokens = self._expected(questions, planned[number].rows, places)
             return [with_tokens(best[0], place, tokens), *best[1:]]
 
-        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], judge, read))
+        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], answered, read))
         return answers
 
     def _judge(
@@ -315,18 +316,15 @@ class AskStage(RankStage[Prepared], Generic[Item]):
         answers: Answers,
     ) -> None:
         """Fill in the answers to some questions, from the logits float32 [rows, V] of their first and second texts."""
-        kept = [self._of_ranked(own) for own in logits]
-        for side, (own, scores) in enumerate(zip(logits, kept, strict=True)):
-            logprob = log_softmax(own)
-            best = self.ranked_ids[top_tokens(scores, answers.top.shape[2])]
-            answers.top[side, rows] = best
-            answers.top_logprob[side, rows] = np.take_along_axis(logprob, best, axis=1)
+        which, places, tokens = self._expected(questions, rows, answers.words)
+        ranked = None if len(self.ranked_ids) == logits[0].shape[1] else self.ranked_ids
+        for side, own in enumerate(logits):
+            found = judge(own, answers.top.shape[2], places, tokens, ranked)
+            answers.top[side, rows], answers.top_logprob[side, rows] = found.top, found.top_logprob
             if side == 0:
-                which, places, tokens = self._expected(questions, rows, answers.words)
-                answers.rank[which] = 1 + (scores[places] > own[places, tokens][:, None]).sum(axis=1)
-                answers.logprob[which] = logprob[places, tokens]
-        if len(kept) == 2:
-            answers.correlation[rows] = spearman(*kept)
+                answers.rank[which], answers.logprob[which] = found.rank, found.logprob
+        if len(logits) == 2:
+            answers.correlation[rows] = spearman(*map(self._of_ranked, logits))
 
     def _of_ranked(self, logits: Logits) -> Logits:
         return logits if len(self.ranked_ids) == logits.shape[1] else logits[:, self.ranked_ids]
@@ -354,45 +352,3 @@ def _merged(asked: Sequence[tuple[Any, Sequence[Question]]]) -> dict[tuple[str, 
         for question in questions:
             found.setdefault(question.texts, {}).update(dict.fromkeys(question.words))
     return {texts: tuple(words) for texts, words in found.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """What one core runs: the first texts of some questions, then their second texts.
-
-    Two texts of a question belong together: their logits are compared, and too many to keep. A negation is longer by a
-    token or two. So first texts have one length, and questions are sorted by the length of the second ones.
-    """
-
-    rows: NDArray[np.int64]  # [n], which questions
-    alike: tuple[slice, ...]  # of `rows` whose second texts have one length; one for all where there are none
-    sides: int  # 1 or 2, how many texts they have
-
-    def sentences(self, encoded: Sequence[Sequence[tuple[Ids, int]]]) -> list[tuple[Ids, Ids]]:
-        """Token ids and positions of the masks: of the first texts, then of the second ones of each slice."""
-        parts = [self.rows[part] for part in self.alike] if self.sides == 2 else []
-        groups = [(0, self.rows), *((1, rows) for rows in parts)]
-        return [
-            (
-                np.stack([encoded[row][side][0] for row in rows]),
-                np.array([encoded[row][side][1] for row in rows], np.int32),
-            )
-            for side, rows in groups
-        ]
-
-
-def batches(model: LanguageModel, encoded: Sequence[Sequence[tuple[Ids, int]]], most: int) -> list[Batch]:
-    """Questions in batches of at most `most`, the largest first: so the cores end together."""
-    lengths = np.array([(len(own), len(own[0][0]), len(own[-1][0])) for own in encoded], np.int64).reshape(-1, 3)
-    groups, found = [], []
-    for sides in dict.fromkeys(lengths[:, 0].tolist()):
-        for length in np.unique(lengths[lengths[:, 0] == sides, 1]).tolist():
-            rows = np.flatnonzero((lengths[:, 0] == sides) & (lengths[:, 1] == length))
-            groups.append(rows[np.argsort(lengths[rows, 2], kind="stable")])
-    divided = model.divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups])
-    for rows, parts in zip(groups, divided, strict=True):
-        for some in (some for part in parts for some in np.split(rows[part], range(most, len(rows[part]), most))):
-            bounds = [0, *(np.flatnonzero(np.diff(lengths[some, 2])) + 1).tolist(), len(some)]
-            found.append(Batch(some, tuple(map(slice, bounds[:-1], bounds[1:])), int(lengths[some[0], 0])))
-    found.sort(key=lambda batch: -int(lengths[batch.rows[0], 1]) * len(batch.rows) * batch.sides)
-    return found

@@ -26,6 +26,7 @@ Feeds = dict[str, Array]
 Advance = Callable[[int], None]
 RunOne = Callable[[Sequence[str], Feeds], list[Array]]  # names of outputs, and inputs of one batch → these outputs
 Result = TypeVar("Result")
+Unit = Sequence[tuple[NDArray[np.int32], int]]  # a text, or two that are compared: token ids, position of the mask
 # Gives batches to the queue, yields their futures, goes on once these are done, and returns its result.
 Steps = Generator[Sequence[Future[Any]], None, Result]
 _MANY = 16  # columns of an output: of more, each row's largest value is looked at
@@ -90,6 +91,50 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.inputs[0])
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """What one core runs of units of one or two texts: their first texts, then their second ones.
+
+    Two texts of a unit belong together: their logits are compared, and too many to keep. A negation is longer by a
+    token or two. So first texts have one length, and units are sorted by the length of the second ones.
+    """
+
+    rows: NDArray[np.int64]  # [n], which units
+    alike: tuple[slice, ...]  # of `rows` whose second texts have one length; one for all where there are none
+    sides: int  # 1 or 2, how many texts they have
+
+    def sentences(self, encoded: Sequence[Unit]) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+        """Token ids and positions of the masks: of the first texts, then of the second ones of each slice."""
+        parts = [self.rows[part] for part in self.alike] if self.sides == 2 else []
+        groups = [(0, self.rows), *((1, rows) for rows in parts)]
+        return [
+            (
+                np.stack([encoded[row][side][0] for row in rows]),
+                np.array([encoded[row][side][1] for row in rows], np.int32),
+            )
+            for side, rows in groups
+        ]
+
+
+def in_batches(
+    encoded: Sequence[Unit], most: int, divide_together: Callable[[Sequence[tuple[int, int]]], list[list[slice]]]
+) -> list[TextBatch]:
+    """Units in batches of at most `most`, the largest first: so the cores end together."""
+    lengths = np.array([(len(own), len(own[0][0]), len(own[-1][0])) for own in encoded], np.int64).reshape(-1, 3)
+    groups, found = [], []
+    for sides in dict.fromkeys(lengths[:, 0].tolist()):
+        for length in np.unique(lengths[lengths[:, 0] == sides, 1]).tolist():
+            rows = np.flatnonzero((lengths[:, 0] == sides) & (lengths[:, 1] == length))
+            groups.append(rows[np.argsort(lengths[rows, 2], kind="stable")])
+    divided = divide_together([(len(rows), int(lengths[rows[0], 1])) for rows in groups])
+    for rows, parts in zip(groups, divided, strict=True):
+        for some in (some for part in parts for some in np.split(rows[part], range(most, len(rows[part]), most))):
+            bounds = [0, *(np.flatnonzero(np.diff(lengths[some, 2])) + 1).tolist(), len(some)]
+            found.append(TextBatch(some, tuple(map(slice, bounds[:-1], bounds[1:])), int(lengths[some[0], 0])))
+    found.sort(key=lambda batch: -int(lengths[batch.rows[0], 1]) * len(batch.rows) * batch.sides)
+    return found
 
 
 def sentences_in(batch_tokens: int, length: int) -> int:

@@ -11,6 +11,7 @@ from ..text.token_ids import Bucket, in_buckets
 from ..text.tokenizer import MaskTokenizer
 from .batches import Result, finished
 from .exported import ExportedModel, refuse_too_long
+from .judge import logprobs_of, top_tokens
 from .model import MOST_LOGITS, LanguageModel
 
 MASK = "[MASK]"  # in a text this stands for the mask token of any model
@@ -62,51 +63,6 @@ def reduce_logits(
         lambda number, logits: reduce(batches[number][0].rows[batches[number][1]], logits[0]),
     )
     return finished(steps)
-
-
-def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Natural logarithms of the probabilities over the last axis, computed in float64."""
-    shifted = logits.astype(np.float64)
-    shifted -= shifted.max(axis=-1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))
-
-
-def logprobs_of(logits: NDArray[np.float32], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Natural logarithms of the probabilities of some tokens, int64 [n, k]; one row at a time in double precision."""
-    return np.array([log_softmax(own)[some] for own, some in zip(logits, tokens, strict=True)])
-
-
-_FEW = 16  # up to so many tokens, repeated maxima are faster than a partition of the vocabulary
-
-
-def top_tokens(
-    logits: NDArray[np.float32], k: int, excluded: Sequence[int] | NDArray[np.integer] = ()
-) -> NDArray[np.int64]:
-    """The k tokens with the highest logits of each sentence, int64 [n, k]: the highest first, then the smaller id."""
-    excluded = np.unique(np.asarray(excluded, np.int64))
-    if not 0 <= k <= logits.shape[1] - len(excluded):
-        raise ValueError(f"{k} tokens wanted, of {logits.shape[1]} with {len(excluded)} excluded")
-    ranked = logits.copy()
-    ranked[:, excluded] = -np.inf
-    best = np.empty((len(logits), k), np.int64)
-    if k <= _FEW:
-        rows = np.arange(len(logits))
-        for i in range(k):
-            best[:, i] = ranked.argmax(axis=1)  # the first of equal ones
-            ranked[rows, best[:, i]] = -np.inf
-        return best
-    for row, own in enumerate(ranked):
-        candidates = np.flatnonzero(own >= np.partition(own, -k)[-k])
-        best[row] = candidates[np.argsort(-own[candidates], kind="stable")[:k]]
-    return best
-
-
-def with_tokens(best: NDArray[np.integer], row: NDArray[np.int64], tokens: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Tokens of each row, int32 [n, k], and further ones, whose rows ascend; where a row has fewer, its first again."""
-    within = np.arange(len(row)) - np.searchsorted(row, row)
-    more = np.repeat(best[:, :1], within.max(initial=-1) + 1, axis=1)
-    more[row, within] = tokens
-    return np.concatenate([best, more], axis=1, dtype=np.int32)
 
 
 class Prediction(TypedDict):

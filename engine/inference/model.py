@@ -34,11 +34,11 @@ from .batches import (
 )
 from .devices.cpu import CPU
 from .exported import PRECISIONS, REFERENCE, ExportedModel, graph_precision
+from .judge import Logits, log_sum_exp, ranks, top_tokens
 from .session import Device
 
 Ids = NDArray[np.int32]
 Asked = tuple[Ids, Ids, Ids]  # sentences of one length: their ids, the positions of their masks, the expected tokens
-Logits = NDArray[np.float32]
 # Corrects logits of sentences where they decide about some tokens of each, int32 [n, k]: see `near_ties`.
 Correct = Callable[[Sequence[tuple[Ids, Ids]], Sequence[Logits], Sequence[Ids]], None]
 MOST_LOGITS = 2**23  # in the memory of a core: 32 MB; only with large vocabularies are batches smaller for that
@@ -173,11 +173,10 @@ class Decisions:
 
     def judge(self, logits: Logits, expected: Ids) -> None:
         """Put in what all logits, float32 [n, V], say."""
-        own = np.take_along_axis(logits, expected[:, None], axis=1)
-        second, first = np.partition(logits, -2, axis=1)[:, -2:].T
-        self.ids[:] = np.stack([logits.argmax(axis=1), 1 + (logits > own).sum(axis=1)], axis=1)
-        total = first + np.log(np.exp(logits - first[:, None], dtype=np.float64).sum(axis=1))
-        self.logits[:] = np.stack([first, second, own[:, 0], total], axis=1)
+        best, own = top_tokens(logits, 2), expected[:, None]
+        self.ids[:] = np.concatenate([best[:, :1], ranks(logits, own)], axis=1)
+        values = np.take_along_axis(logits, np.concatenate([best, own], axis=1), axis=1)
+        self.logits[:] = np.concatenate([values, log_sum_exp(logits)[:, None]], axis=1)
 
     def put(self, rows: NDArray[np.int64], other: "Decisions") -> None:
         self.ids[rows], self.logits[rows], self.precision[rows] = other.ids, other.logits, other.precision

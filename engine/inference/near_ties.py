@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .audit import audit_share
+from .judge import Logits, ranks
 from .mixed import CALIBRATION_SENTENCES, Auditor, Calibration, even_numbers, of_margins, widest
-from .model import Ids, LanguageModel, Logits
+from .model import Ids, LanguageModel
 
 
 class NearTies(Auditor):
@@ -29,11 +30,11 @@ class NearTies(Auditor):
             close = ~(certainty > self.calibration.bound) | self.measures  # NaN compares false
             audited = ~close & (even_numbers(ids, self.calibration.seed) < self.calibration.audit_share)
             rows = np.flatnonzero(close | audited)
-            before = _ranks(found[rows], tokens[rows])
+            before = ranks(found[rows], tokens[rows])
             if len(rows):
                 found[rows] = self.reference.logits(ids[rows], mask_position[rows])
             wrong = np.zeros_like(close)
-            wrong[rows] = (before != _ranks(found[rows], tokens[rows])).any(axis=1)
+            wrong[rows] = (before != ranks(found[rows], tokens[rows])).any(axis=1)
             self._count(close, audited, wrong & audited, certainty)
             if self.measures:
                 self._certainties.append(certainty)
@@ -68,8 +69,3 @@ def _nearest(logits: Logits, tokens: Ids) -> NDArray[np.int64]:
 def _distance(logits: Logits, tokens: Ids, nearest: NDArray[np.int64]) -> Logits:
     distance: Logits = np.take_along_axis(logits, nearest, axis=1) - np.take_along_axis(logits, tokens, axis=1)
     return distance
-
-
-def _ranks(logits: Logits, tokens: Ids) -> Ids:
-    found = [(logits > np.take_along_axis(logits, own[:, None], axis=1)).sum(axis=1) for own in tokens.T]
-    return np.array(found, np.int32).T

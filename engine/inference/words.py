@@ -18,7 +18,8 @@ from ..text.word_marks import Mark, WordClass, WordMarks
 from .batches import OUTPUTS, Advance, Steps, finished, gathered, ignored
 from .causal import LOGITS, CausalLM
 from .exported import PRECISIONS, REFERENCE
-from .model import Decider, Decisions, Ids, LanguageModel, Logits
+from .judge import Logits, judge, log_sum_exp
+from .model import Decider, Decisions, Ids, LanguageModel
 from .trees import Numbers
 
 WORDS_AT_ONCE = 4096  # words whose queries are one task; `batches` says how many tasks there are at the same time
@@ -296,8 +297,8 @@ def score_whole_words(
                 own, rows = logits[at[some]], row[some]
                 over = words.counts[rows] == number
                 if over.any():
-                    ended = own[over].astype(np.float64)
-                    scores.end_logprob[rows[over]] = _log_sum_exp(ended[:, marks.breaks]) - _log_sum_exp(ended)
+                    ended = log_sum_exp(own[over][:, marks.breaks]) - log_sum_exp(own[over])
+                    scores.end_logprob[rows[over]] = ended
                 if not over.all():
                     expected = words.take(rows[~over]).expected(number)
                     _put(scores, rows[~over], number, own[~over], expected, marks, causal)
@@ -317,7 +318,7 @@ def score_whole_words(
             for part in model.divide(min(size, len(chosen) - start), length - causal)
         ]
 
-        def judge(number: int, logits: list[Logits]) -> None:
+        def summed_up(number: int, logits: list[Logits]) -> None:
             rows = bucket.rows[parts[number]]
             put(rows, np.full(len(rows), token), np.arange(len(rows)), logits[0])
 
@@ -331,7 +332,7 @@ def score_whole_words(
             return [np.stack([own, best], axis=1)]
 
         asked = [[(bucket.ids[part], bucket.mask_position[part])] for part in parts]
-        yield from model.reduce_logits(asked, judge, read)
+        yield from model.reduce_logits(asked, summed_up, read)
 
     def each() -> Iterator[Steps[None]]:
         for group in expand(buckets, words, causal=causal):
@@ -356,16 +357,11 @@ def _put(
     for word_class in np.unique(classes).tolist():
         of_class = classes == word_class
         allowed = _allowed(marks, word_class, token, causal)
-        own = logits[of_class].astype(np.float64)
-        own[:, ~allowed] = -np.inf
-        log_sum = _log_sum_exp(own)
-        expected_logit = np.take_along_axis(own, expected[of_class][:, None], axis=1)[:, 0]
-        choice = own.argmax(axis=1)
+        place = np.arange(np.count_nonzero(of_class))
+        found = judge(logits[of_class], 1, place, expected[of_class], np.flatnonzero(allowed), among_ranked=True)
         at = rows[of_class], token
-        scores.token_logprobs[at] = expected_logit - log_sum
-        scores.ranks[at] = 1 + (own > expected_logit[:, None]).sum(axis=1)
-        scores.choices[at] = choice
-        scores.choice_logprobs[at] = own.max(axis=1) - log_sum
+        scores.token_logprobs[at], scores.ranks[at] = found.logprob, found.rank
+        scores.choices[at], scores.choice_logprobs[at] = found.top[:, 0], found.top_logprob[:, 0]
 
 
 def _allowed(marks: WordMarks, word_class: int, token: int, causal: bool) -> NDArray[np.bool_]:
@@ -376,13 +372,6 @@ def _allowed(marks: WordMarks, word_class: int, token: int, causal: bool) -> NDA
     if token or marks.mark is Mark.END:  # the end of the word competes with the tokens that continue it
         return np.ones(len(marks.classes), np.bool_)
     return marks.unmarked if word_class == WordClass.CONTINUES else marks.breaks
-
-
-def _log_sum_exp(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy import special  # noqa: PLC0415 - takes long to import
-
-    found: NDArray[np.float64] = special.logsumexp(logits, axis=1)
-    return found
 
 
 def sampled_queries(

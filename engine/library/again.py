@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..basics.printable import counted, some
 from ..inference.exported import REFERENCE, ExportedModel
-from ..inference.free_text import log_softmax
+from ..inference.judge import log_softmax
 from ..text.composition import rows_with_other_ids
 from ..text.pattern import Pattern, column
 from ..text.tokenizer import NOT_ONE_TOKEN, MaskTokenizer

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ...basics.choices import Coreference
 from ...basics.errors import InputError, check_number
 from ...inference.exported import ExportedModel, refuse_too_long
-from ...inference.free_text import logprobs_of, reduce_logits, top_tokens
+from ...inference.free_text import reduce_logits
+from ...inference.judge import logprobs_of, top_tokens
 from ...inference.model import LanguageModel
 from ...requests.items import model_identity
 from ...runs.masked_stages import ReferenceStage

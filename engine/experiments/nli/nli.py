@@ -15,7 +15,7 @@ from ...inference.audit import audit_sentences, audit_summary
 from ...inference.classifier import encode_pairs
 from ...inference.classifier import labels as label_names
 from ...inference.exported import REFERENCE, ExportedModel
-from ...inference.free_text import log_softmax
+from ...inference.judge import log_softmax
 from ...library.again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict
 from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import CORRECT

@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...inference.free_text import MASK, top_tokens
+from ...inference.free_text import MASK
+from ...inference.judge import judge
 from ...inference.words import WordScores
 from ...library.sentences import CORRECT
 from ...requests.items import top_schema
@@ -76,17 +77,9 @@ class Answers:
 
         `place` is the position of each item's sentence among the logits; `ranked` are the ranked tokens, None for all.
         """
-        from scipy import special
-
-        kept = logits if ranked is None else logits[:, ranked]
-        total: NDArray[np.float64] = special.logsumexp(kept.astype(np.float64), axis=1)
-        chosen = top_tokens(kept, self.top.shape[1])
-        logprobs = np.take_along_axis(kept, chosen, axis=1) - total[:, None]
-        own = logits[place, expected]
-        self.logprob[items] = own - total[place]
-        self.rank[items] = 1 + (kept[place] > own[:, None]).sum(axis=1)
-        self.top[items] = (chosen if ranked is None else ranked[chosen])[place]
-        self.top_logprob[items] = logprobs[place]
+        found = judge(logits, self.top.shape[1], place, expected, ranked, among_ranked=True)
+        self.logprob[items], self.rank[items] = found.logprob, found.rank
+        self.top[items], self.top_logprob[items] = found.top[place], found.top_logprob[place]
         self.is_top1[items] = self.top[items, 0] == expected
 
     def put_words(self, items: Rows64, scores: WordScores) -> None:

@@ -15,7 +15,7 @@ from ...basics.choices import TargetMethod
 from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...inference.batches import finished
-from ...inference.free_text import top_tokens, with_tokens
+from ...inference.judge import top_tokens, with_tokens
 from ...inference.model import LanguageModel
 from ...inference.words import score_whole_words, score_words
 from ...requests.items import ITEMS_FILE, SUMMARY_FILE

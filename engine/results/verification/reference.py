@@ -12,7 +12,7 @@ from ...basics.limits import cpu_threads
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
-from ...inference.free_text import log_softmax
+from ...inference.judge import log_softmax
 from ...inference.spans import Encoder, Ids, Sentence, behind
 from ...library.again import Logits, Reference
 from ...text.spelling import trimmed

@@ -17,7 +17,8 @@ from negengine.engine.inference.batches import finished
 from negengine.engine.inference.causal import CausalLM, open_language_model
 from negengine.engine.inference.classifier import PairClassifier, encode_pairs
 from negengine.engine.inference.exported import load_exported
-from negengine.engine.inference.free_text import encode_texts, predict_texts, top_tokens
+from negengine.engine.inference.free_text import encode_texts, predict_texts
+from negengine.engine.inference.judge import top_tokens
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.inference.words import WordScores, score_whole_words, score_words
 from negengine.engine.text.token_ids import Bucket, TokenSequences

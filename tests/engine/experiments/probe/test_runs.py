@@ -10,7 +10,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.probe.probe import OwnSentences
 from negengine.engine.experiments.probe.probe_items import summarise
 from negengine.engine.experiments.probe.probe_sentences import Columns
-from negengine.engine.inference.free_text import log_softmax
+from negengine.engine.inference.judge import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
