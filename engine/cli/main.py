@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..basics.errors import OF_THE_MACHINE, InputError, StoppedError, first_line, refuse_other_than_utf8, shortened
-from ..library.registry import experiment, experiments, load, summary
+from ..basics.named import load
+from ..experiments.registry import experiment, experiments, summary
 from .console import error_document, open_standard_streams, say, show
 from .program import Commands, Program, as_command
 from .run_command import resuming_command

@@ -124,8 +124,8 @@ def show_sentences(
 
     Example: negengine show runs/mini --where condition=CpTn --failed
     """
-    from ..library.finished import open_run
     from ..library.sentences import drawn
+    from ..results.finished import open_run
     from ..results.report.chosen_sentences import FOR_PEOPLE, Examples, Filter, check_name, chosen, write
     from ..views.formats import find_format
 
@@ -244,8 +244,8 @@ def merge(
     With --status, the exit status is 0 if all shards are finished, and 3 if not.
     Example: negengine merge runs/mini-1-of-2 runs/mini-2-of-2 -o runs/mini
     """
-    from ..library.finished import merge as run_merge
-    from ..library.finished import shards_status
+    from ..results.finished import merge as run_merge
+    from ..results.finished import shards_status
 
     return shards_status(shards) if status else run_merge(shards, output)
 

@@ -72,7 +72,7 @@ class Setup:
     @cached_property
     def executor(self) -> "Executor | None":
         """Where parts run; None for the devices of this machine."""
-        from ..library.registry import load
+        from ..basics.named import load
 
         found: Executor | None = None
         for name, option in EXECUTORS.items():

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import polars as pl
 
 from ..basics.errors import InputError
+from ..basics.named import load
 from ..basics.printable import counted
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
@@ -17,7 +18,6 @@ from ..views import Table
 from .again import Draw, Sample
 from .model import Model
 from .recount import Recount
-from .registry import load
 from .sentences import TEXTS, drawn
 from .shown import Shown
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.experiments.negation.negation_runs import ScoresRun, SelectionRun
     from .engine.experiments.nli.nli import nli
     from .engine.experiments.probe.probe import probe
-    from .engine.library.finished import merge
-    from .engine.library.finished import open_run as open  # noqa: A004 - the library's `open`
     from .engine.library.model import Model, load
     from .engine.library.predict import predict
     from .engine.library.run import Run
@@ -46,6 +44,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.results.comparison.groups import Groups, by_group
     from .engine.results.comparison.runs import items
     from .engine.results.comparison.side_by_side import SideBySide, side_by_side
+    from .engine.results.finished import merge
+    from .engine.results.finished import open_run as open  # noqa: A004 - the library's `open`
     from .engine.results.report.citation import Citation, cite
     from .engine.results.report.report import figures, report
     from .engine.results.report.reproduction import Reproduction, reproduce
@@ -75,8 +75,9 @@ __all__ = sorted([*_NAMES, *_EXPERIMENTS])  # noqa: PLE0605 - names that __getat
 
 
 def __getattr__(name: str) -> Any:
+    from .engine.basics.named import load  # noqa: PLC0415
+    from .engine.experiments.registry import library_function  # noqa: PLC0415
     from .engine.library.call import strict  # noqa: PLC0415 - kept out of `import negengine`
-    from .engine.library.registry import library_function, load  # noqa: PLC0415
 
     if name in _NAMES:
         found = load(_NAMES[name])
@@ -87,6 +88,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from .engine.library.registry import experiments  # noqa: PLC0415 - those of other packages
+    from .engine.experiments.registry import experiments  # noqa: PLC0415 - those of other packages
 
     return sorted({*__all__, *experiments()})

@@ -21,13 +21,13 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError
-from ...engine.cli.train_commands import CueOptions
 from ...engine.experiments.cues.cue_detector import NO_TOKEN, CueDetector, WordEncoder
 from ...engine.experiments.cues.cue_scores import MarkedSentence, read_columns, score
 from ...engine.experiments.cues.cue_words import DATA, LABELS, OUTSIDE, TEST_FILES, TRAIN_FILES, cues_of, labels_of
 from ...engine.experiments.data_sets.sources import find
 from ...engine.inference.devices.cpu import CPU
 from ...engine.inference.exported import load_exported
+from ...engine.library.training_options import CueOptions
 from ...engine.runs.progress import Reporter
 from ..build import build
 from ..tasks import TOKEN_CLASSIFICATION

@@ -29,7 +29,7 @@ from transformers.trainer_utils import set_seed
 from ...engine.basics.atomic import unwritable
 from ...engine.basics.errors import InputError
 from ...engine.basics.reading import refuse_few_open_files
-from ...engine.cli.train_commands import TrainingOptions
+from ...engine.library.training_options import TrainingOptions
 from ...engine.runs.progress import Meter, Reporter
 from ..checkpoint_files import TrainingRecord
 from ..inventory import weights_of

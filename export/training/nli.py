@@ -16,10 +16,10 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 from ...engine.basics.choices import Task
 from ...engine.basics.errors import InputError, choice
-from ...engine.cli.train_commands import NliOptions
 from ...engine.experiments.nli.nli import NliRun, nli
 from ...engine.experiments.nli.nli_pairs import SOURCES, Source, scheme_of
 from ...engine.library.model import export
+from ...engine.library.training_options import NliOptions
 from ...engine.requests.items import ORIGINAL
 from ...engine.runs.progress import Reporter
 from ..tasks import TEXT_CLASSIFICATION

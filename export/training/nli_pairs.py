@@ -24,7 +24,6 @@ from ...engine.basics.errors import InputError, first_line
 from ...engine.basics.frames import scan_frame
 from ...engine.basics.reading import file_sha256, is_file
 from ...engine.basics.sealed import read_sealed, write_sealed
-from ...engine.cli.train_commands import NliOptions
 from ...engine.experiments.data_sets.sources import cache_folder, find
 from ...engine.experiments.nli.nli_pairs import (
     KINDS,
@@ -36,6 +35,7 @@ from ...engine.experiments.nli.nli_pairs import (
     stream_original,
     unused_sentence,
 )
+from ...engine.library.training_options import NliOptions
 from ...engine.runs.results import unlike
 from ..quiet import quiet
 

@@ -16,7 +16,7 @@ from transformers import PretrainedConfig
 from ...engine.basics.choices import Precision
 from ...engine.basics.errors import InputError, check_number
 from ...engine.basics.limits import cpu_threads
-from ...engine.cli.train_commands import TrainingOptions
+from ...engine.library.training_options import TrainingOptions
 from ...engine.runs.progress import Reporter
 from ..needs import Needs, free_disk, free_memory
 

@@ -69,7 +69,7 @@ def read(page: str) -> Element:
 
 def drawn_figures(run) -> dict[str, Any]:
     """The figures of a run's own sections by name; every one can be drawn, and its values can be written."""
-    from negengine.engine.library.registry import experiment
+    from negengine.engine.experiments.registry import experiment
     from negengine.engine.views.svg import for_page
 
     figures = [figure for section in experiment(run.stage).sections(run) for figure in section.figures]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import synthetic_pairs
-from negengine.engine.cli.train_commands import TrainingOptions
+from negengine.engine.library.training_options import TrainingOptions
 from negengine.engine.runs.progress import Reporter
 from negengine.export.checkpoint_files import TrainingRecord
 from negengine.export.tasks import TEXT_CLASSIFICATION

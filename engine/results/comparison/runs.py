@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from ...basics.errors import InputError
-from ...library.finished import open_run
 from ...library.run import Run
 from ...runs.record import differences
+from ..finished import open_run
 from .estimates import MODEL
 
 Runs = Run | str | Path | Sequence[Run | str | Path]

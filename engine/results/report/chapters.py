@@ -11,8 +11,8 @@ import polars as pl
 from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.printable import counted
+from ...experiments.registry import experiment
 from ...inference.audit import audit_sentences, audit_summary
-from ...library.registry import experiment
 from ...library.run import Run
 from ...runs.record import read_run
 from ...views import Column, Figure, Section, Table

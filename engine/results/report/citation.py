@@ -16,13 +16,13 @@ from ...basics.errors import InputError
 from ...basics.printable import counted
 from ...basics.versions import source_address
 from ...experiments.data_sets.sources import sources
+from ...experiments.registry import experiment
 from ...inference.exported import FP32_ON_DEVICE, REFERENCE
 from ...library.call import files_in
-from ...library.finished import open_run
-from ...library.registry import experiment
 from ...library.run import Run
 from ...runs.record import StageRecord, read_run
 from ...views.to_latex import latex
+from ..finished import open_run
 from .usage import Usage, usage
 
 _ROOT = Path(__file__).resolve().parents[3]

@@ -16,11 +16,11 @@ from ...basics.option_values import fault
 from ...basics.paths import with_home
 from ...basics.printable import counted
 from ...basics.reading import exists, file_sha256, is_file
+from ...experiments.registry import experiment, library_function
 from ...inference.device import choose_devices
 from ...inference.exported import load_exported
 from ...library.call import ELSEWHERE, IN_MEMORY, as_given, files_in
 from ...library.model import Model
-from ...library.registry import experiment, library_function
 from ...library.shown import Shown
 from ...runs.record import StageRecord, differences, read_run
 from ...runs.results import finished_stage, read_document, read_frame

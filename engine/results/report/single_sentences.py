@@ -6,7 +6,7 @@ from functools import lru_cache
 import polars as pl
 
 from ...basics.errors import InputError
-from ...library.registry import experiment
+from ...experiments.registry import experiment
 from ...library.run import Run
 from ...library.sentences import CORRECT, FAILED, FIRST, REPEATED, TEXTS
 from ...views import Column, Section, Table

@@ -15,8 +15,8 @@ from ...basics.errors import InputError, did_you_mean
 from ...basics.option import Opening, OptionField, options_of
 from ...basics.option_values import fault
 from ...basics.paths import is_file_name, is_model_name
+from ...experiments.registry import experiment, experiments
 from ...inference.exported import MODELS
-from ...library.registry import experiment, experiments
 from ...text.toml_file import TomlFile
 
 _MODELS, _PROBES = "model", "probe"

@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 
 from ...basics.errors import InputError
+from ...experiments.registry import library_function
 from ...inference.exported import load_exported
-from ...library.finished import open_run
-from ...library.registry import library_function
 from ...library.run import Run
 from ...requests.items import ALL
 from ...runs.lock import holder
 from ...runs.record import RUN_FILE, read_run
 from ...views import Table
 from ..comparison.estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
+from ..finished import open_run
 from .suite_file import SuiteFile, SuiteModel, SuiteProbe, chain, settings_of
 
 

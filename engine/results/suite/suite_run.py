@@ -16,17 +16,17 @@ from ...basics.errors import InputError, first_line, needs_extra
 from ...basics.option import Opening
 from ...basics.paths import without_home_inside
 from ...basics.printable import counted
+from ...experiments.registry import experiment, library_function
 from ...library.call import strict
-from ...library.finished import open_run
 from ...library.model import ModelReference
 from ...library.options import RUNS, AllOptions, RunOptions, divided, explicit, shard_of
-from ...library.registry import experiment, library_function
 from ...library.run import Run
 from ...library.shown import Shown
 from ...runs.lock import holder
 from ...runs.progress import Reporter
 from ...runs.shard import Shard
 from ...views import Column, Table
+from ..finished import open_run
 from ..report.report import LIBRARIES
 from .suite_file import SuiteFile, as_text, chain, settings_of
 from .suite_members import DONE, Member, State, finished_run, members_of, model_tables, state_of, suite_table

@@ -16,8 +16,8 @@ from ...basics.errors import InputError
 from ...basics.frames import parquet_frame, scan_frame
 from ...basics.printable import counted, some
 from ...basics.reading import file_sha256, files_below, paths_in
+from ...experiments.registry import run_class, stages
 from ...inference.audit import DISAGREEMENTS
-from ...library.registry import run_class, stages
 from ...library.run import Run
 from ...runs.lock import LOCK_FILE
 from ...runs.masked_stages import MixedStage

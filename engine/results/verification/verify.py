@@ -11,10 +11,10 @@ import polars as pl
 from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...basics.reading import file_sha256
+from ...experiments.registry import run_class
 from ...inference.audit import disagreement_bound
 from ...inference.exported import ExportedModel, is_low_precision
 from ...library.again import Compared, Draw, Reference, Sample, Verdict
-from ...library.registry import run_class
 from ...library.run import Run
 from ...runs.lock import refuse_held
 from ...runs.record import RUN_FILE, read_run

@@ -14,7 +14,7 @@ import typer.core
 import typer.main
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.main import app
-from negengine.engine.library import registry
+from negengine.engine.experiments import registry
 
 EXPERIMENTS = {name: registry.experiment(name) for name in registry.experiments()}
 COMMANDS = typer.main.get_command(app).commands

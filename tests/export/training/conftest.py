@@ -2,7 +2,7 @@
 
 import pytest
 import synthetic_cues
-from negengine.engine.cli.train_commands import CueOptions, NliOptions
+from negengine.engine.library.training_options import CueOptions, NliOptions
 from negengine.export.training.cues import train_cues
 from negengine.export.training.nli import train_nli
 from synthetic_pairs import write_glue, write_negation

@@ -7,9 +7,9 @@ import pytest
 import synthetic_cues
 import torch
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli.train_commands import CueOptions
 from negengine.engine.experiments.cues.cue_scores import read_columns
 from negengine.engine.experiments.cues.cue_words import LABELS, Kind
+from negengine.engine.library.training_options import CueOptions
 from negengine.export.training.cues import IGNORED, Corpus, collate_with, examples, score_with
 from negengine.export.training.folder import read_training
 from safetensors.torch import load_file

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
-from negengine.engine.cli.train_commands import NliOptions
+from negengine.engine.library.training_options import NliOptions
 from negengine.engine.results.report.citation import cite
 from negengine.export.training import settings as needs
 from negengine.export.training.folder import read_training

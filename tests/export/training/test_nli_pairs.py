@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from hub_here import COMMITS, serve
 from negengine.engine.basics.errors import InputError
-from negengine.engine.cli.train_commands import NliOptions
 from negengine.engine.experiments.nli.nli_pairs import KINDS, Label, Pair, read_benchmark
+from negengine.engine.library.training_options import NliOptions
 from negengine.export.training.nli_pairs import read_data, split, write_held_out
 
 HEADER = "index\tsentence1\tsentence2\tlabel\n"

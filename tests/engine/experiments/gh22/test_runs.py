@@ -24,8 +24,8 @@ from negengine.engine.experiments.gh22.repetitions import Repetitions, summarise
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.exported import load_exported, write_manifest
 from negengine.engine.inference.mixed import FIRST_CHOICES
-from negengine.engine.library.finished import open_run
 from negengine.engine.results.comparison.compare import compare
+from negengine.engine.results.finished import open_run
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution
 from negengine.engine.runs.merge import merge

@@ -2,7 +2,7 @@ import re
 
 import negengine as ng
 import pytest
-from negengine.engine.library.registry import experiment, experiments
+from negengine.engine.experiments.registry import experiment, experiments
 from negengine.engine.results.report.citation import Reference, model_references, probe_references, tool_reference
 from negengine.engine.results.report.usage import usage
 from negengine.engine.runs.record import Session, StageRecord, read_run

@@ -9,8 +9,8 @@ import pytest
 from lies import changed, copy_without_parts, lie, remove_parts, reseal, rewrite
 from negengine.engine.basics.frames import parquet_frame
 from negengine.engine.basics.reading import file_sha256
+from negengine.engine.experiments.registry import stages
 from negengine.engine.inference.exported import read_manifest, write_manifest
-from negengine.engine.library.registry import stages
 from negengine.engine.results.verification.model import verify_model
 from negengine.engine.runs.lock import locked
 from negengine.engine.runs.part import EncodedPart, PartFiles

@@ -13,14 +13,14 @@ from ..basics.errors import InputError
 from ..basics.forks import refuse_forked
 from ..basics.paths import shell_command
 from ..basics.printable import counted
+from ..experiments.registry import run_class, stages
+from ..library.run import Run
+from ..library.shown import Shown
 from ..runs import merge as merging
 from ..runs.divided import DividedRun, State, default_output, divided_run, find_shards
 from ..runs.progress import Reporter
 from ..runs.results import begun_stages, resume_hint
 from ..views import Column, Table
-from .registry import run_class, stages
-from .run import Run
-from .shown import Shown
 
 
 def open_run(folder: str | Path) -> Run:

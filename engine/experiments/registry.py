@@ -5,7 +5,6 @@ and imported when they are needed: to list the experiments imports none of them.
 """
 
 import ast
-import importlib
 import importlib.util
 from collections.abc import Mapping
 from functools import cache
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..basics.errors import InputError
+from ..basics.named import load
 
 if TYPE_CHECKING:
+    from ..library.run import Run
     from ..runs.stage import Stage
-    from .run import Run
 
 GROUP = "negengine.probes"
 BUNDLED = {
@@ -31,12 +31,6 @@ BUNDLED = {
     "probe": "negengine.engine.experiments.probe.probe:OwnSentences",
     "likelihood": "negengine.engine.experiments.likelihood.likelihood:Likelihood",
 }
-
-
-def load(reference: str) -> Any:
-    """Import what `module:attribute` names."""
-    module, _, attribute = reference.partition(":")
-    return getattr(importlib.import_module(module), attribute)
 
 
 @cache
