@@ -1,7 +1,7 @@
 """An experiment is a declaration: what can be chosen, what is asked, what counts, what the tables say.
 
 A subclass is a frozen dataclass whose fields are its options. From them follow the command and its help, the function
-of the library with its docstring, and the settings in a suite. `Clozes` and `Asked` bring the stage and the results.
+of the library with its docstring, and the settings in a suite. `Requested` brings the stage and the results.
 """
 
 import inspect

@@ -15,6 +15,18 @@ RANGES = {"spearman": (-1.0, 1.0)}
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"
 SEPARATOR = "|"
+ITEM = ("dataset", "condition", "item")
+"""The columns that name an item."""
+WHY = "why"
+KEYS: dict[str, Any] = {
+    **dict.fromkeys(ITEM, pl.String),
+    "pair": pl.String,  # what the items share that a contrast compares; by default the item itself
+    "cluster": pl.String,  # what it shares with items that depend on it
+    "splits": pl.List(pl.String),  # those that the item counts in
+    "role": pl.String,  # which request of its item it is: good, bad, alone …
+    WHY: pl.String,  # why the request cannot be asked; null where it can
+}
+"""What a request belongs to: the first columns of items.parquet, with their types."""
 ITEM_SCHEMA: dict[str, Any] = dict.fromkeys(("dataset", "condition", "item", "splits", "cluster"), pl.String)
 
 
@@ -31,7 +43,8 @@ def joined(texts: Iterable[str]) -> str:
 
 def by_split(items: pl.DataFrame) -> pl.DataFrame:
     """One row for each item and split: `splits` holds one of them."""
-    return items.with_columns(pl.col("splits").str.split(SEPARATOR)).explode("splits")
+    several = pl.col("splits") if items.schema["splits"] == pl.List else pl.col("splits").str.split(SEPARATOR)
+    return items.with_columns(several).explode("splits")
 
 
 def model_identity(exported: ExportedModel) -> dict[str, Any]:

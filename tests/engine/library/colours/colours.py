@@ -5,33 +5,36 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import polars as pl
-from negengine.engine.experiments.clozes import Cloze, Clozes
 from negengine.engine.experiments.experiment import Option
+from negengine.engine.experiments.requested import Requested
+from negengine.engine.inference.exported import ExportedModel
+from negengine.engine.requests.word import Word
 
 COLOURS = {"sky": "blue", "grass": "green", "snow": "white", "coal": "black", "sun": "yellow", "sea": "blue"}
 TEMPLATES = {"affirmative": "The {} is [MASK].", "negated": "The {} is not [MASK]."}
 
 
 @dataclass(frozen=True, eq=False)
-class Colours(Clozes):
+class Colours(Requested):
     """Ask for the colours of things."""
 
     name = "colours"
     title = "Colours of things"
     example = "negengine colours mini --things 3"
-    unit = "sentences"
+    unit = "things"
     clusters = "things"
-    items_per_part = 4
-    metrics: ClassVar[Mapping[str, pl.Expr]] = {
-        "first": pl.col("rank") == 1,
-        "surprisal": -pl.col("logprob").cast(pl.Float64),
-    }
+    requests_per_part = 4
+    metrics: ClassVar[Mapping[str, pl.Expr]] = {"first": pl.col("rank") == 1, "surprisal": -pl.col("logprob")}
 
     things: Annotated[int, Option("Number of things to ask about.", metavar="N", minimum=1, maximum=6)] = 6
 
-    def clozes(self) -> list[Cloze]:
-        return [
-            Cloze("colours", polarity, thing, template.format(thing), colour, cluster=thing)
+    def kind(self, exported: ExportedModel) -> Word:
+        return Word(top=5)
+
+    def requests(self, exported: ExportedModel) -> pl.DataFrame:
+        rows = [
+            {"condition": polarity, "item": thing, "cluster": thing, "text": template.format(thing), "word": colour}
             for thing, colour in list(COLOURS.items())[: self.things]
             for polarity, template in TEMPLATES.items()
         ]
+        return pl.DataFrame(rows)

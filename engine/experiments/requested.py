@@ -1,0 +1,191 @@
+"""An experiment as a frame of requests, and metrics of their answers; `engine/requests/` says how one is written.
+
+items.parquet has one row a request: the keys of `requests.items.KEYS`, what is asked, the experiment's own columns, the
+answers, and the metrics, each in one row of its item.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+
+from ..inference.audit import audit_sentences, audit_summary
+from ..inference.exported import ExportedModel
+from ..library.recount import Recount
+from ..library.run import Run
+from ..requests.contrast import Contrast, contrast_rows
+from ..requests.items import ALL, ITEMS_FILE, KEYS, SEPARATOR, SUMMARY_FILE, WHY, by_split
+from ..requests.stage import Kind, RequestStage, complete
+from ..requests.summary import Row, frame, means, with_holm
+from ..requests.word import Word
+from ..runs.record import mask_token
+from ..runs.stage import Files, FinishedParts
+from ..views import Column, Section, Table
+from .experiment import Experiment
+from .finished_run import OUTCOMES, AskedRun
+from .view import Chart
+
+_OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
+_PLACE = pl.when(pl.col("split") == ALL).then("condition").otherwise(pl.format("{}, {}", "condition", "split"))
+
+
+class Requested(Experiment):
+    """An experiment of requests of one kind; a subclass is a frozen dataclass of its options."""
+
+    unit: ClassVar[str] = "items"  # what the items are, as a plural
+    clusters: ClassVar[str] = "items"  # what items share that makes them depend on each other, as a plural
+    of_kind: ClassVar[type[Kind[Any]]] = Word  # what `kind` gives
+    requests_per_part: ClassVar[int] = 2048
+    # Of a request, for the metrics: they are evaluated first, as a window within a window takes very long in Polars.
+    scores: ClassVar[Mapping[str, pl.Expr]] = {}
+    metrics: ClassVar[Mapping[str, pl.Expr]]  # of an item, in their order; one may read those before it
+    also_read: ClassVar[Sequence[str]] = ()  # columns that `contrasts` and `further` read beside those of the metrics
+    # Of `sentence_rows`: columns that replace those which the kind shows, or come after them.
+    shown: ClassVar[Mapping[str, pl.Expr]] = {}
+    rows_file: ClassVar[str | None] = ITEMS_FILE
+    further_rows_files: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "results" not in vars(cls) and "name" in vars(cls):
+            own: dict[str, Any] = {"stage": cls.name, "clusters": cls.clusters, "unit": cls.unit, "declared": cls}
+            own |= {"metrics": tuple(cls.metrics), "__doc__": RequestedRun.__doc__}
+            cls.results = type(f"{cls.__name__}Run", (RequestedRun,), own)
+
+    @abstractmethod
+    def kind(self, exported: ExportedModel) -> Kind[Any]:
+        """How the model is asked."""
+
+    @abstractmethod
+    def requests(self, exported: ExportedModel) -> pl.DataFrame:
+        """One row a request; absent keys have the values that `requests.stage.complete` gives them."""
+
+    @classmethod
+    def contrasts(cls, rows: pl.DataFrame) -> Iterable[Contrast]:  # noqa: ARG003 - part of the interface
+        """What is compared; `rows` are requests with the keys, the metrics, and the columns that these read."""
+        return ()
+
+    @classmethod
+    def further(cls, rows: pl.DataFrame) -> Iterable[Row]:  # noqa: ARG003 - part of the interface
+        """Rows of the summary that are not means of items or contrasts: a perplexity, a spread."""
+        return ()
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What the requests depend on, as JSON values; without a `data sha256` the requests themselves have theirs."""
+        return {}
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What later readers need, as JSON values."""
+        return {}
+
+    def excuses(self, why: str) -> bool:
+        """Whether a request with this reason in `why` is only told, and the run not refused for it.
+
+        By default, where the reason lies in the model (a word is not one of its tokens), and not in the data.
+        """
+        return why in self.of_kind.of_model
+
+    def place(self, request: Mapping[str, Any]) -> str:
+        """What a message calls a request, such as its file and line."""
+        return request.get("place") or repr(request.get("text"))
+
+    def stage(self, exported: ExportedModel) -> RequestStage:
+        kind = self.kind(exported)
+        return kind.stage(exported, self, kind, complete(self.requests(exported), kind, self.name))
+
+    @classmethod
+    def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003 - as of a stage
+        return len(rows)
+
+    @staticmethod
+    def rows_of(files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+        return files[ITEMS_FILE]
+
+    @classmethod
+    def publish(cls, parts: FinishedParts) -> Files:
+        """Metrics are evaluated once, on the columns that they read; all others pass by, part by part."""
+        there = parts.rows.collect_schema().names()
+        expressions = (*cls.scores.values(), *cls.metrics.values())
+        read = {*KEYS, *cls.also_read, *(name for own in expressions for name in own.meta.root_names())}
+        judged = parts.rows.select(name for name in there if name in read and name not in cls.metrics)
+        rows = judged.collect(engine="streaming").with_columns(**cls.scores)
+        for name, metric in cls.metrics.items():
+            rows = rows.with_columns(metric.alias(name))
+        known = [name for name in cls.metrics if rows[name].null_count() < len(rows)]
+        figures = [*means(rows, known), *cls.further(rows), *contrast_rows(rows, [*cls.contrasts(rows)])]
+        columns = [parts.rows.drop(*cls.metrics, strict=False), rows.select(*cls.metrics).lazy()]
+        return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: with_holm(frame(figures))}
+
+    @classmethod
+    def tables(cls, run: "RequestedRun") -> list[Table]:
+        """By default, all of the summary."""
+        keys, metric = ["dataset", "condition", "split"], ["metric"] * (len(cls.metrics) > 1)
+        columns = [Column(name, name) for name in (*keys, *metric)]
+        columns += [Column("value", "value", low="low", high="high", decimals=3), Column("n", "n")]
+        summary = run.summary.select(*keys, "metric", "value", "low", "high", "n")
+        title = f"{cls.title or cls.name}: {run.model_name}"
+        return [Table(title, summary, columns, section="dataset", notes=["in brackets: 95 % intervals"])]
+
+    @classmethod
+    def main_tables(cls, run: "RequestedRun") -> list[Table]:
+        return cls.tables(run)
+
+    @classmethod
+    def sections(cls, run: Any) -> Sequence[Section]:
+        charts = [Chart(name, name, name, label=_PLACE, scale=1).figure(run, *run.tables()) for name in run.metrics]
+        return [Section("Results", figures=charts, notes=run.remarks())]
+
+
+@dataclass(frozen=True, eq=False)
+class RequestedRun(AskedRun):
+    """A finished run: `items` has one row for each request, `summary` the figures."""
+
+    declared: ClassVar[type[Requested]]
+
+    def tables(self) -> list[Table]:
+        return self.declared.tables(self)
+
+    def main_tables(self) -> list[Table]:
+        return self.declared.main_tables(self)
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        of_all = Run.conditions.fget(self)  # type: ignore[attr-defined]
+        return {key: value for key, value in of_all.items() if key not in _OF_ANY_RUN}
+
+    def remarks(self) -> list[str]:
+        reasons = self.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)[WHY]
+        counted = reasons.value_counts(sort=True, name="n").sort("n", WHY, descending=[True, False])
+        told = [f"{self.unit} that cannot be asked: {n:,} ({why})" for why, n in counted.iter_rows()]
+        return [*told, *audit_sentences(audit_summary(self.record.counts))]
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        """One row for each request that was asked; it fails if its word is not the first choice."""
+        items = self.items.lazy().filter(pl.col(WHY).is_null())
+        usual: dict[str, Any] = {"item": pl.col("item"), "condition": pl.col("condition")}
+        usual |= {**self.declared.of_kind.shown(mask_token(self.record.metadata, self.folder)), **self.declared.shown}
+        if "correct" in usual and "failed" not in usual:
+            usual["failed"] = ~usual["correct"]
+        first = ("item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob")
+        order = [name for name in first if name in usual]
+        names = items.collect_schema().names()
+        read = {own.meta.root_names()[0] for own in usual.values() if own.meta.is_column()}
+        others = {name: pl.col(name) for name in names if name not in {*usual, *read, WHY}}
+        others["splits"] = pl.col("splits").list.join(SEPARATOR)
+        return items.select(**{name: usual[name] for name in [*order, *usual]}, **others)
+
+    def outcomes(self) -> pl.DataFrame:
+        keys = ("dataset", "condition", "item", "splits", "cluster")
+        metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
+        groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
+        each = by_split(self.items.select(*keys, *metrics, *groups)).rename({"splits": "split"})
+        index = [*(name for name in OUTCOMES if name in each.columns), *self.grouped]
+        long = each.unpivot(self.metrics, index=index, variable_name="metric")
+        return long.drop_nulls("value").select(*OUTCOMES, *self.grouped)
+
+    def recounts(self) -> Iterable[Recount]:
+        return ()

@@ -1,0 +1,224 @@
+"""The stage of every experiment that is a frame of requests, and what a kind of requests is.
+
+Parts of the frame are prepared, asked, and written. The rows of a part are its requests and their answers: so
+`publish`, `merge` and `verify` need neither model nor data.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import polars as pl
+
+from ..basics.atomic import sha256
+from ..basics.errors import InputError
+from ..inference.exported import ExportedModel
+from ..runs.masked_stages import ExportedStage, RankStage, ReferenceStage
+from ..runs.record import model_metadata
+from ..runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
+from ..statistics import LIBRARIES
+from .items import ALL, ITEMS_FILE, KEYS, ORIGINAL, WHY, model_identity
+
+AdvanceTexts = Callable[[int], None]
+Columns = Mapping[str, Any]  # by name: what `polars.Series` takes
+
+
+class Prepared(Sized, Protocol):
+    """Requests as token ids; its length is the number of different texts that a model reads."""
+
+    @property
+    def why(self) -> Sequence[str | None]:
+        """Why each request cannot be asked, null where it can: fixed phrases, as tables count them."""
+
+
+P = TypeVar("P", bound=Prepared)
+
+
+class Kind(Protocol[P]):
+    """A value of an experiment: a frozen dataclass whose fields are options."""
+
+    name: ClassVar[str]
+    asks: ClassVar[Mapping[str, Any]]  # the columns of a request that it reads, with their types; absent ones are null
+    of_model: ClassVar[frozenset[str]]  # reasons in `why` that lie in the model, and not in the data
+    stage: ClassVar["type[RequestStage]"]  # how exact its answers are
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """The columns that it adds to a request, with their types; log-probabilities are natural logarithms, fp64."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What answers depend on beside model and requests, as JSON values."""
+
+    def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> P:
+        """Read requests without a reason in `why`; the model is not opened. The columns of `asks` are there."""
+
+    def answer(self, model: Any, asked: P, advance: AdvanceTexts) -> Columns:
+        """The columns of `answers` for all requests of `asked`, in any form that a column can be made of.
+
+        Values of requests with a reason are not read. `advance` is called with numbers of texts, by several threads.
+        """
+
+    @staticmethod
+    def shown(mask_token: str) -> Mapping[str, pl.Expr]:
+        """What a person reads of a request: the columns of `sentence_rows`, as far as the kind tells them."""
+
+
+VERSION = 1  # of the columns of a part: runs of different versions are not put together
+
+
+class Asking(Protocol):
+    """What the stage must know of an experiment."""
+
+    name: ClassVar[str]
+    requests_per_part: ClassVar[int]
+
+    @property
+    def identity(self) -> Mapping[str, Any]: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+    def publish(self, parts: FinishedParts) -> Files: ...
+    def excuses(self, why: str) -> bool:
+        """Whether a request with this reason in `why` is only told, and the run not refused for it."""
+
+    def place(self, request: Mapping[str, Any]) -> str:
+        """What a message calls a request, such as file and line."""
+
+
+@dataclass(frozen=True, eq=False)
+class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
+    """Requests of one kind; a part is a range of them."""
+
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    rows_file: ClassVar[str | None] = ITEMS_FILE
+
+    exported: ExportedModel
+    experiment: Asking
+    kind: Kind[Any]
+    requests: pl.DataFrame  # as `complete` makes it
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # other stages have one name each
+        return self.experiment.name
+
+    @property
+    def publish(self) -> Callable[[FinishedParts], Files]:  # type: ignore[override]
+        return self.experiment.publish
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            **model_identity(self.exported),
+            "version": VERSION,
+            **({} if "data sha256" in self.experiment.identity else {"data sha256": self._digest}),
+            **self.experiment.identity,
+            "kind": self.kind.name,
+            **self.kind.identity,
+            "requests per part": self.experiment.requests_per_part,
+        }
+
+    @cached_property
+    def _digest(self) -> str:
+        return sha256(self.requests.write_ndjson().encode())
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return {**model_metadata(self.exported), **self.experiment.metadata}
+
+    @cached_property
+    def parts(self) -> tuple[range, ...]:
+        return part_ranges(len(self.requests), self.experiment.requests_per_part)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        return [len(part) for part in self.parts]
+
+    @property
+    def unit(self) -> str:
+        return "requests"
+
+    def check(self, say: Callable[[str], None]) -> None:
+        """Refuse a request that cannot be asked and is not excused, and requests none of which can be asked."""
+        asked, texts, reasons = 0, 0, dict[str, int]()
+        for number in range(len(self.parts)):
+            requests, prepared = self.prepare(number)
+            for row, why in enumerate(requests[WHY]):
+                if why is None:
+                    asked += 1
+                elif self.experiment.excuses(why):
+                    reasons[why] = reasons.get(why, 0) + 1
+                else:
+                    raise InputError(f"{self.experiment.place(requests.row(row, named=True))}: {why}")
+            texts += len(prepared)
+        if not asked:
+            told = "; ".join(f"{count:,}: {why}" for why, count in reasons.items())
+            raise InputError(f"none of {len(self.requests):,} requests can be asked ({told})")
+        say(f"{asked:,} of {len(self.requests):,} requests can be asked, {texts:,} texts")
+
+    def prepare(self, number: int) -> tuple[pl.DataFrame, Prepared]:
+        """The requests of a part, with all reasons in `why`, and those without a reason of the data as tokens."""
+        part = self.parts[number]
+        requests = self.requests.slice(part.start, len(part))
+        good = requests[WHY].is_null()
+        asked = self.kind.prepare(self.exported, requests.filter(good))
+        found = pl.Series(WHY, asked.why, pl.String)
+        return requests.with_columns(requests[WHY].fill_null(_spread(found, good))), asked
+
+    def decide(
+        self,
+        model: Any,
+        number: int,
+        prepared: tuple[pl.DataFrame, Prepared] | None,
+        advance: Advance,
+    ) -> PartResult:
+        requests, asked = prepared or self.prepare(number)
+        good = self.requests[WHY].slice(self.parts[number].start, len(requests)).is_null()
+        found = self.kind.answer(model, asked, lambda texts: advance(0, texts))
+        known, columns = requests[WHY].is_null(), []
+        for name, kind in self.kind.answers.items():
+            answer = found[name]
+            own = answer if isinstance(answer, pl.Series) else pl.Series(answer, strict=False)
+            own = own.cast(kind).fill_nan(None) if kind == pl.Float64 else own.cast(kind)
+            columns.append(_spread(own, good).set(~known, None).alias(name))
+        advance(len(requests), 0)
+        return self.audited(model, PartResult(requests.with_columns(columns)))
+
+    def audited(self, model: Any, found: PartResult) -> PartResult:  # noqa: ARG002 - other stages look at it
+        """The result of a part, with what is measured of a model that does not give the reference's numbers."""
+        return found
+
+
+class RankedRequests(RankStage[tuple[pl.DataFrame, Any]], RequestStage):
+    """Ranks and first choices: near-ties of a device whose fp32 is not the reference's are decided again."""
+
+
+class ReferenceRequests(ReferenceStage[tuple[pl.DataFrame, Any]], RequestStage):
+    """All numbers are those of the reference model."""
+
+
+def complete(requests: pl.DataFrame, kind: Kind[Any], dataset: str) -> pl.DataFrame:
+    """Requests with all keys and all columns that the kind asks, in the types of a part.
+
+    Absent ones are null; but `dataset` is the given one, `condition` original, `pair` the item, `splits` all.
+    """
+    usual = {
+        "dataset": pl.lit(dataset),
+        "condition": pl.lit(ORIGINAL),
+        "item": pl.int_range(1, pl.len() + 1),
+        "pair": pl.col("item"),
+        "splits": pl.lit([ALL]),
+    }
+    for name, dtype in {**KEYS, **kind.asks}.items():
+        value = pl.col(name) if name in requests.columns else usual.get(name, pl.lit(None))
+        requests = requests.with_columns(value.cast(dtype).alias(name))
+    others = [name for name in requests.columns if name not in {*KEYS, *kind.asks}]
+    return requests.select(*KEYS, *kind.asks, *others)
+
+
+def _spread(column: pl.Series, good: pl.Series) -> pl.Series:
+    """Values of the rows that are good, in their places; null in the others."""
+    if len(column) == len(good):
+        return column
+    place = pl.Series(good.cast(pl.Int64).cum_sum() - 1).set(~good, None)
+    return column.gather(place)

@@ -1,0 +1,340 @@
+"""The kind `Word`: a text with one [MASK], and a word whose rank and log-probability at the mask are asked for.
+
+texts and words → token ids → one of three ways to ask → answers by request
+
+A text is read once in a part, however many requests have it. Where each text has one word of one token and its first
+choice alone is kept, the model's own decisions say everything. Else all logits are judged on the core that computed
+them; and words of several tokens are scored token by token, by a method of `inference.words`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..basics.choices import TargetMethod
+from ..basics.errors import InputError
+from ..inference.batches import TextBatch, finished, in_batches
+from ..inference.exported import ExportedModel
+from ..inference.free_text import MASK, one_mask
+from ..inference.judge import judge, top_tokens, with_tokens
+from ..inference.model import LanguageModel
+from ..inference.words import WordScores, score_whole_words, score_words
+from ..statistics.rank_correlation import spearman
+from ..text.token_ids import NOTHING, Bucket, TokenSequences, in_buckets
+from ..text.word_marks import WordMarks
+from .stage import AdvanceTexts as Advance
+from .stage import Columns, RankedRequests, RequestStage
+from .vocabulary import Ranked, Vocabulary
+
+Ids = NDArray[np.int32]
+Rows = NDArray[np.int64]
+Logits = NDArray[np.float32]
+EVERYTHING = Ranked()
+LOGITS_AT_ONCE = 2**22  # of the first texts of a batch, on one core: 16 MB, and twice that for log-probabilities
+NOT_READ = "words follow the answer, which a causal model does not read"
+NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to read: give words before it, or --bos"
+SEVERAL = "the answer is not one token of the model"
+NOT_RANKED = "the answer is not among the ranked tokens"
+TOO_LONG = "with a mask for each token of the word, the sentence is too long for the model"
+_HERE = "here"
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Requests as token ids: m different texts, n requests."""
+
+    why: Sequence[str | None]  # [n]
+    ids: Sequence[Ids]  # [m], of each text that can be asked
+    mask: Rows  # [m], the position of its mask
+    text: Rows  # [n], the text of each request
+    against: Rows  # [n], the text that it is compared with, or -1
+    words: TokenSequences  # [n], the tokens of each word; one `NOTHING` where there is none
+    asked: NDArray[np.bool_]  # [n], which can be asked
+    has_word: NDArray[np.bool_]  # [n], which of these have a word
+    mask_id: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def buckets(self, rows: Rows) -> list[Bucket]:
+        """A text for each of some requests, by length."""
+        return list(in_buckets([self.ids[i] for i in self.text[rows].tolist()], self.mask_id))
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a model answers to n requests with m texts."""
+
+    top: NDArray[np.int64]  # [m, k], the first choices; `NOTHING` where they are not known
+    top_logprob: NDArray[np.float64]  # [m, k]
+    rank: Ids  # [n], from 1; of several tokens, the largest one
+    logprob: NDArray[np.float64]  # [n]
+    first: NDArray[np.bool_]  # [n]
+    spearman: NDArray[np.float64]  # [n], NaN where it is not defined
+    choices: dict[int, tuple[str, float]] = field(default_factory=dict)  # request of several tokens → its first choice
+
+    @classmethod
+    def empty(cls, asked: Words, k: int) -> "Found":
+        n, m = len(asked.text), len(asked)
+        return cls(
+            np.full((m, k), NOTHING, np.int64),
+            np.full((m, k), np.nan),
+            np.zeros(n, np.int32),
+            np.full(n, np.nan),
+            np.zeros(n, np.bool_),
+            np.full(n, np.nan),
+        )
+
+
+@dataclass(frozen=True)
+class Word:
+    """Words at masks."""
+
+    name: ClassVar[str] = "word"
+    asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "word": pl.String}
+    of_model: ClassVar[frozenset[str]] = frozenset({NOT_READ, SEVERAL, NOT_RANKED})
+    stage: ClassVar[type[RequestStage]] = RankedRequests
+
+    top: int = 1  # how many first choices are kept
+    ranked: Ranked = EVERYTHING  # the tokens that compete for ranks and first choices
+    among_ranked: bool = False  # they also compete for probability; else the whole vocabulary does
+    method: TargetMethod | None = None  # how a word of several tokens is scored; None: it cannot be asked for
+    bos: bool = False  # the model's BOS token stands before each text
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """Of the word: tokens, rank, logprob, first (it is the first choice); of the text: top1, top1_logprob …."""
+        kinds = {"": pl.String, "_logprob": pl.Float64}
+        tops = {f"top{i}{end}": kind for i in range(1, self.top + 1) for end, kind in kinds.items()}
+        return {"tokens": pl.Int32, "rank": pl.Int32, "logprob": pl.Float64, "first": pl.Boolean, **tops}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "vocabulary": self.ranked.name,
+            "vocabulary sha256": self.ranked.sha256,
+            "top": self.top,
+            **({"among ranked": True} if self.among_ranked else {}),
+            **({"method": str(self.method)} if self.method else {}),
+            **({"bos": True} if self.bos else {}),
+        }
+
+    @staticmethod
+    def shown(mask_token: str) -> Mapping[str, pl.Expr]:
+        return {
+            "sentence": pl.col("text").str.replace_all(MASK, mask_token, literal=True),
+            "expected": pl.col("word"),
+            "answer": pl.col("top1"),
+            "correct": pl.col("first"),
+            "rank": pl.col("rank"),
+            "logprob": pl.col("logprob"),
+            "answer_logprob": pl.col("top1_logprob"),
+        }
+
+    def ranked_ids(self, exported: ExportedModel) -> Ids | None:
+        """The tokens that compete, [m], ascending; None for all."""
+        whole = self.ranked.name == Vocabulary.ALL
+        return None if whole else self.ranked.ids(exported.tokenizer, exported.vocab_size)
+
+    def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Words:
+        tokenizer = exported.tokenizer_with(bos=self.bos)
+        against = requests["against"] if "against" in requests.columns else pl.Series([None] * len(requests))
+        texts = dict[str | None, int]()
+        given = [*requests["text"].str.strip_chars(), *against.cast(pl.String).str.strip_chars()]
+        place = np.array([texts.setdefault(text, len(texts)) for text in given], np.int64)
+        masked = [(text or "").replace(MASK, tokenizer.mask_token) for text in texts]
+        ids = tokenizer.encode_any(masked)
+        faults = [self._text_fault(exported, text, own) for text, own in zip(masked, ids, strict=True)]
+        text, other = place[: len(requests)], place[len(requests) :]
+        other = np.where(against.is_null().to_numpy(), -1, other)
+        why = [faults[one] or (faults[two] if two >= 0 else None) for one, two in zip(text, other, strict=True)]
+        words: list[tuple[int, ...]] = [()] * len(requests)
+        expected = requests["word"].str.strip_chars().to_list()
+        rows = [row for row, word in enumerate(expected) if word is not None and why[row] is None]
+        contexts = [masked[i].partition(tokenizer.mask_token)[::2] for i in text[rows]]
+        found = tokenizer.word_sequences(contexts, [expected[row] for row in rows], [ids[i] for i in text[rows]])
+        ranked = self.ranked_ids(exported)
+        competing = None if ranked is None else frozenset(ranked.tolist())
+        for row, own in zip(rows, found, strict=True):
+            why[row] = self._word_fault(own, len(ids[text[row]]), exported.max_length, competing)
+            words[row] = own if isinstance(own, tuple) and why[row] is None else ()
+        asked = np.array([own is None for own in why], np.bool_)
+        used = np.unique(np.concatenate([text[asked], other[asked & (other >= 0)]]))
+        new = np.full(len(ids) + 1, -1, np.int64)
+        new[used] = np.arange(len(used))
+        return Words(
+            why,
+            [ids[i] for i in used.tolist()],
+            np.array([int(np.argmax(ids[i] == tokenizer.mask_id)) for i in used.tolist()], np.int64),
+            new[text],
+            new[other],
+            TokenSequences.of([own or (NOTHING,) for own in words]),
+            asked,
+            np.array([bool(own) for own in words], np.bool_),
+            tokenizer.mask_id,
+        )
+
+    def _text_fault(self, exported: ExportedModel, text: str, ids: Ids) -> str | None:
+        tokenizer = exported.tokenizer_with(bos=self.bos)
+        try:
+            mask = one_mask(exported, tokenizer, ids, _HERE)
+        except InputError as error:
+            return str(error).removeprefix(f"{_HERE}: ")
+        if not tokenizer.reads(text):
+            return NOT_READ
+        return NOTHING_BEFORE if exported.is_causal and mask == 0 else None
+
+    def _word_fault(
+        self, tokens: tuple[int, ...] | str, length: int, longest: int, ranked: frozenset[int] | None
+    ) -> str | None:
+        """Why a word cannot be asked for; a text in place of its tokens says why it has none."""
+        if isinstance(tokens, str):
+            return tokens if self.method else SEVERAL
+        if len(tokens) > 1 and (self.method is None or ranked is not None):
+            return SEVERAL
+        if ranked is not None and tokens[0] not in ranked:
+            return NOT_RANKED
+        return TOO_LONG if length - 1 + len(tokens) > longest else None
+
+    def answer(self, model: LanguageModel, asked: Words, advance: Advance) -> Columns:
+        ranked = self.ranked_ids(model.exported)
+        found = Found.empty(asked, min(self.top, model.exported.vocab_size if ranked is None else len(ranked)))
+        one = asked.has_word & (asked.words.counts == 1) & (self.method is not TargetMethod.WHOLE_WORD)
+        single, several = np.flatnonzero(asked.asked & (one | ~asked.has_word)), np.flatnonzero(asked.has_word & ~one)
+        alone = one[single].all() and len(np.unique(asked.text[single])) == len(single)
+        if alone and self.top == 1 and ranked is None and (asked.against < 0).all():
+            self._decide(model, asked, single, found, advance)
+        else:
+            self._judge(model, asked, single, ranked, found, advance)
+        self._score(model, asked, several, found, advance)
+        return self._columns(model.exported, asked, found)
+
+    @staticmethod
+    def _decide(model: LanguageModel, asked: Words, rows: Rows, found: Found, advance: Advance) -> None:
+        """One word for each text: the model's own decisions say everything, and no logits are copied."""
+        buckets = asked.buckets(rows)
+        of = [rows[bucket.rows] for bucket in buckets]
+        tokens = [asked.words.tokens[own, 0] for own in of]
+        groups = [(own.ids, own.mask_position, some) for own, some in zip(buckets, tokens, strict=True)]
+        for own, some, decided in zip(of, tokens, model.decide_each(groups, advance), strict=True):
+            text = asked.text[own]
+            found.rank[own], found.logprob[own] = decided.expected_rank, decided.expected_logprob
+            found.first[own] = decided.repeated(some)
+            found.top[text, 0], found.top_logprob[text, 0] = decided.top1, decided.top1_logprob
+
+    def _judge(
+        self, model: LanguageModel, asked: Words, rows: Rows, ranked: Ids | None, found: Found, advance: Advance
+    ) -> None:
+        """From all logits, some at a time; a text that is compared with another one is read beside it."""
+        both = zip(asked.text[rows].tolist(), asked.against[rows].tolist(), strict=True)
+        pairs = dict.fromkeys((one, two) for one, two in both if two >= 0)
+        paired = {text for pair in pairs for text in pair}
+        units = [*pairs, *((text,) for text in dict.fromkeys(asked.text[rows].tolist()) if text not in paired)]
+        home = {text: (unit, side) for unit, own in reversed(list(enumerate(units))) for side, text in enumerate(own)}
+        words = dict[tuple[int, int], list[int]]()  # unit and side → the requests whose words are asked for there
+        for row in rows[asked.has_word[rows]].tolist():
+            words.setdefault(home[int(asked.text[row])], []).append(row)
+        encoded = [[(asked.ids[text], int(asked.mask[text])) for text in own] for own in units]
+        planned = in_batches(encoded, max(1, LOGITS_AT_ONCE // model.exported.vocab_size), model.divide_together)
+        related = np.full(len(units), np.nan)
+
+        def of_words(side: int, of: Rows) -> tuple[Rows, Rows, Ids]:
+            """Of some units the requests, the place of each among the units, and its token."""
+            both = [(row, place) for place, unit in enumerate(of.tolist()) for row in words.get((unit, side), ())]
+            own, place = np.array(both, np.int64).reshape(-1, 2).T
+            return own, place, asked.words.tokens[own, 0]
+
+        def answered(number: int, logits: list[Logits]) -> None:
+            for side, of, own in _sides(planned[number], logits):
+                which, place, tokens = of_words(side, of)
+                told = judge(own, found.top.shape[1], place, tokens, ranked, among_ranked=self.among_ranked)
+                texts = [units[unit][side] for unit in of.tolist()]
+                found.top[texts], found.top_logprob[texts] = told.top, told.top_logprob
+                found.rank[which], found.logprob[which] = told.rank, told.logprob
+                found.first[which] = told.top[place, 0] == tokens
+            for of, *both in _compared(planned[number], logits):
+                kept = both if ranked is None else [own[:, ranked] for own in both]
+                related[of] = spearman(*kept)
+            advance(sum(map(len, logits)))
+
+        def read(number: int, logits: list[Logits]) -> list[Ids]:
+            chosen = []
+            for side, of, own in _sides(planned[number], logits):
+                best = top_tokens(own if ranked is None else own[:, ranked], found.top.shape[1])
+                _, place, tokens = of_words(side, of)
+                chosen.append(with_tokens(best if ranked is None else ranked[best], place, tokens))
+            return chosen
+
+        finished(model.reduce_logits([batch.sentences(encoded) for batch in planned], answered, read))
+        numbers = {pair: number for number, pair in enumerate(pairs)}
+        for row in rows[asked.against[rows] >= 0].tolist():
+            found.spearman[row] = related[numbers[int(asked.text[row]), int(asked.against[row])]]
+
+    def _score(self, model: LanguageModel, asked: Words, rows: Rows, found: Found, advance: Advance) -> None:
+        """Words of several tokens, by the method."""
+        if not len(rows) or self.method is None:
+            return
+        exported, words, sentences = model.exported, asked.words.take(rows), asked.buckets(rows)
+        scores: WordScores
+        if self.method is TargetMethod.WHOLE_WORD:
+            marks = WordMarks.of(exported.tokenizer, exported.vocab_size)
+            scores = score_whole_words(model, sentences, words, marks, causal=exported.is_causal, advance=advance)
+        else:
+            scores = finished(
+                score_words(model, sentences, words, self.method, causal=exported.is_causal, advance=advance)
+            )
+        found.rank[rows], found.logprob[rows], found.first[rows] = scores.worst_rank, scores.logprob, scores.top1
+        of_each = zip(rows.tolist(), scores.choices.tolist(), scores.choice_logprob.tolist(), strict=True)
+        for (row, choices, logprob), count in zip(of_each, words.counts.tolist(), strict=True):
+            found.choices[row] = exported.tokenizer.word_text(choices[:count]), logprob
+
+    def _columns(self, exported: ExportedModel, asked: Words, found: Found) -> Columns:
+        def of_words(values: NDArray[Any]) -> pl.Series:
+            return pl.Series(values).set(pl.Series(~asked.has_word), None)
+
+        columns = {
+            "tokens": of_words(asked.words.counts),
+            "rank": of_words(found.rank),
+            "logprob": of_words(found.logprob),
+            "first": of_words(found.first),
+            "spearman": found.spearman,
+        }
+        names = {i: exported.tokenizer.token_text(i) for i in np.unique(found.top).tolist() if i != NOTHING}
+        text = np.where(asked.asked, asked.text, 0)
+        for i in range(self.top):
+            known = i < found.top.shape[1] and len(asked) > 0
+            tokens = found.top[text, i].tolist() if known else [NOTHING] * len(text)
+            chance = found.top_logprob[text, i].tolist() if known else [np.nan] * len(text)
+            said: list[str | None] = [names.get(token) for token in tokens]
+            for row, (choice, logprob) in found.choices.items():
+                said[row], chance[row] = (choice, logprob) if i == 0 else (None, np.nan)
+            columns |= {f"top{i + 1}": pl.Series(said, dtype=pl.String), f"top{i + 1}_logprob": np.array(chance)}
+        return columns
+
+
+@dataclass(frozen=True)
+class ComparedWord(Word):
+    """Words at masks, and Spearman's correlation of the ranked scores at the mask of `text` and of `against`."""
+
+    asks: ClassVar[Mapping[str, Any]] = {**Word.asks, "against": pl.String}
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        return {**super().answers, "spearman": pl.Float64}
+
+
+def _sides(batch: TextBatch, logits: Sequence[Logits]) -> Iterator[tuple[int, Rows, Logits]]:
+    """First or second texts (0 or 1), which units they belong to, and their logits, float32 [n, V]."""
+    yield 0, batch.rows, logits[0]
+    for part, own in zip(batch.alike if batch.sides == 2 else (), logits[1:], strict=True):
+        yield 1, batch.rows[part], own
+
+
+def _compared(batch: TextBatch, logits: Sequence[Logits]) -> Iterator[tuple[Rows, Logits, Logits]]:
+    """Units of two texts, and the logits of both."""
+    for part, own in zip(batch.alike if batch.sides == 2 else (), logits[1:], strict=True):
+        yield batch.rows[part], logits[0][part], own
