@@ -19,7 +19,7 @@ from scipy import special
 from ..engine.experiments.negation.lazy import first_repeating, share_interval
 from ..engine.statistics.clusters import bounded_interval, clustered_mean, crossed_mean, proportion_interval
 from ..engine.statistics.differences import paired_difference
-from ..engine.statistics.intervals import proportion, relative_drop_interval
+from ..engine.statistics.intervals import Ends, proportion, relative_drop_interval
 
 PAIRS = (6, 12, 30, 60, 200, 1000)
 RATES = (0.002, 0.02, 0.2, 0.5, 0.8, 0.95, 0.98, 0.995)
@@ -54,18 +54,39 @@ Interval = tuple[float, float]
 Rows = list[tuple[str, list[float]]]
 
 
+def _known(ends: Ends, lowest: float = 0.0, highest: float = 1.0) -> Interval:
+    """An interval that is not there holds everything that the quantity can be."""
+    low, high = ends
+    return (lowest, highest) if low is None or high is None else (low, high)
+
+
 def rate_interval(random: Random, pairs: int, rate: float, correlation: float, sizes: Sequence[int] = ()) -> Interval:
     """Pairs with rates of their own (beta-binomial), 1 to 20 verbs each, and clusters of other sizes; of one sample."""
     spread = 1 / correlation - 1
     own = np.concatenate([np.array(sizes, np.int64), random.integers(1, MOST_VERBS + 1, pairs)])
     rates = random.beta(rate * spread, (1 - rate) * spread, len(own))
-    return proportion_interval(clustered_mean(random.binomial(own, rates), own))
+    return _known(proportion_interval(clustered_mean(random.binomial(own, rates), own)))
 
 
 def designed_interval(random: Random, sizes: NDArray[np.int64], rate: float, effect: float) -> Interval:
     """Clusters of these sizes whose rates (beta-binomial) make this design effect (Kish 1965); of one sample."""
     correlation = (effect - 1) / (float((sizes**2).sum() / sizes.sum()) - 1)
     return rate_interval(random, 0, rate, max(correlation, 1e-9), sizes.tolist())
+
+
+def designed_difference(
+    random: Random, sizes: NDArray[np.int64], rates: tuple[float, float], effect: float
+) -> Interval:
+    """The difference of two rates of the same items in clusters of these sizes; the clusters' rates go together."""
+    correlation = max((effect - 1) / (float((sizes**2).sum() / sizes.sum()) - 1), 1e-6)
+    clusters, spread = np.repeat(np.arange(len(sizes)), sizes), 1 / correlation - 1
+    common, sides = random.normal(size=len(sizes)), list[NDArray[np.bool_]]()
+    for rate in rates:
+        place = special.ndtr(_TOGETHER**0.5 * common + (1 - _TOGETHER) ** 0.5 * random.normal(size=len(sizes)))
+        own = special.betaincinv(rate * spread, (1 - rate) * spread, place)
+        sides.append(random.random(len(clusters)) < own[clusters])
+    found = paired_difference(sides[0], sides[1], clusters)
+    return _known((found.low, found.high), -1.0)
 
 
 def false_positives(random: Random, pairs: int, verbs: int) -> tuple[bool, bool]:
@@ -94,7 +115,8 @@ def crossed_intervals(random: Random, pairs: int, rate: float) -> tuple[Interval
     verb = random.integers(0, VERBS, len(pair))
     repeated = _effects(random, pair, verb, pairs, VERBS) < special.ndtri(rate)
     by_pair = clustered_mean(np.bincount(pair, repeated), np.full(pairs, MOST_VERBS))
-    return proportion_interval(by_pair), proportion_interval(crossed_mean(repeated, pair, verb))
+    both = crossed_mean(repeated, pair, verb)
+    return _known(proportion_interval(by_pair)), _known(proportion_interval(both))
 
 
 def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) -> Interval:
@@ -108,21 +130,20 @@ def difference_interval(random: Random, pairs: int, rates: tuple[float, float]) 
         own = special.betaincinv(rate * spread, (1 - rate) * spread, place)
         sides.append(random.random(len(pair)) < own[pair])
     found = paired_difference(sides[0], sides[1], pair)
-    return (-1.0, 1.0) if found.low is None or found.high is None else (found.low, found.high)
+    return _known((found.low, found.high), -1.0)
 
 
 def mean_interval(random: Random, n: int, truth: float) -> Interval:
     """The mean of n values between -1 and 1, such as rank correlations, one for each relation."""
     half = (truth + 1) / 2
     values = 2 * random.beta(half * _MEAN_SPREAD, (1 - half) * _MEAN_SPREAD, n) - 1
-    low, high = bounded_interval(clustered_mean(values, np.ones(n, np.int64), (-1, 1)), -1, 1)
-    return (-1.0, 1.0) if low is None or high is None else (low, high)
+    return _known(bounded_interval(clustered_mean(values, np.ones(n, np.int64), (-1, 1)), -1, 1), -1.0)
 
 
 def relative_interval(random: Random, n: int, before: float, after: float) -> Interval:
     """The relative drop between two samples of n independent items, as of NLI; everything where there is none."""
-    low, high = relative_drop_interval(int(random.binomial(n, after)), n, int(random.binomial(n, before)), n)
-    return (-np.inf, np.inf) if low is None or high is None else (low, high)
+    ends = relative_drop_interval(int(random.binomial(n, after)), n, int(random.binomial(n, before)), n)
+    return _known(ends, -np.inf, np.inf)
 
 
 def lazy_interval(random: Random, pairs: int, rate: float, enough: int) -> tuple[float, list[Interval]]:
@@ -170,6 +191,20 @@ def tables(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> Iterator[tu
 
     title = f"Rates of clusters, the lowest of the design effects {', '.join(map(str, _EFFECTS))}"
     yield title, [f"{100 * r:g} %" for r in _DESIGN_RATES], rows(shapes, _DESIGN_RATES, designed)
+
+    def paired(r: float, sizes: NDArray[np.int64]) -> float:
+        both = [(r, r), (r, 0.5)]  # two outcomes of one rate, and a rate against another one
+        return min(
+            held(own[0] - own[1], partial(designed_difference, sizes=sizes, rates=own, effect=effect))
+            for own in both
+            for effect in _EFFECTS
+        )
+
+    yield (
+        title.replace("Rates", "Differences of two rates of the same items"),
+        [f"{100 * r:g} %" for r in _DESIGN_RATES],
+        rows(shapes, _DESIGN_RATES, paired),
+    )
     groups = {
         "3 relations of Google-RE": ((2937, 1825, 765), 0),
         "40 relations of T-REx": (_TREX, 0),

@@ -38,6 +38,7 @@ from .finished_run import means as recounted_means
 from .labels import CLUSTER, GROUP, ITEM, Labels, Told
 
 ROW, FILE = "row", "file"
+OWN_CLUSTER = "cluster of a row"
 COLUMNS = "columns"  # the key of the table's columns in the metadata of a run
 SKIPPED_FILE = "skipped.parquet"
 _LISTED = {"line": pl.Int64(), "reason": pl.String(), "content": pl.String()}
@@ -89,9 +90,14 @@ class OwnColumns(ABC):
         return pl.col(name).cast(pl.String).fill_null(pl.format("no {}: {}", pl.lit(name), pl.col(ROW)))
 
     def by_group(self, items: pl.DataFrame) -> Iterator[list[tuple[str, pl.DataFrame]]]:
-        """For each column of groups its splits and their items, in the order of their first rows."""
-        for name in self.split_names():
+        """For each column of groups its splits and their items, in the order of their first rows.
+
+        A group of the column of clusters is about this cluster alone: its rows are draws from it.
+        """
+        for column, name in zip(self.groups, self.split_names(), strict=True):
             named = items.with_columns(name.alias(_SPLIT)).drop_nulls(_SPLIT)
+            if column == self.cluster and OWN_CLUSTER in items.columns:
+                named = named.with_columns(pl.lit(None, pl.String).alias(OWN_CLUSTER))
             yield [(str(split), own) for (split,), own in named.group_by(_SPLIT, maintain_order=True)]
 
     def splits(self, items: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -170,15 +176,13 @@ def divided(rows: pl.LazyFrame, place: Sequence[str] = (ROW,)) -> tuple[pl.LazyF
     return items, {SKIPPED_FILE: skipped.rename(dict(zip(SKIPPED, _LISTED, strict=True)))}
 
 
-def mean_rows(
-    items: pl.DataFrame, key: tuple[str, str, str], metrics: Mapping[str, str], clusters: str
-) -> Iterator[Row]:
+def mean_rows(items: pl.DataFrame, key: tuple[str, str, str], metrics: Mapping[str, str]) -> Iterator[Row]:
     """The rows of summary.parquet for the items of a data set, condition and split; `metrics` are names → columns."""
     dataset, condition, split = key
     for metric, column in metrics.items():
         known = items.filter(pl.col(column).is_not_null())
         if not known.is_empty():
-            yield Row(dataset, condition, split, metric, *estimated(known[column], known[clusters]))
+            yield Row(dataset, condition, split, metric, *estimated(known[column], known[OWN_CLUSTER], metric))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +203,12 @@ class TableRun(SummaryRun):
         """The outcomes of items in every split that they count in; `further` are columns that items are grouped by."""
         values = {metric: pl.col(column).cast(pl.Float64) for metric, column in metrics.items()}
         groups = {name: pl.col(name).cast(pl.String) for name in further}
+        items = items.with_columns(columns.clusters.alias(OWN_CLUSTER))
         every = pl.concat(
-            own.select(split=pl.lit(split), **keys, **groups, **values) for split, own in columns.splits(items)
+            own.select(split=pl.lit(split), cluster=OWN_CLUSTER, **keys, **groups, **values)
+            for split, own in columns.splits(items)
         )
-        long = every.unpivot(list(metrics), index=["split", *keys, *groups], variable_name="metric")
+        long = every.unpivot(list(metrics), index=["split", "cluster", *keys, *groups], variable_name="metric")
         return long.drop_nulls("value").select(*OUTCOMES, *groups)
 
     def means_again(

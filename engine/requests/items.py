@@ -4,13 +4,17 @@ Only plain columns, so that R, pandas and spreadsheets read it. Several words in
 """
 
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import polars as pl
 
 from ..inference.exported import ExportedModel
 
-RANGES = {"spearman": (-1.0, 1.0)}
+RANGES = {
+    "spearman": (-1.0, 1.0),
+    **dict.fromkeys(("logprob", "log_likelihood", "per_token", "per_word", "per_character"), (-inf, 0.0)),
+}
 """Metric → the lowest and the highest value that its numbers can have, where there are such."""
 ITEMS_FILE, SUMMARY_FILE = "items.parquet", "summary.parquet"
 ORIGINAL, ALL = "original", "all"

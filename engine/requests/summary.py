@@ -6,6 +6,7 @@ Items become arrays first: a question to a frame takes a tenth of a millisecond,
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..statistics.clusters import (
     student_interval,
 )
 from ..statistics.differences import PairedDifference, paired_difference
-from ..statistics.intervals import CONFIDENCE, mean, proportion
+from ..statistics.intervals import CONFIDENCE, Ends, mean, proportion, within
 from ..statistics.p_values import holm
 from .items import ALL, RANGES, by_split
 
@@ -112,14 +113,20 @@ def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
 
 
 def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
-    """Every metric in every split, with its 95 % interval, which allows for clusters where there are several."""
+    """Every metric in every split, with its 95 % interval, which allows for clusters.
+
+    A split that has the name of its one cluster, such as a relation of LAMA, is about it alone: its items are draws.
+    """
     outcomes, clusters, rows = _outcomes(items, metrics), numbered(items["cluster"]), []
+    names = dict(zip(items["cluster"], clusters.tolist(), strict=True))
     for (dataset, condition, split), places in _splits(items).items():
         for metric, found in outcomes.items():
             own = places[found.known[places]]
             if len(own):
                 range_ = None if found.yes_or_no else RANGES.get(metric)
-                estimate = _estimated(found.values[own], clusters[own], yes_or_no=found.yes_or_no, range_=range_)
+                labels = clusters[own]
+                labels = np.full(len(own), UNKNOWN) if (labels == names.get(split)).all() else labels
+                estimate = _estimated(found.values[own], labels, yes_or_no=found.yes_or_no, range_=range_)
                 rows.append(Row(dataset, condition, split, metric, *estimate))
     return rows
 
@@ -188,12 +195,16 @@ def difference_rows(key: tuple[str, str, str], name: str, outcome: str, found: P
 
 
 def paired(
-    first: pl.Series, second: pl.Series, clusters: pl.Series, crossed: pl.Series | None = None
+    first: pl.Series,
+    second: pl.Series,
+    clusters: pl.Series,
+    crossed: pl.Series | None = None,
+    range_: tuple[float, float] = (-inf, inf),
 ) -> PairedDifference:
-    """Two outcomes of the same items; an item without a cluster counts as one of its own."""
+    """Two outcomes of the same items; `range_` is what the difference of numbers can be."""
     one, other = Outcomes.of(first), Outcomes.of(second)
     second_kind = None if crossed is None else numbered(crossed)
-    return _paired(one.values, other.values, numbered(clusters), second_kind, yes_or_no=one.yes_or_no)
+    return _paired(one.values, other.values, numbered(clusters), second_kind, range_, yes_or_no=one.yes_or_no)
 
 
 def _paired(
@@ -201,13 +212,16 @@ def _paired(
     second: NDArray[np.float64],
     clusters: NDArray[np.int64],
     crossed: NDArray[np.int64] | None = None,
+    range_: tuple[float, float] = (-inf, inf),
     *,
     yes_or_no: bool,
 ) -> PairedDifference:
     """As `paired`, with clusters as `numbered` gives them."""
     kind = np.bool_ if yes_or_no else np.float64
     known = (clusters != UNKNOWN).all()
-    return paired_difference(first.astype(kind), second.astype(kind), clusters if known else None, crossed)
+    return paired_difference(
+        first.astype(kind), second.astype(kind), clusters if known else None, crossed, range_=range_
+    )
 
 
 def with_holm(summary: pl.DataFrame) -> pl.DataFrame:
@@ -268,24 +282,20 @@ def disagreements(found: pl.DataFrame) -> list[str]:
 
 def estimated(
     values: pl.Series,
-    clusters: pl.Series,
+    clusters: pl.Series | None,
     metric: str = "",
     crossed: pl.Series | None = None,
-    *,
-    of_group: bool = False,
 ) -> Estimated:
-    """The mean of outcomes, without nulls, with its 95 % interval; clusters are null where items are independent draws.
+    """The mean of outcomes, without nulls, with its 95 % interval; `crossed` are clusters of a second kind.
 
-    `crossed` are clusters of a second kind. The mean of a group of items is about its one cluster alone.
+    Items are independent draws without clusters, or where one is null.
     """
     own = Outcomes.of(values)
-    if crossed is not None and (not of_group or min(clusters.n_unique(), crossed.n_unique()) > 1):
+    if clusters is not None and crossed is not None:
         both = crossed_mean(own.values, numbered(clusters), numbered(crossed))
-        known = own.yes_or_no and both.clusters > 1  # a single cluster does not show how clusters differ
-        ends = proportion_interval(both) if known else student_interval(both)
+        ends = proportion_interval(both) if own.yes_or_no else student_interval(both)
         return both.value, *ends, both.n, clusters.n_unique(), both.design_effect if own.yes_or_no else None
-    come_in_clusters = not clusters.null_count() and 1 < clusters.n_unique() < len(clusters)
-    numbers = numbered(clusters) if come_in_clusters else np.full(len(values), UNKNOWN)
+    numbers = np.full(len(values), UNKNOWN) if clusters is None or clusters.null_count() else numbered(clusters)
     return _estimated(own.values, numbers, yes_or_no=own.yes_or_no, range_=RANGES.get(metric))
 
 
@@ -298,7 +308,7 @@ def _estimated(
 ) -> Estimated:
     """As `estimated`, with clusters as `numbered` gives them."""
     n, n_clusters = len(values), len(np.unique(clusters))
-    if not 1 < n_clusters < n or (clusters == UNKNOWN).any():
+    if n_clusters == n or (clusters == UNKNOWN).any():
         return *(proportion(int(values.sum()), n) if yes_or_no else _independent(values, range_)), n, None, None
     found = clustered_mean(*cluster_sums(values, clusters), range_ or (0, 1))
     low, high = proportion_interval(found) if yes_or_no else _of_numbers(found, range_)
@@ -314,5 +324,7 @@ def _independent(
     return found.value, *_of_numbers(found, range_)
 
 
-def _of_numbers(found: ClusteredMean, range_: tuple[float, float] | None) -> tuple[float | None, float | None]:
-    return student_interval(found) if range_ is None else bounded_interval(found, *range_)
+def _of_numbers(found: ClusteredMean, range_: tuple[float, float] | None) -> Ends:
+    if range_ is not None and all(map(isfinite, range_)):
+        return bounded_interval(found, *range_)
+    return within(student_interval(found), *(range_ or (-inf, inf)))

@@ -33,7 +33,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import UPPER, exact_proportion_interval, normal_quantile, student_quantile
+from .intervals import UPPER, Ends, exact_proportion_interval, normal_quantile, student_quantile
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ def crossed_mean(
     )
 
 
-def proportion_interval(mean: ClusteredMean) -> tuple[float, float]:
+def proportion_interval(mean: ClusteredMean) -> Ends:
     """Clopper and Pearson's interval, (low, high), with the effective sample size for the number of observations.
 
     The source is Korn and Graubard (1998, Survey Methodology 24, 193-201); ours has the degrees of freedom above in
-    place of c - 1. It is (0, 1) for less than two clusters.
+    place of c - 1. None and None for a single cluster: it does not show how clusters differ.
     """
     if mean.clusters < 2:
-        return 0.0, 1.0
+        return None, None
     return exact_proportion_interval(mean.value, effective_sample_size(mean))
 
 
@@ -133,7 +133,7 @@ def effective_sample_size(mean: ClusteredMean) -> float:
     return min(p * (1 - p) / mean.variance * shrunk, most)
 
 
-def student_interval(mean: ClusteredMean) -> tuple[float | None, float | None]:
+def student_interval(mean: ClusteredMean) -> Ends:
     """Interval of the mean of any numbers: m ± t(d) · √v; None and None where nothing varies between clusters."""
     if mean.clusters < 2 or mean.variance <= 0:
         return None, None
@@ -141,7 +141,7 @@ def student_interval(mean: ClusteredMean) -> tuple[float | None, float | None]:
     return mean.value - half, mean.value + half
 
 
-def bounded_interval(mean: ClusteredMean, lowest: float, highest: float) -> tuple[float | None, float | None]:
+def bounded_interval(mean: ClusteredMean, lowest: float, highest: float) -> Ends:
     """Interval of the mean of numbers that cannot leave a range, such as correlations; it stays in the range.
 
     The mean's place in the range, from 0 to 1, gets the interval of `proportion_interval`, with as many independent

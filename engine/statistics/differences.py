@@ -6,18 +6,17 @@ sides (`combined`), so that it has a width where all items agree, and ends at 1.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .clusters import ClusteredMean, cluster_sums, clustered_mean, crossed_mean, proportion_interval, student_interval
-from .intervals import proportion
+from .intervals import Ends, proportion, within
 from .p_values import sign_flips, student_p
 from .power import detectable
 
 Outcomes = NDArray[np.bool_] | NDArray[np.float64]
-Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -45,22 +44,27 @@ def paired_difference(
     second: Outcomes,
     clusters: NDArray[np.integer] | None = None,
     crossed: NDArray[np.integer] | None = None,
+    *,
+    range_: tuple[float, float] = (-inf, inf),
 ) -> PairedDifference:
     """The difference of two outcomes, bool or float64 [n], of the same items; at least one item.
 
     For independent items that are right or wrong the interval is method 10 of Newcombe (1998, Statistics in Medicine
-    17, 2635-2650). Clusters are int [n], from 0; None if items are independent draws, as those of a single cluster are.
+    17, 2635-2650). Clusters are int [n], from 0; None if items are independent draws. Several items of a single
+    cluster have no interval, and a p of 1: they do not show how clusters differ. `range_` is what the difference of
+    numbers can be.
 
     `crossed` has the clusters of a second kind, such as verbs beside pairs. The interval then allows for both, and p is
     the largest one of three: sign flips of either kind, which keep their level where few clusters differ, and Student's
     test with the variance of both, which keeps it where both kinds matter.
     """
-    alone = clusters is None or clusters.min() == clusters.max()
-    labels = np.arange(len(first)) if alone or clusters is None else clusters
+    labels = np.arange(len(first)) if clusters is None else clusters
     differences = first.astype(np.float64) - second.astype(np.float64)
     sums, sizes = cluster_sums(differences, labels)
     mean, p = clustered_mean(sums, sizes), sign_flips(sums)
-    if crossed is not None and (kinds := len(np.unique(crossed))) > 1 and min(mean.clusters, kinds) < mean.n:
+    if crossed is not None and min(mean.clusters, kinds := len(np.unique(crossed))) < mean.n:
+        if min(mean.clusters, kinds) < 2:
+            return PairedDifference(mean.value, None, None, mean.n, mean.clusters, 1.0, None, kinds)
         both, others = crossed_mean(differences, labels, crossed), cluster_sums(differences, crossed)[0]
         ends = _interval(first, second, lambda values: crossed_mean(values, labels, crossed))
         p = max(p, sign_flips(others), student_p(both.value, both.standard_error, both.freedom))
@@ -71,7 +75,7 @@ def paired_difference(
         ends = _newcombe(first.astype(np.bool_), second.astype(np.bool_))
     else:
         ends = _interval(first, second, lambda values: clustered_mean(*cluster_sums(values, labels)))
-    return PairedDifference(mean.value, *ends, mean.n, mean.clusters, p, detectable(mean, sums))
+    return PairedDifference(mean.value, *within(ends, *range_), mean.n, mean.clusters, p, detectable(mean, sums))
 
 
 def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], ClusteredMean]) -> Ends:
@@ -83,17 +87,17 @@ def _interval(first: Outcomes, second: Outcomes, mean_of: Callable[[Outcomes], C
     return _of_proportions(sides, covariance, lambda mean: (mean.value, *proportion_interval(mean)))
 
 
-def combined(
-    first: tuple[float, float, float], second: tuple[float, float, float], correlation: float = 0.0
-) -> tuple[float, float]:
+def combined(first: tuple[float, *Ends], second: tuple[float, *Ends], correlation: float = 0.0) -> Ends:
     """The interval (low, high) of the difference of two values, from value, low and high of each.
 
     Below, the distance is √(a² - 2 r a b + b²) with a = value - low of the first, b = high - value of the second, and r
     the correlation of the two estimates (0 for independent samples); above, with the other ends (Zou and Donner 2008,
-    Statistics in Medicine 27, 1693-1702).
+    Statistics in Medicine 27, 1693-1702). None and None where one of the values has no interval.
     """
     one, one_low, one_high = first
     other, other_low, other_high = second
+    if one_low is None or one_high is None or other_low is None or other_high is None:
+        return None, None
     difference = one - other
     lengths = ((one - one_low, other_high - other), (one_high - one, other - other_low))
     below, above = (sqrt(max(0.0, a**2 - 2 * correlation * a * b + b**2)) for a, b in lengths)
@@ -103,15 +107,15 @@ def combined(
 def _of_proportions(
     sides: tuple[ClusteredMean, ClusteredMean],
     covariance: float,
-    interval_of: Callable[[ClusteredMean], tuple[float, float, float]],
-) -> tuple[float, float]:
+    interval_of: Callable[[ClusteredMean], tuple[float, *Ends]],
+) -> Ends:
     first, second = sides
     scale = sqrt(first.variance * second.variance)
     correlation = min(max(covariance / scale, -1.0), 1.0) if scale > 0 else 0.0
     return combined(interval_of(first), interval_of(second), correlation)
 
 
-def _newcombe(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> tuple[float, float]:
+def _newcombe(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Ends:
     """The interval of independent items: Wilson's intervals, and φ, corrected for continuity if positive."""
     n = len(first)
     both, neither = int((first & second).sum()), int((~first & ~second).sum())
@@ -137,7 +141,7 @@ def unpaired_difference(
     The degrees of freedom are those of Welch and Satterthwaite (Welch 1947, Biometrika 34, 28-35) where no cluster is
     in both groups, else the smaller ones of the two means. For independent items the interval of proportions is method
     10 of Newcombe (1998, Statistics in Medicine 17, 873-890). Clusters are int [n] and int [m], from 0; one number is
-    one cluster in both groups. None if items are independent draws.
+    one cluster in both groups. None if items are independent draws. A group of a single cluster has no interval.
     """
     groups = [first.astype(np.float64), second.astype(np.float64)]
     if clusters is None:
@@ -157,7 +161,7 @@ def unpaired_difference(
         covariance = float(corrected[0] @ corrected[1])
     if first.dtype == np.bool_:
 
-        def of_group(mean: ClusteredMean) -> tuple[float, float, float]:
+        def of_group(mean: ClusteredMean) -> tuple[float, *Ends]:
             if mean.clusters == mean.n:
                 return proportion(round(mean.value * mean.n), mean.n)
             return mean.value, *proportion_interval(mean)

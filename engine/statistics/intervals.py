@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+Ends = tuple[float | None, float | None]  # low and high; None where no method can tell them
 CONFIDENCE = 0.95
 _TAIL = (1 - CONFIDENCE) / 2
 UPPER = (1 + CONFIDENCE) / 2  # the share below the upper end of a two-sided interval
@@ -58,9 +59,13 @@ def mean(values: NDArray[np.float64]) -> tuple[float, float | None, float | None
     return value, low * error + value, high * error + value
 
 
-def relative_drop_interval(
-    after: float, n_after: float, before: float, n_before: float
-) -> tuple[float | None, float | None]:
+def within(ends: Ends, lowest: float, highest: float) -> Ends:
+    """The part of an interval in which the quantity can be; what is cut off cannot hold the truth."""
+    low, high = ends
+    return (None, None) if low is None or high is None else (max(low, lowest), min(high, highest))
+
+
+def relative_drop_interval(after: float, n_after: float, before: float, n_before: float) -> Ends:
     """The interval of a relative drop: of 1 minus the ratio of two proportions of independent items.
 
     It follows from the interval of the ratio of Katz et al. (1978, Biometrics 34, 469-474); SciPy has it for whole

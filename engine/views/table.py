@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+NO_INTERVAL = "no interval: the items are of one cluster, or all alike, and do not show how the value varies"
+
 
 @dataclass(frozen=True)
 class Column:
@@ -74,6 +76,13 @@ class Table:
         named += [*filter(None, [self.section]), *self.texts, *self.texts.values()]
         if missing := [name for name in named if name not in self.frame.columns]:
             raise ValueError(f"{self.title}: the frame has no column {missing[0]!r}")
+        bare = [
+            (pl.col(column.value).is_not_null() & pl.col(column.low).is_null()).any()
+            for column in self.columns
+            if column.value is not None and column.low is not None and column.interval is None
+        ]
+        if bare and NO_INTERVAL not in self.notes and self.frame.select(pl.any_horizontal(bare)).item():
+            object.__setattr__(self, "notes", [*self.notes, NO_INTERVAL])
 
     @property
     def figures(self) -> pl.DataFrame:

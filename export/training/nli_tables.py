@@ -23,7 +23,7 @@ from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
 from ...engine.requests.items import ALL, ORIGINAL
 from ...engine.statistics.differences import paired_difference
-from ...engine.statistics.intervals import mean
+from ...engine.statistics.intervals import mean, within
 from ...engine.statistics.p_values import holm, sign_flips, smallest_p
 from ...engine.views import Column, Table
 from ..checkpoint_files import TrainingRecord
@@ -233,7 +233,8 @@ def _accuracy(runs: Sequence[NliRun], condition: str, split: str) -> dict[str, A
     if len(found) == 1:
         return {**found[0], "deviation": None}
     values = np.array([row["value"] for row in found], np.float64)
-    value, low, high = mean(values)
+    value, *ends = mean(values)
+    low, high = within((ends[0], ends[1]), 0.0, 1.0)
     return {"value": value, "deviation": float(values.std(ddof=1)), "low": low, "high": high, "n": found[0]["n"]}
 
 
@@ -249,7 +250,7 @@ def _gain(runs: Mapping[str, Sequence[NliRun]], condition: str, split: str, know
         found = paired_difference(after[0], before[0], clusters)
     else:
         right, right_before = (own.sum(axis=0).astype(np.float64) for own in (after, before))
-        found = paired_difference(right, right_before, clusters)
+        found = paired_difference(right, right_before, clusters, range_=(-seeds, seeds))
         gains = after.sum(axis=1) - before.sum(axis=1).astype(np.int64)
         deviation, p_seeds = float((gains / before.shape[1]).std(ddof=1)), sign_flips(gains)
     low, high = (None if end is None else end / seeds for end in (found.low, found.high))

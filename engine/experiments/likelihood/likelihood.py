@@ -186,7 +186,7 @@ class LikelihoodRun(TableRun):
 
     def outcomes(self) -> pl.DataFrame:
         items, columns = self.items.filter(self.columns.counts), self.columns
-        keys = {**self._keys, "item": item_name(items.columns), "cluster": columns.clusters}
+        keys = {**self._keys, "item": item_name(items.columns)}
         return self.in_splits(items, columns, columns.metrics, keys)
 
     @property

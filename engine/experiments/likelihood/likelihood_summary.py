@@ -19,11 +19,10 @@ from ...library.again import ROUNDING as SAME_LOGPROB
 from ...library.again import Compared, Reference, Verdict
 from ...library.recount import LOGARITHM, Recount, holds
 from ...requests.summary import Row, frame
-from ..own_table import FILE, ROW, mean_rows
+from ..own_table import FILE, OWN_CLUSTER, ROW, mean_rows
 from .likelihood_items import BAD, CORRECT, GOOD, LIKELIHOOD, ROUNDING, SIDE, TIE, WORDS_FILE, Columns
 
 PERPLEXITY = "perplexity"
-_CLUSTER = "cluster of a row"
 OWN = ("own text before", "own text")
 _SUMS = 1e-4  # natural logarithms: a sum of single digits in fp32, added in another order
 FEWER = 10  # of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model
@@ -33,11 +32,11 @@ def summarise(items: pl.LazyFrame, columns: Columns, dataset: str) -> pl.DataFra
     """The summary of a run's items; numbers and names of groups alone are held in memory."""
     wanted = columns.metrics
     needed = dict.fromkeys([*wanted.values(), *columns.groups, *([] if columns.has_pairs else ["tokens"])])
-    held = items.filter(columns.counts).select(*needed, columns.clusters.alias(_CLUSTER)).collect(engine="streaming")
+    held = items.filter(columns.counts).select(*needed, columns.clusters.alias(OWN_CLUSTER)).collect(engine="streaming")
     rows: list[Row] = []
     for split, own in columns.splits(held):
         key = (dataset, columns.condition, split)
-        rows += mean_rows(own, key, wanted, _CLUSTER)
+        rows += mean_rows(own, key, wanted)
         if not columns.has_pairs and not own.is_empty():
             perplexity = float(np.exp(-float(own[LIKELIHOOD].sum()) / float(own["tokens"].sum())))
             rows.append(Row(*key, PERPLEXITY, perplexity, None, None, len(own)))

@@ -337,7 +337,7 @@ def _driver_figure(what: str, scores: pl.LazyFrame, rates: pl.DataFrame) -> Figu
     shown = scores.filter(pl.col(what).is_in(strongest)).select("pattern", what, "repeated", **kinds).collect()
     groups = shown.sort("pair", "crossed").partition_by("pattern", what, as_dict=True)  # one order: the same digits
     ends = [
-        estimated(own["repeated"], own["pair"], crossed=own["crossed"], of_group=True)[1:3]
+        estimated(own["repeated"], own["pair"], crossed=None if what == "verb" else own["crossed"])[1:3]
         for own in (groups[key] for key in rows.select("pattern", what).iter_rows())
     ]
     frame = rows.hstack(pl.DataFrame(ends, schema={"low": pl.Float64, "high": pl.Float64}, orient="row"))

@@ -88,8 +88,8 @@ def token_rates(
 
 
 def _interval(mean: ClusteredMean, suffix: str) -> dict[str, float | None]:
-    """Of the drop; no interval for a single cluster, which does not show how clusters differ."""
-    high, low = (100 * (1 - end) if mean.clusters > 1 else None for end in proportion_interval(mean))
+    """Of the drop."""
+    high, low = (None if end is None else 100 * (1 - end) for end in proportion_interval(mean))
     return {f"drop_low{suffix}": low, f"drop_high{suffix}": high, f"design_effect{suffix}": mean.design_effect}
 
 

@@ -386,11 +386,11 @@ class Nli(Experiment):
         accuracy, *drop, labels, types = run.tables()
         said = []
         for row in accuracy.frame.filter(condition=NEW, split=ALL).iter_rows(named=True):
-            own, baseline, low, high = (
-                100 * row[name] for name in ("accuracy", "majority", "accuracy_low", "accuracy_high")
-            )
+            own, baseline = (100 * row[name] for name in ("accuracy", "majority"))
+            low, high = row["accuracy_low"], row["accuracy_high"]
             way = "above" if own > baseline else "below" if own < baseline else "equal to"
-            right = f"{own:.1f} % of the new pairs are right ({low:.1f} to {high:.1f})"
+            ends = "" if low is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+            right = f"{own:.1f} % of the new pairs are right{ends}"
             said.append(f"{row['dataset']}: {right}, {way} the majority baseline of {baseline:.1f} %.")
         given = "These are the labels that people gave; they do not depend on the model."
         judged = "How well does the model judge pairs with a negation?"

@@ -25,7 +25,7 @@ from ...runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
 from ...statistics import LIBRARIES
 from ...statistics.clusters import ClusteredMean, clustered_mean, effective_sample_size, proportion_interval
 from ...statistics.differences import combined, paired_difference
-from ...statistics.intervals import proportion, relative_drop_interval
+from ...statistics.intervals import Ends, proportion, relative_drop_interval
 from ..cues.cue_words import has_cue
 from .nli_pairs import KINDS, NEW, SOURCES, Label, Pair, PairSet, coarsen, common_scheme, unused_sentence
 
@@ -96,7 +96,7 @@ def _rates(source: str, condition: str, split: str, judged: pl.DataFrame) -> Ite
     yield Row(*key, "truncated", int(judged["truncated"].sum()) / n, None, None, n)
 
 
-def _accuracy(judged: pl.DataFrame, *, in_clusters: bool) -> tuple[tuple[float, float, float], ClusteredMean | None]:
+def _accuracy(judged: pl.DataFrame, *, in_clusters: bool) -> tuple[tuple[float, *Ends], ClusteredMean | None]:
     """With its interval; its clusters are the original pairs."""
     if not in_clusters:
         return proportion(int(judged["correct"].sum()), len(judged)), None
@@ -112,10 +112,10 @@ def _drops(source: str, split: str, original: pl.DataFrame, new: pl.DataFrame, s
     key, clusters = (source, NEW, split), clustered.clusters if clustered else None
     yield Row(*key, f"drop{suffix}", before[0] - after[0], *combined(before, after), len(new), clusters)
     if before[0] > 0:
-        n = float(len(new))
-        if clustered:
-            n = effective_sample_size(clustered) if clustered.clusters > 1 else 1.0
-        ends = relative_drop_interval(after[0] * n, n, int(original["correct"].sum()), len(original))
+        ends: Ends = (None, None)
+        if clustered is None or clustered.clusters > 1:
+            n = effective_sample_size(clustered) if clustered else float(len(new))
+            ends = relative_drop_interval(after[0] * n, n, int(original["correct"].sum()), len(original))
         yield Row(*key, f"relative_drop{suffix}", 1 - after[0] / before[0], *ends, len(new), clusters)
 
 

@@ -142,7 +142,6 @@ class ProbeRun(TableRun):
             "dataset": pl.lit(DATASET),
             "condition": pl.col(TARGET_COLUMN),
             "item": pl.col(ROW).cast(pl.String),
-            "cluster": self.columns.clusters,
         }
         return self.in_splits(self.items, self.columns, {name: name for name in self.metrics}, keys, own)
 

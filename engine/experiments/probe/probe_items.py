@@ -7,6 +7,7 @@ share an item: then groups are compared by it, several rows of one item and grou
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ...text.spelling import repeats
 from ...text.token_ids import NOTHING
 from ...text.tokenizer import MaskTokenizer
 from ..labels import MOST_GROUPS
-from ..own_table import ROW, mean_rows
+from ..own_table import OWN_CLUSTER, ROW, mean_rows
 from .probe_sentences import IS_TOP1, LOGPROB, REPEATS, TARGET_COLUMN, Columns, Encoded, Ids, Rows64
 
 EXPECTED, TARGET_TOKENS, RANK = "expected", "target_tokens", "rank"
@@ -32,7 +33,7 @@ Logits = NDArray[np.float32]
 DATASET = "stimuli"
 PREFERRED = "preferred"
 TESTED = (IS_TOP1, LOGPROB)
-_CLUSTER, _ITEM, _SECOND = "cluster of a row", "item of a row", "second"
+_ITEM, _SECOND = "item of a row", "second"
 
 
 def result_schema(top: int, *, judged: bool = True) -> dict[str, pl.DataType]:
@@ -132,12 +133,12 @@ def item_rows(asked: Encoded, columns: Columns, answers: Answers, tokenizer: Mas
 def summarise(items: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     """The summary of a run's items; they have the columns of `Columns.used`."""
     item = pl.col(columns.item).cast(pl.String) if columns.item else pl.lit(None, pl.String)
-    items = items.with_columns(**{_CLUSTER: columns.clusters, _ITEM: item})
+    items = items.with_columns(**{OWN_CLUSTER: columns.clusters, _ITEM: item})
     by_target = {column: items.filter(pl.col(TARGET_COLUMN) == column) for column in columns.targets}
     rows, means = list[Row](), columns.metrics
     for target, own in by_target.items():
         for split, part in columns.splits(own):
-            rows += mean_rows(part, (DATASET, target, split), dict(zip(means, means, strict=True)), _CLUSTER)
+            rows += mean_rows(part, (DATASET, target, split), dict(zip(means, means, strict=True)))
         for groups in columns.by_group(own):
             rows += _group_differences(groups, target, has_items=columns.item is not None)
     for one, other in combinations(by_target, 2):
@@ -153,9 +154,9 @@ def _target_differences(first: pl.DataFrame, second: pl.DataFrame, columns: Colu
     for name, own in columns.splits(both):
         if own.is_empty():
             continue
-        yield Row(DATASET, target, name, PREFERRED, *estimated(own[PREFERRED], own[_CLUSTER]))
+        yield Row(DATASET, target, name, PREFERRED, *estimated(own[PREFERRED], own[OWN_CLUSTER]))
         for metric in TESTED:
-            found = paired(own[metric], own[f"{metric} {_SECOND}"], own[_CLUSTER])
+            found = paired(own[metric], own[f"{metric} {_SECOND}"], own[OWN_CLUSTER])
             yield from difference_rows((DATASET, target, name), f"{DIFFERENCE}:{metric}", metric, found)
 
 
@@ -166,11 +167,12 @@ def _group_differences(groups: Sequence[tuple[str, pl.DataFrame]], target: str, 
         key = (DATASET, target, f"{one}{VERSUS}{other}")
         for metric in TESTED:
             if has_items and not (pairs := _pairs(first, second, metric)).is_empty():
-                found = paired(pairs[metric], pairs[_SECOND], pairs[_CLUSTER])
+                range_ = (-1.0, 1.0) if metric == IS_TOP1 else (-inf, inf)
+                found = paired(pairs[metric], pairs[_SECOND], pairs[OWN_CLUSTER], range_=range_)
                 yield from difference_rows(key, f"{DIFFERENCE}:{metric}", metric, found)
                 continue
-            clusters, numbers = pl.concat([first[_CLUSTER], second[_CLUSTER]]), None
-            if not clusters.null_count() and 1 < clusters.n_unique() < len(clusters):
+            clusters, numbers = pl.concat([first[OWN_CLUSTER], second[OWN_CLUSTER]]), None
+            if not clusters.null_count() and clusters.n_unique() < len(clusters):
                 dense = clusters.rank("dense").to_numpy().astype(np.int64) - 1
                 numbers = dense[: len(first)], dense[len(first) :]
             kind = np.bool_ if first[metric].dtype == pl.Boolean else np.float64
@@ -184,9 +186,9 @@ def _pairs(first: pl.DataFrame, second: pl.DataFrame, metric: str) -> pl.DataFra
     def by_item(group: pl.DataFrame) -> pl.DataFrame:
         known = group.filter(pl.col(_ITEM).is_not_null())
         if not known[_ITEM].is_duplicated().any():
-            return known.select(_ITEM, _CLUSTER, metric)
+            return known.select(_ITEM, OWN_CLUSTER, metric)
         outcome = pl.col(metric).cast(pl.Float64).mean()
-        return known.group_by(_ITEM, maintain_order=True).agg(pl.col(_CLUSTER).first(), outcome)
+        return known.group_by(_ITEM, maintain_order=True).agg(pl.col(OWN_CLUSTER).first(), outcome)
 
     one, other = by_item(first), by_item(second).select(_ITEM, pl.col(metric).alias(_SECOND))
     if one[metric].dtype != other[_SECOND].dtype:

@@ -60,14 +60,13 @@ def estimates(
     yes_or_no: dict[Any, bool] = {}
     for _, key, part in parts:
         yes_or_no[key] = yes_or_no.get(key, True) and bool(part["value"].is_in([0.0, 1.0]).all())
-    of_group = not set(by) <= set(GROUP)
     rows: list[tuple[Any, ...]] = []
     for name, key, part in parts:
         values = part["value"].cast(pl.Boolean) if yes_or_no[key] else part["value"]
         scale, unit = (100, PERCENT) if yes_or_no[key] else (1, "")
-        crossed = None if part["crossed"].null_count() else part["crossed"]
-        metric = str(dict(zip(by, key, strict=True)).get("metric", ""))
-        value, low, high, *_ = estimated(values, part["cluster"], metric, crossed, of_group=of_group)
+        named = dict(zip(by, key, strict=True))
+        clusters, crossed, *_ = [*_clusters(part, named), None, None]
+        value, low, high, *_ = estimated(values, clusters, str(named.get("metric", "")), crossed)
         scaled = [None if figure is None else scale * figure for figure in (value, low, high)]
         rows.append((name, *key, len(part), part["cluster"].n_unique(), *scaled, unit))
     frame = pl.DataFrame(rows, schema={MODEL: pl.String, **dict.fromkeys(by, pl.String), **_FIGURES}, orient="row")
@@ -76,6 +75,13 @@ def estimates(
     falling = pl.when((pl.col("dataset") == drop_of[0]) & (pl.col("metric") == drop_of[1]))
     ends = {DROP: "value", f"{DROP}_low": "high", f"{DROP}_high": "low"}
     return frame.with_columns(**{name: falling.then(100 - pl.col(of)) for name, of in ends.items()})
+
+
+def _clusters(part: pl.DataFrame, named: Mapping[str, str]) -> list[pl.Series]:
+    """The kinds of clusters that a group's items come in. A group that is itself a cluster is about this one alone."""
+    known = [part[kind] for kind in ("cluster", "crossed") if not part[kind].null_count()]
+    names = {name for key, name in named.items() if key not in {"dataset", "condition", "metric"}}
+    return [kind for kind in known if kind.n_unique() > 1 or kind[0] not in names]
 
 
 @dataclass(frozen=True, eq=False)

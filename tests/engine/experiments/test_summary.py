@@ -2,8 +2,12 @@
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from negengine.engine.requests import summary
 from negengine.engine.requests.items import ALL, ORIGINAL
+from negengine.engine.results.comparison.estimates import GROUP, estimates
+from negengine.engine.statistics.intervals import proportion
 from scipy import stats
 
 BOTH = [summary.Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))]
@@ -42,6 +46,37 @@ def test_a_fraction_has_wilsons_interval_and_a_mean_students_and_clusters_widen_
     assert (own.value, own.n, own.clusters, lone.clusters) == (0.5, 40, 10, None)
     assert own.design_effect == pytest.approx(4 * 10 / 9 * 39 / 40)
     assert own.low < lone.low < 0.5 < lone.high < own.high
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
+def test_items_of_one_cluster_have_no_interval_and_no_p_unless_the_group_is_the_cluster(outcomes):
+    """Whatever the outcomes; the same in summaries, differences, and the estimates of comparisons."""
+    right, other = (list(own) for own in zip(*outcomes, strict=True))
+    same, crossed = (pl.Series([name] * len(right)) for name in ("A", "verb"))
+    rows = [(condition, str(i), f"{ALL}|A", "A", own) for condition, side in ((ORIGINAL, right), ("b", other))
+            for i, own in enumerate(side)]  # fmt: skip
+    whole, named, *_ = summary.means(items(rows), ["right"])
+    assert (whole.low, whole.high, whole.clusters) == (None, None, 1)
+    assert named[4:7] == proportion(sum(right), len(right))  # a split with the name of its cluster: items are draws
+    difference, p = summary.contrasts(items(rows), BOTH)
+    assert (difference.low, difference.high, p.value) == (None, None, 1)
+    each = pl.Series([str(i) for i in range(len(right))])
+    for kinds in ((same, None), (same, each), (each, crossed)):
+        found = summary.paired(pl.Series(right), pl.Series(other), *kinds)
+        assert (found.low, found.high, found.p) == (None, None, 1)
+        assert summary.estimated(pl.Series(right), kinds[0], crossed=kinds[1])[1:3] == (None, None)
+    frame = pl.DataFrame({**dict(zip(GROUP, ("D", "c", ALL, "right"), strict=True)), "item": each, "group": "A",
+                          "value": pl.Series(right).cast(pl.Float64), "cluster": "A", "crossed": None})  # fmt: skip
+    of_all, of_group = (estimates({"m": frame}, [*GROUP, *by]) for by in ((), ("group",)))
+    assert of_all.select("low", "high").row(0) == (None, None)
+    assert of_group.select("low", "high").row(0) == pytest.approx([100 * end for end in named[5:7]])
+
+
+@given(st.lists(st.integers(-300, 0), min_size=2, max_size=9), st.sampled_from([1, 2]))
+def test_no_interval_of_log_probabilities_ends_above_0(numbers, size):
+    clusters = [str(i // size) for i in range(len(numbers))]
+    *_, low, high, _, _, _ = summary.estimated(pl.Series(numbers) / 10, pl.Series(clusters), "logprob")
+    assert (low is None and high is None) or low <= high <= 0
 
 
 def test_clusters_count_the_same_whatever_their_size():

@@ -164,7 +164,7 @@ def test_the_degrees_of_freedom_do_not_depend_on_the_unit():
 
 def test_a_single_cluster_tells_nothing_and_the_design_effect_of_clusters_that_agree_is_their_size():
     """Kish: 1 + (20 - 1) · 1, but for c / (c - 1) in place of n / (n - 1)."""
-    assert [interval([successes], [7]) for successes in (0, 3, 7)] == [(0, 1)] * 3
+    assert [interval([successes], [7]) for successes in (0, 3, 7)] == [(None, None)] * 3
     single = clustered_mean(np.array([3.0]), np.array([2]))
     assert (single.freedom, single.equal_clusters, student_interval(single)) == (0.0, 1.0, (None, None))
     assert student_interval(clustered_mean(np.zeros(6), np.full(6, 2))) == (None, None)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from negengine.engine.statistics.clusters import (
     cluster_sums,
@@ -98,9 +99,21 @@ def test_clusters_count_and_not_their_items():
     assert (apart.n, apart.clusters, apart.p) == (240, 12, pytest.approx(2 / 2**12))
     assert (apart.low < 1, apart.high) == (True, 1)
     assert (same.low < 0 < same.high, same.detectable) == (True, None)
-    single = paired_difference(every, clusters < 5, np.zeros(240, int))
-    assert single == paired_difference(every, clusters < 5)  # items of one cluster are draws from it
-    assert single.clusters == 240
+    for kinds in ([np.zeros(240, int)], [np.zeros(240, int), clusters], [clusters, np.zeros(240, int)]):
+        single = paired_difference(every, clusters < 5, *kinds)  # it does not show how clusters differ
+        assert (single.low, single.high, single.p, single.detectable) == (None, None, 1.0, None)
+        assert (single.value, min(single.clusters, single.crossed or 12)) == (pytest.approx(7 / 12), 1)
+
+
+@given(arrays(float, 9, elements=st.sampled_from([0, 0.5, 1])), arrays(float, 9, elements=st.sampled_from([0, 0.5, 1])))
+def test_differences_of_rates_that_are_means_of_rows_stay_between_minus_1_and_1(first, second):
+    """Student's interval of nine differences of rates ends beyond what a difference of rates can be."""
+    for clusters in (None, np.arange(9) // 2):
+        free, found = (paired_difference(first, second, clusters, **own) for own in ({}, {"range_": (-1, 1)}))
+        if free.low is None:
+            assert ends(found) == ends(free)
+        else:
+            assert ends(found)[1:] == (max(free.low, -1), min(free.high, 1))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -152,10 +165,8 @@ def test_a_crossed_difference_has_the_interval_of_the_formulas():
     assert found.detectable == pytest.approx(detectable(both, differences))
     numbers = paired_difference(first.astype(float), second.astype(float), pairs, verbs)
     assert (numbers.low, numbers.high) == student_interval(both)
-    for kinds, own in ((None, np.zeros(120, int)), (2, pairs % 2)):  # one cluster of the second kind tells nothing
-        few = paired_difference(first, second, pairs, own)
-        assert few.crossed == kinds
-        assert kinds or few == paired_difference(first, second, pairs)
+    few = paired_difference(first, second, pairs, pairs % 2)
+    assert (few.crossed, few.low is None) == (2, False)
     same = paired_difference(first | ~first, first | ~first, pairs, verbs)
     assert (same.low, same.p, same.detectable) == (pytest.approx(-same.high), 1.0, None)
     assert 0.2 < same.high < 0.35  # none of ten verbs has an upper bound of 31 %
@@ -214,7 +225,7 @@ def test_groups_in_clusters_have_the_interval_of_the_formulas(seed, kind):
         assert (found.n, found.clusters) == (100, len({*clusters[0], *clusters[1]}))
 
 
-def test_groups_that_tell_nothing_have_no_interval_or_the_widest():
+def test_groups_that_tell_nothing_have_no_interval():
     for first, second in (([1.0, 1.0], [0.0, 0.0]), ([1.0, 2.0], [0.0]), ([1.0], [0.0])):
         assert ends(unpaired_difference(np.array(first), np.array(second)))[1:] == (None, None)
     two = unpaired_difference(np.array([1.0, 2, 4]), np.array([0.0, 1]), (np.array([0, 0, 1]), np.array([2, 3])))
@@ -222,10 +233,10 @@ def test_groups_that_tell_nothing_have_no_interval_or_the_widest():
     single = unpaired_difference(np.array([True]), np.array([False]))
     assert (single.value, single.low < 0.5) == (1, True)
     one_cluster = np.zeros(4, int), np.zeros(2, int)
-    for kind, wanted in ((float, (None, None)), (bool, (-(0.5**0.5), 0.5**0.5))):
-        found = unpaired_difference(np.array([1, 0, 1, 0], kind), np.array([0, 1], kind), one_cluster)
-        assert (found.value, found.clusters) == (0, 1)
-        assert (found.low, found.high) == (wanted if kind is float else pytest.approx(wanted))
+    for other in (one_cluster[1], np.array([1, 2])):  # both groups of single clusters, or one of them
+        for kind in (float, bool):
+            found = unpaired_difference(np.array([1, 0, 1, 0], kind), np.array([0, 1], kind), (one_cluster[0], other))
+            assert ends(found) == (0, None, None)
 
 
 def found_by(sums, size=1):

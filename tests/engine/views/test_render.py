@@ -11,6 +11,7 @@ from negengine.engine.basics.choices import output_formats
 from negengine.engine.views import Column, Table
 from negengine.engine.views.cells import cells, with_unit
 from negengine.engine.views.formats import render
+from negengine.engine.views.table import NO_INTERVAL
 from negengine.engine.views.to_csv import flat
 from negengine.engine.views.to_latex import latex, to_latex
 
@@ -140,6 +141,19 @@ def test_an_empty_table_can_be_written_and_without_tables_there_is_no_text():
     for form in output_formats():
         assert render([Table("t", FRAME.clear(), COLUMNS)], form).endswith("\n")
         assert render([], form).strip() == ("[]" if form == "json" else "")
+
+
+@pytest.mark.parametrize("form", [form for form in output_formats() if form != "csv"])
+def test_a_value_without_an_interval_is_explained_below_its_table(form):
+    """Not so where nothing stands in the cell, or where the interval is another column's."""
+    rate = Column("rate", "drop", low="low", high="high")
+    shown = Table("Rates", FRAME, [rate])
+    assert not shown.notes
+    for frame in (FRAME.with_columns(low=None, high=None), FRAME.with_columns(low=pl.col("low").replace(0.809, None))):
+        told = replace(Table("Rates", frame, [rate], notes=["one"]), title="Again")
+        assert list(told.notes) == ["one", NO_INTERVAL]
+        assert NO_INTERVAL[:30] in render([told], form)
+        assert not Table("Rates", frame, COLUMNS).notes
 
 
 def test_a_terminal_says_below_the_table_what_is_the_same_in_all_rows():
