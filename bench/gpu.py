@@ -83,6 +83,7 @@ STEPS = (
     Step("environment", f"{_HERE}:environment", "device, driver, versions", 1, needs_models=False),
     Step(EXPORT, f"{_HERE}:export", "the models, exported", 5, needs_models=False),
     Step("placement", f"{_HERE}:placement", "where each operator runs, and which kernel attention takes", 2),
+    Step("kernels", f"{_HERE}:kernels", "time by kind of kernel, measured and simulated", 2),
     Step("parity", f"{_HERE}:parity", "decisions in fp32, fp16 and mixed beside fp32 on the CPU", 3),
     Step("selection", f"{_HERE}:selection", "candidates selected, beside the ceiling of the products", 4),
     Step("baselines", f"{_HERE}:baselines", "PyTorch, torch.compile, Optimum, on CUDA", 6),

@@ -1,5 +1,6 @@
 """The steps of `make gpu`: the machine, the exports, placement, parity, the main job, the baselines."""
 
+import json
 import math
 import os
 import re
@@ -22,6 +23,7 @@ from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
 from ..engine.experiments.negation.select import Selection, Settings
+from ..engine.inference.batches import INPUTS, OUTPUTS, sentences_in
 from ..engine.inference.devices.cpu import CPU
 from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.devices.webgpu import WebGpu
@@ -35,6 +37,7 @@ from ..engine.text.token_ids import EncodedSentences
 from .baselines import AtMask, AuthorsSelection, Optimum
 from .ceiling import product_rates
 from .gpu import Found, NotHere, Setting
+from .gpu_model import CLASSES, GPUS, Gpu, GraphKernels, by_class
 from .machine import describe
 from .main_job import calibrated, candidates, main_job, run_selection
 from .rounds import compare
@@ -132,6 +135,59 @@ def _kernels() -> Iterator[Counter[str]]:
             said.update(line.decode(errors="replace") for line in _KERNEL.findall(path.read_bytes()))
 
 
+_RUNS = 10  # of a batch, in the fastest of which each kernel is looked at; the first ones take longer
+
+
+@_of_each_model
+def kernels(model: Measured, setting: Setting) -> Found:
+    """Milliseconds of a full batch by kind of kernel, as measured, and as `gpu_model` has them for a GPU it knows."""
+    device = setting.device
+    if device.is_software:
+        raise NotHere(f"{device} is software: its speed says nothing")
+    os.environ["CUDA_LAUNCH_BLOCKING"] = "1"  # a launch then takes as long as its kernel; before CUDA starts here
+    graph = model.exported.graph if device.uses_cores else _low(model, device)
+    length = round(candidates(main_job(model.exported), 100).length)
+    n = setting.amount.compared if device.uses_cores else sentences_in(device.batch_tokens, length)
+    own, options, measured = GraphKernels(graph, OUTPUTS), ort.SessionOptions(), dict.fromkeys(CLASSES, 0.0)
+    options.enable_profiling = True
+    with TemporaryDirectory() as folder:
+        options.profile_file_prefix = str(Path(folder) / "profile")
+        session = device.session(graph, options)
+        few = np.ones(n, np.int32)
+        for _ in range(_RUNS):
+            session.run([*OUTPUTS], {"input_ids": np.full((n, length), 7, np.int32), INPUTS[1]: few, INPUTS[2]: few})
+        events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+    fastest: dict[str, tuple[float, str]] = {}
+    for event in (event for event in events if event["name"].endswith("_kernel_time")):
+        name = event["name"].removesuffix("_kernel_time")
+        found = event["dur"] / 1e3, own.kind_of(event["args"]["op_name"], name)
+        fastest[name] = min(found, fastest.get(name, found))
+    for milliseconds, kind in fastest.values():
+        measured[kind] += milliseconds
+    gpu = _known_gpu(str(device.hardware().get("hardware", "")))
+    simulated = by_class(own.of(n, length), gpu, own.kind) if gpu else {}
+    return {
+        "graph": graph.name,
+        "sentences": n,
+        "tokens": length,
+        "measured, ms": measured,
+        "simulated, ms": {kind: 1e3 * took for kind, took in simulated.items()},
+    }
+
+
+def _known_gpu(hardware: str) -> Gpu | None:
+    """The GPU of `GPUS` that a device's name tells, if it is one of them."""
+    words = hardware.lower().replace(" ", "")
+    return next((gpu for name, gpu in GPUS.items() if name in words), None)
+
+
+def _low(model: Measured, device: Device) -> Path:
+    graph = device.low_precision(model.exported)
+    if graph is None:
+        raise NotHere(f"{model.name} has no low-precision graph for {device.kind}")
+    return graph
+
+
 _NEAR_TIE = 1e-3  # logits: closer than this, two libraries may order two tokens differently
 
 
@@ -174,8 +230,7 @@ def selection(model: Measured, setting: Setting) -> Found:
     if setting.device.is_software:
         raise NotHere(f"{setting.device} is software: its speed says nothing")
     job = main_job(model.exported)
-    if (graph := setting.device.low_precision(model.exported)) is None:
-        raise NotHere(f"{model.name} has no low-precision graph for {setting.device.kind}")
+    graph = _low(model, setting.device)
     low, encoded = (
         MaskedLM(model.exported, setting.device, graph=graph),
         candidates(job, setting.amount.compared).encoded,

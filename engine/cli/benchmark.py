@@ -27,6 +27,7 @@ _WHAT = (
 )
 _ROUNDS = "How often each system is timed (default: 5; --quick: 3)."
 _BASELINE = "A baseline to measure beside the authors' programs and ours, such as 'OpenVINO int8' (default: all); "
+_GPU = "The GPU that --simulate simulates: h100, h200, a100, l4, rtx4090 or t4 (default: h200)."
 _OUTPUT = "A file for the JSON document, kept up to date meanwhile (default: none; of `bench gpu`: gpu.json)."
 
 
@@ -38,6 +39,8 @@ class Wanted:
     quick: Annotated[bool, Option("Five minutes at most: fewer sentences, rounds and settings.")] = False
     rounds: Annotated[int | None, Option(_ROUNDS, "N", minimum=1)] = None
     baseline: Annotated[Sequence[str], Option(_BASELINE + "may be repeated.", "NAME", kind=list[str])] = ()
+    simulate: Annotated[bool, Option("For `bench gpu`: simulate a GPU that is not there; MODEL is one model.")] = False
+    gpu: Annotated[str, Option(_GPU, "NAME")] = "h200"
     rehearse: Annotated[bool, Option("For `bench gpu`: try all its steps on the CPU, with little work.")] = False
     output: Annotated[Path | None, Option(_OUTPUT, "FILE", flags=("-o", "--output"))] = None
     device: Annotated[str, Option(f"{devices_help()}.", "DEVICE")] = "auto"
@@ -67,7 +70,7 @@ def bench(*, form: str, as_json: bool, **given: Any) -> None:
         wanted = replace(wanted, models=wanted.models[1:])
     with needs_extra("export", "bench"):
         tables, found = _measured(subject, wanted)
-    if subject != GPU:
+    if subject != GPU or wanted.simulate:
         wanted.keep(found)
     if as_json:
         document(found)
@@ -75,7 +78,7 @@ def bench(*, form: str, as_json: bool, **given: Any) -> None:
         show(*tables, *([json.dumps(found, ensure_ascii=False)] if form == TABLE else []), form=form)
     if found.get("interrupted"):
         raise KeyboardInterrupt
-    if subject == GPU:
+    if subject == GPU and not wanted.simulate:
         from ...bench.gpu import failed
 
         if lacking := failed(found):
@@ -95,14 +98,21 @@ def _subject(wanted: Wanted) -> str:
         given["--device"] = wanted.device != "auto"
     if subject and (refused := [name for name, value in given.items() if value]):
         raise InputError(f"bench {subject}: {refused[0]} is for `bench` without `{subject}`")
-    if wanted.rehearse and subject != GPU:
-        raise InputError("bench: --rehearse is for `bench gpu`")
+    if subject != GPU and (wanted.rehearse or wanted.simulate):
+        raise InputError(f"bench: --{'rehearse' if wanted.rehearse else 'simulate'} is for `bench gpu`")
+    if wanted.simulate and (wanted.rehearse or wanted.device != "auto" or len(wanted.models) > 2):
+        raise InputError("bench gpu: --simulate takes one model, and no --rehearse and no --device")
     return subject
 
 
 def _measured(subject: str, wanted: Wanted) -> tuple[list["Table"], dict[str, Any]]:
     """The tables, and what the JSON document says."""
     models = list(wanted.models) or ["mini"]
+    if wanted.simulate:
+        from ...bench import simulate
+
+        found = simulate.simulate(models[0], wanted.gpu, say)
+        return [simulate.table(found)], found
     if subject == GPU:
         from ...bench import gpu
 

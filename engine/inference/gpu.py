@@ -1,4 +1,4 @@
-"""Batches on a GPU, filled up to a few sizes, as each new one costs shaders and memory; halved if they do not fit."""
+"""Batches on a GPU, filled up to some sizes, as each new one costs memory or shaders; halved if they do not fit."""
 
 import threading
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from .batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner, sent
 from .session import Device
 
 _FEWEST_SENTENCES = 8
+_STEP = 16  # sentences between two sizes of batches, where many sizes may be
 _FEWEST_TOKENS = 16  # of a batch that is halved, as of `--batch-tokens`
 _OUT_OF_MEMORY = (
     "allocate",
@@ -61,9 +62,13 @@ class Filled(Runner):
             else:
                 return parts[0] if len(parts) == 1 else [np.concatenate(own) for own in zip(*parts, strict=True)]
 
+    def _size(self, n: int, full: int) -> int:
+        """What a batch of n sentences is filled up to."""
+        return rounded_up(n, full) if self._device.few_sizes else min(full, -(-n // _STEP) * _STEP)
+
     def _filled(self, outputs: Sequence[str], feeds: Feeds, full: int) -> list[Array]:
         binding, n = self._session.io_binding(), len(next(iter(feeds.values())))
-        missing = rounded_up(n, full) - n
+        missing = self._size(n, full) - n
         for name, array in feeds.items():
             binding.bind_cpu_input(name, np.concatenate([array, array[:1].repeat(missing, axis=0)]))
         for name in outputs:

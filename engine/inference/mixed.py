@@ -162,6 +162,10 @@ class Mixed(Auditor, Decider, Classifier):
         super().__init__(calibration)
         self._method, self._low_precision, self._reference = method, low_precision, reference
 
+    @property
+    def at_once(self) -> int:
+        return int(self._low_precision.at_once)
+
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
         return self._mixing([(ids, mask_position, expected)], advance)
 

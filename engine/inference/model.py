@@ -87,6 +87,8 @@ class OpenedModel:
 
     def divide_together(self, shapes: Sequence[tuple[int, int]]) -> list[list[slice]]:
         """Divide groups, (sentences, length) of each, into batches that run together, each group into equal ones."""
+        if not self.device.uses_cores:
+            return [self._full(n, length) for n, length in shapes]
         share = sum(n * length for n, length in shapes) // self.device.together
         tokens = min(self.batch_tokens, max(FEWEST_TOKENS, share))
         sizes = [math.ceil(n / math.ceil(n / sentences_in(tokens, length))) if n else 1 for n, length in shapes]
@@ -94,6 +96,11 @@ class OpenedModel:
             [slice(start, start + size) for start in range(0, n, size)]
             for (n, _), size in zip(shapes, sizes, strict=True)
         ]
+
+    def _full(self, n: int, length: int) -> list[slice]:
+        """Full batches and one rest: equal batches, each of them filled up, would compute 15 % more on a GPU."""
+        size = sentences_in(self.batch_tokens, length)
+        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     @cached_property
     def _runner(self) -> Runner:
@@ -204,6 +211,10 @@ def main_token(expected: NDArray[np.int32]) -> NDArray[np.int32]:
 class Decider(ABC):
     """Anything that decides about sentences; `deciding` and `deciding_each` are tasks that can run beside others."""
 
+    @property
+    def at_once(self) -> int:  # sentences of a task: `batches` says how many tasks there are at the same time
+        return Device.at_once
+
     @abstractmethod
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
         """Decide about n sentences of L tokens: `ids` int32 [n, L] with special tokens, `mask_position` int32 [n].
@@ -227,6 +238,10 @@ class LanguageModel(OpenedModel, Decider):
     """A language model on one device: a sentence has a mask, and what comes back is what the model predicts there."""
 
     correct: Correct | None = None  # where ranks of this device are not those of the reference model
+
+    @property
+    def at_once(self) -> int:
+        return self.device.at_once
 
     def deciding(self, ids: Ids, mask_position: Ids, expected: Ids, advance: Advance = ignored) -> Steps[Decisions]:
         if self.correct is not None:
@@ -294,6 +309,8 @@ class LanguageModel(OpenedModel, Decider):
         return ids, mask_position
 
     def divide(self, n: int, length: int) -> list[slice]:
+        if not self.device.uses_cores:
+            return self._full(n, length)
         count, together = math.ceil(n / sentences_in(self.batch_tokens, length)), self.device.together
         count = max(count, min(together * math.ceil(count / together), n * length // FEWEST_TOKENS))
         size = math.ceil(n / max(count, 1)) or 1

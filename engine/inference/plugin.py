@@ -90,10 +90,10 @@ class PluginDevice(Device):
         own = graph_precision(graph)
         return FP32_ON_DEVICE if own == REFERENCE else own
 
-    def session(self, graph: Path) -> ort.InferenceSession:
+    def session(self, graph: Path, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
         if graph_precision(graph) != REFERENCE and not self.adapter.has_fp16:
             raise InputError(f"{graph}: {self} ({self.adapter.name}) does not compute in fp16: use the graph in fp32")
-        session = open_session(graph, self._options(self.index))
+        session = open_session(graph, self._options(self.index, options))
         refuse_cpu_nodes(session, graph, self.label, self.may_stay_on_cpu)
         return session
 
@@ -101,8 +101,8 @@ class PluginDevice(Device):
         return Filled(self.session(graph), self, batch_tokens, 1)  # one queue: more threads would wait for it
 
     @classmethod
-    def _options(cls, index: int) -> ort.SessionOptions:
-        options, devices = ort.SessionOptions(), cls.listed()
+    def _options(cls, index: int, options: ort.SessionOptions | None = None) -> ort.SessionOptions:
+        options, devices = options or ort.SessionOptions(), cls.listed()
         chosen = devices[min(index, len(devices) - 1)]
         options.add_provider_for_devices([chosen], dict(cls.settings(index)))
         return options

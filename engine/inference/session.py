@@ -32,6 +32,8 @@ class Device(ABC):
     batch_tokens: ClassVar[int]  # usual number of tokens in a batch
     rows: ClassVar[int]  # of a causal model's vocabulary projection, at a time
     together: ClassVar[int] = 1  # how many batches callers make at once
+    at_once: ClassVar[int] = 4096  # sentences of a task, whose close calls the reference model decides together
+    few_sizes: ClassVar[bool] = True  # whether each new size of a batch costs time, as shaders are compiled for it
     uses_cores: ClassVar[bool] = False  # whether its threads compute: such devices share the cores
     is_single: ClassVar[bool] = False  # whether there is one alone, which has no index in its name
     preference: ClassVar[int | None] = None  # its place among the kinds that `auto` tries; None: only where it is named
@@ -69,7 +71,7 @@ class Device(ABC):
         return None
 
     @abstractmethod
-    def session(self, graph: Path) -> ort.InferenceSession:
+    def session(self, graph: Path, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
         """Open a session that runs on this device only; InputError if the graph does not load, or not wholly here."""
 
     @abstractmethod

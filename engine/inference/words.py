@@ -20,9 +20,9 @@ from .causal import LOGITS, CausalLM
 from .exported import PRECISIONS, REFERENCE
 from .judge import Logits, judge, log_sum_exp
 from .model import Decider, Decisions, Ids, LanguageModel
+from .session import Device
 from .trees import Numbers
 
-WORDS_AT_ONCE = 4096  # words whose queries are one task; `batches` says how many tasks there are at the same time
 LOGITS_AT_ONCE = 2**25  # of a task: 128 MB if all of them were in memory together, of which each core has one batch
 SUMMED_AT_ONCE = 2**20  # logits that a core sums together: 8 MB in double precision, and some times that meanwhile
 
@@ -124,8 +124,13 @@ class Expanded:
         return Bucket(self.rows[chosen], np.ascontiguousarray(ids), (first + token).astype(np.int32)), expected
 
 
-def expand(buckets: Sequence[Bucket], words: TokenSequences, *, causal: bool = False) -> Iterator[Expanded]:
-    """Make room for every token of the words at the masks, and group them by the number of tokens of their queries."""
+def expand(
+    buckets: Sequence[Bucket], words: TokenSequences, *, causal: bool = False, at_once: int = Device.at_once
+) -> Iterator[Expanded]:
+    """Make room for every token of the words at the masks, and group them by the number of tokens of their queries.
+
+    A group has at most `at_once` words, whose queries are one task.
+    """
     by_length: dict[int, list[tuple[Bucket, NDArray[np.int64]]]] = {}
     for bucket in buckets:
         counts = words.counts[bucket.rows]
@@ -135,8 +140,8 @@ def expand(buckets: Sequence[Bucket], words: TokenSequences, *, causal: bool = F
     for length, group in sorted(by_length.items(), key=lambda item: item[0]):
         sources = np.repeat(np.arange(len(group)), [len(own) for _, own in group])
         within = np.concatenate([own for _, own in group])
-        for start in range(0, len(within), WORDS_AT_ONCE):
-            part = slice(start, start + WORDS_AT_ONCE)
+        for start in range(0, len(within), at_once):
+            part = slice(start, start + at_once)
             pieces = [(group[i][0], within[part][sources[part] == i]) for i in np.unique(sources[part]).tolist()]
             rows = np.concatenate([bucket.rows[own] for bucket, own in pieces])
             own_words = words.take(rows)
@@ -185,7 +190,7 @@ def score_words(
         return scores
     yield from gathered(
         _deciding(model, group, token, np.flatnonzero(group.words.counts > token), scores, advance, filled=filled)
-        for group in expand(buckets, words, causal=causal)
+        for group in expand(buckets, words, causal=causal, at_once=model.at_once)
         for token in range(group.words.widest)
     )
     return scores
@@ -214,7 +219,7 @@ def repeated_words(
             if not len(chosen):
                 return
 
-    yield from gathered(repeating(group) for group in expand(buckets, words, causal=causal))
+    yield from gathered(repeating(group) for group in expand(buckets, words, causal=causal, at_once=model.at_once))
     return scores
 
 
@@ -335,7 +340,7 @@ def score_whole_words(
         yield from model.reduce_logits(asked, summed_up, read)
 
     def each() -> Iterator[Steps[None]]:
-        for group in expand(buckets, words, causal=causal):
+        for group in expand(buckets, words, causal=causal, at_once=model.at_once):
             for token in range(group.words.widest + ends):
                 asked = group.words.counts >= token if ends else group.words.counts > token
                 yield scoring(group, token, np.flatnonzero(asked))

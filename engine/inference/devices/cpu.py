@@ -41,8 +41,8 @@ class Cpu(Device):
         processor = machine().get("processor")
         return {"hardware": processor} if processor else {}
 
-    def session(self, graph: Path) -> ort.InferenceSession:
-        options = ort.SessionOptions()
+    def session(self, graph: Path, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
+        options = options or ort.SessionOptions()
         options.intra_op_num_threads = 1
         session = open_session(graph, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(_SLOWER))
         give_back_freed_memory()

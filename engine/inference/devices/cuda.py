@@ -21,7 +21,7 @@ from ..exported import FP16, REFERENCE, graph_precision
 from ..gpu import Filled
 from ..session import Device, State, open_session, refuse_cpu_nodes
 
-_STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
+STREAMS = 3  # batches that run at the same time: one batch is copied, one is computed, one is prepared
 _MEMORY_SHARE = 0.45  # of a device, for one session: a run at mixed precision has two
 _PROVIDER = "CUDAExecutionProvider"
 
@@ -32,6 +32,8 @@ class Cuda(Device):
     kind: ClassVar[str] = "cuda"
     batch_tokens: ClassVar[int] = 16384  # it hides the time that launching the kernels takes
     rows: ClassVar[int] = 2048
+    at_once: ClassVar[int] = 2**15  # a part: its close calls are batches that a GPU is worth
+    few_sizes: ClassVar[bool] = False
     preference: ClassVar[int | None] = 1
     low_graph: ClassVar[str | None] = FP16
     counts_energy: ClassVar[bool] = True
@@ -59,7 +61,7 @@ class Cuda(Device):
         }
         return {key: value for key, value in found.items() if value is not None}
 
-    def session(self, graph: Path) -> ort.InferenceSession:
+    def session(self, graph: Path, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
         if not _has_cudnn():
             raise InputError(f"--device {self}: {self.missing()}")
         chosen = {
@@ -72,7 +74,7 @@ class Cuda(Device):
             "sdpa_kernel": "16" if graph_precision(graph) == REFERENCE else "3",
             **({"gpu_mem_limit": str(int(memory * _MEMORY_SHARE))} if (memory := cuda_memory(self.index)) else {}),
         }
-        session = open_session(graph, ort.SessionOptions(), providers=[(_PROVIDER, chosen)])
+        session = open_session(graph, options or ort.SessionOptions(), providers=[(_PROVIDER, chosen)])
         if session.get_providers()[0] != _PROVIDER:
             raise InputError(
                 f"--device {self}: CUDA does not start here; its libraries come with `pip install 'negengine[cuda]'`"
@@ -86,7 +88,7 @@ class Cuda(Device):
         return 8.0
 
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002
-        return Filled(self.session(graph), self, batch_tokens, _STREAMS)
+        return Filled(self.session(graph), self, batch_tokens, STREAMS)
 
     def joules(self) -> float | None:
         millijoules = self._asked(lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))

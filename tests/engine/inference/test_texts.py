@@ -20,6 +20,7 @@ from negengine.engine.inference.exported import load_exported
 from negengine.engine.inference.free_text import encode_texts, predict_texts
 from negengine.engine.inference.judge import top_tokens
 from negengine.engine.inference.model import MaskedLM
+from negengine.engine.inference.session import Device
 from negengine.engine.inference.words import WordScores, score_whole_words, score_words
 from negengine.engine.text.token_ids import Bucket, TokenSequences
 from negengine.engine.text.tokenizer import MaskTokenizer
@@ -163,7 +164,7 @@ def test_whole_word_scores_hold_a_bounded_number_of_logits(masked, monkeypatch):
     assert (score_whole_words(*asked).logprob == wanted).all()  # the same batches, in which one row is summed at a time
     assert set(summed) == {1}
     monkeypatch.setattr(words_module, "LOGITS_AT_ONCE", 1)
-    monkeypatch.setattr(words_module, "WORDS_AT_ONCE", 5)
+    monkeypatch.setattr(Device, "at_once", 5)
     np.testing.assert_allclose(score_whole_words(*asked, advance=told.append).logprob, wanted, atol=1e-4)
     assert set(told) == {1}
 
