@@ -39,17 +39,16 @@ class Gpu:
     reached_fp32: float = 0.7  # the same in fp32. Assumed; fitted for the T4
 
 
-T, G = 1e12, 1e9
 # All but the shares: NVIDIA's data sheets of these names, and its white papers on Hopper, Ampere, Ada and Turing. The
 # shares of A100 and T4 are fitted to one figure each of docs/speed.md; the T4's is that low because of its 70 W.
 # Assumed: 600 of 989 TFLOP/s for H100 and H200, the L4 (72 W) as the T4, the RTX 4090 as the A100.
 GPUS = {
-    "h100": Gpu("H100 SXM", 989 * T, 67 * T, 3350 * G, 700, 132, 0.63),
-    "h200": Gpu("H200 SXM", 989 * T, 67 * T, 4800 * G, 700, 132, 0.63),
-    "a100": Gpu("A100 SXM 40 GB", 312 * T, 19.5 * T, 1555 * G, 400, 108, 0.79),
-    "l4": Gpu("L4", 121 * T, 30.3 * T, 300 * G, 72, 58, 0.38),
-    "rtx4090": Gpu("RTX 4090", 165 * T, 82.6 * T, 1008 * G, 450, 128, 0.79),
-    "t4": Gpu("T4", 65 * T, 8.1 * T, 320 * G, 70, 40, 0.36, 0.56),
+    "h100": Gpu("H100 SXM", 989e12, 67e12, 3.35e12, 700, 132, 0.63),
+    "h200": Gpu("H200 SXM", 989e12, 67e12, 4.8e12, 700, 132, 0.63),
+    "a100": Gpu("A100 SXM 40 GB", 312e12, 19.5e12, 1.555e12, 400, 108, 0.79),
+    "l4": Gpu("L4", 121e12, 30.3e12, 0.3e12, 72, 58, 0.38),
+    "rtx4090": Gpu("RTX 4090", 165e12, 82.6e12, 1.008e12, 450, 128, 0.79),
+    "t4": Gpu("T4", 65e12, 8.1e12, 0.32e12, 70, 40, 0.36, 0.56),
 }
 
 _TILE = 128  # rows and columns that a multiprocessor computes at a time: the usual tile of cuBLAS
@@ -95,15 +94,15 @@ class GraphKernels:
     def __init__(self, path: Path, outputs: Sequence[str]) -> None:
         graph = Graph.open(path)
         self._known = [layouts(graph, probe) for probe in _PROBES]
-        self._fixed, needed = graph.from_constants(), set[ir.Node]()
+        fixed, needed = graph.from_constants(), set[ir.Node]()
         values = [value for name, value in graph.outputs.items() if name in outputs]
         while values:
             writer = values.pop().producer()
             if writer is not None and writer not in needed:
                 needed.add(writer)
                 values += reads(writer)
-        self._nodes = [node for node in graph.nodes if node in needed and node.op_type not in _VIEWS]
-        self._nodes = [node for node in self._nodes if node.outputs[0] not in self._fixed]
+        computed = (node for node in graph.nodes if node in needed and node.outputs[0] not in fixed)
+        self._nodes = [node for node in computed if node.op_type not in _VIEWS]
         last = max(at for at, node in enumerate(self._nodes) if node.op_type in _PRODUCTS)
         self._head = {node.name for node in self._nodes[last:]}  # from the product with the vocabulary on
 
@@ -141,19 +140,18 @@ class GraphKernels:
                     written += 2 * own + 16.0 * sentences * heads * shape(queries)[1] * shape(keys)[1]
             return written + read
 
-        def work(node: ir.Node) -> float:
+        def work(node: ir.Node) -> tuple[float, int]:
+            """Its operations, and the tiles of its result."""
             if node.op_type in _PRODUCTS:
-                return 2.0 * math.prod(shape(node.outputs[0])) * shape(given(node.inputs[0]))[-1]
+                *rows, columns = shape(node.outputs[0])
+                taken = shape(given(node.inputs[0]))[-1]
+                return 2.0 * math.prod(rows) * columns * taken, tiles(math.prod(rows), columns)
             if node.op_type in _ATTENTION:
-                return 4.0 * math.prod(shape(given(node.inputs[0]))) * shape(given(node.inputs[1]))[1]
-            return 0.0
+                return 4.0 * math.prod(shape(given(node.inputs[0]))) * shape(given(node.inputs[1]))[1], 0
+            return 0.0, 0
 
-        def cut(node: ir.Node) -> int:
-            result = shape(node.outputs[0])
-            return tiles(math.prod(result[:-1]), result[-1]) if node.op_type in _PRODUCTS else 0
-
-        named = [(self.kind_of(node.op_type, str(node.name)), node) for node in self._nodes]
-        return [Kernel(kind, work(node), moved(node), cut(node)) for kind, node in named]
+        of = ((self.kind_of(node.op_type, str(node.name)), *work(node), moved(node)) for node in self._nodes)
+        return [Kernel(kind, operations, size, cut) for kind, operations, cut, size in of]
 
     def kind_of(self, operator: str, name: str) -> str:
         """One of `CLASSES`, of a node."""

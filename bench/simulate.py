@@ -78,8 +78,7 @@ class SimulatedGpu(Cuda):
 
 class _Simulated(Filled):
     def __init__(self, graph: Path, device: SimulatedGpu, batch_tokens: int) -> None:
-        names = [SimpleNamespace(name=name) for name in OUTPUTS]
-        session: Any = SimpleNamespace(get_outputs=lambda: names)
+        session: Any = SimpleNamespace(get_outputs=lambda: [SimpleNamespace(name=name) for name in OUTPUTS])
         super().__init__(session, device, batch_tokens, STREAMS)
         self._kernels, self._own = GraphKernels(graph, OUTPUTS), device
         self._kind, self._cost = graph_precision(graph), cache(self._cost_of)
@@ -102,7 +101,7 @@ class _Simulated(Filled):
 
 
 def _made_up(ids: Array, expected: Array, close: float) -> dict[str, Array]:
-    """Decisions that hashes of the sentences decide; a low-precision model's margins are off by up to a tenth more."""
+    """Decisions that hashes of the sentences decide, so that a share of the margins is `close` to the model's error."""
     repeated, margin, noise = (even_numbers(ids.astype(np.int32), seed) for seed in (1, 2, 3))
     # The bound is 4.5 deviations of an even error, whose deviation is its width / √12: 1.3 widths are the close share.
     margin = margin + (noise - 0.5) * close / (4.5 / math.sqrt(12))
@@ -127,13 +126,10 @@ def simulate(name: str, gpu: str, say: Say, *, folder: Path | None = None, secon
     device: SimulatedGpu = type("Simulated", (SimulatedGpu,), {"gpu": GPUS[gpu], "clock": clock})()
     if (graph := device.low_precision(exported)) is None:
         raise InputError(f"{exported.folder} has no {device.low_graph}: export the model again")
-    open_ = partial(MaskedLM, exported, device)
-    models = Models(open_(), partial(open_, graph=graph), device)
+    models = Models(MaskedLM(exported, device), partial(MaskedLM, exported, device, graph=graph), device)
     job = main_job(exported)
-    mixed = calibrated(models, candidates(job, _FEW))
-    assert mixed is not None  # noqa: S101 - there is a low-precision graph
-    grid = job.verbs[0].grid
-    each = sum(clock.took.values()) / clock.counts["sentences"]  # of both models: more than in the run
+    mixed: Any = calibrated(models, candidates(job, _FEW))
+    grid, each = job.verbs[0].grid, sum(clock.took.values()) / clock.counts["sentences"]  # both models: more than later
     pairs = max(1, min(len(grid.pairs), math.ceil(seconds / each / grid.verbs)))
     say(f"a selection of {pairs * grid.verbs:,} sentences on a simulated {GPUS[gpu].name}")
     plan = Selection.plan(exported, job.lexicon, job.patterns, Settings(pairs=pairs))
@@ -161,16 +157,15 @@ def simulate(name: str, gpu: str, say: Say, *, folder: Path | None = None, secon
 
 def table(found: Mapping[str, Any]) -> Table:
     """Where the time goes."""
-    idle = 1e6 * found["seconds"] / found["sentences"] - sum(found["device, µs a sentence"].values())
-    rows = {**found["device, µs a sentence"], "the device waits": idle}
-    whole = sum(rows.values())
+    busy, whole = found["device, µs a sentence"], 1e6 / found["sentences/s"]
+    rows = {**busy, "the device waits": whole - sum(busy.values())}
     frame = pl.DataFrame({"what": [*rows], "µs": [*rows.values()], "share": [own / whole for own in rows.values()]})
-    share = Column("share", "share", scale=100, unit="%", decimals=1)
-    columns = [Column("what", "what", wrap=False), Column("µs a sentence", "µs", decimals=3), share]
-    busy, cores, filled, launches = (found[name] for name in ("device busy", "host, cores", *_COUNTED))
+    columns = [Column("what", "what", wrap=False), Column("µs a sentence", "µs", decimals=3)]
+    columns.append(Column("share", "share", scale=100, unit="%", decimals=1))
+    share, cores, filled, launches = (found[name] for name in ("device busy", "host, cores", *_COUNTED))
     notes = [
         f"{found['sentences']:,} sentences in {found['seconds']:.1f} s, {found['sentences/s']:,.0f} a second",
-        f"the device is busy {busy:.1%} of the time, and the host uses {cores:.2f} cores",
+        f"the device is busy {share:.1%} of the time, and the host uses {cores:.2f} cores",
         f"10.9 million sentences: {found['seconds for 10.9 M']:.0f} s, {found['Wh for 10.9 M']:.1f} Wh at full power",
         f"{filled - 1:.1%} more than the sentences is computed, to fill batches up; {launches:.0f} kernels a batch",
         "the host's work is real, and slower on a busy machine; the device's time is computed (docs/speed.md)",
