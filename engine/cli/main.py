@@ -28,6 +28,7 @@ _LAST = {
     "report": "results_commands:report",
     "figures": "results_commands:figures",
     "show": "results_commands:show_sentences",
+    "view": "results_commands:view",
     "bench": "benchmark:bench",
     "verify": "results_commands:verify",
     "cite": "results_commands:cite",

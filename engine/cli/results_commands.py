@@ -41,18 +41,17 @@ def compare(
     from ..results.comparison.groups import by_group
     from ..results.comparison.runs import item_rows
     from ..results.comparison.side_by_side import side_by_side
-    from ..results.report.chosen_sentences import check_name, write
+    from ..results.report.row_files import RowFile
 
-    if items is not None:
-        check_name(items, "--items")
+    written = None if items is None else RowFile(items, "--items", mark=False)
     if sentences is not None:
         if by is not None or len(runs) != 2:
             raise InputError(f"--sentences {sentences}: give two runs, without --by")
         found: Shown = side_by_side(runs[0], runs[1], sentences)
     else:
         found = run_compare(*runs) if by is None else by_group(*runs, by=by)
-    if items is not None:
-        n = write(item_rows(*runs), items, "--items")
+    if written is not None:
+        n = written.write(item_rows(*runs))
         say(f"{items}: {counted(n, 'row')}, one for each item and model; docs/r.md has a model for R")
     return found
 
@@ -105,18 +104,25 @@ def figures(
         say(f"{output}: next, in LaTeX: \\includegraphics{{{first.as_posix()}}}")
 
 
-_WHERE = "Sentences only whose column has this value; may be repeated: several values of a column, or several columns."
+_WHERE = (
+    "Only the sentences with this value in this column, or with `rank>5`, `logprob<=-2`, `name!=Anna`, `sentence~not` "
+    "(holds the text). May be repeated: several values of a column, or several columns."
+)
+_SORT = "The smallest values of this column first; -COLUMN: the largest (default: as they were asked)."
 _DRAW = "Draw N sentences (default: 20 in tables for people, else all)."
-_WRITE = "Write a .parquet, .csv, .tsv or .jsonl file (default: print)."
+_WRITE = "Write a .csv, .xlsx, .tsv, .jsonl or .parquet file (default: print)."
+_SEMICOLON = "CSV with ; and decimal commas, for spreadsheets in countries that write 1,5."
 
 
 def show_sentences(
     run: _Run,
-    where: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE", help=_WHERE)] = None,
+    where: Annotated[list[str] | None, typer.Option(metavar="CONDITION", help=_WHERE)] = None,
+    sort: Annotated[str | None, typer.Option(metavar="COLUMN", help=_SORT)] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Sentences only that the model fails.")] = False,
     sample: Annotated[int | None, typer.Option(min=1, metavar="N", help=_DRAW)] = None,
     seed: options.Seed = 0,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_WRITE)] = None,
+    semicolon: Annotated[bool, typer.Option("--semicolon", help=_SEMICOLON)] = False,
     form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
@@ -126,36 +132,70 @@ def show_sentences(
     """
     from ..library.sentences import drawn
     from ..results.finished import open_run
-    from ..results.report.chosen_sentences import FOR_PEOPLE, Examples, Filter, check_name, chosen, write
+    from ..results.report.chosen_sentences import FOR_PEOPLE, Examples, chosen
+    from ..results.report.row_files import RowFile
     from ..views.formats import find_format
 
-    filters = Filter.parse(where or ())
-    if output is not None:
-        if form != TABLE:
-            raise InputError(
-                f"--output and --format {form}: give one of them; the name of the file says how it is written"
-            )
-        check_name(output)
+    if output is not None and form != TABLE:
+        raise InputError(f"--output and --format {form}: give one of them; the name of the file says how it is written")
+    if semicolon and output is None:
+        raise InputError("--semicolon: give a file with -o FILE.csv")
+    file = None if output is None else RowFile(output, semicolon=semicolon)
     opened = open_run(run)
-    rows = chosen(opened, filters, failed=failed)
+    rows = chosen(opened, where or (), failed=failed, sort=sort)
     stream = find_format(form).stream
-    if output is None and not as_json and stream is None:
-        found = Examples.draw(opened, rows, sample or FOR_PEOPLE, seed, failed=failed)
+    if file is None and not as_json and stream is None:
+        found = Examples.draw(opened, rows, sample or FOR_PEOPLE, seed, failed=failed, sort=sort)
         show(*(found.tables() if form == TABLE else found.remarked()), *found.remarks(), form=form)
         return
-    rows = rows if sample is None else drawn(rows, sample, seed)
-    if output is None:
+    if sample is not None:
+        rows = drawn(rows, sample, seed) if sort is None else rows.head(sample)
+    if file is None:
         from ..views.to_json import json_array
 
         begin = f'{{"run": {json.dumps(str(opened.folder))}, "sentences": '
         title = f"{opened.model_name}, {opened.stage}"
         pieces(stream(title, rows) if stream and not as_json else chain([begin], json_array(rows), ["}\n"]))
         return
-    n = write(rows, output)
+    n = file.write(rows)
     if as_json:
         document({"run": str(run), "file": str(output), "sentences": n})
     else:
         show(f"{output}: {counted(n, 'sentence')} of {run}")
+
+
+_PORT = "The port of the page's address (default: a free one)."
+_OPEN = "Open the page in the browser."
+_BUNDLE = "Write a folder with the page, for a colleague without Python (default: open the page)."
+
+
+def view(
+    runs: _RunsOfOneKind,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help=_PORT, show_default=False)] = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open", help=_OPEN)] = True,
+    bundle: Annotated[Path | None, typer.Option(metavar="DIR", help=_BUNDLE)] = None,
+) -> None:
+    """Look at every item of one run, or of several, on a page of this computer: search, filter, sort, count, compare.
+
+    Example: negengine view runs/mini
+    """
+    import webbrowser
+
+    from ..results.view.items import Items
+    from ..results.view.page import bundle as write_bundle
+    from ..results.view.page import library
+    from ..results.view.server import Viewer
+
+    items = Items.open(runs)
+    if bundle is not None:
+        show(write_bundle(items, bundle))
+        return
+    library(".js")
+    with Viewer(items, port) as viewer:
+        show(f"{viewer.address}: open it in a browser of this computer; Ctrl-C ends it")
+        if open_:
+            webbrowser.open(viewer.address)
+        viewer.serve_forever()
 
 
 _SAMPLE = "Decide N items of each kind again, one by one, in fp32 (default: 300; 0: none)."

@@ -1,6 +1,7 @@
 """Tables as CSV; several are one rectangle, as R and pandas read it, with the titles in a first column `table`."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -10,10 +11,11 @@ from .to_json import json_text
 
 
 def csv_rows(rows: pl.LazyFrame, separator: str = ",", *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
-    """The rows with a header, in pieces of at most so many rows."""
-    yield pl.DataFrame(schema=rows.collect_schema()).write_csv(separator=separator)
+    """The rows with a header, in pieces of at most so many rows; with `;` numbers have a decimal comma."""
+    how: dict[str, Any] = {"separator": separator, "decimal_comma": separator == ";"}
+    yield pl.DataFrame(schema=rows.collect_schema()).write_csv(**how)
     for batch in batches(rows, at_once):
-        yield batch.write_csv(separator=separator, include_header=False)
+        yield batch.write_csv(**how, include_header=False)
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 FILES = Path(__file__).parents[2] / "docs" / "files.md"
-VOID = {"meta", "link", "br", "img", "input", "hr"}
+VOID = {"col", "meta", "link", "br", "img", "input", "hr"}
 
 
 @dataclass

@@ -115,7 +115,7 @@ def test_a_run_goes_on_without_a_worker_that_dies_again_and_again(cluster, tmp_p
     ("fault", "error", "message"),
     [
         # Ray says that the worker has ended, or that it cannot be reached: then it is asked once more.
-        ("kill", InputError, r"^Ray: (?=.*ended ).*part 1 of squares.*is the memory full\?\)?; finished"),
+        ("kill", InputError, r"^Ray: (?=.*ended ).*part [01] of squares.*is the memory full\?\)?; finished"),
         ("refuse", InputError, r"^--batch-tokens 16: too few$"),
         ("fail", RuntimeError, r"(?s)^a Ray worker.*ZeroDivisionError: nobody expected this"),
         ("open", InputError, r"^node [0-9.]+: cpu has no memory$"),
@@ -201,7 +201,7 @@ def test_without_the_control_process_the_run_ends_with_the_command_that_resumes(
     assert line.endswith("; finished parts are kept. To resume: negengine select mini")
     assert (process.returncode, out) == (2, "")
     (session,) = record(folder, Squares).sessions
-    assert session.parts == 3
+    assert session.parts in {2, 3}  # the third may be on its way when the control process ends
     assert results(run(Squares(), folder)) == results(run(Squares(), tmp_path / "whole"))
 
 

@@ -1,15 +1,22 @@
 import json
 import shutil
 import subprocess
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import negengine as ng
+import polars as pl
 import pytest
+from negengine.engine.results.view.items import Items
+from negengine.engine.results.view.page import bundle
+from negengine.engine.results.view.server import Viewer
 from pages import read
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 QUIET += ["--disable-sync", "--no-first-run", "--virtual-time-budget=2000"]
-QUIET += ["--host-resolver-rules=MAP * ~NOTFOUND"]  # no request reaches any machine, the browser's own ones neither
+QUIET += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]  # no request reaches another machine
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +27,11 @@ def browser(tmp_path_factory):
         pytest.skip("no Chromium on this machine; Debian's package is `chromium`")
     folder = tmp_path_factory.mktemp("browser")
 
-    def open_page(path):
+    def open_page(page):
         log = folder / "network.json"
+        address = page.resolve().as_uri() if isinstance(page, Path) else page
         command = [program, *QUIET, f"--user-data-dir={folder / 'profile'}", f"--log-net-log={log}",
-                   "--enable-logging=stderr", "--dump-dom", path.resolve().as_uri()]  # fmt: skip
+                   "--enable-logging=stderr", "--dump-dom", address]  # fmt: skip
         try:
             done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=300)
         except subprocess.TimeoutExpired:
@@ -35,7 +43,7 @@ def browser(tmp_path_factory):
         # The browser itself asks for updates; its requests do not have a page as initiator.
         asked = [own["params"] for own in events if {"url", "initiator"} <= set(own.get("params", {}))]
         by_page = {own["url"] for own in asked if own["initiator"] != "not an origin"}
-        return read(done.stdout), console, {url for url in by_page if not url.startswith("file:")}
+        return read(done.stdout), console, {url for url in by_page if not url.startswith(("file:", "blob:"))}
 
     return open_page
 
@@ -61,3 +69,21 @@ def test_a_report_is_silent_asks_for_nothing_and_its_filters_count_the_rows(brow
     _, console, asked = browser(path)
     assert any("nothing is not defined" in line for line in console)
     assert asked == {"http://example.org/picture.png"}
+
+
+def test_every_item_is_seen_on_the_page_of_a_server_and_in_a_folder_that_needs_none(browser, scores, tmp_path):
+    items, wanted = Items.open([scores]), scores.sentences().filter(pl.col("condition") == "CnTp")
+    said = f"{len(wanted):,} of {items.total:,} rows"
+    bundle(items, tmp_path / "bundle")
+    with Viewer(items) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for address in (server.address, (tmp_path / "bundle" / "index.html").as_uri()):
+            document, console, asked = browser(f"{address}#condition,%3D,CnTp")
+            assert console == []
+            assert {urlsplit(url).hostname for url in asked} <= {"127.0.0.1"}
+            (state,) = [own for own in document.all("p") if own.attributes.get("role") == "status"]
+            assert state.words == said
+            (listing,) = [own for own in document.all("table") if own.attributes.get("id") == "rows"]
+            lines = [row for body in listing.all("tbody") for row in body.all("tr")]
+            assert [line.all("td")[1].words for line in lines] == wanted["sentence"].head(25).to_list()
+        server.shutdown()

@@ -1,0 +1,1 @@
+"""`negengine view`: every item of some runs on a local page."""

@@ -1,0 +1,160 @@
+"""The items of some runs as one lazy frame, and what a page asks of it: some rows, groups with counts, one item.
+
+Nothing is kept in memory but the numbers of the rows that were asked for last, in their order: 4 bytes a row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+from polars import selectors
+
+from ...basics.errors import InputError
+from ...library.run import Run
+from ...library.sentences import FAILED, TEXTS
+from ..comparison.estimates import MODEL
+from ..comparison.runs import labels, open_alike
+from ..report.row_filters import filtered, ordered
+
+MOST_GROUPS = 200
+MOST_ALIKE = 100  # rows of one item
+_NUMBER = "number of the row"
+_PLACE = "the runs"
+_FIRST = 1_000  # rows of a sort that are found without the whole order
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which rows are wanted, and in which order."""
+
+    where: tuple[str, ...] = ()  # as `--where` of `negengine show`
+    search: str = ""  # what a sentence, its expected word or its answer holds, in lower or upper case
+    sort: str = ""  # a column, or `-COLUMN` for the largest first; without one, as the runs have them
+
+    @classmethod
+    def read(cls, document: Any) -> "Query":
+        """From a page's JSON; another form is an InputError."""
+        match document:
+            case {"where": list(where), "search": str(search), "sort": str(sort)} if all(
+                isinstance(text, str) for text in where
+            ):
+                return cls(tuple(where), search, sort)
+        raise InputError("a question has `where`, a list of texts, and the texts `search` and `sort`")
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """All items of some runs of one kind."""
+
+    runs: Sequence[Run]
+    _last: list[tuple[Query, pl.Series]] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def open(cls, runs: Sequence[Any]) -> "Items":
+        return cls(open_alike(runs))
+
+    @cached_property
+    def rows(self) -> pl.LazyFrame:
+        """The columns of `Run.sentences`; those of several runs have the model's name before them."""
+        frames = [run.sentence_rows() for run in self.runs]
+        if len(frames) > 1:
+            named = zip(frames, labels(self.runs), strict=True)
+            frames = [frame.select(pl.lit(name).alias(MODEL), pl.all()) for frame, name in named]
+        return pl.concat(frames, how="diagonal_relaxed")
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        return self.rows.collect_schema()
+
+    @cached_property
+    def columns(self) -> list[dict[str, str]]:
+        """Name and kind (text, number, truth) of each column that has values; the sentence and the answer are first."""
+        known = self.rows.select(pl.all().is_not_null().any()).collect(engine="streaming").row(0, named=True)
+        first = (MODEL, "condition", *TEXTS, "expected", "answer", FAILED, "logprob")
+        names = dict.fromkeys([*(name for name in first if name in self.schema), *self.schema])
+        return [{"name": name, "kind": _kind(self.schema[name])} for name in names if known[name]]
+
+    @cached_property
+    def total(self) -> int:
+        return int(self.rows.select(pl.len()).collect().item())
+
+    def wanted(self, query: Query, *, numbered: bool = False) -> pl.LazyFrame:
+        """The rows that a question lets through, in their order."""
+        rows = filtered(self.rows.with_row_index(_NUMBER) if numbered else self.rows, query.where, _PLACE, "filter")
+        if query.search:
+            texts = pl.col(name for name in (*TEXTS, "expected", "answer") if self.schema.get(name) == pl.String)
+            holds = texts.str.to_lowercase().str.contains(query.search.lower(), literal=True)
+            rows = rows.filter(pl.any_horizontal(holds))
+        return ordered(rows, query.sort, _PLACE, "sort") if query.sort else rows
+
+    def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
+        """Some of the wanted rows, how many are wanted, and how many there are."""
+        if not (query.where or query.search or (query.sort and start + count > _FIRST)):
+            found, wanted = (
+                self.wanted(query).slice(start, count),
+                self.total,
+            )  # the first sorted rows need no whole sort
+        else:
+            numbers = self._numbers(query)
+            # A slice reads its own row group alone; a filter by numbers would read all columns of all rows.
+            slices = [self.rows.slice(number, 1) for number in numbers.slice(start, count).to_list()]
+            found, wanted = pl.concat(slices) if slices else self.rows.clear(), len(numbers)
+        return {"rows": _values(found), "wanted": wanted, "total": self.total}
+
+    def _numbers(self, query: Query) -> pl.Series:
+        """The numbers of the wanted rows, in their order."""
+        for known, numbers in self._last:
+            if known == query:
+                return numbers
+        numbers = self.wanted(query, numbered=True).select(_NUMBER).collect(engine="streaming").to_series()
+        self._last[:] = [(query, numbers)]
+        return numbers
+
+    def groups(self, query: Query, column: str) -> dict[str, Any]:
+        """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""
+        if column not in self.schema:
+            raise InputError(f"the runs have no column {column!r}")
+        counts = [pl.len().alias("n"), pl.col(FAILED).count().alias("judged"), pl.col(FAILED).sum().alias(FAILED)]
+        rows = self.wanted(Query(query.where, query.search)).group_by(pl.col(column).alias("value")).agg(counts)
+        found = rows.sort("n", "value", descending=[True, False]).collect(engine="streaming")
+        return {"groups": found.head(MOST_GROUPS).to_dicts(), "of": len(found)}
+
+    def alike(self, query: Query, number: int) -> dict[str, Any]:
+        """Of one of the wanted rows: the rows of all models and conditions that belong to the same item."""
+        rows = self.page(query, number, 1)["rows"]
+        if not rows:
+            raise InputError(f"there is no row {number:,}")
+        same = [pl.col(key).eq_missing(rows[0][key]) for key in self.keys]
+        return {"rows": _values(self.rows.filter(same).head(MOST_ALIKE))}
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The columns that all rows of an item share."""
+        shared, apart = self.runs[0].minimal_pairs
+        names = self.runs[0].sentence_keys
+        return [name for name in names if name not in apart and name in self.schema] or [shared]
+
+    def sample(self, most: int) -> pl.LazyFrame:
+        """All rows, or those of items that are drawn at random, with seed 0, so that about so many rows remain."""
+        if self.total <= most:
+            return self.rows
+        known = self.rows.select(self.keys).unique(maintain_order=True).collect(engine="streaming")
+        drawn = known.sample(max(1, len(known) * most // self.total), seed=0)
+        return self.rows.join(drawn.lazy(), on=self.keys, how="semi", nulls_equal=True, maintain_order="left")
+
+    def held(self, rows: pl.LazyFrame) -> dict[str, Any]:
+        """What a page without a server needs to answer for itself."""
+        return {"rows": _values(rows), "keys": self.keys}
+
+
+def _kind(dtype: pl.DataType) -> str:
+    return "truth" if dtype == pl.Boolean else "number" if dtype.is_numeric() else "text"
+
+
+def _values(rows: pl.LazyFrame) -> list[dict[str, Any]]:
+    """For JSON, which has no number that is not finite."""
+    floats = selectors.float()
+    finite = rows.with_columns(pl.when(floats.is_finite()).then(floats))
+    return finite.collect(engine="streaming").to_dicts()
