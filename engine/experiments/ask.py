@@ -201,6 +201,10 @@ class AskStage(RankStage[Prepared], Generic[Item]):
     def planned(self) -> Sequence[int]:
         return [len(part) for part in self.parts]
 
+    @property
+    def notes(self) -> Sequence[str]:
+        return self.experiment.ranked.left_out(self.exported.tokenizer)
+
     @cached_property
     def ranked_ids(self) -> Ids:
         """The ranked tokens, [m], ascending."""

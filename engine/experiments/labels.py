@@ -35,6 +35,7 @@ class Told:
     groups: pl.DataFrame  # column, group, rows, items (0 without a column of items), in the order of their first rows
     notes: tuple[str, ...]  # what a person may not have meant, a line each
     by_name: tuple[str, ...] = ()  # the columns that were found by their names, and what for
+    read: tuple[str, ...] = ()  # what was read otherwise than it is written, such as white space at the ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Labels:
     columns: Mapping[str, str]  # → `GROUP`, `ITEM`, `CLUSTER` or `WANTED`
     notes: list[str] = field(default_factory=list)  # what is told before what the labels say
     by_name: list[str] = field(default_factory=list)  # see `Told`
+    read: list[str] = field(default_factory=list)  # see `Told`
     parts: list[pl.DataFrame] = field(default_factory=list, repr=False)
     _groups: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
@@ -90,7 +92,8 @@ class Labels:
         slips = [self._slips(name, purpose) for name, purpose in self.columns.items()]
         pairs = [self._unpaired(name, item) for name in self._of(GROUP) for item in self._of(ITEM)]
         notes = [f"{self.table}: {line}" for lines in (*slips, *pairs) for line in lines]
-        return Told(pl.concat([pl.DataFrame(schema=schema), *counts]), (*self.notes, *notes), tuple(self.by_name))
+        groups = pl.concat([pl.DataFrame(schema=schema), *counts])
+        return Told(groups, (*self.notes, *notes), tuple(self.by_name), tuple(self.read))
 
     def _slips(self, name: str, purpose: str) -> Iterator[str]:
         rows, value = self.rows, pl.col(name)

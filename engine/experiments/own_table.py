@@ -5,6 +5,7 @@ Rows count in the split `all`, and in one for each column of groups in which the
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..basics.errors import InputError
 from ..basics.option import Opening
 from ..basics.printable import counted
 from ..inference.exported import ExportedModel
+from ..inference.free_text import MASK
 from ..inference.model import LanguageModel
 from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
@@ -28,7 +30,7 @@ from ..runs.record import model_metadata
 from ..runs.shard import Shard
 from ..runs.stage import changed
 from ..statistics import LIBRARIES
-from ..text.spelling import trims
+from ..text.spelling import shrinks, trims
 from ..text.table import Check, Rows, Stimuli, TableLike, find_column, needed_column, open_table
 from ..text.table import Table as UserTable
 from ..views import Column, Table
@@ -57,7 +59,7 @@ _PURPOSES = {
     "prefix": ("prefix", "stands before the sentence, not scored"),
     "unwanted": ("wanted", "whether a target is wanted"),
 }
-_BY_NAME = "columns found by name"  # a key of the metadata
+_BY_NAME, _READ = "columns found by name", "read otherwise"  # keys of the metadata, see `Told`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,15 @@ class OwnColumns(ABC):
             if named and (options is None or getattr(options, option, "") in (None, (), [])):
                 found.append(f"{' and '.join([named] if isinstance(named, str) else named)} ({purpose})")
         return found
+
+    @property
+    def joint(self) -> list[str]:
+        """A note on what joins prefix and sentence, if there is a prefix."""
+        if getattr(self, "prefix", None) is None:
+            return []
+        own = getattr(self, "joiner", None)
+        usual = "a space, and by nothing between scripts without spaces"
+        return [f"prefix and sentence are joined by {usual if own is None else repr(own) if own else 'nothing'}"]
 
     @property
     def told(self) -> str:
@@ -190,7 +201,11 @@ class TableRun(SummaryRun):
     """A finished run on a user's table."""
 
     def remarks(self) -> list[str]:
-        return _said(self.record.metadata.get(_BY_NAME, []))
+        return [*_said(self.record.metadata.get(_BY_NAME, [])), *self.read_otherwise]
+
+    @property
+    def read_otherwise(self) -> list[str]:
+        return list(self.record.metadata.get(_READ, []))
 
     def in_splits(
         self,
@@ -252,6 +267,7 @@ class TablePlan(Shown):
     def remarks(self) -> list[str]:
         return [
             *_said(self.told.by_name),
+            *self.told.read,
             *self.told.notes,
             f"Nothing was written. Without --plan, the results are written to {self.folder}",
         ]
@@ -263,6 +279,7 @@ class TablePlan(Shown):
             "work": dict(self.work),
             "groups": self.told.groups.to_dicts(),
             _BY_NAME: list(self.told.by_name),
+            _READ: list(self.told.read),
             "notes": list(self.told.notes),
             "bad rows": self.bad.to_dicts(),
         }
@@ -301,7 +318,7 @@ class TableStage(ReferenceStage[Prepared]):
 
     @property
     def notes(self) -> Sequence[str]:
-        return (*_said(self.told.by_name), *self.told.notes)
+        return (*_said(self.told.by_name), *self.told.read, *self.told.notes)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -315,7 +332,8 @@ class TableStage(ReferenceStage[Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {**model_metadata(self.exported), COLUMNS: self.columns.to_json(), _BY_NAME: list(self.told.by_name)}
+        told = {_BY_NAME: list(self.told.by_name), _READ: list(self.told.read)}
+        return {**model_metadata(self.exported), COLUMNS: self.columns.to_json(), **told}
 
     def files(self) -> Mapping[str, Path]:
         return {**super().files(), **self.stimuli.paths()}
@@ -387,21 +405,24 @@ class TableExperiment(Experiment):
         if twice := [name for name in columns.needed if columns.needed.count(name) > 1]:
             raise InputError(f"the column {twice[0]} is named for two texts of a row; name one column for each")
         labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
-        ends = dict.fromkeys(columns.needed, 0)
+        otherwise = Counter[tuple[str, str]]()
 
         def see(file: str, rows: Rows, labelled: pl.DataFrame) -> None:
             labels.see(file, rows, labelled)
-            for column in ends:
-                ends[column] += int(rows.frame.select(trims(column)).to_series().sum())
+            for column in columns.needed:
+                for what, is_changed in (("at the ends", trims(column)), (f"before {MASK}", shrinks(column, MASK))):
+                    otherwise[what, column] += int(rows.frame.select(is_changed).to_series().sum())
 
         spelled = self.spellings(table)
         found = table.scan(columns.needed, check, labels=shared, spelled=spelled, skip_bad=self.skip_bad, see=see)
-        told = [
-            f"{table.name}: white space at the ends of {counted(n, 'text')} of {column} is not read"
-            for column, n in ends.items()
+        how = {"at the ends": "is not read", f"before {MASK}": "is read as one space"}
+        labels.read.extend(
+            f"white space {what} {how[what]} in {counted(n, 'text')} of {column}"
+            for (what, column), n in otherwise.items()
             if n
-        ]
-        labels.notes.extend([*found.notes, *told])
+        )
+        labels.read.extend(columns.joint)
+        labels.notes.extend(found.notes)
         labels.by_name.extend(columns.by_purpose(self))
         return found, labels
 

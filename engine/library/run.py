@@ -90,6 +90,11 @@ class Run(Shown):
         return f"We ran {self.stage}{f' ({test})' if test else ''}."
 
     @property
+    def read_otherwise(self) -> list[str]:
+        """What of a user's own data was read otherwise than it is written, for the methods."""
+        return []
+
+    @property
     def used(self) -> str:
         """What the run used that its identity and its call do not tell, such as a method; for the papers to cite."""
         return ""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..basics.errors import InputError
+from ..basics.printable import counted, some
 from ..basics.reading import is_file
 from ..inference.free_text import MASK
 from ..text.spelling import is_word
@@ -70,6 +71,18 @@ class Ranked:
         if self.name != LIST:
             return None
         return hashlib.sha256(json.dumps(sorted(set(self.words))).encode()).hexdigest()
+
+    def known(self, tokenizer: MaskTokenizer) -> list[str]:
+        """The words of the list that are one token."""
+        found = target_ids(tokenizer, [_SENTENCE] * len(self.words), self.words).tolist()
+        return [word for word, token in zip(self.words, found, strict=True) if token != NOT_ONE_TOKEN]
+
+    def left_out(self, tokenizer: MaskTokenizer) -> list[str]:
+        """A note on the words of the list that do not compete, if there are any."""
+        known = set(self.known(tokenizer))
+        others = [repr(word) for word in self.words if word not in known]
+        of = f"{len(others):,} of {counted(len(self.words), 'word')} of {self.file}"
+        return [f"{of} do not compete, as they are not one token of the model: {some(others)}"] if others else []
 
     def ids(self, tokenizer: MaskTokenizer, vocab_size: int) -> NDArray[np.int32]:
         """The tokens, int32 [m], ascending; an `InputError` if fewer than two words of the list are one token."""

@@ -33,6 +33,11 @@ def trims(column: str) -> pl.Expr:
     return text != text.str.strip_chars()
 
 
+def shrinks(column: str, mask: str) -> pl.Expr:
+    """Whether `with_mask` changes what stands before a mask in the texts of a column."""
+    return pl.col(column).str.contains(rf"(\s\s|[\s&&[^ ]]){regex.escape(mask)}")
+
+
 def before_mask(text: str) -> str:
     """What stands before a mask: white space at its end is one space, because some masks swallow all of it."""
     return str(_SPACE_AT_END.sub(" ", text.lstrip()))

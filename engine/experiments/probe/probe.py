@@ -356,6 +356,7 @@ class OwnSentences(TableExperiment):
 
         stimuli, labels = self.scan(table, columns, check)
         columns.refuse_unknown(table.name, labels)
+        labels.read.extend(ranked.left_out(exported.tokenizer))
         asked = (exported, stimuli, columns, ranked, self.top, kind)
         stage = OwnStimuli(*asked, bos=self.bos, skip_bad=self.skip_bad, told=labels.told())
         if kind is TargetMethod.WHOLE_WORD:

@@ -69,7 +69,7 @@ class OwnStimuli(TableStage[Encoded], RankStage[Encoded]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {**super().metadata, "ranked words": list(self.ranked.words), "rows": self.stimuli.n}
+        return {**super().metadata, "ranked words": self.ranked.known(self.exported.tokenizer), "rows": self.stimuli.n}
 
     @cached_property
     def ranked_ids(self) -> Ids | None:

@@ -167,7 +167,8 @@ def cite(*runs: Run | str | Path) -> Citation:
         names = list(records)[: list(records).index(run.stage) + 1] if experiment(run.stage) else [run.stage]
         stages.append([records[name] for name in names])
         test = next((paper.label for paper in _papers(run) if paper.role == "test"), "")
-        methods.append(" ".join([_model(run), run.methods(test), _inference(usage(stages[-1]))]))
+        read = [f"{said[0].upper()}{said[1:]}." for said in run.read_otherwise]
+        methods.append(" ".join([_model(run), run.methods(test), *read, _inference(usage(stages[-1]))]))
         references += [*_papers(run), *model_references(str(_export(run).get("family", "")))]
     used = usage([stage for own in stages for stage in own])
     once = {reference.key: reference for reference in references}

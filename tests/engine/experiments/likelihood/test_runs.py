@@ -317,6 +317,11 @@ def test_files_with_different_keys_are_one_table_and_columns_by_name_are_told_an
     assert run.items["one_prefix_method"].to_list() == [None, None, 1, 1]
     by_name = "columns found by their names: field and linguistics_term and UID (groups); an empty name"
     assert run.remarks()[0].startswith(by_name)
+    given = run_on(model, GIVEN, tmp_path / "given").remarks()
+    assert given[1:3] == [
+        "white space at the ends is not read in 1 text of prefix",
+        "prefix and sentence are joined by a space, and by nothing between scripts without spaces",
+    ]
     assert not run_on(model, BLIMP, tmp_path / "none", group="", cluster="").remarks()
 
 

@@ -126,6 +126,23 @@ def test_only_the_given_words_compete(ask, logits, mini_tokenizer, table, tmp_pa
         assert row["logprob"] == pytest.approx(log_softmax(own)[place], abs=1e-4)
         assert row["top1"] == mini_tokenizer.token_text(ids[int(own.argmax())])
     assert not ng.verify(found, sample=20).damage
+    said = "of 6 words of {} do not compete, as they are not one token of the model: 'unspeakableness'"
+    said = f"1 {said.format(tmp_path / 'words.txt')}"
+    assert said in found.remarks()
+    text = str(cite(found))
+    assert said in text
+    assert "among the 5 words of a list" in text
+
+
+def test_what_is_read_otherwise_is_told_before_and_after_a_run_and_in_the_methods(ask):
+    frame = {"sentence": ["A robin is a\u00a0[MASK].", " A robin is not a  [MASK].", "It [MASK]."], "target": ["bird"] * 3}
+    found, lines = ask(frame), ["at the ends is not read in 1 text", "before [MASK] is read as one space in 2 texts"]
+    told = [f"white space {line} of sentence" for line in lines]
+    assert found.remarks() == told
+    assert all(line.capitalize().replace("[mask]", "[MASK]") in str(cite(found)) for line in told)
+    assert found.items["logprob"].to_list()[:2] == ask(
+        {"sentence": ["A robin is a [MASK].", "A robin is not a [MASK]."], "target": ["bird"] * 2}
+    ).items["logprob"].to_list()
 
 
 def test_bad_rows_are_skipped_and_listed(ask):
