@@ -6,7 +6,6 @@ a person sees, in one spelling: composed letters, usual spaces, none at the ends
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import weakref
@@ -174,7 +173,8 @@ class Table:
                 raise InputError(f"{self.name}: the column {name!r} holds lists; a text or a number a row is needed")
         schema = dict(self.schema) | dict.fromkeys(texts, pl.String())  # whole numbers stay numbers in labels
         schema |= {name: pl.String() for name in labels if not schema.get(name, pl.String()).is_integer()}
-        stimuli = Stimuli(replace(self, schema=schema), tuple(texts), tuple(labels), spelled or {})
+        named = {"texts": tuple(texts), "labels": tuple(labels), "spelled": spelled or {}}
+        stimuli = Stimuli(**{**vars(self), **named, "schema": schema})
         for own in self.files:
             for name in stimuli.named:
                 self._refuse_absent(own, name)
@@ -224,55 +224,22 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Stimuli:
+class Stimuli(Table):
     """A table whose rows are known and checked, to be read part by part."""
 
-    table: Table = field(repr=False)
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     spelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # label → spelling → the one that counts
     skipped: int = 0
-    notes: tuple[str, ...] = ()  # what a person may not have meant, a line each
 
     @property
     def named(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.texts, *self.labels)))
 
-    @property
-    def title(self) -> str:
-        return self.table.title
-
-    @property
-    def schema(self) -> Mapping[str, pl.DataType]:
-        return self.table.schema
-
-    @property
-    def sizes(self) -> list[int]:
-        return self.table.sizes
-
-    @property
-    def parts(self) -> Sequence[tuple[int, int]]:
-        return self.table.parts
-
-    @property
-    def n(self) -> int:
-        return self.table.n
-
-    @property
-    def sha256(self) -> str:
-        return self.table.sha256
-
-    def file(self, number: int) -> str | None:
-        return self.table.file(number)
-
-    def location(self, number: int, row: int, line: int | None) -> str:
-        return self.table.location(number, row, line)
-
     def seen(self, number: int, check: Check | None = None) -> Rows:
         """As `read`, with labels as they stand there."""
-        rows = self.table.rows(number, self.texts)
-        rows = rows.without(_missing(rows.frame, self.texts))
-        rows = rows.without(_faulty(rows.frame, self.named))
+        rows = self.rows(number, self.texts)
+        rows = rows.without(_unusable(rows.frame, self.texts, self.named))
         return rows if check is None or rows.frame.is_empty() else rows.without(check(self.labelled(rows.frame)))
 
     def labelled(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -286,10 +253,10 @@ class Stimuli:
 
     def paths(self) -> dict[str, Path]:
         """What the stage reads from the disk, by a name of our own."""
-        return {"table": self.table.folder}
+        return {"table": self.folder}
 
     def at(self, places: Mapping[str, Path]) -> "Stimuli":
-        return replace(self, table=replace(self.table, folder=places["table"]))
+        return replace(self, folder=places["table"])
 
 
 def open_table(source: TableLike, rows_per_part: int = ROWS_PER_PART) -> Table:
@@ -333,7 +300,6 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
     kinds: dict[str, set[str]] = {}
     types: dict[str, set[pl.DataType]] = {}
     for number, source in enumerate(sources):
-        before = _stamp(source.path)
         sha256 = "" if source.path is None else file_sha256(source.path)
         columns: dict[str, None] = {}
         first, good = None, 0
@@ -352,7 +318,7 @@ def _kept(title: str, sources: Sequence[Source], rows_per_part: int) -> Table:
             raise InputError(
                 f"{source.name}{at}: {first.reason if first else 'there is no row below the names of the columns'}"
             )
-        if _stamp(source.path) != before:
+        if source.path is not None and file_sha256(source.path) != sha256:
             raise InputError(f"{source.name}: changed while it was read; run the command again")
         files.append(File(source.name, source.path, sha256, tuple(columns), source.unreadable))
     schema = {name: _type(own, types[name]) for name, own in kinds.items()}
@@ -432,8 +398,8 @@ def _label(column: pl.Series) -> pl.Series:
     return text.set(text.is_in(list(MISSING)), None)
 
 
-def _missing(frame: pl.DataFrame, texts: Sequence[str]) -> pl.Series:
-    """Why rows lack a text; null where they lack none."""
+def _unusable(frame: pl.DataFrame, texts: Sequence[str], names: Sequence[str]) -> pl.Series:
+    """Why rows lack one of `texts`, or hold an error of a spreadsheet in one of `names`; null where they do not."""
     reasons = [pl.lit(None, pl.String)]
     for name in texts:
         column, where = pl.col(name), f"{name} is"
@@ -443,27 +409,11 @@ def _missing(frame: pl.DataFrame, texts: Sequence[str]) -> pl.Series:
             pl.when(text == "").then(pl.lit(f"{where} empty; {NEEDED}")),
             pl.when(text.is_in(list(MISSING))).then(pl.lit(f"{where} ") + text + f", a missing value; {NEEDED}"),
         ]
-    return frame.select(pl.coalesce(reasons).alias("reason")).to_series()
-
-
-def _faulty(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
-    """Why rows hold an error of a spreadsheet; null where they do not."""
-    reasons = [pl.lit(None, pl.String)]
     for name in names:
         text = pl.col(name).cast(pl.String).str.strip_chars()
         told = pl.lit(f"{name} is ") + text + ", an error of a spreadsheet; correct the cell"
         reasons.append(pl.when(text.is_in(list(ERRORS))).then(told))
     return frame.select(pl.coalesce(reasons).alias("reason")).to_series()
-
-
-def _stamp(path: Path | None) -> tuple[int, int] | None:
-    if path is None:
-        return None
-    try:
-        found = os.stat(path)  # noqa: PTH116 - `Path.stat` fails for names that no file can have
-    except (OSError, ValueError):
-        return None
-    return found.st_size, found.st_mtime_ns
 
 
 def find_column(table: Table, option: str, given: str | None, obvious: Sequence[str] = ()) -> str | None:

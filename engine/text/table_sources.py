@@ -149,7 +149,7 @@ class Source:
                 if len(own) > len(self.header):
                     reason += f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
                 yield _Raw(first, {}, reason, as_json(fields))
-            elif [_name(text) for text in own] == list(self.header):
+            elif _name(own[0]) == self.header[0] and tuple(map(_name, own)) == self.header:
                 yield _Raw(first, {}, "this row is the header again; remove it", as_json(fields))
             else:
                 if lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
@@ -180,10 +180,7 @@ class Source:
         except csv.Error as error:
             raise InputError(f"{lines.location}: {_told(error)}") from None
         # R and pandas write a first column without a name: it is called by its position.
-        names = tuple(_name(name) or f"column {number}" for number, name in enumerate(fields, start=1))
-        _refuse_many(len(names), lines.location)
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise InputError(f"{lines.location}: two columns have the name {twice[0]!r}; give each a name of its own")
+        names = _checked((_name(name) or f"column {number}" for number, name in enumerate(fields, 1)), lines.location)
         self.header = names
         return reader, delimiter, None if len(names) > 1 else False
 
@@ -252,13 +249,10 @@ class Source:
             self.notes.append(f"only the first of {len(sheets)} sheets is read: {sheets[0]!r}")
         line, header = filled[0]
         kept = [place for place, cell in enumerate(header) if any(row[place] not in {"", None} for _, row in filled)]
-        names = [_name(str(header[place])) or f"column {place + 1}" for place in kept]
-        _refuse_many(len(names), f"{path}:{line}")
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise InputError(f"{path}:{line}: two columns have the name {twice[0]!r}; give each a name of its own")
-        self.header = tuple(names)
+        names = (_name(str(header[place])) or f"column {place + 1}" for place in kept)
+        self.header = _checked(names, f"{path}:{line}")
         for line, row in filled[1:]:
-            yield _Raw(line, {name: _cell(row[place]) for name, place in zip(names, kept, strict=True)})
+            yield _Raw(line, {name: _cell(row[place]) for name, place in zip(self.header, kept, strict=True)})
 
     # Parquet, and what is in memory
 
@@ -266,79 +260,55 @@ class Source:
         pl.Config.load(_INTERVALS)
         try:
             rows = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-            names, n = list(rows.collect_schema()), rows.select(pl.len()).collect().item()
-            self.header = tuple(names)
-            _refuse_many(len(names), self.name)
-            kept = names
-            try:
-                rows.head(1).collect()
-            except (PolarsError, PanicException):  # a type that Polars lacks, such as DuckDB's INTERVAL
-                kept = [name for name in names if self._reads(rows, name)]
+            schema, n = rows.collect_schema(), rows.select(pl.len()).collect().item()
+            self.header = _checked(schema, self.name)
+            nested = [pl.lit(None, dtype).alias(name) for name, dtype in schema.items() if dtype.is_nested()]
             for start in range(0, n, size):
-                frame = rows.select(kept).slice(start, min(size, n - start)).collect()
-                absent = [pl.lit(None, pl.String).alias(name) for name in self.unreadable]
-                yield self._framed(frame.with_columns(absent).select(names), start)
+                frame = rows.with_columns(nested).slice(start, min(size, n - start)).collect()
+                yield from self._of_frame(frame, size, start)
         except (PolarsError, PanicException, OSError, ValueError) as error:
             raise InputError(f"{path}: not a whole Parquet file ({first_line(error)}); write it again") from None
 
-    def _reads(self, rows: pl.LazyFrame, name: str) -> bool:
-        try:
-            rows.select(name).head(1).collect()
-        except (PolarsError, PanicException) as error:
-            self.unreadable[name] = first_line(error)
-            return False
-        return True
-
     def _of_memory(self, data: Any, size: int) -> Iterator[Batch]:
-        if isinstance(data, pl.DataFrame):
-            self.header = tuple(data.columns)
-            _refuse_many(len(self.header), self.name)
-            for start in range(0, len(data), size):
-                yield self._framed(data.slice(start, size), start)
-            return
         if isinstance(data, list):
-            for row in data:
-                self._refuse_alike(row)
-            rows = ({str(name): value for name, value in row.items()} for row in data)
-            yield from self._of_rows((_Raw(0, row) for row in rows), size)
+            named = (zip(_checked(map(str, row), self.name), row.values(), strict=True) for row in data)
+            yield from self._of_rows((_Raw(0, dict(row)) for row in named), size)
             return
-        names = self._refuse_alike(getattr(data, "columns", data))
-        columns = {
-            str(name): data.iloc[:, place] if hasattr(data, "iloc") else data[name] for place, name in enumerate(names)
-        }
-        self.header = tuple(columns)
-        _refuse_many(len(self.header), self.name)
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            short, n = min(lengths.items(), key=lambda own: own[1])
-            raise InputError(
-                f"{self.name}: the table's column {short!r} has {counted(n, 'value')}, others "
-                f"{max(lengths.values()):,}; give columns of the same length"
-            )
-        listed = {name: list(_listed(column)) for name, column in columns.items()}
-        n = max(lengths.values(), default=0)
-        for start in range(0, n, size):
-            own = [column_of(name, values[start : start + size]) for name, values in listed.items()]
-            yield Batch(pl.DataFrame(own), range(start + 1, min(start + size, n) + 1), None, ())
+        self.header = _checked(map(str, getattr(data, "columns", data)), self.name)
+        if isinstance(data, pl.DataFrame):
+            yield from self._of_frame(data, size)
+            return
+        keys = getattr(data, "columns", data)
+        columns = [data.iloc[:, i] if hasattr(data, "iloc") else data[key] for i, key in enumerate(keys)]
+        for name, own in zip(self.header, columns, strict=True):
+            if isinstance(own, str | bytes) or not hasattr(own, "__len__"):
+                raise InputError(f"the column {name!r} of the table is a {type(own).__name__}; give a list of values")
+            if len(own) != (most := max(map(len, columns))):
+                raise InputError(
+                    f"{self.name}: the table's column {name!r} has {counted(len(own), 'value')}, others {most:,}; give "
+                    "columns of the same length"
+                )
+        plain = [column_of(name, list(_listed(own))) for name, own in zip(self.header, columns, strict=True)]
+        yield from _slices(pl.DataFrame(plain), size)
 
-    def _refuse_alike(self, names: Iterable[Any]) -> list[Any]:
-        """The names of columns; `InputError` if two are the same text."""
-        listed = list(names)
-        texts = [str(name) for name in listed]
-        if len(set(texts)) < len(texts):
-            twice = next(name for name in texts if texts.count(name) > 1)
-            raise InputError(f"{self.name}: two columns have the name {twice!r}; give each a name of its own")
-        return listed
-
-    def _framed(self, frame: pl.DataFrame, start: int) -> Batch:
+    def _of_frame(self, frame: pl.DataFrame, size: int, start: int = 0) -> Iterator[Batch]:
+        """What another program made; a column of lists is not read, as nothing here needs it and it can be large."""
         for column in frame.iter_columns():
+            if column.dtype.is_nested() and column.name not in self.unreadable:
+                self.unreadable[column.name] = "it holds lists or objects"
+                self.notes.append(f"the column {column.name!r} is not read: it holds lists or objects")
             if column.dtype == pl.String and (column.str.len_bytes() > LONGEST_LINE).any():
                 raise InputError(
                     f"{self.name}: the column {column.name!r} has a text of more than {LONGEST_LINE:,} bytes; "
                     "give shorter texts"
                 )
-        numbers = range(start + 1, start + len(frame) + 1)
-        return Batch(pl.DataFrame(list(map(_plain, frame.iter_columns()))), numbers, None, ())
+        yield from _slices(pl.DataFrame(list(map(_plain, frame.iter_columns()))), size, start)
+
+
+def _slices(frame: pl.DataFrame, size: int, before: int = 0) -> Iterator[Batch]:
+    for start in range(0, len(frame), size):
+        part = frame.slice(start, size)
+        yield Batch(part, range(before + start + 1, before + start + len(part) + 1), None, ())
 
 
 _SHEET_HINT = "save the sheet as “CSV UTF-8” and give that file"
@@ -352,24 +322,15 @@ def in_memory(data: Any) -> Source:
     if isinstance(data, pl.LazyFrame):
         data = data.collect()
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
-        return Source("the frame", None, list(data))
-    if isinstance(data, pl.DataFrame) or hasattr(data, "iloc"):
-        return Source("the frame", None, data)
-    if isinstance(data, Mapping):
-        for name, own in data.items():
-            if isinstance(own, str | bytes) or not hasattr(own, "__len__"):
-                raise InputError(
-                    f"the column {name!r} of the table is of type {type(own).__name__}; give a list of values"
-                )
-        return Source("the frame", None, data)
-    if hasattr(data, "__arrow_c_stream__"):
+        data = list(data)
+    elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pl.DataFrame) and not hasattr(data, "iloc"):
         try:
-            return Source("the frame", None, pl.DataFrame(data))
+            data = pl.DataFrame(data)
         except (PolarsError, PanicException, TypeError, ValueError, ImportError) as error:
             raise InputError(f"the table cannot be read ({first_line(error)}); give a file or a dictionary") from None
-    if hasattr(data, "columns") and hasattr(data, "__getitem__"):
-        return Source("the frame", None, data)
-    raise InputError(f"a table of type {type(data).__name__}; give a file, a frame or a dictionary of columns")
+    elif not isinstance(data, Mapping) and not hasattr(data, "columns"):
+        raise InputError(f"a table of type {type(data).__name__}; give a file, a frame or a dictionary of columns")
+    return Source("the frame", None, data)
 
 
 def kind_of(path: Path) -> Kind:
@@ -486,7 +447,7 @@ _FLAT = (pl.String, pl.Boolean, pl.Date, pl.Time, pl.Datetime, pl.Decimal, pl.Nu
 
 
 def _plain(column: pl.Series) -> pl.Series:
-    """The same as a plain column: categories and spans of time are texts; lists, maps and such are written as JSON."""
+    """The same as a plain column: categories and spans of time are texts; lists, maps and such are left out."""
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     if isinstance(column.dtype, pl.Duration):
@@ -499,15 +460,14 @@ def _plain(column: pl.Series) -> pl.Series:
         return column
     if column.dtype == pl.Binary:  # some writers do not say that a column holds texts
         return pl.Series(column.name, [None if value is None else _decoded(value) for value in column], pl.String)
-    return pl.Series(
-        column.name, [None if own is None else as_json(own).encode() for own in column.to_list()], pl.Binary
-    )
+    return pl.Series(column.name, [None] * len(column), pl.String)
 
 
 def _json_row(text: str, line: int) -> _Raw:
     try:
         fields = json_object(text, "")
-        _refuse_many(len(fields), "")
+        if len(fields) > MOST_COLUMNS:
+            raise InputError(_many(len(fields)))
         if (text.count('":') + text.count('" :')) > len(fields):
             json.loads(text, object_pairs_hook=_once)
     except InputError as error:
@@ -537,9 +497,19 @@ def _behind_space(text: str, place: int) -> int:
     return place
 
 
-def _refuse_many(columns: int, location: str) -> None:
-    if columns > MOST_COLUMNS:
-        raise InputError(f"{location}: {columns:,} columns; a table has at most {MOST_COLUMNS:,}")
+def _checked(names: Iterable[str], location: str) -> tuple[str, ...]:
+    """The names of columns; `InputError` if there are too many, or two alike."""
+    found = tuple(names)
+    if len(found) > MOST_COLUMNS:
+        raise InputError(f"{location}: {_many(len(found))}")
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise InputError(f"{location}: two columns have the name {twice!r}; give each a name of its own")
+    return found
+
+
+def _many(columns: int) -> str:
+    return f"{columns:,} columns; a table has at most {MOST_COLUMNS:,}"
 
 
 def _name(text: str) -> str:

@@ -135,14 +135,18 @@ def test_only_the_given_words_compete(ask, logits, mini_tokenizer, table, tmp_pa
 
 
 def test_what_is_read_otherwise_is_told_before_and_after_a_run_and_in_the_methods(ask):
-    frame = {"sentence": ["A robin is a\u00a0[MASK].", " A robin is not a  [MASK].", "It [MASK]."], "target": ["bird"] * 3}
+    sentences = ["A robin is a\u00a0[MASK].", " A robin is not a  [MASK].", "It [MASK]."]
+    frame = {"sentence": sentences, "target": ["bird"] * 3}
     found, lines = ask(frame), ["at the ends is not read in 1 text", "before [MASK] is read as one space in 2 texts"]
     told = [f"white space {line} of sentence" for line in lines]
     assert found.remarks() == told
     assert all(line.capitalize().replace("[mask]", "[MASK]") in str(cite(found)) for line in told)
-    assert found.items["logprob"].to_list()[:2] == ask(
-        {"sentence": ["A robin is a [MASK].", "A robin is not a [MASK]."], "target": ["bird"] * 2}
-    ).items["logprob"].to_list()
+    assert (
+        found.items["logprob"].to_list()[:2]
+        == ask({"sentence": ["A robin is a [MASK].", "A robin is not a [MASK]."], "target": ["bird"] * 2})
+        .items["logprob"]
+        .to_list()
+    )
 
 
 def test_bad_rows_are_skipped_and_listed(ask):
