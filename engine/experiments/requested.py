@@ -77,8 +77,7 @@ class Requested(Experiment):
         """What the requests depend on, as JSON values; without a `data sha256` the requests themselves have theirs."""
         return {}
 
-    @property
-    def metadata(self) -> Mapping[str, Any]:
+    def metadata(self, exported: ExportedModel) -> Mapping[str, Any]:  # noqa: ARG002 - part of the interface
         """What later readers need, as JSON values."""
         return {}
 
@@ -170,7 +169,8 @@ class RequestedRun(AskedRun):
         usual |= {**self.declared.of_kind.shown(mask_token(self.record.metadata, self.folder)), **self.declared.shown}
         if "correct" in usual and "failed" not in usual:
             usual["failed"] = ~usual["correct"]
-        first = ("item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob")
+        texts = ("sentence", "premise", "hypothesis")
+        first = ("item", "condition", *texts, "expected", "answer", "correct", "failed", "rank", "logprob")
         order = [name for name in first if name in usual]
         names = items.collect_schema().names()
         read = {own.meta.root_names()[0] for own in usual.values() if own.meta.is_column()}

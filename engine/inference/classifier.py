@@ -14,7 +14,6 @@ from ..text.tokenizer import load_tokenizer
 from . import tally
 from .batches import Advance, Feeds, Steps, finished, ignored, sentences_in
 from .exported import PRECISIONS, ExportedModel
-from .free_text import refuse_padding
 from .model import Ids, OpenedModel
 
 SEGMENTS = "token_type_ids"  # name of the second input, in transformers and in the graph
@@ -35,6 +34,7 @@ class EncodedPairs:
 
     buckets: tuple[PairBucket, ...]  # by ascending length; every pair is in one of them
     truncated: NDArray[np.bool_]  # [n], whether a pair lost tokens
+    padded: NDArray[np.bool_]  # [n], whether it holds the padding token, which models ignore
 
     def __len__(self) -> int:
         return len(self.truncated)
@@ -48,7 +48,7 @@ class EncodedPairs:
             kept = np.flatnonzero(place[bucket.rows] >= 0)
             if len(kept):
                 buckets.append(PairBucket(place[bucket.rows[kept]], bucket.ids[kept], bucket.segments[kept]))
-        return EncodedPairs(tuple(buckets), self.truncated[rows])
+        return EncodedPairs(tuple(buckets), self.truncated[rows], self.padded[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +83,9 @@ def labels(exported: ExportedModel) -> tuple[str, ...]:
 
 
 def encode_pairs(
-    exported: ExportedModel,
-    pairs: Sequence[tuple[str, str]],
-    locations: Sequence[str] | None = None,
-    max_length: int | None = None,
+    exported: ExportedModel, pairs: Sequence[tuple[str, str]], max_length: int | None = None
 ) -> EncodedPairs:
-    """Encode pairs of texts as the model was trained on them; `locations`, file and line of each, are for messages."""
+    """Encode pairs of texts as the model was trained on them; too long ones are truncated."""
     longest = exported.max_length if max_length is None else max_length
     tokenizer = load_tokenizer(exported.folder)
     tokenizer.no_padding()
@@ -100,13 +97,13 @@ def encode_pairs(
     side = exported.info.get("truncation_side", "right")
     tokenizer.enable_truncation(longest, strategy="longest_first", direction=side)
     encodings = tokenizer.encode_batch(list(pairs))
-    for row, encoding in enumerate(encodings):
-        refuse_padding(exported, encoding.ids, locations[row] if locations else repr(pairs[row]))
     buckets = []
     for rows in rows_by_length(encodings):
         ids = np.array([encodings[row].ids for row in rows], np.int32)
         buckets.append(PairBucket(rows, ids, np.array([encodings[row].type_ids for row in rows], np.int32)))
-    return EncodedPairs(tuple(buckets), np.array([bool(encoding.overflowing) for encoding in encodings], bool))
+    truncated = np.array([bool(encoding.overflowing) for encoding in encodings], bool)
+    padded = np.array([exported.padding_id in encoding.ids for encoding in encodings], bool)
+    return EncodedPairs(tuple(buckets), truncated, padded)
 
 
 class PairClassifier(OpenedModel, Classifier):

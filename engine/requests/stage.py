@@ -76,8 +76,7 @@ class Asking(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]: ...
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
+    def metadata(self, exported: ExportedModel) -> Mapping[str, Any]: ...
     def publish(self, parts: FinishedParts) -> Files: ...
     def excuses(self, why: str) -> bool:
         """Whether a request with this reason in `why` is only told, and the run not refused for it."""
@@ -124,7 +123,7 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {**model_metadata(self.exported), **self.experiment.metadata}
+        return {**model_metadata(self.exported), **self.experiment.metadata(self.exported)}
 
     @cached_property
     def parts(self) -> tuple[range, ...]:

@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from numpy.typing import NDArray
 
 from ...engine.experiments.nli.nli import CHOSEN, NliRun
-from ...engine.experiments.nli.nli_judgements import WITH_CUE
+from ...engine.experiments.nli.nli_figures import WITH_CUE
 from ...engine.experiments.nli.nli_pairs import KINDS, NEW
 from ...engine.experiments.published import fraction, published
 from ...engine.library.shown import Shown
@@ -276,13 +276,10 @@ def _outcomes(
     numbers = np.empty(0, np.int64)
     for run in runs:
         items = run.items.filter(pl.col("condition") == condition)
-        if split == WITH_CUE:
-            items = items.filter("negation")
-        elif split != ALL:
-            items = items.filter(pl.col("split") == split)
-        sides = items.select("premise", "hypothesis").iter_rows()
+        items = items.filter(pl.col("splits").list.contains(split)).with_columns(pl.col("item").cast(pl.Int64))
+        sides = items.select("text", "second").iter_rows()
         items = items.filter([known.isdisjoint(map(plain, pair)) for pair in sides]).sort("item")
-        rows.append(items["correct"].to_numpy())
+        rows.append(items["accuracy"].to_numpy())
         numbers = items["item"].to_numpy()
     clusters = numbers // len(KINDS) if condition == NEW else numbers
     return np.array(rows, bool), clusters.astype(np.int64)

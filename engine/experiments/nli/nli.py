@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -11,23 +12,40 @@ import polars as pl
 
 from ...basics.choices import Task
 from ...basics.errors import InputError, choice
-from ...inference.audit import audit_sentences, audit_summary
+from ...basics.paths import without_home
 from ...inference.classifier import encode_pairs
 from ...inference.classifier import labels as label_names
 from ...inference.exported import REFERENCE, ExportedModel
 from ...inference.judge import log_softmax
 from ...library.again import NEAR_TIE, ROUNDING, Compared, Draw, Logits, Reference, Sample, Verdict
-from ...library.recount import LOGARITHM, Recount, holds, same_figures
 from ...library.sentences import CORRECT
+from ...requests.contrast import Contrast
 from ...requests.items import ALL, ORIGINAL
+from ...requests.label import Label
+from ...requests.summary import Row
 from ...views import Column, Section, Table
+from ..cues.cue_words import has_cue
 from ..data_sets.sources import find
-from ..experiment import DATA_FOLDER, Experiment, Option
-from ..finished_run import SummaryRun, item_once
-from ..published import CELL, Paper, published
+from ..experiment import DATA_FOLDER, Option
+from ..published import Paper, published
+from ..requested import Requested, RequestedRun
 from ..view import BESIDE, PERCENT, POINTS, Chart, Values, View, differences
-from .nli_judgements import PAPER_LENGTH, WITH_CUE, Judgements
-from .nli_pairs import KINDS, NEW, SOURCES, TWO_WAY, Label, Source, map_head, read_sets, unused_sentence
+from .nli_figures import WITH_CUE, figures
+from .nli_pairs import (
+    KINDS,
+    NEW,
+    SOURCES,
+    TWO_WAY,
+    Pair,
+    PairSet,
+    Source,
+    coarsen,
+    common_scheme,
+    map_head,
+    read_sets,
+    unused_sentence,
+)
+from .nli_pairs import Label as Name
 
 TRAINER = "transformers' Trainer"  # what trains; a reference has it as its data set
 _NEEDED = {
@@ -43,6 +61,10 @@ _TWO_WAY_SAID = (
 )
 DATA = "negation-nli"
 _LABEL = "label_share:"
+PAPER_LENGTH = 128  # tokens of a pair at most, appendix B
+# The label given, in the scheme that a pair is scored by: see `nli_pairs`.
+_NOT_ENTAILED = pl.col("two_way") & (pl.col("label") != str(Name.ENTAILMENT))
+ANSWER = pl.when(_NOT_ENTAILED).then(pl.lit(str(Name.NOT_ENTAILMENT))).otherwise("label")
 _SPLITS = (*KINDS, ALL)
 _KINDS = {(ORIGINAL, ALL): "dev", (ORIGINAL, WITH_CUE): "dev, cues", **{(NEW, kind): kind for kind in KINDS}}
 _ROWS = pl.DataFrame(
@@ -123,15 +145,20 @@ SHARES = Chart(
 
 
 @dataclass(frozen=True, eq=False)
-class NliRun(SummaryRun):
-    """A finished evaluation; the columns of `items` are those of `Judgements.decide`."""
+class NliRun(RequestedRun):
+    """A finished evaluation."""
 
-    stage: ClassVar[str] = Judgements.name
+    stage: ClassVar[str] = "nli"
     clusters: ClassVar[str] = "original pairs"
+    unit: ClassVar[str] = "pairs"
+    metrics: ClassVar[Sequence[str]] = ("accuracy",)
 
     def tables(self) -> list[Table]:
         accuracy, drops, *others = (view.table(self) for view in (ACCURACY, DROPS, LABELS, TYPES))
         return [accuracy, *([drops] if len(drops.frame) else []), *others]
+
+    def main_tables(self) -> list[Table]:
+        return self.tables()
 
     def remarks(self) -> list[str]:
         training = self.record.metadata.get("training")
@@ -141,7 +168,7 @@ class NliRun(SummaryRun):
             *([CHOSEN] if chosen else []),
             *(f"{source}, original pairs: {unused_sentence(counts)}" for source, counts in unused.items()),
             *([f"{', '.join(self.coarse)}: {_TWO_WAY_SAID}"] if self.coarse else []),
-            *audit_sentences(audit_summary(self.record.counts)),
+            *super().remarks(),
         ]
 
     @property
@@ -178,62 +205,26 @@ class NliRun(SummaryRun):
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """Nothing: pairs are joined by a digest of their texts and label, so pairs of other data never match."""
+        """Nothing: see `outcomes`."""
         return {}
 
     def outcomes(self) -> pl.DataFrame:
-        """One row for each pair and split: whether the label is right. Two-way accuracy has a metric of its own."""
-        right = self.items.select(
-            "dataset",
-            "condition",
-            "split",
-            metric=pl.when(pl.col("dataset").is_in(self.coarse))
-            .then(pl.lit("accuracy:two-way"))
-            .otherwise(pl.lit("accuracy")),
+        """Pairs by their digest, so pairs of other data never match. Two-way accuracy has a metric of its own."""
+        ids = self.items.select("dataset", "condition", "item", "id")
+        found = super().outcomes().join(ids, on=("dataset", "condition", "item"), maintain_order="left")
+        is_coarse = pl.col("dataset").is_in(self.coarse)
+        metric = pl.when(is_coarse).then(pl.lit("accuracy:two-way")).otherwise("metric")
+        return found.select(
+            *("dataset", "condition", "split"),
+            metric=metric,
             item="id",
-            value=pl.col("correct").cast(pl.Float64),
-            cluster=pl.when(pl.col("condition") == NEW)
-            .then(pl.format("{}", pl.col("item") // len(KINDS)))
-            .otherwise(pl.col("id")),
-        )
-        return pl.concat([right.with_columns(split=pl.lit(ALL)), right.filter(pl.col("split") != "")])
-
-    def sentence_rows(self) -> pl.LazyFrame:
-        own = ("dataset", "split", "negation", "gold", "predicted", "probability", "truncated", "precision", "id")
-        return self.items.lazy().select(
-            *("item", "condition", "premise", "hypothesis", "expected", "answer", CORRECT),
-            failed=~pl.col(CORRECT),
-            rank=pl.lit(None, pl.Int32),
-            logprob=pl.lit(None, pl.Float32),
-            **{name: name for name in own},
+            value="value",
+            cluster=pl.col("cluster").fill_null(pl.col("id")),
         )
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         labels, longest = self.record.identity["labels"], self.record.identity["max length"]
         yield Sample("pairs", [Labelled(row, labels, longest) for row in draw.rows(self.sentence_rows())])
-
-    def recounts(self) -> Iterator[Recount]:
-        items, head = self.items, self.record.identity["labels"]
-        yield item_once(items)
-        agree = pl.col("correct") == (pl.col("expected") == pl.col("answer"))
-        yield holds("a pair is right where both labels are the same", items, agree)
-        yield holds("labels are those of the classifier", items, pl.col("predicted").is_in(head))
-        for fine, coarse in (("predicted", "answer"), ("gold", "expected")):
-            two_way = (pl.col(coarse) == str(Label.NOT_ENTAILMENT)) & (pl.col(fine) != str(Label.ENTAILMENT))
-            yield holds(f"{coarse} follows from {fine}", items, (pl.col(coarse) == pl.col(fine)) | two_way)
-        most_probable = pl.col("probability").is_between(1 / len(head) - LOGARITHM, 1 + LOGARITHM)
-        yield holds("the label given is the most probable one", items, most_probable)
-        whole, new = items.with_columns(split=pl.lit(ALL)), items.filter(condition=NEW)
-        with_cue = items.filter(pl.col("negation"), condition=ORIGINAL).with_columns(split=pl.lit(WITH_CUE))
-        cells = pl.concat([whole, new, with_cue]).group_by(CELL[:-1])
-        accuracy = cells.agg(value=pl.col("correct").mean(), n=pl.len().cast(pl.Int64))
-        before = accuracy.filter(condition=ORIGINAL, split=ALL).select("dataset", before="value")
-        drops = accuracy.filter(condition=NEW).join(before, on="dataset")
-        drops = drops.with_columns(metric=pl.lit("drop"), value=pl.col("before") - pl.col("value"))
-        wanted = [own.select(*CELL, "value", "n") for own in (accuracy.with_columns(metric=pl.lit("accuracy")), drops)]
-        found = self.summary.filter(pl.col("metric").is_in(["accuracy", "drop"]))
-        what = "accuracies and drops of summary.parquet are those of the items"
-        yield same_figures(what, found, pl.concat(wanted), CELL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +312,7 @@ def _by_source(texts: Sequence[str]) -> dict[str, Path]:
 
 
 @dataclass(frozen=True, eq=False)
-class Nli(Experiment):
+class Nli(Requested):
     """Run a classifier on the pairs with negation of Hossain and others (2020).
 
     First export the classifier with --task text-classification.
@@ -334,8 +325,15 @@ class Nli(Experiment):
     task = Task.TEXT_CLASSIFICATION
     example = "negengine nli textattack/bert-base-uncased-RTE --source RTE"
     model_help = "A classifier of text pairs: an exported folder, or its name under models/."
+    unit = "pairs"
+    of_kind = Label
+    requests_per_part = 1024
+    metrics: ClassVar[Mapping[str, pl.Expr]] = {"accuracy": pl.col("expected") == ANSWER}
+    also_read = ("gold", "expected", "negation", "truncated")
+    shown: ClassVar[Mapping[str, pl.Expr]] = {
+        "expected": pl.col("expected"), "answer": ANSWER, "predicted": pl.col("label"), CORRECT: pl.col("accuracy"),
+    }  # fmt: skip
     results = NliRun
-    stages = (Judgements,)
 
     data: Annotated[str | Path | None, DATA_FOLDER] = None
     source: Annotated[
@@ -374,12 +372,45 @@ class Nli(Experiment):
         given = (self.original or {}).items()
         return {str(choice(Source, "--original", str(name))): Path(file) for name, file in given}
 
-    def stage(self, exported: ExportedModel) -> Judgements:
-        head = map_head(label_names(exported), exported.name, self.labels)
-        sets = read_sets(find(DATA, None if self.data is None else Path(self.data)), self.dev_sets, self.sources)
+    @cached_property
+    def sets(self) -> tuple[PairSet, ...]:
+        return read_sets(find(DATA, None if self.data is None else Path(self.data)), self.dev_sets, self.sources)
+
+    def head(self, exported: ExportedModel) -> tuple[Name, ...]:
+        return map_head(label_names(exported), exported.name, self.labels)
+
+    def kind(self, exported: ExportedModel) -> Label:
         longest = min(PAPER_LENGTH, exported.max_length) if self.max_length is None else self.max_length
         encode_pairs(exported, [], max_length=longest)  # refuses what the model does not take
-        return Judgements(exported, head, sets, longest)
+        return Label(tuple(map(str, self.head(exported))), longest)
+
+    def requests(self, exported: ExportedModel) -> pl.DataFrame:
+        return pl.concat([_requests(own, self.head(exported)) for own in self.sets])
+
+    def place(self, request: Mapping[str, Any]) -> str:
+        of = {(own.source, own.condition): own.pairs for own in self.sets}[request["dataset"], request["condition"]]
+        return next(pair.location for pair in of if str(pair.item) == request["item"])
+
+    def metadata(self, exported: ExportedModel) -> dict[str, Any]:
+        return {
+            "family": exported.family,
+            "training": exported.info.get("training"),
+            "model folder": without_home(exported.folder.resolve()),
+            "unused": {pairs.source: dict(pairs.unused) for pairs in self.sets if pairs.unused},
+        }
+
+    @classmethod
+    def contrasts(cls, rows: pl.DataFrame) -> list[Contrast]:
+        """P is McNemar's exact test: original pairs are independent."""
+        return [
+            Contrast("accuracy", (source, NEW, one), (source, NEW, other))
+            for source in rows["dataset"].unique(maintain_order=True)
+            for one, other in combinations(KINDS, 2)
+        ]
+
+    @classmethod
+    def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
+        return figures(rows)
 
     @staticmethod
     def sections(run: NliRun) -> list[Section]:
@@ -401,4 +432,31 @@ class Nli(Experiment):
         ]
 
 
+def _requests(own: PairSet, head: Sequence[Name]) -> pl.DataFrame:
+    scheme = common_scheme(head, own.labels)
+    pairs = own.pairs
+
+    def row(pair: Pair) -> dict[str, Any]:
+        cue, original = has_cue(pair.text) or has_cue(pair.hypothesis), str(pair.item // len(KINDS))
+        is_new = own.condition == NEW
+        return {
+            "dataset": own.source,
+            "condition": own.condition,
+            "item": str(pair.item),
+            "pair": original if is_new else str(pair.item),
+            "cluster": original if is_new else None,
+            "splits": [ALL, pair.kind] if is_new else [ALL, *[WITH_CUE] * cue],
+            "text": pair.text,
+            "second": pair.hypothesis,
+            "id": pair.id,
+            "negation": cue,
+            "gold": str(pair.gold),
+            "expected": str(coarsen(pair.gold, scheme)),
+            "two_way": scheme == TWO_WAY,
+        }
+
+    return pl.DataFrame(map(row, pairs), schema_overrides={"cluster": pl.String}, infer_schema_length=None)
+
+
+NliRun.declared = Nli
 nli = Nli.function()

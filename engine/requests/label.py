@@ -1,0 +1,101 @@
+"""The kind `Label`: two texts, and the label that a classifier gives them.
+
+Labels are decided by mixed precision, too: with its margin a label is exact, a probability is not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from ..inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
+from ..inference.exported import PRECISIONS, ExportedModel
+from ..inference.mixed import LABELS, Method, take_audits
+from ..inference.precision import Workload
+from ..runs.masked_stages import Deciders, MixedStage
+from ..runs.stage import PartResult
+from .stage import AdvanceTexts, Columns, RequestStage
+
+DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
+PADDED = "it contains the padding token, which the model ignores: remove it"
+Deciding = Deciders[PairClassifier, Classifier]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Requests as token ids."""
+
+    why: Sequence[str | None]
+    encoded: EncodedPairs
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+
+class LabelRequests(MixedStage[PairClassifier, Classifier, tuple[pl.DataFrame, Any]], RequestStage):
+    """Labels are those of the reference model, whatever graph decides them."""
+
+    method: ClassVar[Method] = LABELS
+
+    @property
+    def seed(self) -> int:
+        return 0
+
+    def workloads(self) -> list[Workload]:
+        return [Workload(DECIDED_AS, self.sample, len(self.requests))]
+
+    def sample(self, n: int) -> EncodedPairs:
+        rows = np.sort(np.random.default_rng(self.seed).permutation(len(self.requests))[:n])
+        encoded: EncodedPairs = self.kind.prepare(self.exported, self.requests[rows]).encoded
+        return encoded
+
+    def audited(self, model: Deciding, found: PartResult) -> PartResult:
+        own = take_audits(model.deciders)
+        return PartResult(found.rows, own.counts, own.bounds, own.needed)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A `text`, a `second` one, and a label by its name."""
+
+    name: ClassVar[str] = "label"
+    asks: ClassVar[Mapping[str, Any]] = {"text": pl.String, "second": pl.String}
+    of_model: ClassVar[frozenset[str]] = frozenset()
+    stage: ClassVar[type[RequestStage]] = LabelRequests
+
+    names: tuple[str, ...]  # of each logit, in the words of the experiment
+    longest: int  # tokens of a pair; what is longer loses tokens at its end
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """label, its probability, whether the texts lost tokens, which graph gave the numbers, and the logits."""
+        logits = {f"logit_{name}": pl.Float32 for name in self.names}
+        own = {"label": pl.String, "probability": pl.Float64, "truncated": pl.Boolean, "precision": pl.String}
+        return {**own, **logits}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"labels": list(self.names), "max length": self.longest}
+
+    @staticmethod
+    def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - a classifier has none
+        nothing = {"rank": pl.lit(None, pl.Int32), "logprob": pl.lit(None, pl.Float64)}
+        return {"premise": pl.col("text"), "hypothesis": pl.col("second"), "answer": pl.col("label"), **nothing}
+
+    def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Pairs:
+        encoded = encode_pairs(exported, [*requests.select("text", "second").iter_rows()], max_length=self.longest)
+        why = [PADDED if padded else None for padded in encoded.padded.tolist()]
+        return Pairs(why, encoded)
+
+    def answer(self, model: Deciding, asked: Pairs, advance: AdvanceTexts) -> Columns:
+        found = model.deciders[DECIDED_AS].classify(asked.encoded, advance)
+        logits = found.logits.astype(np.float64)
+        return {
+            "label": [self.names[i] for i in found.label],
+            "probability": 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1),
+            "truncated": asked.encoded.truncated,
+            "precision": [PRECISIONS[i] for i in found.precision],
+            **{f"logit_{name}": found.logits[:, i] for i, name in enumerate(self.names)},
+        }
