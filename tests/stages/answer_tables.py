@@ -83,7 +83,8 @@ def sample(n: int, expected: Any = None) -> EncodedSentences:
 def numbered_pairs(n: int, lengths: int = 3) -> EncodedPairs:
     """Pairs of several lengths in turn."""
     ids = [sentences(np.arange(n)[k::lengths], k + 2)[0] for k in range(min(n, lengths))]
-    return EncodedPairs(tuple(PairBucket(own[:, 0], own, np.zeros_like(own)) for own in ids), np.zeros(n, np.bool_))
+    nothing = np.zeros(n, np.bool_)
+    return EncodedPairs(tuple(PairBucket(own[:, 0], own, np.zeros_like(own)) for own in ids), nothing, nothing)
 
 
 def calibration(bound: float, bias: Any = 0.0, **more: Any) -> Calibration:

@@ -13,6 +13,7 @@ import polars as pl
 from ...basics.choices import Task
 from ...basics.errors import InputError, choice
 from ...basics.paths import without_home
+from ...inference.audit import audit_sentences, audit_summary
 from ...inference.classifier import encode_pairs
 from ...inference.classifier import labels as label_names
 from ...inference.exported import REFERENCE, ExportedModel
@@ -168,7 +169,7 @@ class NliRun(RequestedRun):
             *([CHOSEN] if chosen else []),
             *(f"{source}, original pairs: {unused_sentence(counts)}" for source, counts in unused.items()),
             *([f"{', '.join(self.coarse)}: {_TWO_WAY_SAID}"] if self.coarse else []),
-            *super().remarks(),
+            *audit_sentences(audit_summary(self.record.counts)),
         ]
 
     @property
@@ -211,7 +212,8 @@ class NliRun(RequestedRun):
     def outcomes(self) -> pl.DataFrame:
         """Pairs by their digest, so pairs of other data never match. Two-way accuracy has a metric of its own."""
         ids = self.items.select("dataset", "condition", "item", "id")
-        found = super().outcomes().join(ids, on=("dataset", "condition", "item"), maintain_order="left")
+        found = super().outcomes().filter(pl.col("split") != WITH_CUE)  # `dev` alone is compared
+        found = found.join(ids, on=("dataset", "condition", "item"), maintain_order="left")
         is_coarse = pl.col("dataset").is_in(self.coarse)
         metric = pl.when(is_coarse).then(pl.lit("accuracy:two-way")).otherwise("metric")
         return found.select(

@@ -19,12 +19,10 @@ from negengine.engine.experiments.cues.cue_texts import TextFile
 from negengine.engine.experiments.cues.cues import CueStage
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
-from negengine.engine.experiments.nli.nli_judgements import Judgements
-from negengine.engine.experiments.nli.nli_pairs import map_head, read_sets
+from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.probe.probe_sentences import Columns
 from negengine.engine.experiments.probe.probe_stage import OwnStimuli
 from negengine.engine.inference import near_ties
-from negengine.engine.inference.classifier import labels
 from negengine.engine.inference.devices.cpu import CPU, Cores, Cpu
 from negengine.engine.inference.exported import FP32_ON_DEVICE
 from negengine.engine.requests.items import ITEMS_FILE, SUMMARY_FILE
@@ -85,8 +83,8 @@ def make(request, tmp_path_factory):
                     "type\tindex\tText\tHypothesis\tgold_label\nTneg-H\t0\ta\tb\tentailment\n"
                 )
             exported = request.getfixturevalue("classifiers")["two-way"][1]
-            sets = read_sets(data, {"RTE": data / "dev.tsv"}, ("RTE", "SNLI"))
-            return Judgements(exported, map_head(labels(exported), exported.name), sets, 16, pairs_per_part=40)
+            asked = Nli(data=data, original={"RTE": data / "dev.tsv"}, source=("RTE", "SNLI"), max_length=16)
+            return changed(asked, requests_per_part=40).stage(exported)
         text = folder / f"text{change}.txt"
         text.write_text(f"I don't know. It rained.\n\nNobody came{change}.\nShe was careless.\n")
         return CueStage(request.getfixturevalue("detector"), (TextFile.scan(text, 10),))

@@ -1,6 +1,7 @@
 """Judgements against transformers, in fp32 and mixed precision; comparisons; summaries of hand-made items."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import negengine as ng
 import numpy as np
@@ -12,15 +13,14 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_words import has_cue
 from negengine.engine.experiments.nli.nli import Nli, NliRun, nli
-from negengine.engine.experiments.nli.nli_judgements import Judgements, summarise
-from negengine.engine.experiments.nli.nli_pairs import KINDS, THREE_WAY, map_head, read_benchmark, read_sets
-from negengine.engine.inference.classifier import labels as label_names
+from negengine.engine.experiments.nli.nli_pairs import KINDS
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.library.model import find_model
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
 from negengine.engine.runs.progress import Reporter
+from negengine.engine.runs.stage import FinishedParts, changed
 from negengine.engine.statistics.clusters import clustered_mean, proportion_interval
 from scipy import stats
 from transformers import AutoTokenizer, BertForSequenceClassification
@@ -35,9 +35,8 @@ def runs(classifiers, nli_data, tmp_path_factory):
     """Head → a finished run of all pairs, in six parts."""
     found, folder = {}, tmp_path_factory.mktemp("run")
     for head, (_, exported) in classifiers.items():
-        sets = read_sets(nli_data, {"RTE": nli_data / "dev.tsv"}, ("RTE", "SNLI"))
-        labels = map_head(label_names(exported), exported.name)
-        stage = Judgements(exported, labels, sets, LONGEST, pairs_per_part=40)
+        asked = Nli(data=nli_data, original={"RTE": nli_data / "dev.tsv"}, source=("RTE", "SNLI"), max_length=LONGEST)
+        stage = changed(asked, requests_per_part=40).stage(exported)
         opening = Opening(batch_tokens=100, threads=1)
         run_stage(stage, folder / head, Execution(ThisProcess(CPU), opening, reporter=Reporter(silent=True)))
         found[head] = NliRun.open(folder / head)
@@ -50,7 +49,7 @@ def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = BertForSequenceClassification.from_pretrained(checkpoint).eval()
     files = [("RTE", "original", "dev.tsv"), ("RTE", "new", "RTE.txt"), ("SNLI", "new", "SNLI.txt")]
-    rows, probabilities, texts = [], [], []
+    rows, probabilities, logits, texts = [], [], [], []
     for source, condition, name in files:
         for line in (nli_data / name).read_text("cp1252").strip().split("\n")[1:]:
             index, text, hypothesis, gold = line.split("\t")
@@ -62,36 +61,39 @@ def test_items_equal_a_slow_reference(classifiers, head, nli_data, runs):
             label = model.config.id2label[int(chances.argmax())]
             two_way = source == "RTE" or head == "two-way"
             scored = [one if one == "entailment" or not two_way else "not_entailment" for one in (gold, label)]
-            kind = KINDS[int(index) % 3] if condition == "new" else ""
             negation = has_cue(text) or has_cue(hypothesis)
-            given = (gold, label, *scored, scored[0] == scored[1])
-            rows.append((source, condition, kind, int(index), negation, *given, len(whole) > LONGEST))
+            splits = ["all", KINDS[int(index) % 3]] if condition == "new" else ["all", *["negation"] * negation]
+            given = (gold, label, scored[0], scored[0] == scored[1])
+            rows.append((source, condition, splits, index, negation, *given, len(whole) > LONGEST))
             probabilities.append(chances.max().item())
-    columns = ["dataset", "condition", "split", "item", "negation"]
-    columns += ["gold", "predicted", "expected", "answer", "correct", "truncated"]
-    assert items.select(columns).rows() == rows
+            logits.append(model(**cut).logits[0].tolist())
+    columns = ["dataset", "condition", "splits", "item", "negation", "gold", "label", "expected", "accuracy"]
+    assert items.select(*columns, "truncated").rows() == rows
     assert items["probability"].to_list() == pytest.approx(probabilities, abs=5e-5)
+    found = items.select(f"logit_{name}" for name in model.config.id2label.values())
+    assert found.to_numpy() == pytest.approx(np.array(logits), abs=2e-4)
     assert 0 < items["truncated"].sum() < len(items)
-    assert items["predicted"].n_unique() > 1
+    assert items["label"].n_unique() > 1
     shown = runs[head].sentences()
     assert shown.select("premise", "hypothesis").rows() == texts
     assert (shown["failed"] != shown["correct"]).all()
+    assert (shown["correct"] == (shown["answer"] == shown["expected"])).all()
 
 
 def test_what_cannot_be_judged_is_refused_before_a_model_is_opened(classifiers, nli_data, tmp_path):
     exported = classifiers["three-way"][1]
-    assert Nli(data=nli_data, source="RTE").stage(exported).max_length == 40  # its own, which is below the paper's 128
+    assert Nli(data=nli_data, source="RTE").kind(exported).longest == 40  # its own, which is below the paper's 128
     (tmp_path / "RTE.txt").write_text(f"type\t{HEADER}Tneg-H\t0\tthe man\tthe [PAD] man\tentailment\r\n")
     exported = replace(exported, padding_id=0)  # as of a family that counts positions by its padding token
-    stage = Judgements(exported, THREE_WAY, [read_benchmark(tmp_path / "RTE.txt", "RTE")], 40)
-    with pytest.raises(InputError, match=r"RTE\.txt:2: contains the padding token"):
+    stage = Nli(data=tmp_path, source="RTE").stage(exported)
+    with pytest.raises(InputError, match=r"RTE\.txt:2: it contains the padding token"):
         stage.check(lambda _: None)
 
 
 def test_the_exports_own_int8_graph_gives_the_labels_of_fp32(classifiers, runs, nli_data, tmp_path):
     model = find_model(classifiers["two-way"][1].folder, Opening(precision="mixed"), task="text-classification")
     mixed = nli(model, data=nli_data, source="RTE", max_length=LONGEST, output=tmp_path / "run")
-    changing = ("probability", "precision")
+    changing = ("probability", "precision", "logit_entailment", "logit_not_entailment")
     exact = runs["two-way"].items.filter(dataset="RTE", condition="new")
     assert mixed.items.drop(changing).equals(exact.drop(changing))
     assert set(mixed.items["precision"]) <= {"fp32", "int8"}
@@ -117,7 +119,7 @@ def test_two_models_are_compared_where_they_are_scored_alike(runs):
     assert set(found["dataset"]) == {"RTE"}
     sizes = {("original", "all"): 60, ("new", "all"): 90} | {("new", kind): 30 for kind in KINDS}
     assert found.select("condition", "split", "n").rows() == [(*key, n) for key, n in sizes.items()]
-    three, two = (runs[head].items.filter(dataset="RTE", condition="new")["correct"].mean() for head in HEADS)
+    three, two = (runs[head].items.filter(dataset="RTE", condition="new")["accuracy"].mean() for head in HEADS)
     [difference] = found.filter(condition="new", split="all")["difference"]
     assert difference == pytest.approx(100 * (three - two))
 
@@ -133,13 +135,20 @@ def test_the_graphs_of_a_classifier_are_compared_with_each_other_and_with_pytorc
     ]
 
 
-def summary_of(original, triples, **columns):
+def summary_of(original, triples, truncated=None):
     """Of SNLI, three-way: original pairs (has a cue, is right), and whether each of a triple of new pairs is right."""
-    rows = [("original", i, "", cue, right) for i, (cue, right) in enumerate(original)]
-    rows += [("new", 3 * i + k, KINDS[k], True, right) for i, own in enumerate(triples) for k, right in enumerate(own)]
-    names = ("condition", "item", "split", "negation", "correct")
-    usual = {"dataset": pl.lit("SNLI"), "truncated": pl.lit(value=False)} | dict.fromkeys(("gold", "expected"), NEUTRAL)
-    return summarise(pl.DataFrame(rows, schema=names, orient="row").with_columns(**usual | columns))
+    rows = [("original", str(i), str(i), None, ["all", *["negation"] * cue], cue, right)
+            for i, (cue, right) in enumerate(original)]  # fmt: skip
+    rows += [("new", str(3 * i + k), str(i), str(i), ["all", KINDS[k]], True, right)
+             for i, own in enumerate(triples) for k, right in enumerate(own)]  # fmt: skip
+    names = ("condition", "item", "pair", "cluster", "splits", "negation", "right")
+    given = pl.DataFrame(rows, schema=names, orient="row", schema_overrides={"cluster": pl.String})
+    label = pl.when("right").then(NEUTRAL).otherwise(pl.lit("entailment"))
+    own = given.with_columns(
+        dataset=pl.lit("SNLI"), truncated=pl.Series(truncated or [False] * len(rows)), gold=NEUTRAL, expected=NEUTRAL,
+        label=label, two_way=pl.lit(value=False), role=pl.lit(None, pl.String), why=pl.lit(None, pl.String),
+    )  # fmt: skip
+    return Nli.publish(FinishedParts(Path(), own.lazy(), {}, {}))["summary.parquet"]
 
 
 def test_types_are_compared_on_the_same_original_pairs():
@@ -161,7 +170,7 @@ def test_types_are_compared_on_the_same_original_pairs():
 
 def test_shares_and_drops():
     """Four original pairs: one with a cue, wrong; three without, right. New: one triple, all right, one pair cut."""
-    truncated = pl.Series([False] * 4 + [True, False, False])
+    truncated = [False] * 4 + [True, False, False]
     summary = summary_of([(True, False), *[(False, True)] * 3], [(True, True, True)], truncated=truncated)
     wanted = {
         ("original", "all", "accuracy"): 0.75,
