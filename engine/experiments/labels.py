@@ -110,7 +110,7 @@ class Labels:
                 raise InputError(f"{self.table}: {said}: write them alike, or give them different names")
             yield f"{said}: they count as different {purpose}s"
         if len(odd := rows.filter(pl.col(_SPELLING + name))):
-            what = "other spaces than the usual one, invisible characters, or letters in two parts"
+            what = "other spaces than the usual one, invisible characters, letters in two parts, or a second spelling"
             yield f"{name} has {what}, which do not count: {self._where(odd)}"
         if len(spaces := rows.filter(pl.col(_SPACES + name) & ~pl.col(_SPELLING + name))):
             yield f"{name} has spaces at the ends, which do not count: {self._where(spaces)}"

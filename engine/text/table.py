@@ -38,6 +38,7 @@ Check = Callable[[pl.DataFrame], pl.Series]  # rows → for each row why it cann
 SKIPPED_SCHEMA = {"row": pl.Int64, "line": pl.Int64, "reason": pl.String, "content": pl.String}
 _PLACE = {"number": pl.Int64, "line": pl.Int64}
 _OWN = ""  # the column of the places; no column of a user has this name
+FILE_NAME = "file name"  # a label of rows that several files have, though no column says it
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,7 @@ class Table:
         frame = pl.read_parquet(_part(self.folder, number), glob=False, hive_partitioning=False)
         place, nothing = frame[_OWN].struct.unnest(), pl.Series("reason", [None] * len(frame), pl.String)
         stored = {self.renamed.get(name, name): frame[name] for name in frame.columns}
+        stored.setdefault(FILE_NAME, pl.Series([self.file(number)] * len(frame), dtype=pl.String))
         columns, reasons = [], [nothing]
         for name, dtype in self.schema.items():
             column = stored.get(name, nothing).alias(name)
@@ -207,9 +209,13 @@ class Table:
         if theirs in file.unreadable:
             why = file.unreadable[theirs]
             raise InputError(f"{file.name}: the column {theirs!r} cannot be read ({why}); write it as a text")
-        if theirs not in file.columns:
+        if theirs not in file.columns and not self.is_file_name(theirs):
             more = f"; it has {_named(self)}" if len(self.files) == 1 else ", which others of these files have"
             raise InputError(f"{file.name}: no column {theirs!r}{more}")
+
+    def is_file_name(self, name: str) -> bool:
+        """Whether a label is the name of the file, and not a column."""
+        return name == FILE_NAME and len(self.files) > 1 and name not in self.columns
 
     def without_names(self, taken: Iterable[str]) -> "Table":
         """The same, where a column with a name that is `taken` by results is called `table_NAME`."""
@@ -425,7 +431,7 @@ def find_column(table: Table, option: str, given: str | None, obvious: Sequence[
         return None
     if given is not None:
         named = table.renamed.get(given, given)
-        if named not in table.columns:
+        if named not in table.columns and not table.is_file_name(named):
             near = did_you_mean(given, table.columns)
             raise InputError(f"{option} {given}: {near}{table.name} has no such column; it has {_named(table)}")
         return named

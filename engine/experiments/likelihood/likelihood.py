@@ -14,8 +14,8 @@ from ...inference.spans import NO_WORD, Encoder, Method
 from ...library.again import Draw, Sample
 from ...library.recount import Recount
 from ...requests.items import ALL
+from ...text.table import FILE_NAME, TableLike, find_column, needed_column
 from ...text.table import Table as UserTable
-from ...text.table import TableLike, find_column, needed_column
 from ...views import Column, Section, Table
 from ..data_sets.sources import named_place, sources
 from ..experiment import BOS, Option
@@ -82,13 +82,17 @@ _OBVIOUS = {GOOD: ("sentence_good", "good"), BAD: ("sentence_bad", "bad")}
 _PUBLISHED = (
     ("sentence_good", "sentence_bad", ("field", "linguistics_term", "UID"), "UID"),  # BLiMP
     ("sentence_good", "sentence_bad", ("phenomenon", "UID"), "UID"),  # ZhoBLiMP
-    ("sentence_good", "sentence_bad", ("phenomenon", "paradigm"), "paradigm"),  # SLING
+    ("sentence_good", "sentence_bad", ("phenomenon", "paradigm", FILE_NAME), FILE_NAME),  # SLING: 12 files are “Plural”
     ("good_sentence", "bad_sentence", ("phenomenon", "paradigm"), "paradigm"),  # JBLiMP
-    ("good_sentence", "bad_sentence", ("phenomenon",), "phenomenon"),  # TurBLiMP
+    ("good_sentence", "bad_sentence", ("phenomenon", FILE_NAME), FILE_NAME),  # TurBLiMP: 16 files of 15 phenomena
     ("source_sentence", "target_sentence", ("level", "phenomenon", "PID"), None),  # RuBLiMP, from corpora
     ("sen", "wrong_sen", ("grammatical_feature",), None),  # MultiBLiMP, from corpora
 )
-_SPELLED = {"field": {"syntax/semantics": "syntax_semantics"}}  # BLiMP's files have both
+# BLiMP's files have both spellings of a field, and a 13th term that its paper and results count as one of the 12.
+_SPELLED = {
+    "field": {"syntax/semantics": "syntax_semantics"},
+    "linguistics_term": {"s-selection": "argument_structure"},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,11 +331,14 @@ class Likelihood(TableExperiment):
         groups = find_columns(table, "--group", self.group, ["group"])
         clusters = find_column(table, "--cluster", self.cluster, ["cluster"])
         names: dict[str, Sequence[str]] = dict(_OBVIOUS)
+        known = {*table.columns, FILE_NAME} if table.is_file_name(FILE_NAME) else {*table.columns}
         for its_good, its_bad, its_groups, its_cluster in _PUBLISHED:
-            if not in_rows and {its_good, its_bad, *its_groups} <= set(table.columns):
+            if not in_rows and {its_good, its_bad, *its_groups} - {FILE_NAME} <= known:
                 names = {GOOD: [its_good], BAD: [its_bad]}
-                groups = groups or (() if is_off(self.group) else its_groups)
-                clusters = clusters or (None if self.cluster == "" else its_cluster)
+                own = tuple(name for name in its_groups if name in known)  # one file alone is not a group
+                groups = groups or (() if is_off(self.group) else own)
+                cluster = own[-1] if its_cluster == FILE_NAME not in known else its_cluster
+                clusters = clusters or (None if self.cluster == "" else cluster)
                 break
         two = [find_column(table, f"--{side}", None, names[side]) for side in SIDES]
         if not in_rows and (in_one_row or all(two)):
