@@ -109,7 +109,7 @@ def suite_table(finished: Sequence[FinishedMember]) -> pl.DataFrame:
     frames = []
     for member, run in finished:
         with suppress(InputError):  # a run without items to compare
-            outcomes = main_items(outcomes_of(run, GROUP), run.by_construction)
+            outcomes = main_items(outcomes_of(run, GROUP), run.by_construction, every=True)
             found = estimates({member.model.label: outcomes}, GROUP, run.drop_of)
             model, export = member.model, run.record.metadata.get("export") or {}
             said = (member.probe.label, model.series, model.step, export.get("revision"), str(run.folder))

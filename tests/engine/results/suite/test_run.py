@@ -167,3 +167,25 @@ def test_a_plan_runs_nothing_and_runs_without_items_to_compare_are_reported_with
     assert (found.is_finished, found.notes) == (True, ())
     assert "Selected triplets" in found.report.read_text("utf-8")
     assert str(found).startswith("select: Selection of triplets: lab/tiny@step0")
+
+
+def test_each_group_of_items_has_its_row_and_its_curve(place):
+    """The pooled value of affirmative and negated sentences means nothing."""
+    facts = [("robin", "bird"), ("salmon", "fish"), ("oak", "tree"), ("rose", "flower")]
+    forms = {"affirmative": "A {} is a [MASK].", "negated": "A {} is not a [MASK]."}
+    rows = [(form.format(thing), kind, name) for name, form in forms.items() for thing, kind in facts]
+    pl.DataFrame(rows, schema=["sentence", "target", "polarity"], orient="row").write_csv("facts.csv")
+    asked = 'probe = "probe"\ndata = "facts.csv"\ngroup = ["polarity"]\n'
+    models = SUITE.split("[[probe]]")[0].replace('"step0", ', "")
+    (place / "suite.toml").write_text(f"{models}[[probe]]\n{asked}")
+    found = ng.suite("suite.toml", progress=False)
+    assert (found.is_finished, found.failures) == (True, {})
+    frame = pl.read_csv("runs/suite/results.csv").filter(metric="logprob")
+    for (_, model), run in found.runs.items():
+        own = run.items.group_by("polarity").agg(pl.col("logprob").cast(pl.Float64).mean())
+        for polarity, mean in own.iter_rows():
+            [row] = frame.filter(pl.col("model") == model, pl.col("split").str.contains(polarity)).rows(named=True)
+            assert row["value"] == pytest.approx(mean)
+            assert row["n"] == len(facts)
+    curve = pl.read_csv("runs/suite/figures/curve-probe-values.csv")
+    assert len(curve.select("split").unique()) == 3  # both, and all of them
