@@ -45,6 +45,8 @@ _MOVED = "The folder of the run's model, if it was moved (default: where it was)
 MovedModel = Annotated[str | None, typer.Option("--model", metavar="DIR", help=_MOVED)]
 _RUN = "The run folder (default: runs/MODEL or runs/MODEL-PROBE)."
 RunFolder = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help=_RUN)]
+_REPLACE = "Keep another run in this folder, such as one of an older table, under the name RUN.1."
+Replace = Annotated[bool, typer.Option("--replace", help=_REPLACE)]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help=f"{devices_help()}.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed for all random choices.")]
 _LEXICON = "A bundled lexicon, or your own word lists (default: those of the patterns)."

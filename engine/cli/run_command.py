@@ -63,6 +63,7 @@ class Setup:
             "output": self.values["output"],
             "shard": self.values["shard"],
             "executor": self.executor,
+            "replace": self.values["replace"],
             "verbose": self.values["verbose"],
             "again": run_line(),
             "went_on_from": shell_command(Command.given.get("run", [])) or None,
@@ -98,6 +99,7 @@ _COMMON = [
     options.keyword("shard", options.Shard, None),
     *(options.keyword(name, annotation, None) for name, annotation in _ELSEWHERE),
     options.keyword("output", options.RunFolder, None),
+    options.keyword("replace", options.Replace, False),
     options.keyword("verbose", options.Verbose, False),
 ]
 _called: list[Setup] = []  # of the command that runs: an interrupt is told outside of it

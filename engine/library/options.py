@@ -30,6 +30,8 @@ class RunOptions(TypedDict, total=False):
         shard: `I/N`: do the I-th of N shards; `merge` puts them together. `auto` or `auto:FIRST-LAST`: the shard that
             the batch system names; the folder's name gets `-I-of-N` then. See `negengine.engine.runs.shard`.
         executor: Where parts run; the model's devices by default.
+        replace: Whether another run in the folder, such as one of an older table, is kept under the name `RUN.1`.
+            Without it, such a folder is refused.
         progress: Whether to show how far the run is.
         verbose: Whether to print more messages.
         command: The command line for run.json; by default the script that runs.
@@ -43,6 +45,7 @@ class RunOptions(TypedDict, total=False):
     output: str | Path | None
     shard: str | None
     executor: Executor | None
+    replace: bool
     progress: bool
     verbose: bool
     command: str
@@ -104,6 +107,7 @@ def execution(model: Model, options: RunOptions) -> Execution:
         session=Session(command=options.get("command") or line, again=again, run=options.get("went_on_from")),
         origin={"call": {**options.get("call", {}), "model": made_with}, "export": export},
         started=options.get("started") or time.monotonic(),
+        replaces=options.get("replace", False),
     )
 
 

@@ -6,8 +6,10 @@ is written last, and removed before any of its files is written again, so a repa
 that is not finished. A shard has no final files. The *identity* of a stage is everything that its rows depend on.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ from ..basics.errors import InputError
 from ..basics.reading import is_folder, paths_in, refuse_few_open_files
 from ..basics.sealed import write_sealed
 from ..basics.versions import own_version
-from .lock import Held, locked, refuse_links
+from .lock import Held, locked, refuse_held, refuse_links
 from .part import EncodedPart, Marker, PartFiles
 from .record import (
+    ANOTHER_FOLDER,
     PARTS_FOLDER,
     SESSIONS_FOLDER,
     Clock,
@@ -57,6 +60,7 @@ class RunFolder:
         self._clock = clock
         self._held = held
         self._is_recorded = is_recorded
+        self.aside: Path | None = None  # where a run is now that was in this folder before
         self._session_file: Path | None = None
         self._finished: dict[int, Marker] = {}
         if not (self.shard.is_whole and self.is_finished):
@@ -78,10 +82,12 @@ class RunFolder:
         origin: Mapping[str, Any] | None = None,
         session: Session | None = None,
         started: float | None = None,
+        replaces: Callable[[str], None] | None = None,
     ) -> Iterator["RunFolder"]:
         """Hold a stage of a folder; `beside` are the other stages of its experiment, which may be there, too.
 
-        Raises InputError, with nothing changed, for a folder of another run or another experiment, or one that is held.
+        With `replaces`, a folder of another run gets another name, which `replaces` is told. Raises InputError, with
+        nothing changed, for a folder of another run or another experiment, or one that is held.
         """
         refuse_few_open_files()
         clock = Clock(started)
@@ -93,8 +99,14 @@ class RunFolder:
             shard=None if shard.is_whole else str(shard),
             metadata=as_json({**(origin or {}), **(metadata or {})}),
         )
-        own = {stage, *beside}
-        _refuse_unlike(folder, stage, new, own)  # before anything is written: it may not be a run at all
+        own, aside = {stage, *beside}, None
+        try:
+            _refuse_unlike(folder, stage, new, own)  # before anything is written: it may not be a run at all
+        except InputError:
+            if replaces is None or read_entries(folder) is None:
+                raise
+            aside = _set_aside(folder)
+            replaces(f"{folder} held another run; that one is {aside} now")
         make_folder(folder)
         with locked(folder) as lock:
             run = _refuse_unlike(folder, stage, new, own)  # another process may have written it since
@@ -113,6 +125,7 @@ class RunFolder:
                 known.done = read_done(folder, stage)
             new_session = msgspec.structs.replace(session or Session())
             held = cls(folder, stage, run, new_session, clock, lock, is_recorded=is_recorded)
+            held.aside = aside
             first = {key: known.metadata[key] for key in origin or {} if key in known.metadata}
             if new.metadata and known.metadata != (newest := {**new.metadata, **first}):
                 known.metadata = newest
@@ -270,6 +283,17 @@ class RunFolder:
         self._is_recorded = True
 
 
+def _set_aside(folder: Path) -> Path:
+    """Give a run folder another name, RUN.1 or a higher number, unless a process works in it; returns the new one."""
+    refuse_held(folder)
+    number = next(n for n in count(1) if not os.path.lexists(folder.with_name(f"{folder.name}.{n}")))
+    aside = folder.with_name(f"{folder.name}.{number}")
+    try:
+        return folder.rename(aside)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be called {aside} ({error.strerror}); choose another --output") from None
+
+
 def _refuse_unlike(folder: Path, stage: str, new: StageRecord, own: Collection[str]) -> RunRecord | None:
     run = read_entries(folder)
     refuse_links(folder / PARTS_FOLDER, folder / SESSIONS_FOLDER)
@@ -277,7 +301,5 @@ def _refuse_unlike(folder: Path, stage: str, new: StageRecord, own: Collection[s
         refuse_other_identity(folder, stage, run.stages[stage], new)
     if run is not None and (other := next((name for name in run.stages if name not in own), None)):
         # Experiments give their files the same names: the second one would overwrite those of the first.
-        raise InputError(
-            f"{folder}: holds a run of {other}, and a folder holds one experiment; choose another --output"
-        )
+        raise InputError(f"{folder}: holds a run of {other}, and a folder holds one experiment; {ANOTHER_FOLDER}")
     return run

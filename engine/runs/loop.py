@@ -36,6 +36,7 @@ class Execution:
     session: Session = field(default_factory=Session)  # what is recorded of this process, such as the command line
     origin: Mapping[str, Any] = field(default_factory=dict)  # what is recorded of the stage: the call and the export
     started: float = field(default_factory=time.monotonic)  # when the command began
+    replaces: bool = False  # whether a folder of another run gets another name, rather than being refused
 
 
 def run_stage(
@@ -54,9 +55,11 @@ def run_stage(
         origin=execution.origin,
         session=execution.session,
         started=execution.started,
+        replaces=execution.reporter.say if execution.replaces else None,
     ) as run:
         for name, source in (earlier or {}).items():
-            run.carry_stage(source, name)
+            is_here = source.resolve() == folder.resolve()
+            run.carry_stage(run.aside if is_here and run.aside is not None else source, name)
         if run.is_finished:
             execution.reporter.detail(f"{folder}: {stage.name} is finished already")
             return

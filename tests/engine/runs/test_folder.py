@@ -12,7 +12,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.reading import MOST_JSON
 from negengine.engine.runs import lock
 from negengine.engine.runs.part import EncodedPart, PartFiles, part_rows
-from negengine.engine.runs.record import read_run
+from negengine.engine.runs.record import ANOTHER_FOLDER, read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import Choices, PartResult
@@ -321,8 +321,28 @@ def test_a_run_of_something_else_is_refused_and_does_not_even_get_a_lock_file(pl
         before = everything(place)
         with pytest.raises(InputError) as caught:
             work(place, **then)
-        told = f"{place}: {first.get('stage', 'select')} was made with {message}: choose another --output"
+        told = f"{place}: {first.get('stage', 'select')} was made with {message}: {ANOTHER_FOLDER}"
         assert (str(caught.value), everything(place)) == (told, before)
+
+
+def test_another_run_is_kept_under_another_name_if_that_is_asked_for(place):
+    said = []
+    for number, identity in enumerate([IDENTITY, {**IDENTITY, "pairs": 60}, {**IDENTITY, "pairs": 70}]):
+        before = everything(place)
+        work(place, identity=identity, replaces=said.append)
+        if number:
+            assert everything(place.with_name(f"{place.name}.{number}")) == before
+            assert said[-1] == f"{place} held another run; that one is {place}.{number} now"
+    work(place, identity=identity, replaces=said.append)  # the same run is resumed
+    assert len(said) == 2
+    with hold(place, identity=identity), pytest.raises(InputError, match="in use by process"):
+        work(place, replaces=said.append)
+    assert sorted(path.name for path in place.parent.iterdir()) == [place.name, f"{place.name}.1", f"{place.name}.2"]
+    other = place.with_name("other")
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="so it is not a run folder"):
+        work(other, replaces=said.append)
 
 
 def test_what_is_not_a_run_is_refused_and_not_changed_and_an_empty_folder_becomes_one(tmp_path, place):

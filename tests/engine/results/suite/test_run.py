@@ -152,7 +152,7 @@ def test_an_interrupted_suite_goes_on_and_other_settings_fail_in_one_line(place,
         file.write("max_verbs = 3\n")
     assert set(states(plan_suite("suite.toml")).values()) == {"begun"}
     failures = ng.suite("suite.toml", progress=False).failures.values()
-    assert ["select was made with" in why and why.endswith("choose another --output") for why in failures] == [True] * 3
+    assert ["select was made with" in why and why.endswith("with --replace") for why in failures] == [True] * 3
 
 
 def test_a_plan_runs_nothing_and_runs_without_items_to_compare_are_reported_with_their_tables(place):
@@ -176,7 +176,7 @@ def test_each_group_of_items_has_its_row_and_its_curve(place):
     rows = [(form.format(thing), kind, name) for name, form in forms.items() for thing, kind in facts]
     pl.DataFrame(rows, schema=["sentence", "target", "polarity"], orient="row").write_csv("facts.csv")
     asked = 'probe = "probe"\ndata = "facts.csv"\ngroup = ["polarity"]\n'
-    models = SUITE.split("[[probe]]")[0].replace('"step0", ', "")
+    models = SUITE.partition("[[probe]]")[0].replace('"step0", ', "")
     (place / "suite.toml").write_text(f"{models}[[probe]]\n{asked}")
     found = ng.suite("suite.toml", progress=False)
     assert (found.is_finished, found.failures) == (True, {})
