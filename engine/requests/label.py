@@ -20,7 +20,9 @@ from .stage import AdvanceTexts, Columns, RequestStage
 
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 PADDED = "it contains the padding token, which the model ignores: remove it"
+TOKENS = "tokens that the model reads"  # as a plan calls them
 Deciding = Deciders[PairClassifier, Classifier]
+_TRIED = 256  # pairs whose time is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +46,12 @@ class LabelRequests(MixedStage[PairClassifier, Classifier, tuple[pl.DataFrame, A
         return 0
 
     def workloads(self) -> list[Workload]:
-        return [Workload(DECIDED_AS, self.sample, len(self.requests))]
+        return [Workload(DECIDED_AS, self.sample, sum(self.sizes))]
 
     def sample(self, n: int) -> EncodedPairs:
-        rows = np.sort(np.random.default_rng(self.seed).permutation(len(self.requests))[:n])
-        encoded: EncodedPairs = self.kind.prepare(self.exported, self.requests[rows]).encoded
+        every = pl.concat([self.prepare(number)[0].select(*self.kind.asks) for number in range(len(self.sizes))])
+        rows = np.sort(np.random.default_rng(self.seed).permutation(len(every))[:n])
+        encoded: EncodedPairs = self.kind.prepare(self.exported, every[rows]).encoded
         return encoded
 
     def audited(self, model: Deciding, found: PartResult) -> PartResult:
@@ -83,6 +86,17 @@ class Label:
     def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - a classifier has none
         nothing = {"rank": pl.lit(None, pl.Int32), "logprob": pl.lit(None, pl.Float64)}
         return {"premise": pl.col("text"), "hypothesis": pl.col("second"), "answer": pl.col("label"), **nothing}
+
+    def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
+        return self.prepare(exported, requests).why
+
+    def work(self, asked: Pairs) -> dict[str, int]:
+        return {"pairs": len(asked), TOKENS: sum(bucket.ids.size for bucket in asked.encoded.buckets)}
+
+    def read_some(self, model: Deciding, asked: Pairs) -> int:
+        some = asked.encoded.chosen(np.arange(min(len(asked), _TRIED)))
+        model.models.reference.classify(some)
+        return sum(bucket.ids.size for bucket in some.buckets)
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Pairs:
         encoded = encode_pairs(exported, [*requests.select("text", "second").iter_rows()], max_length=self.longest)
