@@ -14,6 +14,7 @@ from ..basics.printable import counted
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
 from ..runs.shard import Shard
+from ..runs.stage import COLUMNS
 from ..views import Table
 from .again import Draw, Sample
 from .model import Model
@@ -83,7 +84,8 @@ class Run(Shown):
     @property
     def conditions(self) -> Mapping[str, Any]:
         """What two runs must have in common so that their items can be compared: the identity without the model."""
-        return {key: value for key, value in self.record.identity.items() if not key.startswith("model")}
+        own = self.record.identity.items()
+        return {key: value for key, value in own if not key.startswith("model") and key != COLUMNS}
 
     def methods(self, test: str) -> str:
         """What was done and found, in sentences; `test` is how a text cites the test's paper, or empty."""

@@ -117,6 +117,10 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
             "requests per part": self.experiment.requests_per_part,
         }
 
+    @property
+    def row_columns(self) -> Mapping[str, Any]:
+        return {**self.requests.schema, **self.kind.answers}
+
     @cached_property
     def _digest(self) -> str:
         return sha256(self.requests.write_ndjson().encode())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 
 from ..basics.atomic import make_folder, remove_file, remove_leftovers, write_bytes
 from ..basics.errors import InputError
@@ -21,7 +22,7 @@ from ..basics.reading import is_folder, paths_in, refuse_few_open_files
 from ..basics.sealed import write_sealed
 from ..basics.versions import own_version
 from .lock import Held, locked, refuse_held, refuse_links
-from .part import EncodedPart, Marker, PartFiles
+from .part import EncodedPart, Marker, PartFiles, refuse_other_columns
 from .record import (
     ANOTHER_FOLDER,
     PARTS_FOLDER,
@@ -63,6 +64,7 @@ class RunFolder:
         self.aside: Path | None = None  # where a run is now that was in this folder before
         self._session_file: Path | None = None
         self._finished: dict[int, Marker] = {}
+        self._columns: pl.Schema | None = None  # of the rows of finished parts, once it is asked for
         if not (self.shard.is_whole and self.is_finished):
             self._finished = self._scan()
 
@@ -180,7 +182,11 @@ class RunFolder:
         ]
 
     def write_part(self, number: int, part: EncodedPart) -> None:
-        """Finish a part; raises InputError if it cannot be written."""
+        """Finish a part; raises InputError if it cannot be written, or has other columns than finished ones."""
+        if self._columns is None and self._finished:
+            self._columns = PartFiles(self.folder, self.stage, min(self._finished)).frame().schema
+        self._columns = self._columns or part.schema
+        refuse_other_columns(self.folder, self.stage, self._columns, part.schema)
         self.begin()
         self._unmark()
         if (before := self._finished.get(number)) is not None:  # a later process must know what its audit found

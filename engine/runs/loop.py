@@ -22,7 +22,7 @@ from .part import EncodedPart
 from .progress import Reporter
 from .record import Session, used_models
 from .shard import Shard
-from .stage import Stage
+from .stage import Stage, full_identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def run_stage(
     with RunFolder.create_or_resume(
         folder,
         stage.name,
-        stage.identity,
+        full_identity(stage),
         parts=len(stage.sizes),
         planned=stage.planned,
         beside=stage.beside,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 
 import msgspec
@@ -37,6 +38,10 @@ class EncodedPart:
     content: bytes
     marker: Marker
     tally: Tally = NOTHING  # of the process that decided it; not part of its files
+
+    @property
+    def schema(self) -> pl.Schema:
+        return pl.Schema(pl.read_parquet_schema(BytesIO(self.content)))
 
     @classmethod
     def of(cls, result: PartResult, tally: Tally = NOTHING) -> "EncodedPart":
@@ -100,6 +105,17 @@ class PartFiles:
             raise unwritable(self.rows, error) from error
 
 
+def refuse_other_columns(folder: Path, stage: str, first: pl.Schema, other: pl.Schema) -> None:
+    """Raise InputError for two parts of one stage with other columns, in whatever order."""
+    if dict(first) == dict(other):
+        return
+    told = "; ".join(", ".join(f"{name} {kind}" for name, kind in own.items()) for own in (first, other))
+    raise InputError(
+        f"{folder}: {stage} has parts with unlike columns, as versions of negengine differ ({told}); "
+        "make the run again with one version, in another --output"
+    )
+
+
 def marked_parts(folder: Path, stage: str) -> set[int]:
     """The numbers of parts with a marker. The folder is listed, as run.json could tell of any number of parts."""
     found = (re.fullmatch(r"part-([0-9]{5,9})\.json", path.name) for path in paths_in(folder / PARTS_FOLDER / stage))
@@ -116,13 +132,7 @@ def part_rows(folder: Path, stage: str, parts: int) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         for number in range(parts):
             rows = PartFiles(folder, stage, number).frame()
-            if dict(rows.schema) != dict(schema):
-                columns = (", ".join(f"{name} {kind}" for name, kind in own.items()) for own in (schema, rows.schema))
-                told = "; ".join(columns)
-                raise InputError(
-                    f"{folder}: {stage} has parts with unlike columns, as versions of negengine differ ({told}); "
-                    "make the run again with one version, in another --output"
-                )
+            refuse_other_columns(folder, stage, schema, rows.schema)
             rows = rows.select(*schema)
             if n_rows is not None:
                 rows = rows.head(n_rows)

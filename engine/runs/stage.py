@@ -19,6 +19,7 @@ Prepared = TypeVar("Prepared")
 Result = pl.DataFrame | pl.LazyFrame | Mapping[str, Any]
 Files = Mapping[str, Result]
 Advance = Callable[[int, int], None]
+COLUMNS = "columns of rows"  # their key in an identity
 LOW_PRECISION_SHA256 = "low_precision_sha256"  # the key of a recorded choice with that model's digest
 
 
@@ -73,6 +74,11 @@ class Stage(ABC, Generic[Model, Prepared]):
     @abstractmethod
     def identity(self) -> Mapping[str, Any]:
         """Everything that the stage's rows depend on; JSON values. It must be cheap: no model, no long composition."""
+
+    @property
+    def row_columns(self) -> Mapping[str, Any]:
+        """The columns of its rows, name → Polars type; empty where they are known only once a part is decided."""
+        return {}
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -143,6 +149,12 @@ class Stage(ABC, Generic[Model, Prepared]):
     @abstractmethod
     def publish(parts: FinishedParts) -> Files:
         """The final files by name, without stage and model: frames for Parquet, lazy ones in a stream; else JSON."""
+
+
+def full_identity(stage: Stage[Any, Any]) -> dict[str, Any]:
+    """The identity with the columns of rows: versions that write other columns cannot finish each other's runs."""
+    named = {name: str(kind) for name, kind in stage.row_columns.items()}
+    return {**stage.identity, **({COLUMNS: named} if named else {})}
 
 
 Publish = Callable[[FinishedParts], Files]

@@ -81,6 +81,10 @@ class CueStage(ExportedStage[CueDetector, Prepared]):
         }
 
     @property
+    def row_columns(self) -> dict[str, Any]:
+        return dict(ITEMS)
+
+    @property
     def metadata(self) -> dict[str, Any]:
         return {**model_metadata(self.exported), TEXTS: [text.name for text in self.texts]}
 

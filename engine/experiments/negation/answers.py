@@ -23,7 +23,7 @@ SAMPLE = 512
 """How many triplets are decided again before a scoring takes the answers of the selection."""
 
 _COLUMN = "the model's answer"  # no slot of a pattern has such a name
-_SCHEMA = {
+ANSWERS = {
     "top1": pl.String,
     "expected_rank": pl.Int32,
     "expected_logprob": pl.Float32,
@@ -31,6 +31,10 @@ _SCHEMA = {
     "precision": pl.String,
 }
 _OTHER_DIGITS = 0.05  # of the sample; on another kind of processor nearly all rows have other last digits
+
+
+IN_PART = {_COLUMN: pl.Struct(ANSWERS)}
+"""The column that has all answers of a triplet in a part of a selection."""
 
 
 def answer_columns(scores: WordScores, tokenizer: MaskTokenizer) -> dict[str, pl.Series]:
@@ -70,7 +74,7 @@ def divided(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
 def rejoined(files: Mapping[str, pl.LazyFrame], triplets: str) -> pl.LazyFrame:
     """The inverse of `divided`: the rows of a selection's parts from its files, of which `triplets` has answers."""
     rows = dict(files)
-    answers = rows.pop(ANSWERS_FILE).select(pl.struct(*_SCHEMA).alias(_COLUMN))
+    answers = rows.pop(ANSWERS_FILE).select(pl.struct(*ANSWERS).alias(_COLUMN))
     rows[triplets] = pl.concat([rows[triplets], answers], how="horizontal", strict=True)
     return pl.concat(rows.values(), how="diagonal")
 
@@ -78,7 +82,7 @@ def rejoined(files: Mapping[str, pl.LazyFrame], triplets: str) -> pl.LazyFrame:
 def kept_answers(folder: Path, stage: StageRecord, triplets: int) -> pl.DataFrame:
     """The answers of a finished selection with so many triplets; an `InputError` if it did not write the file so."""
     frame = read_frame(folder, stage, ANSWERS_FILE)
-    is_known = dict(frame.schema) == {"triplet": pl.Int64(), **{name: kind() for name, kind in _SCHEMA.items()}}
+    is_known = dict(frame.schema) == {"triplet": pl.Int64(), **{name: kind() for name, kind in ANSWERS.items()}}
     if not is_known or len(frame) != triplets or not frame["precision"].is_in(PRECISIONS).fill_null(False).all():
         raise InputError(f"{folder / ANSWERS_FILE}: not as negengine writes it; run the selection again elsewhere")
     return frame.drop("triplet").with_columns(pl.col("top1", "precision").cast(pl.Categorical))  # few different texts

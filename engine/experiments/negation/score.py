@@ -30,7 +30,7 @@ from ...text.lexicon import FORMS_SEPARATOR
 from ...text.pattern import AT_MASK, VERB, Pattern, column
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import mask_fillers, mask_words
-from .answers import ANSWERS_FILE, SAMPLE, answer_columns, disagreement, kept_answers
+from .answers import ANSWERS, ANSWERS_FILE, SAMPLE, answer_columns, disagreement, kept_answers
 from .negation_runs import SAME_TEXT, ScoresRun, SelectionRun, read_selected
 from .rates import RATES_FILE, SCORES_FILE, SEVERAL_SCORES_FILE, TOKEN_RATES_FILE, rates, token_rates
 from .select import SEVERAL, SEVERAL_TRIPLETS_FILE, TOKENS, TRIPLETS_FILE, Selection, composed, decided_as
@@ -170,6 +170,11 @@ class Scoring(DecidingStage[list[list[Bucket] | None]]):
             **{decided_as("triplets sha256", own.apart): digests[files[own.apart]] for own in self.triplets},
             "triplets per part": self.triplets_per_part,
         }
+
+    @property
+    def row_columns(self) -> dict[str, Any]:
+        return {"triplet": pl.Int64, "pattern": pl.String, "top1": pl.String, "repeated": pl.Boolean, **ANSWERS,
+                TOKENS: pl.Int32}  # fmt: skip
 
     @cached_property
     def patterns(self) -> dict[str, tuple[ScoredPattern, ...]]:

@@ -40,7 +40,7 @@ from ...text.pattern import AT_MASK, NAME, PROFESSION, PRONOUN, VERB, WORD_SLOTS
 from ...text.token_ids import Bucket, EncodedSentences, TokenSequences
 from ...text.verbs import beside_mask, mask_fillers, mask_words, other_sentences
 from ..experiment import PAIRS, SEED, Option
-from .answers import ANSWERS_FILE, answer_columns, as_column, divided, rejoined
+from .answers import ANSWERS_FILE, IN_PART, answer_columns, as_column, divided, rejoined
 from .grid import Grid, PairFillers, pair_fillers, sample_pairs, verb_order
 from .lazy import fewest_tests, first_repeating, share_interval
 
@@ -277,6 +277,16 @@ class Selection(DecidingStage[Sentences]):
             **{decided_as("pairs per part", own.apart): own.pairs_per_part for own in self.verbs},
         }
 
+    @property
+    def row_columns(self) -> dict[str, Any]:
+        words = [column(NAME), "gender", *(column(slot) for slot in (PRONOUN, PROFESSION, VERB))]
+        words += [*([AT_MASK] if self.lexicon.at_mask else []), *(column(slot) for slot in self._further_slots)]
+        return {**dict.fromkeys(words, pl.String), TOKENS: pl.Int32, **IN_PART}
+
+    @property
+    def _further_slots(self) -> list[str]:
+        return [slot for slot in self.patterns.slots if slot not in WORD_SLOTS]
+
     @cached_property
     def composer(self) -> Composer:
         words = _words(self.lexicon, self.fillers)
@@ -430,7 +440,7 @@ class Selection(DecidingStage[Sentences]):
                 column(PROFESSION): words(PROFESSION),
                 column(VERB): pl.Series(self.lexicon.verbs, dtype=pl.String).gather(chosen),
                 **at_mask,
-                **{column(slot): words(slot) for slot in self.patterns.slots if slot not in WORD_SLOTS},
+                **{column(slot): words(slot) for slot in self._further_slots},
                 TOKENS: pl.Series(verbs.words.counts[verb], dtype=pl.Int32),
             }
         ).with_columns(as_column(answers))

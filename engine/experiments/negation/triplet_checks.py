@@ -17,6 +17,7 @@ from ...basics.paths import with_home
 from ...library.again import NEAR_TIE, SHARING, Draw, Question, Sample
 from ...library.recount import ROUNDING, Recount, holds, same_figures
 from ...runs.record import StageRecord, differences
+from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path
 from ...text.keys import combine, string_keys
 from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
@@ -118,7 +119,7 @@ def _planned(draw: Draw, record: StageRecord, lexicon: Lexicon) -> Selection:
     stage = Selection.plan(draw.exported, lexicon, patterns, Settings(**named))
     known, planned = (
         {key: value for key, value in own.items() if not key.startswith("pairs per part")}
-        for own in (identity, stage.identity)
+        for own in (identity, full_identity(stage))
     )
     if other := differences(known, planned):
         raise InputError(f"the selection that run.json describes has {other}")

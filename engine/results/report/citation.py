@@ -21,6 +21,7 @@ from ...inference.exported import FP32_ON_DEVICE, REFERENCE
 from ...library.call import files_in
 from ...library.run import Run
 from ...runs.record import StageRecord, read_run
+from ...runs.stage import COLUMNS
 from ...views.to_latex import latex
 from ..finished import open_run
 from .usage import Usage, usage
@@ -282,7 +283,7 @@ def _budget(used: Usage) -> str:
 
 
 def _settings(run: Run, stages: Sequence[StageRecord]) -> str:
-    own = {key: value for stage in stages for key, value in stage.identity.items() if key != "model"}
+    own = {key: value for stage in stages for key, value in stage.identity.items() if key not in {"model", COLUMNS}}
     told = {key: value for key, value in own.items() if "sha256" not in key and "per part" not in key}
     return f"{run.stage}: " + ", ".join(f"{key} {_value(value)}" for key, value in told.items())
 

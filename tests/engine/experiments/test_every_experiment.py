@@ -16,6 +16,9 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.report.reproduction import reproduce
+from negengine.engine.runs.part import PartFiles
+from negengine.engine.runs.record import read_run
+from negengine.engine.runs.stage import COLUMNS
 from pages import documented, drawn_figures
 
 from .diagnostics.conftest import write_tables
@@ -139,6 +142,18 @@ def test_a_run_is_opened_told_drawn_reported_compared_and_made_again(name, made,
     frame = compare(run, ng.open(tmp_path / "again")).frame
     assert set(frame["metric"]) == metrics
     assert frame["difference"].to_list() == [0] * len(frame)
+
+
+@pytest.mark.parametrize("name", [*EVERY, "select", "score"])
+def test_the_columns_of_rows_are_part_of_what_a_run_is(name, made, scored_run):
+    """So that a version whose rows have others is refused before it works; they are those of the parts."""
+    folder = scored_run if name in {"select", "score"} else made(name).folder
+    for stage, record in read_run(folder).stages.items():
+        if COLUMNS not in record.identity:  # known once a part is decided; then other ones are refused
+            assert stage not in {"nli", "cues", "select", "score"}
+            continue
+        schema = PartFiles(folder, stage, 0).frame().schema
+        assert record.identity[COLUMNS] == {column: str(kind) for column, kind in schema.items()}
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in {"probe", "likelihood"}])

@@ -15,7 +15,7 @@ from negengine.engine.runs.part import EncodedPart, PartFiles, part_rows
 from negengine.engine.runs.record import ANOTHER_FOLDER, read_run
 from negengine.engine.runs.results import finished_stage
 from negengine.engine.runs.shard import Shard
-from negengine.engine.runs.stage import Choices, PartResult
+from negengine.engine.runs.stage import COLUMNS, Choices, PartResult
 from small_stages import IDENTITY, PARTS, everything, hold, part, publish, results, rows, work
 
 
@@ -308,6 +308,29 @@ def test_a_part_that_is_damaged_later_is_found_by_what_needs_it(place, whole, da
         with pytest.raises(InputError, match=r"part-00002\.parquet: missing or damaged"):
             run.finish(publish)
     assert results(work(place)) == whole
+
+
+OTHER_COLUMNS = [  # of a version that began a run, and of the one that goes on
+    ({"verb": "String"}, {"verb": "String", "rank": "Int32"}, f"{COLUMNS}: rank none, now Int32"),
+    ({"verb": "String", "rank": "Int32"}, {"verb": "String", "rank": "Int64"}, f"{COLUMNS}: rank Int32, now Int64"),
+]
+
+
+@pytest.mark.parametrize(("own", "now", "told"), OTHER_COLUMNS)
+def test_a_run_of_a_version_with_other_columns_is_refused_before_it_works(place, own, now, told):
+    work(place, identity={**IDENTITY, COLUMNS: own})
+    with pytest.raises(InputError, match=f"select was made with {told}: choose another --output"):
+        work(place, identity={**IDENTITY, COLUMNS: now})
+
+
+def test_no_part_with_other_columns_than_finished_ones_is_written(place):
+    with hold(place) as run:
+        run.write_part(0, part(0))
+    before = everything(place / "parts")
+    for change in (lambda own: own.with_columns(newer=1), lambda own: own.drop(own.columns[0])):
+        with hold(place) as run, pytest.raises(InputError, match="select has parts with unlike columns"):
+            run.write_part(1, EncodedPart.of(PartResult(change(rows(1)))))
+        assert everything(place / "parts") == before
 
 
 def test_a_run_of_something_else_is_refused_and_does_not_even_get_a_lock_file(place):
