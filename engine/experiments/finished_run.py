@@ -1,29 +1,20 @@
 """A finished run with items.parquet and summary.parquet: what its results, sentences and recounts have in common."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from ..basics.paths import with_home
-from ..inference.audit import COUNTS, audit_sentences, audit_summary
-from ..inference.free_text import MASK
-from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.recount import LOGARITHM, Recount, holds, same_figures
 from ..library.run import Results, Run, ShardRun, open_results
-from ..library.sentences import CORRECT
 from ..requests.items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
-from ..requests.vocabulary import LIST, Ranked, Vocabulary
 from ..runs.loop import run_stage
 from ..runs.masked_stages import RankStage, refuse_mixed
-from ..runs.record import mask_token
 from ..runs.stage import Stage
 from .published import CELL, Paper, paper_of
 
@@ -94,70 +85,6 @@ def run_probe(
     folder = run_folder(model, options, stage.name if probe is None else probe)
     run_stage(stage, folder, execution(model, options))
     return open_results(results, folder, model, shard_of(options))
-
-
-@dataclass(frozen=True, eq=False)
-class AskedRun(SummaryRun):
-    """A finished run of an `Asked` experiment."""
-
-    unit: ClassVar[str] = "items"  # what the items are, as a plural
-
-    def remarks(self) -> list[str]:
-        before, counts = self.record.metadata.get("excluded", {}), self.record.counts
-        later = {why: int(count) for why, count in counts.items() if why not in {"rows", *COUNTS}}
-        said = [f"{self.unit} excluded: {count:,} ({why})" for why, count in {**before, **later}.items()]
-        return [*said, *audit_sentences(audit_summary(counts))]
-
-    def masked(self, name: str) -> pl.Expr:
-        return pl.col(name).str.replace_all(MASK, mask_token(self.record.metadata, self.folder), literal=True)
-
-    def texts(self, rows: pl.LazyFrame, prefix: str = "", /, **columns: Any) -> pl.LazyFrame:
-        """Rows of items.parquet as `sentence_rows` has them; columns of the text and its answers begin with `prefix`.
-
-        An item fails if its expected word is not the first choice. `columns` replace usual ones, or come after them.
-        """
-        correct = columns.get(CORRECT, pl.col("rank") == 1)
-        usual: dict[str, Any] = {name: name for name in ("item", "condition")}
-        usual |= {"sentence": self.masked(f"{prefix}query"), "expected": "expected", "answer": f"{prefix}top1"}
-        usual |= {CORRECT: correct, "failed": ~correct, "rank": "rank", "logprob": "logprob"}
-        return rows.select(**(usual | {"answer_logprob": f"{prefix}top1_logprob"} | columns))
-
-    def ranked_again(self, draw: Draw) -> NDArray[np.int32] | None:
-        """The tokens that the run ranked, [m]; None if its word list is not found."""
-        identity = self.record.identity
-        ranked = Ranked(identity.get("vocabulary", Vocabulary.ALL.value))
-        if ranked.name == LIST:
-            match self.record.metadata.get("call", {}).get("arguments", {}).get("vocabulary"):
-                case {"path": str(path)} if (file := with_home(path)).is_file():
-                    ranked = Ranked.of(str(file))
-            if ranked.sha256 != identity["vocabulary sha256"]:
-                return None
-        return ranked.ids(draw.tokenizer, draw.exported.vocab_size)
-
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        """Ranks and first choices are among the ranked tokens; they are not compared if a word list is not found."""
-        known: dict[str, Any] = dict.fromkeys(("is_first", "rank", "answer", "answer_logprob"))
-        if (ranked := self.ranked_again(draw)) is not None:
-            known = {"unranked": (np.setdiff1d(np.arange(draw.exported.vocab_size), ranked),)}
-        yield Sample("items", [replace(draw.question(row), **known) for row in draw.rows(self.sentence_rows())])
-
-
-@dataclass(frozen=True, eq=False)
-class Correlated:
-    """Two texts whose Spearman's correlation over the ranked tokens is computed again."""
-
-    name: str
-    texts: tuple[str, ...]
-    correlation: float
-    ranked: NDArray[np.int32]
-
-    def again(self, reference: Reference) -> Compared:
-        from scipy import stats  # noqa: PLC0415 - half a second
-
-        now = float(stats.spearmanr(*(reference.masked(text)[self.ranked] for text in self.texts)).statistic)
-        if abs(now - self.correlation) <= 1e-4:  # logits are rounded differently
-            return Compared(self.name, Verdict.AGREES)
-        return Compared(self.name, Verdict.WRONG, f"correlation {self.correlation:.5f}, but now {now:.5f}")
 
 
 def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int) -> Iterator[Recount]:

@@ -5,26 +5,31 @@ answers, and the metrics, each in one row of its item.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from ..basics.paths import with_home
 from ..inference.audit import audit_sentences, audit_summary
 from ..inference.exported import ExportedModel
-from ..library.recount import Recount
+from ..inference.free_text import MASK
+from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.run import Run
 from ..requests.contrast import Contrast, contrast_rows
-from ..requests.items import ALL, ITEMS_FILE, KEYS, SEPARATOR, SUMMARY_FILE, WHY, by_split
+from ..requests.items import ALL, ITEM, ITEMS_FILE, KEYS, SEPARATOR, SUMMARY_FILE, WHY, by_split
 from ..requests.stage import Kind, RequestStage, complete
 from ..requests.summary import Row, frame, means, with_holm
+from ..requests.vocabulary import LIST, Ranked, Vocabulary
 from ..requests.word import Word
 from ..runs.record import mask_token
 from ..runs.stage import Files, FinishedParts
 from ..views import Column, Section, Table
 from .experiment import Experiment
-from .finished_run import OUTCOMES, AskedRun
+from .finished_run import OUTCOMES, SummaryRun
 from .view import Chart
 
 _OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
@@ -38,9 +43,12 @@ class Requested(Experiment):
     clusters: ClassVar[str] = "items"  # what items share that makes them depend on each other, as a plural
     of_kind: ClassVar[type[Kind[Any]]] = Word  # what `kind` gives
     requests_per_part: ClassVar[int] = 2048
+    together: ClassVar[Sequence[str]] = ITEM  # keys of requests that are asked together or not at all, side by side
     # Of a request, for the metrics: they are evaluated first, as a window within a window takes very long in Polars.
     scores: ClassVar[Mapping[str, pl.Expr]] = {}
     metrics: ClassVar[Mapping[str, pl.Expr]]  # of an item, in their order; one may read those before it
+    compared: ClassVar[Sequence[str]] = ()  # the metrics that are compared between runs; all by default
+    grouped: ClassVar[Mapping[str, str]] = {}  # what items can be grouped by → the column of the items that has it
     also_read: ClassVar[Sequence[str]] = ()  # columns that `contrasts` and `further` read beside those of the metrics
     # Of `sentence_rows`: columns that replace those which the kind shows, or come after them.
     shown: ClassVar[Mapping[str, pl.Expr]] = {}
@@ -50,8 +58,8 @@ class Requested(Experiment):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "results" not in vars(cls) and "name" in vars(cls):
-            own: dict[str, Any] = {"stage": cls.name, "clusters": cls.clusters, "unit": cls.unit, "declared": cls}
-            own |= {"metrics": tuple(cls.metrics), "__doc__": RequestedRun.__doc__}
+            own: dict[str, Any] = {"stage": cls.name, "clusters": cls.clusters, "declared": cls, "grouped": cls.grouped}
+            own |= {"metrics": tuple(cls.compared or cls.metrics), "__doc__": RequestedRun.__doc__}
             cls.results = type(f"{cls.__name__}Run", (RequestedRun,), own)
 
     @abstractmethod
@@ -81,6 +89,10 @@ class Requested(Experiment):
         """What later readers need, as JSON values."""
         return {}
 
+    def notes(self, exported: ExportedModel) -> Sequence[str]:  # noqa: ARG002 - part of the interface
+        """What a person is told before the first part runs, a line each."""
+        return ()
+
     def excuses(self, why: str) -> bool:
         """Whether a request with this reason in `why` is only told, and the run not refused for it.
 
@@ -107,16 +119,17 @@ class Requested(Experiment):
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
         """Metrics are evaluated once, on the columns that they read; all others pass by, part by part."""
-        there = parts.rows.collect_schema().names()
+        made = {name: own for name, own in cls.metrics.items() if not own.meta.eq(pl.col(name))}  # others are answers
+        there = [name for name in parts.rows.collect_schema().names() if name not in made]
         expressions = (*cls.scores.values(), *cls.metrics.values())
         read = {*KEYS, *cls.also_read, *(name for own in expressions for name in own.meta.root_names())}
-        judged = parts.rows.select(name for name in there if name in read and name not in cls.metrics)
+        judged = parts.rows.select(name for name in there if name in read)
         rows = judged.collect(engine="streaming").with_columns(**cls.scores)
-        for name, metric in cls.metrics.items():
+        for name, metric in made.items():
             rows = rows.with_columns(metric.alias(name))
         known = [name for name in cls.metrics if rows[name].null_count() < len(rows)]
         figures = [*means(rows, known), *cls.further(rows), *contrast_rows(rows, [*cls.contrasts(rows)])]
-        columns = [parts.rows.drop(*cls.metrics, strict=False), rows.select(*cls.metrics).lazy()]
+        columns = [parts.rows.select(there), rows.select(*made).lazy()]
         return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: with_holm(frame(figures))}
 
     @classmethod
@@ -130,8 +143,22 @@ class Requested(Experiment):
         return [Table(title, summary, columns, section="dataset", notes=["in brackets: 95 % intervals"])]
 
     @classmethod
+    def methods(cls, run: "RequestedRun", test: str) -> str:
+        """What was done and found, in sentences, as `Run.methods`."""
+        return Run.methods(run, test)
+
+    @classmethod
     def main_tables(cls, run: "RequestedRun") -> list[Table]:
         return cls.tables(run)
+
+    @classmethod
+    def remarks(cls, run: "RequestedRun") -> list[str]:
+        """What did not count, and why; what an audit found."""
+        excluded = dict(run.record.metadata.get("excluded", {}))
+        reasons = run.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)[WHY]
+        excluded |= dict(reasons.value_counts(name="n").sort("n", WHY, descending=[True, False]).iter_rows())
+        told = [f"{cls.unit} excluded: {n:,} ({why})" for why, n in excluded.items()]
+        return [*told, *audit_sentences(audit_summary(run.record.counts))]
 
     @classmethod
     def sections(cls, run: Any) -> Sequence[Section]:
@@ -140,7 +167,7 @@ class Requested(Experiment):
 
 
 @dataclass(frozen=True, eq=False)
-class RequestedRun(AskedRun):
+class RequestedRun(SummaryRun):
     """A finished run: `items` has one row for each request, `summary` the figures."""
 
     declared: ClassVar[type[Requested]]
@@ -157,10 +184,7 @@ class RequestedRun(AskedRun):
         return {key: value for key, value in of_all.items() if key not in _OF_ANY_RUN}
 
     def remarks(self) -> list[str]:
-        reasons = self.items.drop_nulls(WHY).unique(["dataset", "item"], maintain_order=True)[WHY]
-        counted = reasons.value_counts(sort=True, name="n").sort("n", WHY, descending=[True, False])
-        told = [f"{self.unit} that cannot be asked: {n:,} ({why})" for why, n in counted.iter_rows()]
-        return [*told, *audit_sentences(audit_summary(self.record.counts))]
+        return self.declared.remarks(self)
 
     def sentence_rows(self) -> pl.LazyFrame:
         """One row for each request that was asked; it fails if its word is not the first choice."""
@@ -187,5 +211,54 @@ class RequestedRun(AskedRun):
         long = each.unpivot(self.metrics, index=index, variable_name="metric")
         return long.drop_nulls("value").select(*OUTCOMES, *self.grouped)
 
-    def recounts(self) -> Iterable[Recount]:
-        return ()
+    def methods(self, test: str) -> str:
+        return self.declared.methods(self, test)
+
+    def ranked_again(self, draw: Draw) -> NDArray[np.int32] | None:
+        """The tokens that the run ranked, [m]; None if its word list is not found."""
+        identity = self.record.identity
+        ranked = Ranked(identity.get("vocabulary", Vocabulary.ALL.value))
+        if ranked.name == LIST:
+            match self.record.metadata.get("call", {}).get("arguments", {}).get("vocabulary"):
+                case {"path": str(path)} if (file := with_home(path)).is_file():
+                    ranked = Ranked.of(str(file))
+            if ranked.sha256 != identity["vocabulary sha256"]:
+                return None
+        return ranked.ids(draw.tokenizer, draw.exported.vocab_size)
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        """Ranks and first choices are among the ranked tokens; they are not compared if a word list is not found."""
+        known: dict[str, Any] = dict.fromkeys(("is_first", "rank", "answer", "answer_logprob"))
+        if (ranked := self.ranked_again(draw)) is not None:
+            known = {"unranked": (np.setdiff1d(np.arange(draw.exported.vocab_size), ranked),)}
+        yield Sample("items", [replace(draw.question(row), **known) for row in draw.rows(self.sentence_rows())])
+        if ranked is not None and "spearman" in self.items.columns:
+            pairs, mask = draw.some(self.items.drop_nulls("spearman")), draw.exported.mask_token
+            correlated = (
+                Correlated(
+                    f"{row['item']} in {row['dataset']}",
+                    tuple(row[name].replace(MASK, mask) for name in ("text", "against")),
+                    row["spearman"],
+                    ranked,
+                )
+                for row in pairs
+            )
+            yield Sample("correlations", list(correlated))
+
+
+@dataclass(frozen=True, eq=False)
+class Correlated:
+    """Two texts whose Spearman's correlation over the ranked tokens is computed again."""
+
+    name: str
+    texts: tuple[str, ...]
+    correlation: float
+    ranked: NDArray[np.int32]
+
+    def again(self, reference: Reference) -> Compared:
+        from scipy import stats  # noqa: PLC0415 - half a second
+
+        now = float(stats.spearmanr(*(reference.masked(text)[self.ranked] for text in self.texts)).statistic)
+        if abs(now - self.correlation) <= 1e-4:  # logits are rounded differently
+            return Compared(self.name, Verdict.AGREES)
+        return Compared(self.name, Verdict.WRONG, f"correlation {self.correlation:.5f}, but now {now:.5f}")

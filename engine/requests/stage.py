@@ -4,11 +4,14 @@ Parts of the frame are prepared, asked, and written. The rows of a part are its 
 `publish`, `merge` and `verify` need neither model nor data.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol, TypeVar
 
+import numpy as np
 import polars as pl
 
 from ..basics.atomic import sha256
@@ -57,7 +60,7 @@ class Kind(Protocol[P]):
     def answer(self, model: Any, asked: P, advance: AdvanceTexts) -> Columns:
         """The columns of `answers` for all requests of `asked`, in any form that a column can be made of.
 
-        Values of requests with a reason are not read. `advance` is called with numbers of texts, by several threads.
+        All of them can be asked. `advance` is called with numbers of texts, by several threads.
         """
 
     @staticmethod
@@ -73,11 +76,13 @@ class Asking(Protocol):
 
     name: ClassVar[str]
     requests_per_part: ClassVar[int]
+    together: ClassVar[Sequence[str]]  # keys of adjacent requests that are asked together, or not at all
 
     @property
     def identity(self) -> Mapping[str, Any]: ...
     def metadata(self, exported: ExportedModel) -> Mapping[str, Any]: ...
     def publish(self, parts: FinishedParts) -> Files: ...
+    def notes(self, exported: ExportedModel) -> Sequence[str]: ...
     def excuses(self, why: str) -> bool:
         """Whether a request with this reason in `why` is only told, and the run not refused for it."""
 
@@ -131,11 +136,23 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
 
     @cached_property
     def parts(self) -> tuple[range, ...]:
-        return part_ranges(len(self.requests), self.experiment.requests_per_part)
+        """As many requests as the experiment says, and those more that are asked together with the last one."""
+        n, size = len(self.requests), self.experiment.requests_per_part
+        if not self.experiment.together:
+            return part_ranges(n, size)
+        begins = self.requests.select(pl.struct(*self.experiment.together).rle_id()).to_series()
+        starts = np.flatnonzero(np.diff(begins.to_numpy(), prepend=-1))
+        cuts = [*starts[np.unique(np.searchsorted(starts, np.arange(0, n, size)).clip(max=len(starts) - 1))], n]
+        bounds = sorted({0, *map(int, cuts)}) if n else [0]
+        return tuple(range(one, other) for one, other in pairwise(bounds))
 
     @property
     def sizes(self) -> Sequence[int]:
         return [len(part) for part in self.parts]
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self.experiment.notes(self.exported)
 
     @property
     def unit(self) -> str:
@@ -143,47 +160,43 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a request that cannot be asked and is not excused, and requests none of which can be asked."""
-        asked, texts, reasons = 0, 0, dict[str, int]()
+        given = set(self.requests[WHY].drop_nulls())
+        asked, texts, reasons = 0, 0, Counter[str]()
         for number in range(len(self.parts)):
             requests, prepared = self.prepare(number)
-            for row, why in enumerate(requests[WHY]):
-                if why is None:
-                    asked += 1
-                elif self.experiment.excuses(why):
-                    reasons[why] = reasons.get(why, 0) + 1
-                else:
-                    raise InputError(f"{self.experiment.place(requests.row(row, named=True))}: {why}")
-            texts += len(prepared)
+            asked, texts = asked + requests[WHY].null_count(), texts + len(prepared)
+            reasons.update(requests[WHY].drop_nulls())
+            for row in requests.filter(pl.col(WHY).is_not_null() & ~pl.col(WHY).is_in(given)).iter_rows(named=True):
+                if not self.experiment.excuses(row[WHY]):
+                    raise InputError(f"{self.experiment.place(row)}: {row[WHY]}")
         if not asked:
             told = "; ".join(f"{count:,}: {why}" for why, count in reasons.items())
             raise InputError(f"none of {len(self.requests):,} requests can be asked ({told})")
         say(f"{asked:,} of {len(self.requests):,} requests can be asked, {texts:,} texts")
 
     def prepare(self, number: int) -> tuple[pl.DataFrame, Prepared]:
-        """The requests of a part, with all reasons in `why`, and those without a reason of the data as tokens."""
-        part = self.parts[number]
-        requests = self.requests.slice(part.start, len(part))
-        good = requests[WHY].is_null()
-        asked = self.kind.prepare(self.exported, requests.filter(good))
-        found = pl.Series(WHY, asked.why, pl.String)
-        return requests.with_columns(requests[WHY].fill_null(_spread(found, good))), asked
+        """The requests of a part, with all reasons in `why`, and those without a reason as tokens."""
+        requests, together = self.requests[self.parts[number]], self.experiment.together
+        while True:
+            if together:
+                reason = pl.col(WHY).drop_nulls().first().over(together)
+                requests = requests.with_columns(pl.col(WHY).fill_null(reason))
+            asked = self.kind.prepare(self.exported, requests.filter(pl.col(WHY).is_null()))
+            found = pl.Series(asked.why, dtype=pl.String)
+            if found.null_count() == len(found):
+                return requests, asked
+            requests = requests.with_columns(requests[WHY].fill_null(_spread(found, requests[WHY].is_null())))
 
     def decide(
-        self,
-        model: Any,
-        number: int,
-        prepared: tuple[pl.DataFrame, Prepared] | None,
-        advance: Advance,
+        self, model: Any, number: int, prepared: tuple[pl.DataFrame, Prepared] | None, advance: Advance
     ) -> PartResult:
         requests, asked = prepared or self.prepare(number)
-        good = self.requests[WHY].slice(self.parts[number].start, len(requests)).is_null()
-        found = self.kind.answer(model, asked, lambda texts: advance(0, texts))
-        known, columns = requests[WHY].is_null(), []
+        found, columns = self.kind.answer(model, asked, lambda texts: advance(0, texts)), []
         for name, kind in self.kind.answers.items():
             answer = found[name]
             own = answer if isinstance(answer, pl.Series) else pl.Series(answer, strict=False)
             own = own.cast(kind).fill_nan(None) if kind == pl.Float64 else own.cast(kind)
-            columns.append(_spread(own, good).set(~known, None).alias(name))
+            columns.append(_spread(own, requests[WHY].is_null()).alias(name))
         advance(len(requests), 0)
         return self.audited(model, PartResult(requests.with_columns(columns)))
 
@@ -221,7 +234,5 @@ def complete(requests: pl.DataFrame, kind: Kind[Any], dataset: str) -> pl.DataFr
 
 def _spread(column: pl.Series, good: pl.Series) -> pl.Series:
     """Values of the rows that are good, in their places; null in the others."""
-    if len(column) == len(good):
-        return column
     place = pl.Series(good.cast(pl.Int64).cum_sum() - 1).set(~good, None)
     return column.gather(place)

@@ -48,17 +48,20 @@ class Words:
     """Requests as token ids: m different texts, n requests."""
 
     why: Sequence[str | None]  # [n]
-    ids: Sequence[Ids]  # [m], of each text that can be asked
-    mask: Rows  # [m], the position of its mask
+    ids: Sequence[Ids]  # [m]
     text: Rows  # [n], the text of each request
     against: Rows  # [n], the text that it is compared with, or -1
-    words: TokenSequences  # [n], the tokens of each word; one `NOTHING` where there is none
-    asked: NDArray[np.bool_]  # [n], which can be asked
-    has_word: NDArray[np.bool_]  # [n], which of these have a word
+    words: TokenSequences  # [n], the tokens of each word; `NOTHING` where there is none
+    has_word: NDArray[np.bool_]  # [n]
     mask_id: int
+    texts: int  # how many of the m are asked
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return self.texts
+
+    def masked(self, text: int) -> tuple[Ids, int]:
+        """A text, and the position of its mask."""
+        return self.ids[text], int(np.argmax(self.ids[text] == self.mask_id))
 
     def buckets(self, rows: Rows) -> list[Bucket]:
         """A text for each of some requests, by length."""
@@ -79,7 +82,7 @@ class Found:
 
     @classmethod
     def empty(cls, asked: Words, k: int) -> "Found":
-        n, m = len(asked.text), len(asked)
+        n, m = len(asked.text), len(asked.ids)
         return cls(
             np.full((m, k), NOTHING, np.int64),
             np.full((m, k), np.nan),
@@ -142,41 +145,30 @@ class Word:
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Words:
         tokenizer = exported.tokenizer_with(bos=self.bos)
-        against = requests["against"] if "against" in requests.columns else pl.Series([None] * len(requests))
-        texts = dict[str | None, int]()
-        given = [*requests["text"].str.strip_chars(), *against.cast(pl.String).str.strip_chars()]
-        place = np.array([texts.setdefault(text, len(texts)) for text in given], np.int64)
-        masked = [(text or "").replace(MASK, tokenizer.mask_token) for text in texts]
-        ids = tokenizer.encode_any(masked)
-        faults = [self._text_fault(exported, text, own) for text, own in zip(masked, ids, strict=True)]
-        text, other = place[: len(requests)], place[len(requests) :]
-        other = np.where(against.is_null().to_numpy(), -1, other)
+        n, against = len(requests), pl.Series([None] * len(requests), dtype=pl.String)
+        against = requests["against"] if "against" in requests.columns else against
+        places = dict[str | None, int]()
+        given = [*requests["text"].str.strip_chars(), *against.str.strip_chars()]
+        place = np.array([places.setdefault(text, len(places)) for text in given], np.int64)
+        texts = [(text or "").replace(MASK, tokenizer.mask_token) for text in places]
+        ids = tokenizer.encode_any(texts)
+        faults = [self._text_fault(exported, text, own) for text, own in zip(texts, ids, strict=True)]
+        text, other = place[:n], np.where(against.is_null().to_numpy(), -1, place[n:])
         why = [faults[one] or (faults[two] if two >= 0 else None) for one, two in zip(text, other, strict=True)]
-        words: list[tuple[int, ...]] = [()] * len(requests)
+        words: list[tuple[int, ...]] = [()] * n
         expected = requests["word"].str.strip_chars().to_list()
         rows = [row for row, word in enumerate(expected) if word is not None and why[row] is None]
-        contexts = [masked[i].partition(tokenizer.mask_token)[::2] for i in text[rows]]
+        contexts = [texts[i].partition(tokenizer.mask_token)[::2] for i in text[rows]]
         found = tokenizer.word_sequences(contexts, [expected[row] for row in rows], [ids[i] for i in text[rows]])
         ranked = self.ranked_ids(exported)
         competing = None if ranked is None else frozenset(ranked.tolist())
         for row, own in zip(rows, found, strict=True):
             why[row] = self._word_fault(own, len(ids[text[row]]), exported.max_length, competing)
-            words[row] = own if isinstance(own, tuple) and why[row] is None else ()
-        asked = np.array([own is None for own in why], np.bool_)
-        used = np.unique(np.concatenate([text[asked], other[asked & (other >= 0)]]))
-        new = np.full(len(ids) + 1, -1, np.int64)
-        new[used] = np.arange(len(used))
-        return Words(
-            why,
-            [ids[i] for i in used.tolist()],
-            np.array([int(np.argmax(ids[i] == tokenizer.mask_id)) for i in used.tolist()], np.int64),
-            new[text],
-            new[other],
-            TokenSequences.of([own or (NOTHING,) for own in words]),
-            asked,
-            np.array([bool(own) for own in words], np.bool_),
-            tokenizer.mask_id,
-        )
+            words[row] = own if isinstance(own, tuple) else ()
+        sequences = TokenSequences.of([own or (NOTHING,) for own in words])
+        has_word = np.array([bool(own) for own in words], np.bool_)
+        used = [own is not None for own in places]  # null stands for no text
+        return Words(why, ids, text, other, sequences, has_word, tokenizer.mask_id, sum(used))
 
     def _text_fault(self, exported: ExportedModel, text: str, ids: Ids) -> str | None:
         tokenizer = exported.tokenizer_with(bos=self.bos)
@@ -204,7 +196,7 @@ class Word:
         ranked = self.ranked_ids(model.exported)
         found = Found.empty(asked, min(self.top, model.exported.vocab_size if ranked is None else len(ranked)))
         one = asked.has_word & (asked.words.counts == 1) & (self.method is not TargetMethod.WHOLE_WORD)
-        single, several = np.flatnonzero(asked.asked & (one | ~asked.has_word)), np.flatnonzero(asked.has_word & ~one)
+        single, several = np.flatnonzero(one | ~asked.has_word), np.flatnonzero(asked.has_word & ~one)
         alone = one[single].all() and len(np.unique(asked.text[single])) == len(single)
         if alone and self.top == 1 and ranked is None and (asked.against < 0).all():
             self._decide(model, asked, single, found, advance)
@@ -238,7 +230,7 @@ class Word:
         words = dict[tuple[int, int], list[int]]()  # unit and side → the requests whose words are asked for there
         for row in rows[asked.has_word[rows]].tolist():
             words.setdefault(home[int(asked.text[row])], []).append(row)
-        encoded = [[(asked.ids[text], int(asked.mask[text])) for text in own] for own in units]
+        encoded = [[asked.masked(text) for text in own] for own in units]
         planned = in_batches(encoded, max(1, LOGITS_AT_ONCE // model.exported.vocab_size), model.divide_together)
         related = np.full(len(units), np.nan)
 
@@ -304,14 +296,14 @@ class Word:
             "spearman": found.spearman,
         }
         names = {i: exported.tokenizer.token_text(i) for i in np.unique(found.top).tolist() if i != NOTHING}
-        text = np.where(asked.asked, asked.text, 0)
         for i in range(self.top):
-            known = i < found.top.shape[1] and len(asked) > 0
-            tokens = found.top[text, i].tolist() if known else [NOTHING] * len(text)
-            chance = found.top_logprob[text, i].tolist() if known else [np.nan] * len(text)
-            said: list[str | None] = [names.get(token) for token in tokens]
-            for row, (choice, logprob) in found.choices.items():
-                said[row], chance[row] = (choice, logprob) if i == 0 else (None, np.nan)
+            said: list[str | None] = [None] * len(asked.text)
+            chance = [np.nan] * len(asked.text)
+            if i < found.top.shape[1]:
+                said = [names.get(token) for token in found.top[asked.text, i].tolist()]
+                chance = found.top_logprob[asked.text, i].tolist()
+            for row, choice in found.choices.items():
+                said[row], chance[row] = choice if i == 0 else (None, np.nan)
             columns |= {f"top{i + 1}": pl.Series(said, dtype=pl.String), f"top{i + 1}_logprob": np.array(chance)}
         return columns
 

@@ -6,18 +6,25 @@ import numpy as np
 import polars as pl
 from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
 from negengine.engine.experiments.lama.lama import Lama
-from negengine.engine.requests.items import ITEMS_FILE, SUMMARY_FILE
+from negengine.engine.requests.items import ITEMS_FILE, KEYS, SUMMARY_FILE
 from negengine.engine.runs.record import StageRecord
 from negengine.engine.runs.stage import FinishedParts, changed
 
 
-def lama_stage(exported, facts, ranked=None, *, with_p159=False, facts_per_part=512, **attributes):
-    own = {"facts": facts, "items_per_part": facts_per_part, **({"ranked": ranked} if ranked else {})}
-    return changed(changed(Lama(with_p159=with_p159), **own).stage(exported), **attributes)
+def lama_stage(exported, facts, ranked=None, *, with_p159=False, requests_per_part=512):
+    own = {"facts": facts, "requests_per_part": requests_per_part, **({"ranked": ranked} if ranked else {})}
+    return changed(Lama(with_p159=with_p159), **own).stage(exported)
 
 
 def diagnostics_stage(exported, rows, *, draws=3, seed=0):
     return changed(Diagnostics(draws=draws, seed=seed), read=rows).stage(exported)
+
+
+def published(experiment, rows):
+    """Items and summary that an experiment publishes of requests and answers; keys that are not given are null."""
+    whole = rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in KEYS.items() if name not in rows.columns)
+    files = experiment.publish(FinishedParts(Path(), whole.lazy(), {}, {}))
+    return files[ITEMS_FILE].lazy().collect(), files[SUMMARY_FILE]
 
 
 def asked_run(kind, summary, items=None, model="mini", **attributes):
@@ -43,7 +50,7 @@ def cell(summary, *key):
 
 def decided(stage, model):
     """What a stage publishes, items and summary; what it says is done is all that there is."""
-    done = []
+    done, model.exported = [], stage.exported
     parts = [stage.decide(model, i, stage.prepare(i), lambda n, _: done.append(n)) for i in range(len(stage.parts))]
     rows = pl.concat([part.rows for part in parts])
     files = stage.publish(FinishedParts(Path(), rows.lazy(), {}, stage.metadata))

@@ -221,7 +221,7 @@ def make_parts_small() -> None:
     select, score = negation.Selection, negation.Scoring
     select.plan = functools.partial(select.plan, candidates_per_part=48, pairs_per_lazy_part=5)  # type: ignore[method-assign]
     score.plan = functools.partial(score.plan, triplets_per_part=20)  # type: ignore[method-assign]
-    Diagnostics.items_per_part = 6
+    Diagnostics.requests_per_part = 12
     versions.version = functools.cache(versions.version)
     versions.versions(), versions.own_version(), versions.source_commit(), machine.machine()
     sample = composition._sample

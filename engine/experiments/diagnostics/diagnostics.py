@@ -18,22 +18,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import polars as pl
 
 from ...inference.audit import audit_sentences, audit_summary
-from ...inference.free_text import MASK
-from ...library.again import Draw, Sample
-from ...library.recount import Recount, holds
-from ...library.sentences import CORRECT
-from ...requests.items import ALL, ITEM_SCHEMA, ORIGINAL, SEPARATOR, by_split, joined, top_schema
-from ...requests.summary import Contrast, Row, contrasts, frame, means, with_holm
+from ...inference.exported import ExportedModel
+from ...requests.contrast import Contrast
+from ...requests.items import ALL, KEYS, ORIGINAL, WHY, by_split
+from ...requests.metrics import of_item, role
+from ...requests.summary import Row
+from ...requests.word import SEVERAL, Word
 from ...views import Column, Section, Table
-from ..ask import Answers, Asked, Question
 from ..data_sets.sources import find
 from ..experiment import DATA_FOLDER, SEED, Option
-from ..finished_run import AskedRun, descending, item_once
-from ..finished_run import means as recounted_means
+from ..requested import Requested, RequestedRun
 from ..view import BESIDE, Chart, Values, View, differences
 from .contexts import (
     BINS,
@@ -59,26 +56,12 @@ CUTS = (1, 5)
 THRESHOLD = 0.01
 SENSITIVITY, BEYOND_THRESHOLD = "sensitivity", f"sensitivity>{THRESHOLD}"
 ACCURACIES = tuple(f"accuracy@{k}" for k in CUTS)
-METRICS = (*ACCURACIES, SENSITIVITY, BEYOND_THRESHOLD)
 OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY = "outside:accuracy", "outside:sensitivity"
 SPREAD = "sd:"
 TOP = max(CUTS)
-COMPARED = ("good", "bad", "bad2")
-SCHEMA: Mapping[str, Any] = {
-    **ITEM_SCHEMA,
-    "draw": pl.Int32,
-    **dict.fromkeys(METRICS, pl.Boolean),
-    "query": pl.String,
-    "expected": pl.String,
-    "rank": pl.Int32,
-    **top_schema(TOP, what="probability"),
-    **{f"{one}{what}": kind for one in COMPARED for what, kind in (("", pl.String), ("_probability", pl.Float32))},
-    "outside_expected": pl.String,
-    "outside_compared": pl.String,
-}
-TOPS = [name for name in top_schema(TOP, what="probability") if "_" in name]
+GOOD, *BAD = COMPARED = ("good", "bad", "bad2")
 AFFIRMATIVE, NEGATIVE = POLARITIES
-KEYS = ("dataset", "condition", "split")
+CELLS = ("dataset", "condition", "split")
 _NAMES = [Column("data", "dataset"), Column("condition", "condition"), Column("split", "split"), Column("n", "n")]
 _OUTSIDE = "outside: items with a word that is not one token of the model; it counts as wrong"
 DIFFERENCES = differences("by sign flips of clusters")
@@ -87,12 +70,12 @@ _DENIED = (pl.col("split") == NEGATIVE) & (pl.col("metric") == SENSITIVITY)
 
 
 def _keys(*rows: tuple[str, str, str]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=KEYS, orient="row")
+    return pl.DataFrame(rows, schema=CELLS, orient="row")
 
 
 ACCURACY = View(
     "Expected word among the first k: {model} (%)",
-    KEYS,
+    CELLS,
     [
         *_NAMES,
         *(Values(f"@{k}", f"accuracy@{k}", spread=f"{SPREAD}accuracy@{k}", paper=BESIDE) for k in CUTS),
@@ -110,7 +93,7 @@ ACCURACY = View(
 )
 PREFERENCE = View(
     "Good completion more probable than the bad: {model} (%)",
-    KEYS,
+    CELLS,
     [
         *_NAMES,
         Values("preferred", SENSITIVITY, interval=True, paper=BESIDE),
@@ -150,88 +133,29 @@ CHARTS += [Chart(f"accuracy-{k}", f"accuracy@{k}", f"accuracy@{k} (%)", rows=ACC
            for k in CUTS]  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class DiagnosticsRun(AskedRun):
-    """A finished run: `items` has one row for each context, its perturbed copies, or a pair of contexts."""
+EXPECTED, OUTSIDE, IS_COMPARED = pl.col("is_expected"), pl.col("tokens").is_null(), pl.col("role").is_not_null()
 
-    stage: ClassVar[str] = "diagnostics"
-    clusters: ClassVar[str] = "contexts"
-    metrics: ClassVar[Sequence[str]] = METRICS
-    condition_keys: ClassVar[Sequence[str]] = ("data sha256", "draws", "seed")
 
-    def tables(self) -> list[Table]:
-        return [view.table(self) for view in (ACCURACY, PREFERENCE, DIFFERENCES, MAIN)]
+def accuracy(k: int) -> pl.Expr:
+    """Whether an expected word is among the first k; one that is outside is not."""
+    return of_item(pl.when(EXPECTED.any()).then((EXPECTED & (pl.col("rank") <= k)).any()))
 
-    def main_tables(self) -> list[Table]:
-        return [MAIN.table(self)]
 
-    def methods(self, test: str) -> str:
-        return (
-            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
-            f"with 95 % intervals: {self.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
-            f"completion is more probable than the bad one: {self.told(ORIGINAL, ALL, SENSITIVITY)}."
-        )
+def preferred(by: float = 0.0) -> pl.Expr:
+    """Whether the good completion is more probable than each other one, by more than `by`; one outside never is."""
+    good, bad = (role("logprob", *names).exp() for names in ((GOOD,), BAD))
+    ahead = good.first() > bad.max() if not by else good.first() - bad.max() > by
+    known = ~(OUTSIDE & IS_COMPARED).any()
+    return of_item(pl.when(IS_COMPARED.any()).then((ahead & known).fill_null(value=False)))
 
-    def remarks(self) -> list[str]:
-        columns = [self.items.select("dataset", word=name) for name in ("outside_expected", "outside_compared")]
-        words = pl.concat(columns).with_columns(pl.col("word").str.split(SEPARATOR)).explode("word")
-        found = words.filter(pl.col("word") != "").unique().sort("word").group_by("dataset").agg("word")
-        known = dict(found.iter_rows())
-        return [
-            f"{dataset}: words that are not one token of the model: {len(known[dataset])} "
-            f"({', '.join(known[dataset][:8])}{', …' if len(known[dataset]) > 8 else ''})"
-            for dataset in DATASETS
-            if dataset in known
-        ] + audit_sentences(audit_summary(self.record.counts))
 
-    def sentence_rows(self) -> pl.LazyFrame:
-        """One text for each item; for a pair of contexts (ROLE-88) the context that the word fits.
-
-        An item fails if none of its expected words is the first choice; without such words, if the word that fits is
-        not the more probable one.
-        """
-        accuracy, cut = ACCURACIES[0], pl.col("query").str.split(MASK)
-        fits = pl.col("good").str.strip_prefix(cut.list.first()).str.strip_suffix(cut.list.last())
-        own = ("dataset", "splits", "cluster", "draw", *ACCURACIES[1:], SENSITIVITY, BEYOND_THRESHOLD)
-        compared = (f"{one}{what}" for one in COMPARED for what in ("", "_probability"))
-        return self.texts(
-            self.items.lazy(),
-            expected=pl.coalesce("expected", fits),
-            **{CORRECT: pl.col(accuracy)},
-            failed=~pl.coalesce(accuracy, SENSITIVITY),
-            logprob=pl.when(pl.coalesce("expected", fits) == fits).then(_logarithm("good_probability")),
-            answer_logprob=_logarithm("top1_probability"),
-            **{name: name for name in (*own, *compared, *list(top_schema(TOP, what="probability"))[2:])},
-        )
-
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        rows = draw.rows(self.sentence_rows())
-        yield Sample("items", [draw.question(row, row["expected"].split(SEPARATOR)) for row in rows])
-
-    def recounts(self) -> Iterator[Recount]:
-        items = self.items
-        yield item_once(items)
-        for k in CUTS:
-            within = (pl.col("rank") <= k).fill_null(value=False) == pl.col(f"accuracy@{k}")
-            yield holds(f"an expected word is among the first {k} where its rank says so", items, within)
-        yield from descending(items, TOPS)
-        probabilities = [*TOPS, *(f"{one}_probability" for one in COMPARED)]
-        within = pl.all_horizontal(pl.col(name).is_between(0, 1).fill_null(value=True) for name in probabilities)
-        yield holds("probabilities are between 0 and 1", items, within)
-        given = [(pl.col(one), pl.col(f"{one}_probability")) for one in COMPARED]
-        missing = pl.any_horizontal(one.is_not_null() & own.is_null() for one, own in given)  # a word is not one token
-        (_, good), *bad = given
-        for metric, threshold in ((SENSITIVITY, 0.0), (BEYOND_THRESHOLD, THRESHOLD)):
-            smallest = pl.min_horizontal(good - own for _, own in bad) - threshold
-            # Probabilities are compared in fp64, and stored in fp32.
-            clear = pl.when(~missing & (smallest.abs() > 1e-6)).then(pl.col(metric) == (smallest > 0))
-            follows = pl.when(missing).then(~pl.col(metric)).otherwise(clear)
-            yield holds(f"{metric} follows from the probabilities", items, follows)
-        yield recounted_means(self.summary, items, METRICS)
+def outside(asked: pl.Expr) -> pl.Expr:
+    """Whether a word that is asked for is not one token of the model."""
+    return of_item(pl.when(asked.any()).then((asked & OUTSIDE).any()))
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnostics(Asked[Item]):
+class Diagnostics(Requested):
     """Compare a model's predictions with people's predictions (Ettinger 2020)."""
 
     name = "diagnostics"
@@ -242,10 +166,24 @@ class Diagnostics(Asked[Item]):
     )
     references = "negengine.engine.experiments.diagnostics:references.toml"
     example = "negengine diagnostics mini --dataset ROLE-88"
-    results = DiagnosticsRun
-    metrics = METRICS
-    top = TOP
-    items_per_part = 128
+    clusters = "contexts"
+    requests_per_part = 256
+    together = ()  # a word that is not one token counts as wrong
+    metrics: ClassVar[Mapping[str, pl.Expr]] = {
+        **{f"accuracy@{k}": accuracy(k) for k in CUTS},
+        SENSITIVITY: preferred(),
+        BEYOND_THRESHOLD: preferred(THRESHOLD),
+        OUTSIDE_ACCURACY: outside(EXPECTED),
+        OUTSIDE_SENSITIVITY: outside(IS_COMPARED),
+    }
+    compared = (*ACCURACIES, SENSITIVITY, BEYOND_THRESHOLD)
+    also_read = ("draw",)
+    # An item fails if none of its expected words is the first choice; without such words, if the word that fits is not
+    # the more probable one.
+    shown: ClassVar[Mapping[str, pl.Expr]] = {
+        "correct": pl.when(EXPECTED).then("first"),
+        "failed": ~pl.coalesce(ACCURACIES[0], SENSITIVITY),
+    }
 
     data: Annotated[str | Path | None, DATA_FOLDER] = None
     dataset: Annotated[
@@ -259,56 +197,68 @@ class Diagnostics(Asked[Item]):
         path = find("lm-diagnostics", None if self.data is None else Path(self.data))
         return read_diagnostics(path, list(self.dataset))
 
-    @cached_property
-    def items(self) -> Sequence[Item]:
-        return build_items(self.read, draws=self.draws, seed=self.seed)
-
     @property
     def identity(self) -> dict[str, Any]:
         return {"data sha256": self.read.sha256, "draws": self.draws, "seed": self.seed}
 
-    def questions(self, item: Item) -> list[Question]:
-        return [Question((one.text,), (one.word,)) for one in item.completions]
+    def kind(self, exported: ExportedModel) -> Word:  # noqa: ARG002 - part of the interface
+        return Word(top=TOP)
 
-    def rows(self, items: Sequence[Item], answers: Answers) -> pl.DataFrame:
-        return pl.DataFrame([_row(item, answers) for item in items], schema=SCHEMA)
+    def requests(self, exported: ExportedModel) -> pl.DataFrame:  # noqa: ARG002 - part of the interface
+        items = build_items(self.read, draws=self.draws, seed=self.seed)
+        further = {"is_expected": pl.Boolean, "draw": pl.Int32, "place": pl.String}
+        return pl.DataFrame([row for item in items for row in _rows(item)], {**KEYS, **Word.asks, **further})
 
     @classmethod
-    def summarise(cls, items: pl.DataFrame) -> pl.DataFrame:
-        counted = items.with_columns(
-            (pl.col("outside_expected") != "").alias(OUTSIDE_ACCURACY),
-            (pl.col("outside_compared") != "").alias(OUTSIDE_SENSITIVITY),
-        )
-        keys = ("dataset", "condition", "splits")
-        drawn = by_split(items.filter(pl.col("draw").is_not_null())).filter(~pl.col("splits").str.starts_with("draw-"))
-        accuracies = drawn.group_by(*keys, "draw", maintain_order=True).agg(pl.col(*ACCURACIES).mean())
-        spread = accuracies.group_by(*keys, maintain_order=True).agg(pl.col(*ACCURACIES).std(ddof=0), n=pl.len())
-        spreads = [
-            Row(dataset, condition, split, f"{SPREAD}{metric}", value, None, None, n)
-            for dataset, condition, split, *values, n in spread.filter(pl.col("n") > 1).iter_rows()
-            for metric, value in zip(ACCURACIES, values, strict=True)
-        ]
-        shuffled = [(one, "draw-1") for one in CPRAG_PERTURBED if one != TRUNCATED]
-        perturbed = {CPRAG: [(TRUNCATED, ALL), *shuffled], ROLE: [(one, ALL) for one in ROLE_PERTURBED]}
-        wanted = [
-            Contrast(dataset, metric, (ORIGINAL, ALL), perturbation)
-            for dataset, perturbations in perturbed.items()
-            for perturbation in perturbations
-            for metric in ACCURACIES
-        ]
-        wanted += [
-            Contrast(dataset, metric, (ORIGINAL, f"{AFFIRMATIVE}{kind}"), (ORIGINAL, f"{NEGATIVE}{kind}"))
-            for dataset, kinds in ((SIMP, ("",)), (NAT, ("", *(f"-{kind}" for kind in LICENSING.values()))))
-            for kind in kinds
-            for metric in (SENSITIVITY, BEYOND_THRESHOLD)
-        ]
-        # Only the contexts of ROLE-88 are themselves the same in two conditions; elsewhere it is the row of the file.
-        same = pl.when(pl.col("dataset") == ROLE).then("item").otherwise("cluster")
-        whole = means(counted, (*METRICS, OUTSIDE_ACCURACY, OUTSIDE_SENSITIVITY))
-        return with_holm(frame([*whole, *spreads, *contrasts(items.with_columns(item=same), wanted)]))
+    def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:  # noqa: ARG003 - part of the interface
+        shuffled = [(CPRAG, one, "draw-1") for one in CPRAG_PERTURBED if one != TRUNCATED]
+        for side in ((CPRAG, TRUNCATED, ALL), *shuffled, *((ROLE, one, ALL) for one in ROLE_PERTURBED)):
+            yield from (Contrast(metric, (side[0], ORIGINAL, ALL), side) for metric in ACCURACIES)
+        for dataset, kinds in ((SIMP, ("",)), (NAT, ("", *(f"-{kind}" for kind in LICENSING.values())))):
+            for kind in kinds:
+                one, other = ((dataset, ORIGINAL, f"{polarity}{kind}") for polarity in POLARITIES)
+                yield from (Contrast(metric, one, other) for metric in (SENSITIVITY, BEYOND_THRESHOLD))
 
-    @staticmethod
-    def sections(run: DiagnosticsRun) -> list[Section]:
+    @classmethod
+    def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
+        """Standard deviations between shuffles."""
+        keys, metrics = ("dataset", "condition", "splits"), pl.col(*ACCURACIES)
+        drawn = by_split(rows.drop_nulls("draw")).filter(~pl.col("splits").str.starts_with("draw-"))
+        means = drawn.group_by(*keys, "draw", maintain_order=True).agg(metrics.mean())
+        spread = means.group_by(*keys, maintain_order=True).agg(metrics.std(ddof=0), n=pl.len())
+        for dataset, condition, split, *values, n in spread.filter(pl.col("n") > 1).iter_rows():
+            for metric, value in zip(ACCURACIES, values, strict=True):
+                yield Row(dataset, condition, split, f"{SPREAD}{metric}", value, None, None, n)
+
+    @classmethod
+    def tables(cls, run: RequestedRun) -> list[Table]:
+        return [view.table(run) for view in (ACCURACY, PREFERENCE, DIFFERENCES, MAIN)]
+
+    @classmethod
+    def main_tables(cls, run: RequestedRun) -> list[Table]:
+        return [MAIN.table(run)]
+
+    @classmethod
+    def methods(cls, run: RequestedRun, test: str) -> str:
+        return (
+            f"We ran the diagnostics of {test}. Accuracy of the expected word among the five most probable tokens, "
+            f"with 95 % intervals: {run.told(ORIGINAL, ALL, 'accuracy@5')}. Share of items in which the good "
+            f"completion is more probable than the bad one: {run.told(ORIGINAL, ALL, SENSITIVITY)}."
+        )
+
+    @classmethod
+    def remarks(cls, run: RequestedRun) -> list[str]:
+        words = run.items.filter(pl.col(WHY) == SEVERAL).select("dataset", "word").unique().sort("word")
+        known = dict(words.group_by("dataset", maintain_order=True).agg("word").iter_rows())
+        return [
+            f"{dataset}: words that are not one token of the model: {len(known[dataset])} "
+            f"({', '.join(known[dataset][:8])}{', …' if len(known[dataset]) > 8 else ''})"
+            for dataset in DATASETS
+            if dataset in known
+        ] + audit_sentences(audit_summary(run.record.counts))
+
+    @classmethod
+    def sections(cls, run: RequestedRun) -> list[Section]:
         accuracy, _, tests, main = run.tables()
         preferred, *accuracies = (chart.figure(run) for chart in CHARTS)
         among = "How often is the expected word among the first?"
@@ -325,39 +275,21 @@ class Diagnostics(Asked[Item]):
         ]
 
 
-def _row(item: Item, answers: Answers) -> dict[str, Any]:
-    def outside(words: Sequence[str], ranks: Sequence[int]) -> str:
-        return joined(dict.fromkeys(word for word, rank in zip(words, ranks, strict=True) if not rank))
-
-    known = {one: answers.of_word(answers.rows[one.text,], one.word) for one in item.completions}
-    first = item.completions[0].text
-    row: dict[str, Any] = {
-        "dataset": item.dataset,
-        "condition": item.condition,
-        "item": item.item,
-        "splits": joined(item.splits),
-        "cluster": item.cluster,
-        "draw": item.draw,
-        "query": first,
-    }
-    for name, value in answers.tops(answers.rows[first,]).items():
-        row[name.replace("logprob", "probability")] = value if isinstance(value, str) else float(np.exp(value))
-    if item.expected:
-        words, ranks = [one.word for one in item.expected], [known[one][0] for one in item.expected]
-        rank = min((rank for rank in ranks if rank), default=None)
-        row |= {f"accuracy@{k}": rank is not None and rank <= k for k in CUTS}
-        row |= {"expected": joined(words), "rank": rank, "outside_expected": outside(words, ranks)}
-    if item.compared:
-        # Not a number for a word that is not one token: comparisons with it are false, differences with it too.
-        good, *bad = chances = [float(np.exp(known[one][1])) for one in item.compared]
-        row[SENSITIVITY] = all(good > chance for chance in bad)
-        row[BEYOND_THRESHOLD] = all(good - chance > THRESHOLD for chance in bad)
-        row["outside_compared"] = outside([one.word for one in item.compared], [known[one][0] for one in item.compared])
-        for name, one, chance in zip(COMPARED, item.compared, chances, strict=False):
-            row |= {name: one.sentence, f"{name}_probability": None if np.isnan(chance) else chance}
-    return row
-
-
-def _logarithm(probability: str) -> pl.Expr:
-    """The natural logarithm; null where the probability is too small to be recorded."""
-    return pl.when(pl.col(probability) > 0).then(pl.col(probability).log())
+def _rows(item: Item) -> Iterator[dict[str, Any]]:
+    roles = dict(zip(item.compared, COMPARED, strict=False))
+    for one in item.completions:
+        yield {
+            "dataset": item.dataset,
+            "condition": item.condition,
+            "item": item.item,
+            # Only the contexts of ROLE-88 are themselves the same in two conditions; else it is the row of the file.
+            "pair": item.item if item.dataset == ROLE else item.cluster,
+            "cluster": item.cluster,
+            "splits": list(item.splits),
+            "role": roles.get(one),
+            "text": one.text,
+            "word": one.word,
+            "is_expected": one in item.expected,
+            "draw": item.draw,
+            "place": item.location,
+        }

@@ -4,7 +4,6 @@ The folders beside this file test what an experiment asks, and what it counts.
 """
 
 import json
-import math
 from functools import cache
 from pathlib import Path
 
@@ -39,7 +38,9 @@ PAIRS = {
 }
 ASKED = ("lama", "diagnostics", "gh22", "probe")  # of a masked model, at its mask
 EVERY = (*ASKED, "nli", "likelihood", "cues")
+REQUESTED = ("lama", "diagnostics")
 ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
+FROM_ITEMS = "tables follow from items.parquet"
 OF_SUMMARY = "rates and drops of summary.parquet are those of the items"
 
 
@@ -160,7 +161,8 @@ def test_the_columns_of_rows_are_part_of_what_a_run_is(name, made, scored_run):
 def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
     """Those of a table of one's own: tests/docs/test_files.py."""
     run = made(name)
-    assert set(documented(f"items.parquet` of `{name}")) == set(run.frame("items.parquet").columns)
+    shared = documented("items.parquet` of `requests") if name in REQUESTED else []
+    assert {*shared, *documented(f"items.parquet` of `{name}")} == set(run.frame("items.parquet").columns)
     assert documented("summary.parquet") == run.frame("summary.parquet").columns
     assert name != "gh22" or documented("acts.parquet") == [*pl.read_parquet_schema(run.folder / "acts.parquet")]
     shared = {"item", "condition", "sentence", "expected", "answer", "failed", "rank", "logprob"}
@@ -169,7 +171,7 @@ def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
 
 AGAIN = {  # what is decided again by the reference model, and how many there are of it
     "lama": {"items": lambda run: len(run.sentences()), "correlations": lambda run: run.items["spearman"].count()},
-    "diagnostics": {"items": lambda run: len(run.items)},
+    "diagnostics": {"items": lambda run: len(run.sentences())},
     "gh22": {"items": lambda run: len(run.items), "ACTs": lambda run: len(run.acts)},
     "probe": {"items": lambda run: len(run.items)},
     "nli": {"pairs": lambda run: len(run.items)},
@@ -186,15 +188,13 @@ def test_every_item_is_decided_again_by_the_reference_model(name, made):
 
 
 LIES = [  # a column and its false value, in the first row where the right one allows it; the check that finds it
-    ("lama", "precision@5", lambda own: not own, ALWAYS, "precision@5 follows from the ranks and the first choices"),
-    ("lama", "gold_logprob", 1.0, ALWAYS, "log-probabilities are at most 0, and the answer's is that of the first "),
-    ("lama", "spearman", 1.5, ALWAYS, "correlations are between -1 and 1"),
-    ("diagnostics", "good_probability", 1.2, "good_probability", "probabilities are between 0 and 1"),
+    ("lama", "precision@5", lambda own: not own, "precision@5", FROM_ITEMS),
+    ("lama", "overlap@1", lambda own: not own, "overlap@1", FROM_ITEMS),
+    ("lama", "spearman", 1.5, ALWAYS, FROM_ITEMS),  # it is a metric itself
+    ("lama", "logprob", lambda own: own - 1, "logprob", REFERENCE.format("items")),
+    ("diagnostics", "sensitivity", lambda own: not own, "sensitivity", FROM_ITEMS),
     ("gh22", "expected_logprob", 0.5, ALWAYS, "log-probabilities are at most 0, and the ACT's at most that of"),
-    ("lama", "top2_logprob", 0.0, ALWAYS, "top1_logprob is not below top2_logprob"),
     ("lama", "spearman", lambda own: own - 0.01, ALWAYS, REFERENCE.format("correlations")),
-    ("diagnostics", "accuracy@1", lambda own: not own, "rank", "an expected word is among the first 1 where its rank"),
-    ("diagnostics", "sensitivity", lambda own: not own, "bad_probability", "sensitivity follows from the probabiliti"),
     ("diagnostics", "top1", "nothing", ALWAYS, REFERENCE.format("items")),
     ("gh22", "expected_rank", 0, ~pl.col("repeated"), "the ACT is repeated where its rank is 1, and nowhere else"),
     ("gh22", "name", "Nobody", ALWAYS, "ACTs are those of acts.parquet"),
@@ -257,8 +257,6 @@ def test_each_vocabulary_of_lama_is_ranked_again_and_is_another_run(call, made, 
 def test_all_sentences_are_those_that_the_model_judged(name, call, mini_tokenizer, seen_ids, tmp_path):
     run = call(name, tmp_path / "run")
     texts = run.sentences()["sentence"].to_list()
-    if name == "diagnostics":  # those with the other article are only in the columns of what is compared
-        texts += ["A hammer is an [MASK].", "A hammer is not a [MASK]."]
     if name == "gh22":  # the model chooses the ACTs itself
         choosing = pl.format("{} is {} and {} likes to [MASK]", "name", "profession", "pronoun")
         texts += run.acts.select(choosing).to_series().to_list()
@@ -266,22 +264,21 @@ def test_all_sentences_are_those_that_the_model_judged(name, call, mini_tokenize
 
 
 def test_what_fails_is_what_the_experiment_says(made):
-    items, rows = made("lama").items, made("lama").sentences()
-    affirmative, negated = rows.filter(pl.col("condition") != "negated"), rows.filter(condition="negated")
-    assert affirmative["expected"].to_list() == items["gold"].to_list() == ["paris", "rome", "london"] * 2
-    assert affirmative["failed"].to_list() == (~items["precision@1"]).to_list()
-    asked = items.filter(pl.col("negated_query").is_not_null())
-    for shown, own in (("answer", "negated_top1"), ("failed", "overlap@1")):
-        assert negated[shown].to_list() == asked[own].to_list()
+    rows = made("lama").sentences()
+    queries, negated = rows.filter(pl.col("condition") != "negated"), rows.filter(condition="negated")
+    assert sorted(queries["expected"]) == sorted(["paris", "rome", "london"] * 2)
+    assert queries["failed"].to_list() == (~queries["precision@1"]).to_list()
+    overlap = dict(queries.filter(condition="original").select("item", "overlap@1").iter_rows())
+    assert negated["failed"].to_list() == [overlap[item] for item in negated["item"]]
     assert negated.select("expected", "correct", "rank", "logprob").null_count().row(0) == (2,) * 4
     rows = made("diagnostics").sentences()
-    assert rows["correct"].equals(made("diagnostics").items["accuracy@1"], null_equal=True)
-    _, negative = rows.filter(dataset="NEG-136-SIMP").rows(named=True)
+    negative = rows.filter(pl.col("item").str.ends_with("negative"), dataset="NEG-136-SIMP", role="good").row(
+        0, named=True
+    )
     assert (negative["sentence"], negative["expected"]) == ("A hammer is not an [MASK].", "insect")
     assert (negative["correct"], negative["failed"]) == (None, not negative["sensitivity"])
-    one = rows.filter(dataset="CPRAG-102", condition="original").row(0, named=True)
-    assert one["logprob"] == pytest.approx(math.log(one["good_probability"]))
-    assert rows.filter(pl.col("expected").str.contains("|", literal=True))["logprob"].is_null().all()
+    failed = rows.filter(pl.col("accuracy@1").is_not_null())
+    assert failed["failed"].to_list() == (~failed["accuracy@1"]).to_list()
     rows, negative = made("gh22").sentences(), pl.col("pattern").str.ends_with("N")
     assert rows.select((pl.col("failed") == (pl.col("repeated") == negative)).all()).item()
 

@@ -47,7 +47,7 @@ def lama(exported, change=""):
     facts = [Fact("TREx", "P36", land, answers[land], *texts[land], {}, "", "f:1") for land in answers]
     ice = "Ice is [MASK] ."
     primed = Fact("SQuAD", "Squad", "ice", "water", ice, None, {"low": f"Fire? {ice}"}, "", "f:2")
-    return lama_stage(exported, Facts((*facts, primed), {}), facts_per_part=2)
+    return lama_stage(exported, Facts((*facts, primed), {}), requests_per_part=4)
 
 
 def own_stimuli(exported, change=""):

@@ -20,6 +20,7 @@ from negengine.engine.experiments.nli.nli import Nli
 from negengine.engine.experiments.nli.nli import paper_of as nli_paper
 from negengine.engine.experiments.published import CELL, paper_of
 from negengine.engine.requests.summary import frame
+from negengine.engine.requests.word import SEVERAL
 from negengine.engine.text.pattern_files import load_patterns
 from negengine.engine.views.charts import Points
 from negengine.engine.views.formats import render
@@ -49,11 +50,12 @@ def lama():
     cells += [("GoogleRE", "original", "all", f"{metric}-by-relation") for metric in metrics]
     corpora, cuts = ("GoogleRE", "TREx"), ("precision@1", "precision@5", "precision@10")
     cells += [(corpus, condition, "all", cut) for cut in cuts for corpus in corpora for condition in conditions]
-    tops = {f"top{i}": [word, "a"] for i, word in enumerate(("fly", "sing", None), 1)}
-    tops |= {f"negated_top{i}": [word, None] for i, word in enumerate(("fly", "[dig]", None), 1)}
+    words = (("fly", "fly", "a"), ("sing", "[dig]", "a"), (None, None, "a"))
+    tops = {f"top{i}": [*own] for i, own in enumerate(words, 1)}
     logprobs = {f"{name}_logprob": [word and -0.25 * len(word) for word in words] for name, words in tops.items()}
-    queries = {"query": ["Birds can [MASK] .", "No negation [MASK] ."]}
-    queries |= {"negated_query": ["Birds cannot [MASK] .", None]}
+    queries = {"text": ["Birds can [MASK] .", "Birds cannot [MASK] .", "No negation [MASK] ."]}
+    queries |= {"role": [None, "negated", None], "item": ["1", "1", "2"], "why": [None] * 3}
+    queries |= {"dataset": ["TREx"] * 3, "condition": ["original"] * 3}
     return values(*cells), pl.DataFrame(queries | tops | logprobs)
 
 
@@ -68,7 +70,7 @@ def diagnostics():
         *compared("CPRAG-102", "original vs shuffled", "all vs draw-1", "accuracy@1"),
         *compared("NEG-136-NAT", "original", "affirmative-licensed vs negative-licensed", "sensitivity"),
     ]
-    items = {"dataset": ["ROLE-88", "CPRAG-102"], "outside_expected": ["zz|a", ""], "outside_compared": ["", None]}
+    items = {"dataset": ["ROLE-88", "ROLE-88", "CPRAG-102"], "word": ["zz", "a", "b"], "why": [SEVERAL, SEVERAL, None]}
     return summary, pl.DataFrame(items)
 
 

@@ -71,7 +71,7 @@ def test_machines_that_do_not_see_the_model_get_it_once(cluster, mini, tmp_path,
     monkeypatch.chdir(tmp_path)
     texts = [f"The capital of {land} is [MASK] ." for land in ("France", "Italy", "Spain")]
     facts = [Fact("TREx", "P36", text, "paris", text, None, {}, "", "f:1") for text in texts]
-    stage = lama_stage(replace(mini, folder=Path("/proc/self/cwd/own")), Facts(facts, {}), facts_per_part=1)
+    stage = lama_stage(replace(mini, folder=Path("/proc/self/cwd/own")), Facts(facts, {}), requests_per_part=1)
     one = run(stage, tmp_path / "one")
     reporter, said = watched()
     assert results(run(stage, tmp_path / "ray", Ray(), reporter=reporter)) == results(one)

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from asked_stages import Given, cell, decided, diagnostics_stage, only
+from asked_stages import Given, cell, decided, diagnostics_stage, only, published
 from negengine.engine.experiments.diagnostics.contexts import read_diagnostics
-from negengine.engine.experiments.diagnostics.diagnostics import SCHEMA, Diagnostics
+from negengine.engine.experiments.diagnostics.diagnostics import Diagnostics
+from negengine.engine.requests.word import SEVERAL
 
 from .conftest import write_tables
 
@@ -30,7 +31,8 @@ def judge(mini):
     return judged
 
 
-DECIDED = [  # probabilities, item, its accuracies, its sensitivities and its rank
+METRICS = ("accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01")
+DECIDED = [  # probabilities, item, its accuracies, its sensitivities and the best rank of its expected words
     (FOUR, FIRST, (True, True, True, False, 1)),  # dog is above cat, but not by 0.01
     (FOUR, SECOND, (False, True, False, False, 4)),  # tree is fourth, below dog
     ({"dog": 0.3, "cat": 0.28, "car": 0.1}, FIRST, (True, True, True, True, 1)),  # above cat by 0.02
@@ -43,11 +45,12 @@ DECIDED = [  # probabilities, item, its accuracies, its sensitivities and its ra
 
 def test_ranks_differences_ties_and_alternatives_decide(judge, small):
     """Of CPRAG dog is compared with cat and car, and tree with dog and house; of ROLE tipped or paid is expected."""
-    metrics = ("accuracy@1", "accuracy@5", "sensitivity", "sensitivity>0.01", "rank")
     for probabilities, (dataset, item), figures in DECIDED:
-        found = only(judge(small, probabilities)[0], dataset=dataset, condition="original", item=item)
-        assert tuple(found[metric] for metric in metrics) == figures
-        chances = {found[f"top{i}"]: found[f"top{i}_probability"] for i, _ in enumerate(probabilities, 1)}
+        items = judge(small, probabilities)[0].filter(dataset=dataset, condition="original", item=item)
+        assert (*items.select(METRICS).row(0), items.filter("is_expected")["rank"].min()) == figures
+        assert items[1:].select(METRICS).null_count().sum_horizontal().to_list() == [4 * (len(items) - 1)]
+        found = items.row(0, named=True)
+        chances = {found[f"top{i}"]: np.exp(found[f"top{i}_logprob"]) for i, _ in enumerate(probabilities, 1)}
         assert list(chances.items()) == [(word, pytest.approx(own, rel=1e-4)) for word, own in probabilities.items()]
 
 
@@ -58,12 +61,12 @@ def test_words_outside_the_vocabulary_are_never_right_and_are_counted(judge, tmp
     """
     table = ("dog\tcat\tcar\tH\n1\tThe red car. It was new.\tShe\ttree", "dog\tcat\tqzxqzx\tH\n1\tA b.\tShe\tzyxxqz")
     items, summary = judge(read_diagnostics(write_tables(tmp_path, CPRAG_102=table), ["CPRAG-102"]), {"dog": 0.5})
-    first, second = (only(items, condition="original", item=item) for item in "01")
-    assert (first["accuracy@1"], first["sensitivity"]) == (True, False)
-    assert (second["accuracy@5"], second["sensitivity"], second["rank"]) == (False, False, None)
-    assert (first["outside_expected"], first["outside_compared"]) == ("", "qzxqzx")
-    assert (first["good_probability"], first["bad2_probability"]) == (pytest.approx(0.5), None)
-    assert (second["outside_expected"], second["outside_compared"]) == ("zyxxqz", "zyxxqz")
+    first, second = (items.filter(condition="original", item=item) for item in "01")
+    assert first.select("accuracy@1", "sensitivity").row(0) == (True, False)
+    assert second.select("accuracy@5", "sensitivity").row(0) == (False, False)
+    assert [own.filter(why=SEVERAL)["word"].to_list() for own in (first, second)] == [["qzxqzx"], ["zyxxqz"]]
+    assert only(first, role="good")["logprob"] == pytest.approx(np.log(0.5))
+    assert only(first, role="bad2").items() >= {"rank": None, "logprob": None, "top1": None}.items()
     assert cell(summary, "CPRAG-102", "original", "all", "outside:accuracy")["value"] == 0.5
     assert cell(summary, "CPRAG-102", "original", "all", "outside:sensitivity")["value"] == 1
 
@@ -73,8 +76,17 @@ def summary_of(rows):
     made = []
     for *names, metric, value in rows:
         keys = dict(zip(("dataset", "condition", "item", "cluster", "splits", "draw"), names, strict=True))
-        made.append({**keys, metric: value, "outside_expected": "", "outside_compared": ""})
-    return Diagnostics.summarise(pl.DataFrame(made, schema=SCHEMA))
+        keys |= {
+            "splits": keys["splits"].split("|"),
+            "pair": keys["item" if keys["dataset"] == "ROLE-88" else "cluster"],
+        }
+        own = {"is_expected": True, "role": None, "tokens": 1, "rank": 1 if value else 9, "logprob": -1.0}
+        if metric == "sensitivity":
+            made.append({**keys, **own, "is_expected": False, "role": "bad", "logprob": -2.0 if value else -0.5})
+            own |= {"is_expected": False, "role": "good"}
+        made.append({**keys, **own})
+    kinds = {"role": pl.String, "draw": pl.Int32, "cluster": pl.String}
+    return published(Diagnostics, pl.DataFrame(made, schema_overrides=kinds))[1]
 
 
 def test_shuffles_have_a_mean_over_draws_and_a_deviation_between_them():
@@ -93,9 +105,9 @@ def test_shuffles_have_a_mean_over_draws_and_a_deviation_between_them():
 
 
 def test_polarities_are_paired_by_item_and_perturbations_by_context():
-    """Eight affirmative sentences right, seven of their negations wrong: p = 2 · (1/2)⁷ = 1/64, the only test.
+    """Eight affirmative sentences right, seven of their negations wrong: p = 2 · (1/2)⁷ = 1/64, of two tests alike.
 
-    Six contexts of three pairs, all right; without the object one of each pair is wrong: p = 2 · (1/2)³ = 1/4.
+    Six contexts of three pairs, all right; without the object one of each pair is wrong: p = 2 · (1/2)³ = 1/4, of two.
     """
     polarities = summary_of(
         ("NEG-136-SIMP", "original", f"{i} {polarity}", f"{i}", f"all|{polarity}", None, "sensitivity", right)
@@ -109,8 +121,8 @@ def test_polarities_are_paired_by_item_and_perturbations_by_context():
         for order in "ab"
     )
     for summary, *key, metric, n, figures in (
-        (polarities, "NEG-136-SIMP", "original", "affirmative vs negative", "sensitivity", 8, (7 / 8, 1 / 64, 1 / 64)),
-        (nouns, "ROLE-88", "original vs -Obj", "all", "accuracy@1", 6, (1 / 2, 1 / 4, 1 / 4)),
+        (polarities, "NEG-136-SIMP", "original", "affirmative vs negative", "sensitivity", 8, (7 / 8, 1 / 64, 1 / 32)),
+        (nouns, "ROLE-88", "original vs -Obj", "all", "accuracy@1", 6, (1 / 2, 1 / 4, 1 / 2)),
     ):
         rows = [cell(summary, *key, f"{kind}:{metric}") for kind in ("difference", "p", "p_holm")]
         assert [row["value"] for row in rows] == pytest.approx(figures)

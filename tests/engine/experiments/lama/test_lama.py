@@ -6,14 +6,14 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from asked_stages import Given, decided, lama_stage
+from asked_stages import Given, decided, lama_stage, published
 from negengine.engine.basics.errors import InputError
-from negengine.engine.experiments.ask import NOT_RANKED, NOT_READ, SEVERAL
 from negengine.engine.experiments.lama.facts import Fact, Facts, read_facts
 from negengine.engine.experiments.lama.lama import SAME, Lama
 from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.requests.vocabulary import LIST, Ranked
+from negengine.engine.requests.word import NOT_RANKED, NOT_READ, SEVERAL
 
 PARIS, OSLO = "The capital of France is [MASK] .", "The capital of Norway is [MASK] ."
 OURS = {"relation": "P36", "sub_label": "France", "obj_label": "Paris", "masked_sentence": PARIS}
@@ -190,15 +190,17 @@ def test_hand_made_logits(mini, mini_tokenizer):
         own[words[1:-1]] = np.log(chances)
     given = facts(*(("P17", city, "spain", f"{city} is (not )in [MASK].") for city in negated))
     stage = lama_stage(mini, given, Ranked(LIST, tuple(ANSWERS), "five.txt"))
-    items, summary = decided(stage, Given(logits.get))
+    rows, summary = decided(stage, Given(logits.get))
+    items, negations = rows.filter(pl.col("role").is_null()), rows.filter(role="negated")
     assert items["spearman"].to_list() == [pytest.approx(0.9), pytest.approx(5 / 50**0.5), None]
     assert items["overlap@1"].to_list() == [False, True, None]
     same = items.select("rank", "precision@1", "precision@5", "precision@10", "top1", "top2", "top3").unique()
     assert same.rows() == [(3, False, True, True, "france", "italy", "spain")]
-    logprobs = items.select("top1_logprob", "top2_logprob", "top3_logprob", "gold_logprob").rows()
+    logprobs = items.select("top1_logprob", "top2_logprob", "top3_logprob", "logprob").rows()
     np.testing.assert_allclose(logprobs, [np.log([*falling[:3], 0.1])] * 3, rtol=1e-6)
-    assert items.select("negated_top1", "negated_top2", "negated_top3").row(0) == ("italy", "france", "spain")
-    assert items["negated_top1_logprob"][0] == pytest.approx(np.log(0.3))
+    assert negations.select("top1", "top2", "top3").row(0) == ("italy", "france", "spain")
+    assert negations["top1_logprob"][0] == pytest.approx(np.log(0.3))
+    assert negations.select("spearman", "overlap@1", "precision@1").null_count().row(0) == (3, 3, 3)
     counted = {(row["split"], row["metric"]): row["n"] for row in summary.to_dicts()}
     assert counted["all", "overlap@1"] == counted["N-1", "spearman"] == 2
     assert counted["all", "precision@5"] == 3
@@ -207,8 +209,8 @@ def test_hand_made_logits(mini, mini_tokenizer):
 def test_p159_is_excluded_unless_asked_for_and_a_query_that_is_too_long_is_refused(mini):
     given = facts(("P159", "Lego", "london", "Lego is (not )in [MASK] ."), ("P36", "Oslo", "paris", "It is [MASK] ."))
     stage, whole = lama_stage(mini, given), lama_stage(mini, given, with_p159=True)
-    assert (len(stage.experiment.items), stage.metadata["excluded"]) == (1, {SAME: 1})
-    assert (len(whole.experiment.items), whole.metadata["excluded"]) == (2, {})
+    assert stage.requests["why"].to_list() == [SAME, SAME, None, None]
+    assert whole.requests["why"].null_count() == 4
     assert whole.identity != stage.identity
     long = facts(("P1", "ice", "water", "Ice is [MASK] ."), ("P1", "fire", "water", "very " * 9_999 + "[MASK]."))
     with pytest.raises(InputError, match=r"^f:2: .*tokens"):
@@ -218,7 +220,10 @@ def test_p159_is_excluded_unless_asked_for_and_a_query_that_is_too_long_is_refus
 def test_answers_that_are_several_tokens_or_not_ranked_do_not_count(mini):
     stage = lama_stage(mini, capitals("Ouagadougou", "paris", "rome"), Ranked(LIST, ("paris", "london"), "two.txt"))
     part = stage.decide(MaskedLM(mini), 0, None, lambda *_: None)
-    assert (part.rows["gold"].to_list(), part.counts) == (["paris"], {SEVERAL: 1, NOT_RANKED: 1})
+    assert part.rows["why"].to_list() == [SEVERAL, SEVERAL, None, None, NOT_RANKED, NOT_RANKED]  # and its negation
+    assert (
+        part.rows.filter(pl.col("why").is_not_null()).select("rank", "top1", "spearman").null_count().row(0) == (4,) * 3
+    )
 
 
 def test_of_a_causal_model_facts_whose_queries_end_in_the_answer_count(causal):
@@ -229,7 +234,8 @@ def test_of_a_causal_model_facts_whose_queries_end_in_the_answer_count(causal):
     stage = lama_stage(exported, facts(*rows))
     stage.check(lambda _: None)
     part = stage.decide(open_language_model(exported), 0, None, lambda *_: None)
-    assert (part.rows["gold"].to_list(), part.counts) == (["smoke", "dance"], {NOT_READ: 2})
+    assert part.rows.filter(pl.col("why").is_null())["word"].drop_nulls().to_list() == ["smoke", "dance"]
+    assert part.rows["why"].value_counts().filter(why=NOT_READ)["count"].item() == 4
 
 
 def test_means_and_contrasts_of_hand_made_items():
@@ -238,13 +244,13 @@ def test_means_and_contrasts_of_hand_made_items():
     Precision: 1 in all four, misprimed 0 in all four, of two relations: p = 2 / 2², and of three alike, Holm's is 1.
     """
     rows = [
-        {"dataset": "TREx", "condition": condition, "item": str(i), "splits": f"all|{relation}", "cluster": relation}
-        | {f"precision@{k}": condition == "original" for k in (1, 5, 10)}
-        | ({"spearman": 1.0, "overlap@1": same} if condition == "original" else {})
-        for condition in ("original", "misprimed-low")
+        {"dataset": "TREx", "condition": condition, "item": str(i), "pair": str(i), "cluster": relation, "role": role}
+        | {"splits": ["all", relation], "spearman": 1.0 if (condition, role) == ("original", None) else None}
+        | {"rank": None if role else 1 if condition == "original" else 99, "top1": "a" if role or same else "b"}
+        for condition, role in (("original", None), ("original", "negated"), ("misprimed-low", None))
         for i, (relation, same) in enumerate([("A", True), ("A", True), ("A", False), ("B", False)])
     ]
-    own = Lama.summarise(pl.DataFrame(rows)).select("condition", "split", "metric", "value").rows()
+    own = published(Lama, pl.DataFrame(rows))[1].select("condition", "split", "metric", "value").rows()
     summary = {f"{condition} {split} {metric}": value for condition, split, metric, value in own}
     both = "original vs misprimed-low all"
     wanted = {"original all overlap@1": 0.5, "original all overlap@1-by-relation": 1 / 3, "original A overlap@1": 2 / 3}
