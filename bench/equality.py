@@ -23,10 +23,10 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import polars as pl
-import typer
 
 PROGRAM = Path(sys.executable).with_name("negengine")
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -41,19 +41,23 @@ _OF_THE_DAY = (  # times, and what follows from them
     r"(?m)(?<=^started\n).+|(?<=^seconds\n).+|(?<=^source\n).+",
     r"(?m)(?<=^sentences\n).+|(?<=^tokens\n).+",
 )
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+_FOLDER = click.Path(exists=True, path_type=Path)
+
+
+@click.group()
+def app() -> None:
+    """Two recordings of what commands print and write."""
 
 
 @app.command()
-def record(
-    output: Annotated[Path, typer.Argument(help="The folder to write; a new one.")],
-    data: Annotated[Path, typer.Option(exists=True, help="With negated-lama, lm-diagnostics and negation-nli.")],
-    negengine: Annotated[Path, typer.Option(exists=True, help="The program.")] = PROGRAM,
-    models: Annotated[Path | None, typer.Option(help="Exported models are kept here, and used again.")] = None,
-) -> None:
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option("--data", type=_FOLDER, required=True, help="With negated-lama, lm-diagnostics and negation-nli.")
+@click.option("--negengine", type=_FOLDER, default=PROGRAM, help="The program.")
+@click.option("--models", type=click.Path(path_type=Path), help="Exported models are kept here, and used again.")
+def record(output: Path, data: Path, negengine: Path, models: Path | None) -> None:
     """Run the commands in a scratch folder and keep what they print and write."""
     if output.exists():
-        raise typer.BadParameter(f"{output} exists; give a new folder")
+        raise click.BadParameter(f"{output} exists; give a new folder")
     known = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     failed = 0
     with TemporaryDirectory() as scratch:
@@ -72,18 +76,17 @@ def record(
                 text = _run(program, [*shlex.split(arguments), *options], work)
                 failed += text.startswith(_FAILED)
                 (output / "stdout" / f"{name}.{form}").write_text(text, "utf-8")
-            typer.echo(f"{time.perf_counter() - begin:6.1f} s  {arguments}")
+            click.echo(f"{time.perf_counter() - begin:6.1f} s  {arguments}")
         keep_results(work / "runs", output / "runs")
         keep_written(work / "written", output / "written")
-    typer.echo(f"{output}: {len(known['commands'])} commands, {failed} failures")
-    raise typer.Exit(failed > 0)
+    click.echo(f"{output}: {len(known['commands'])} commands, {failed} failures")
+    raise click.exceptions.Exit(failed > 0)
 
 
 @app.command()
-def compare(
-    before: Annotated[Path, typer.Argument(help="A recording.")],
-    after: Annotated[Path, typer.Argument(help="The recording of another version.")],
-) -> None:
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+def compare(before: Path, after: Path) -> None:
     """Compare two recordings file by file; the exit status is 1 if a file differs."""
     one, other = (
         {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.*")}
@@ -91,7 +94,7 @@ def compare(
     )
     for folder, texts in ((before, one), (after, other)):
         if not texts:
-            raise typer.BadParameter(f"{folder} holds no files; give the folder of a recording")
+            raise click.BadParameter(f"{folder} holds no files; give the folder of a recording")
     different = 0
     for name in sorted(one | other):
         details: list[str] = []
@@ -100,10 +103,10 @@ def compare(
         elif one[name] != other[name]:
             details = list(_differences(one[name], other[name]))
         different += bool(details)
-        typer.echo("\n    ".join([f"{name}: {'different' if details else 'equal'}", *details]))
+        click.echo("\n    ".join([f"{name}: {'different' if details else 'equal'}", *details]))
     n = len(one | other)
-    typer.echo(f"{n} files, {n - different} equal, {different} different")
-    raise typer.Exit(different > 0)
+    click.echo(f"{n} files, {n - different} equal, {different} different")
+    raise click.exceptions.Exit(different > 0)
 
 
 def _differences(before: str, after: str) -> Iterator[str]:

@@ -117,7 +117,7 @@ class Backwards:
 '''
 OPTION = """EXECUTORS = {
     "backwards": ExecutorOption(
-        Annotated[str | None, typer.Option("--backwards")], "negengine.engine.runs.backwards:Backwards", {}, ""
+        Annotated[str | None, Option("Backwards (default: not).")], "negengine.engine.runs.backwards:Backwards", {}, ""
     ),
 """
 
@@ -125,8 +125,8 @@ OPTION = """EXECUTORS = {
 def test_an_executor_is_one_file_and_one_option(sources, mini, small_lexicon, tmp_path):
     sources.write("engine/runs/backwards.py", EXECUTOR)
     sources.replace("engine/cli/run_command.py", "EXECUTORS = {\n", OPTION)
-    imports = "import sys\nimport typer\nfrom typing import Annotated\n"
-    sources.replace("engine/cli/run_command.py", "import sys\n", imports)
+    imports = "from typing import Annotated\nfrom ..basics.option import Option\n"
+    sources.replace("engine/cli/run_command.py", "import sys\n", f"import sys\n{imports}")
     assert sources.touched == {"engine/runs/backwards.py", "engine/cli/run_command.py"}
     select = ("select", mini.folder, "--lexicon", small_lexicon, "--precision", "fp32")
     sources.run(*select, "-o", tmp_path / "plain")

@@ -3,16 +3,13 @@
 import re
 from typing import Any
 
-import typer.main
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
-
-PROGRAM: Any = typer.main.get_command(app)
 
 
 def commands() -> dict[str, Any]:
     """Name → command; those of groups have the group's name before."""
-    return dict(all_commands(PROGRAM))
+    return dict(all_commands(app))
 
 
 def paths() -> dict[str, str]:

@@ -1,12 +1,16 @@
 """An option, written once for the command line, the library and suites: a field of a frozen dataclass."""
 
 import dataclasses
+import inspect
+import re
+import types
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, TypedDict
+from pathlib import Path
+from typing import Annotated, Any, TypedDict, Union
 
 from .choices import Precision, devices_help
 from .errors import check_number, choice
@@ -28,6 +32,11 @@ class Option:
     flags: Sequence[str] = ()  # of the command line, where there are others than --NAME
     shown: str | None = None  # the default on the command line, where a text stands for the value
     read: Callable[[Any], Any] | None = None  # from the text on the command line to the value
+    complete: Callable[[str], list[str]] | None = None  # the values that begin so, for a shell that completes them
+
+
+class Argument(Option):
+    """A value that has no name on the command line, and may have a default."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +69,29 @@ class OptionField:
         """None where the help says in words what it is."""
         if self.option.shown is not None:
             return self.option.shown
-        return self.default if isinstance(self.default, str | int | float) else None
+        return self.default if isinstance(self.default, str | int | float | Path) else None
 
     @property
-    def command_type(self) -> Any:
-        """Without what only Python can give."""
+    def is_argument(self) -> bool:
+        """Whether it has no name on the command line: if it must be given and has no flag, or is for several words."""
+        own = self.option
+        several = re.search(r"[A-Z]\.\.\.", own.metavar or "") is not None
+        return isinstance(own, Argument) or several or (self.required and not own.flags)
+
+    @property
+    def command_type(self) -> "tuple[Any, bool]":
+        """The type of a value on the command line, and whether there can be several."""
         kind = self.option.kind or self.type
-        return kind | None if not self.required and self.shown_default is None else kind
+        first = next((one for one in typing.get_args(kind) if one is not type(None)), str)
+        kind = first if typing.get_origin(kind) in {Union, types.UnionType} else kind
+        several = typing.get_origin(kind) is list
+        inner = typing.get_args(kind)[0] if several else kind
+        return inner if isinstance(inner, type) else str, several
 
     @property
     def choices(self) -> "type[Enum] | None":
         """What the value, or each of several, is chosen from."""
-        inner = (self.option.kind, self.type, *typing.get_args(self.option.kind))
+        inner = (self.option.kind, self.type, *typing.get_args(self.option.kind), *typing.get_args(self.type))
         return next((one for one in inner if isinstance(one, type) and issubclass(one, Enum)), None)
 
     def checked(self, value: Any) -> Any:
@@ -89,6 +109,21 @@ class OptionField:
 def flag(name: str) -> str:
     """The option of an argument: `--cpus-per-worker` of `cpus_per_worker`."""
     return f"--{name.replace('_', '-')}"
+
+
+def option_field(name: str, annotation: Any, default: Any = dataclasses.MISSING) -> OptionField:
+    """The option of an annotation that has an `Option`; one without a default must be given."""
+    return OptionField(name, annotation.__origin__, annotation.__metadata__[0], default)
+
+
+def options_of_function(function: Callable[..., Any]) -> dict[str, OptionField]:
+    """The options of a function by name: its parameters with an `Option`."""
+    found = {}
+    for own in inspect.signature(function).parameters.values():
+        if isinstance(next(iter(getattr(own.annotation, "__metadata__", ())), None), Option):
+            default = dataclasses.MISSING if own.default is own.empty else own.default
+            found[own.name] = option_field(own.name, own.annotation, default)
+    return found
 
 
 @cache

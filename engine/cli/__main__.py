@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import NoReturn
 
-INTERRUPTED = 130
+from . import INTERRUPTED
 
 
 def main() -> NoReturn:

@@ -11,9 +11,9 @@ from ..basics.atomic import json_bytes, write_bytes
 from ..basics.choices import TABLE, devices_help
 from ..basics.errors import InputError, needs_extra
 from ..basics.option import Option, options_of
-from . import options
 from .console import document, say, show
-from .run_command import PRINTING, with_options
+from .program import Command
+from .run_command import PRINTING
 
 if TYPE_CHECKING:
     from ..views import Table
@@ -56,7 +56,7 @@ class Wanted:
             write_bytes(self.output, json_bytes(document))
 
 
-def bench(*, form: str, as_json: bool, **given: Any) -> None:
+def _bench(*, form: str, as_json: bool, **given: Any) -> None:
     """Compare the engine's speed with its baselines and with the ceiling of this machine.
 
     Each system runs in a process of its own, with the same number of threads. Baselines are the authors' programs and
@@ -64,7 +64,7 @@ def bench(*, form: str, as_json: bool, **given: Any) -> None:
     of the output is one JSON document.
     Example: negengine bench mini --quick
     """
-    wanted = Wanted(**{name: own.from_command(given[name]) for name, own in options_of(Wanted).items()})
+    wanted = Wanted(**given)
     subject = _subject(wanted)
     if subject:
         wanted = replace(wanted, models=wanted.models[1:])
@@ -85,7 +85,7 @@ def bench(*, form: str, as_json: bool, **given: Any) -> None:
             raise InputError(f"bench gpu: failed: {', '.join(lacking)}")
 
 
-with_options(bench, bench, [*options.parameters(Wanted), *PRINTING], skip=2)
+bench = Command(_bench, [*options_of(Wanted).values(), *PRINTING], told=_bench.__doc__ or "")
 
 
 def _subject(wanted: Wanted) -> str:

@@ -51,7 +51,7 @@ class Stdout(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write the text; raises InputError if the stream is full or closed, SystemExit (0) if its reader has gone."""
         if not isinstance(text, str):
-            raise TypeError(f"a text stream takes str, not {type(text).__name__}")  # Typer asks by trying
+            raise TypeError(f"a text stream takes str, not {type(text).__name__}")  # click asks by trying
         if not text:
             return 0
         if self._stream is None:

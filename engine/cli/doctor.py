@@ -8,14 +8,16 @@ from enum import StrEnum
 from importlib.metadata import metadata, requires
 from typing import Annotated
 
-import typer
+import click
 from packaging.requirements import Requirement
 
 from ..basics.errors import InputError, did_you_mean
 from ..basics.limits import cpu_threads
+from ..basics.option import Argument
 from ..basics.versions import DECIDING, package_version, versions
 from . import options
 from .console import document, show
+from .program import command
 
 
 class State(StrEnum):
@@ -46,8 +48,9 @@ _RUNTIMES = {"cpu", "gpu", "cuda", "webgpu"}  # extras that install a build of O
 _NAMES = "What must be ok, such as report or cuda; if it is not, the status is 1."
 
 
+@command
 def doctor(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help=_NAMES)] = None,
+    names: Annotated[list[str] | None, Argument(_NAMES, "NAME...")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Check what works on this machine, and what is missing.
@@ -65,7 +68,7 @@ def doctor(
         show("\n".join(f"{name:{width}}  {one}" for name, one in found.items()))
     always = ("negengine", "onnxruntime")  # these must be ok for any command
     if any(found[name].state is not State.OK for name in {*always, *(names or ())}):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def diagnose() -> dict[str, Found]:

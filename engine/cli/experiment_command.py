@@ -1,27 +1,28 @@
 """The command of an experiment, made from its declaration: its options, those of all run commands, its help."""
 
+import dataclasses
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from ..basics.option import options_of
+from ..basics.option import Argument, Option, OptionField, option_field, options_of
 from ..experiments.experiment import Experiment
 from ..library.model import find_model
 from . import options
+from .program import Command
 from .run_command import Setup, run_command
 
 _PLAN = "Say what the run would do, and about how long it takes; run nothing."
 
 
-def experiment_command(experiment: type[Experiment]) -> Any:
-    """The function of the command line, as Typer reads it."""
+def experiment_command(experiment: type[Experiment], inner: Mapping[str, Command]) -> Command:
+    """The command of an experiment, with its subcommands."""
     fields = options_of(experiment)
 
-    def command(setup: Setup, **values: Any) -> Any:
+    def run(setup: Setup, **values: Any) -> Any:
         only_planned = values.pop("plan", False)
-        own = {name: field.from_command(values.pop(name)) for name, field in fields.items()}
+        own = {name: values.pop(name) for name in fields}
         if experiment.goes_on_from:
             return experiment.function()(**values, **own, **vars(setup.opening), **setup.run)
         if experiment.no_model and values["model"] == experiment.no_model:
@@ -32,27 +33,25 @@ def experiment_command(experiment: type[Experiment]) -> Any:
             return experiment(**own).plan(opened, setup.run)
         return experiment.function()(opened, **own, **setup.run)
 
-    parameters = [options.keyword("setup", Setup), *_model(experiment), *options.parameters(experiment)]
+    given = [*_model(experiment), *fields.values()]
     if experiment.plan is not Experiment.plan:
-        parameters.append(options.keyword("plan", Annotated[bool, typer.Option("--plan", help=_PLAN)], False))
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__name__, command.__module__ = experiment.name, experiment.__module__
+        given.append(option_field("plan", Annotated[bool, Option(_PLAN)], False))
     example = f" Example: {experiment.example}" if experiment.example else ""
-    command.__doc__ = (
+    told = (
         f"{inspect.cleandoc(experiment.__doc__ or '')}\n\nTo resume a stopped run, run the same command again.{example}"
     )
-    return run_command(command)
+    return run_command(run, given, told=told, inner=inner)
 
 
-def _model(experiment: type[Experiment]) -> list[inspect.Parameter]:
+def _model(experiment: type[Experiment]) -> list[OptionField]:
     """What names the model, or the run that has one."""
     if source := experiment.goes_on_from:
-        run = typer.Argument(metavar="RUN", help=f"A run folder in which `{source}` is finished.")
-        return [options.keyword("run", Annotated[Path, run]), options.keyword("model", options.MovedModel, None)]
+        run = Argument(f"A run folder in which `{source}` is finished.", "RUN")
+        return [option_field("run", Annotated[Path, run]), option_field("model", options.MovedModel, None)]
     if name := experiment.model_option:
-        named = typer.Option(f"--{name}", metavar=f"{experiment.no_model}|MODEL", help=experiment.model_help)
-        return [options.keyword("model", Annotated[str, named], experiment.no_model)]
+        named = Option(experiment.model_help, f"{experiment.no_model}|MODEL", flags=(f"--{name}",))
+        return [option_field("model", Annotated[str, named], experiment.no_model)]
     if experiment.model_help:
-        return [options.keyword("model", Annotated[str, typer.Argument(metavar="MODEL", help=experiment.model_help)])]
+        return [option_field("model", Annotated[str, Argument(experiment.model_help, "MODEL")])]
     must_be_given = any(field.required for field in options_of(experiment).values())
-    return [options.keyword("model", options.Model, inspect.Parameter.empty if must_be_given else "mini")]
+    return [option_field("model", options.Model, dataclasses.MISSING if must_be_given else "mini")]

@@ -2,22 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
+from click.shell_completion import get_completion_class, shell_complete
 
 from ..basics.errors import OF_THE_MACHINE, InputError, StoppedError, first_line, refuse_other_than_utf8, shortened
 from ..basics.named import load
 from ..experiments.registry import experiment, experiments, summary
+from . import INTERRUPTED
 from .console import error_document, open_standard_streams, say, show
-from .program import Commands, Program, as_command
 from .run_command import resuming_command
-
-if TYPE_CHECKING:
-    from typer import _click
 
 _FIRST = {"export": "model_commands:export"}
 _LAST = {
@@ -34,80 +30,76 @@ _LAST = {
     "cite": "results_commands:cite",
     "reproduce": "results_commands:reproduce",
     "doctor": "doctor:doctor",
-    "data": "model_commands:data_app",
-    "patterns": "model_commands:patterns_app",
+    "data": "model_commands:data",
+    "patterns": "model_commands:patterns",
 }
 """Command → module of this package, and its function or its group. The experiments' commands stand between the two."""
 _TRAININGS = {"nli": "train_nli", "cues": "train_cues"}
 """Experiment → the function of its subcommand `train`."""
 
 
-class AllCommands(Commands):
-    """All commands by name."""
+class AllCommands(click.Group):
+    """All commands by name, each made when it is asked for: to import all experiments takes a second."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = _ByName()  # type: ignore[assignment]  # nothing is added to them
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return [*_FIRST, *(name.replace("_", "-") for name in experiments()), *_LAST]
 
-    def summary(self, ctx: "_click.Context", name: str) -> str:
-        """An experiment's is read from its source: to import all experiments takes a second."""
-        return summary(name.replace("-", "_")) or super().summary(ctx, name)
-
-
-class _ByName(Mapping[str, "_click.Command"]):
-    """Builds the commands that are asked for: to build all would take a tenth of the time of a short command."""
-
-    def __getitem__(self, name: str) -> "_click.Command":
-        if (found := _command(name)) is None:
-            raise KeyError(name)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if (found := _command(cmd_name)) is None:
+            raise click.exceptions.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
         return found
 
-    def __iter__(self) -> Iterator[str]:
-        return iter([*_FIRST, *(name.replace("_", "-") for name in experiments()), *_LAST])
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first sentence of each; an experiment's is read from its source."""
+        rows = [(name, summary(name.replace("-", "_"))) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, told or _first_sentence(name)) for name, told in rows])
 
-    def __len__(self) -> int:
-        return len(list(iter(self)))
+
+def _first_sentence(name: str) -> str:
+    found = _command(name)
+    return found.get_short_help_str(1000) if found else ""
 
 
 @cache
-def _command(name: str) -> "_click.Command | None":
+def _command(name: str) -> click.Command | None:
     if own := (_FIRST | _LAST).get(name):
-        return as_command(name, load(f"{__package__}.{own}"))
-    if (found := experiment(name.replace("-", "_"))) is None:
+        found: click.Command = load(f"{__package__}.{own}")
+        return found
+    if (declared := experiment(name.replace("-", "_"))) is None:
         return None
     from .experiment_command import experiment_command
 
     inner = {"train": load(f"{__package__}.train_commands:{_TRAININGS[name]}")} if name in _TRAININGS else {}
-    return as_command(name, experiment_command(found), inner)
-
-
-app = Program(
-    name="negengine",
-    cls=AllCommands,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
+    return experiment_command(declared, inner)
 
 
 def run() -> int:
     """Run the command of this process's arguments; returns the exit status."""
+    if asked := os.environ.get(_COMPLETE):  # by a shell
+        return shell_complete(app, {}, "negengine", _COMPLETE, asked)
     open_standard_streams()
     said = ""
     try:
         _refuse_wrong_words()
-        return app(standalone_mode=False, prog_name="negengine") or 0  # Typer turns an interrupt into status 130
+        with app.make_context("negengine", sys.argv[1:]) as context:
+            app.invoke(context)
+            return 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except StoppedError as error:
         said = _with_resumption(error.cause)
     except InputError as error:
         said = str(error)
-    except typer.TyperException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # Typer does not export it
+    except click.ClickException as error:
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
             show(error.format_message())
             return 0
-        context = getattr(error, "ctx", None)
-        where = f"{context.command_path if context else 'negengine'} --help"
-        said = error.format_message().replace("Value error, ", "").removesuffix(".")  # the prefix of a library
+        told_by = getattr(error, "ctx", None)
+        where = f"{told_by.command_path if told_by else 'negengine'} --help"
+        said = error.format_message().removesuffix(".")
         if near := getattr(error, "possibilities", None):
             said = f"{getattr(error, 'message', '').removesuffix('.')}. Did you mean {' or '.join(sorted(near))}?"
         said = f"{shortened(said)} (see `{where}`)"
@@ -143,21 +135,48 @@ def _of_the_machine(error: Exception) -> str:
     return shortened(f"{error.filename or 'the system'}: {error.strerror}; try again once the cause is removed")
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
         show(f"negengine {version('negengine')}")
-        raise typer.Exit
+        ctx.exit()
 
 
-@app.callback()
-def negengine(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Negation probes of language models, at the speed of the hardware."""
+def _print_completion(ctx: click.Context, _option: click.Parameter, shell: str | None) -> None:
+    if shell and (made := get_completion_class(shell)) is not None:
+        show(made(app, {}, "negengine", _COMPLETE).source())
+        ctx.exit()
+
+
+_COMPLETE = "_NEGENGINE_COMPLETE"  # the variable of a shell that completes
+_COMPLETION = (
+    "Print what lets the Tab key complete commands, options and models: "
+    'write eval "$(negengine --completion bash)" into ~/.bashrc.'
+)
+app = AllCommands(
+    help="Negation probes of language models, at the speed of the hardware.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Show the version and exit.",
+        ),
+        click.Option(
+            ["--completion"],
+            type=click.Choice(["bash", "zsh", "fish"]),
+            is_eager=True,
+            expose_value=False,
+            callback=_print_completion,
+            help=_COMPLETION,
+        ),
+    ],
+)
 
 
 def say_interrupted() -> None:

@@ -3,12 +3,13 @@
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from ..basics.choices import Task
+from ..basics.option import Argument, Option
 from . import options
 from .console import document, say, show
-from .program import Program
+from .program import command
 from .run_command import table_command
 
 if TYPE_CHECKING:
@@ -22,16 +23,17 @@ _BASE = "Merge a LoRA adapter with this model (default: none)."
 _CHECK = "Only say whether the model can be exported, and why not (status 2)."
 
 
+@command
 def export(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL)] = "mini",
+    model: Annotated[str, Argument(_MODEL, "MODEL")] = "mini",
     output: options.Output = None,
-    revision: Annotated[str | None, typer.Option(metavar="NAME", help=_REVISION)] = None,
-    allow_pickle: Annotated[bool, typer.Option(help="Also read pickled weights, which can run code.")] = False,
-    task: Annotated[Task | None, typer.Option(help=_TASK)] = None,
-    bos: Annotated[bool, typer.Option("--bos", help=_BOS)] = False,
-    base: Annotated[str | None, typer.Option(metavar="MODEL[@REVISION]", help=_BASE)] = None,
-    force: Annotated[bool, typer.Option(help="Build the export again even if nothing changed.")] = False,
-    check: Annotated[bool, typer.Option("--check", help=_CHECK)] = False,
+    revision: Annotated[str | None, Option(_REVISION, "NAME")] = None,
+    allow_pickle: Annotated[bool, Option("Also read pickled weights, which can run code.")] = False,
+    task: Annotated[Task | None, Option(_TASK)] = None,
+    bos: Annotated[bool, Option(_BOS)] = False,
+    base: Annotated[str | None, Option(_BASE, "MODEL[@REVISION]")] = None,
+    force: Annotated[bool, Option("Build the export again even if nothing changed.")] = False,
+    check: Annotated[bool, Option(_CHECK)] = False,
     as_json: options.Json = False,
 ) -> None:
     """Export a masked or a causal language model, or a classifier of sentence pairs, to ONNX.
@@ -46,7 +48,7 @@ def export(
     if check:
         verdict = check_export(model, output, **given)
         document(verdict.document()) if as_json else show("\n".join(verdict.lines()))
-        raise typer.Exit(0 if verdict.possible else 2)
+        raise click.exceptions.Exit(0 if verdict.possible else 2)
     folder = run_export(model, output, bos=bos, force=force, **given)
     manifest, info = read_manifest(folder)
     if as_json:
@@ -59,14 +61,14 @@ def export(
 
 
 _TEXTS = "Texts with one [MASK] each; a causal model also continues others."
-_WITH_BOS = typer.Option("--bos", help="Begin every text with the model's BOS token (causal models).")
+_WITH_BOS = Option("Begin every text with the model's BOS token (causal models).")
 
 
 @table_command
 def predict(
     model: options.Model,
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help=_TEXTS)],
-    top: Annotated[int, typer.Option("--top", "-k", min=1, metavar="N", help="How many tokens to show.")] = 5,
+    texts: Annotated[list[str], Argument(_TEXTS, "TEXT...")],
+    top: Annotated[int, Option("How many tokens to show.", "N", minimum=1, flags=("--top", "-k"))] = 5,
     bos: Annotated[bool, _WITH_BOS] = False,
     device: options.Device = "auto",
 ) -> "Shown":
@@ -84,24 +86,15 @@ def predict(
     return Predictions(run_predict(opened, texts, top=top, bos=bos))
 
 
-patterns_app = Program(help="Check pattern sets and their words.", no_args_is_help=True)
-
-
-@patterns_app.callback()
-def patterns() -> None:
-    """Check pattern sets and their words."""
-
-
 _TOKENIZER = "Show what this model's tokenizer makes of them (default: rules and sentences only)."
 
 
-@patterns_app.command()
 @table_command
 def check(
-    patterns: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A bundled pattern set, or your own TOML file.")],
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help=_TOKENIZER)] = None,
+    patterns: Annotated[str, Argument("A bundled pattern set, or your own TOML file.", "NAME|FILE")],
+    model: Annotated[str | None, Option(_TOKENIZER, "MODEL")] = None,
     lexicon: options.Lexicon = None,
-    sentences: Annotated[int, typer.Option(min=1, metavar="N", help="How many sentences are shown.")] = 10,
+    sentences: Annotated[int, Option("How many sentences are shown.", "N", minimum=1)] = 10,
     seed: options.Seed = 0,
 ) -> "Shown":
     """Check a pattern set and its words, and show sentences and what a tokenizer makes of them.
@@ -114,10 +107,6 @@ def check(
     return check_patterns(patterns, model=model, lexicon=lexicon, sentences=sentences, seed=seed)
 
 
-data_app = Program(help="Fetch the data sets of other authors.", no_args_is_help=True)
-
-
-@data_app.command("list")
 @table_command
 def list_data() -> "Shown":
     """List the data sets, and whether they are on this machine.
@@ -129,10 +118,10 @@ def list_data() -> "Shown":
     return DataSets.found()
 
 
-_NAMES = typer.Argument(metavar="NAME...", help="Names of data sets, as `data list` shows them.")
+_NAMES = Argument("Names of data sets, as `data list` shows them.", "NAME...")
 
 
-@data_app.command("get")
+@command
 def get_data(names: Annotated[list[str], _NAMES]) -> None:
     """Fetch data sets into the cache, or check that they are there.
 
@@ -145,3 +134,7 @@ def get_data(names: Annotated[list[str], _NAMES]) -> None:
     for one in found:
         show(str(get(one.name, say=say)))
         say(f"{one.name} is here; next, `{one.reading}`")
+
+
+patterns = click.Group(commands={"check": check}, help="Check pattern sets and their words.")
+data = click.Group(commands={"list": list_data, "get": get_data}, help="Fetch the data sets of other authors.")

@@ -1,26 +1,22 @@
-"""The program and its groups of commands: how they say what commands there are, and how one is used.
+"""Commands, made from their options: how they read a command line, and how they say what they are.
 
 A first argument that is the name of a subcommand, as in `nli train`, takes all after it; else it is written `./train`.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar
 
-import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup
+import click
+from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from typer import _click
-
-F = TypeVar("F", bound=Callable[..., Any])
-_NO_LIMIT = 1000
-_SEVERAL = re.compile(r"<list\[(.*)\]>")
+from ..basics.option import OptionField, options_of_function
 
 
-class Command(TyperCommand):
-    """A command whose usage names each argument once: `negengine bench [OPTIONS] [WHAT] [MODEL...]`.
+class Command(click.Command):
+    """A command that calls a function with its options by name, and may have subcommands.
 
     What the command of this process was given is kept, so that a run can record it.
     """
@@ -28,13 +24,33 @@ class Command(TyperCommand):
     path: ClassVar[str] = "negengine"
     given: ClassVar[dict[str, list[str]]] = {}  # name of a parameter → its words; arguments first
 
-    def parse_args(self, ctx: "_click.Context", args: list[str]) -> list[str]:
+    def __init__(
+        self,
+        function: Callable[..., None],
+        fields: Iterable[OptionField],
+        *,
+        told: str,
+        inner: "Mapping[str, Command] | None" = None,
+    ) -> None:
+        self.fields, self.inner = {field.name: field for field in fields}, inner or {}
+        told = inspect.cleandoc(told)
+        params = [_parameter(field) for field in self.fields.values()]
+        super().__init__(None, callback=function, params=params, help=told, short_help=told.partition("\n")[0])
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args and (found := self.inner.get(args[0])) is not None:
+            return found.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         values, _, order = self.make_parser(ctx).parse_args(list(args))
         Command.path, Command.given = ctx.command_path, {}
-        for own in sorted(order, key=lambda own: not isinstance(own, TyperArgument)):
+        for own in sorted(order, key=lambda own: not isinstance(own, click.Argument)):
             value = values.get(own.name or "")
             several = value if isinstance(value, list | tuple) else [value]
-            if isinstance(own, TyperArgument):
+            if isinstance(own, click.Argument):
                 words = [word for word in several if isinstance(word, str)]
             elif isinstance(value, bool):
                 words = [(own.opts if value else own.secondary_opts)[0]]
@@ -43,100 +59,75 @@ class Command(TyperCommand):
             Command.given[own.name or ""] = words
         return super().parse_args(ctx, args)
 
-    def collect_usage_pieces(self, ctx: "_click.Context") -> list[str]:
-        pieces = [self.options_metavar or ""]
-        for own in self.get_params(ctx):
-            if isinstance(own, TyperArgument):
-                name = own.display_name_raw + ("..." if own.nargs != 1 and "..." not in own.display_name_raw else "")
-                pieces.append(name if own.required or name.startswith("[") else f"[{name}]")
-        return pieces
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the function; an option that was not given has its default."""
+        for name, field in self.fields.items():
+            value = ctx.params[name]
+            ctx.params[name] = field.from_command(None if value == () else value)
+        return super().invoke(ctx)
 
-    def format_options(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for own in self.get_params(ctx):
-            if (record := own.get_help_record(ctx)) is None:
-                continue
-            name, said = record
-            if isinstance(own, TyperArgument):
-                sections["Arguments"].append((own.display_name_raw, said))
-            else:
-                sections["Options"].append((_SEVERAL.sub(r"<\1>", name), said))
-        for heading, rows in sections.items():
-            if rows:
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
-
-
-class Commands(TyperGroup):
-    """A group of commands; its help shows the whole first sentence of each, on several lines where it is long."""
-
-    def format_commands(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
-        rows = [(name, self.summary(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-    def list_commands(self, ctx: "_click.Context") -> list[str]:  # noqa: ARG002
-        return list(self.commands)  # their names; Typer's own also builds each command
-
-    def summary(self, ctx: "_click.Context", name: str) -> str:
-        """The first sentence of a command's help."""
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(_NO_LIMIT) if command else ""
-
-
-class Program(typer.Typer):
-    """Typer's program, with `Commands` and `Command`, without markup."""
-
-    def __init__(self, *, cls: type[Commands] = Commands, **options: Any) -> None:
-        super().__init__(cls=cls, rich_markup_mode=None, **options)
-
-    def command(
-        self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **options: Any
-    ) -> Callable[[F], F]:
-        return super().command(name, cls=cls, **options)
-
-
-class CommandWithSubcommands(Command):
-    """A command that runs itself, unless its first argument names one of its subcommands."""
-
-    functions: ClassVar[Mapping[str, Callable[..., Any]]] = {}
-
-    @cached_property
-    def commands(self) -> "dict[str, _click.Command]":
-        return {name: as_command(name, function) for name, function in self.functions.items()}
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: "_click.Context | None" = None, **extra: Any
-    ) -> "_click.Context":
-        if args and (found := self.commands.get(args[0])) is not None:
-            return found.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
-
-    def format_options(self, ctx: "_click.Context", formatter: "_click.HelpFormatter") -> None:
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
-        with formatter.section("Subcommands"):
-            formatter.write_dl(
-                [(f"{self.name} {name}", found.get_short_help_str(_NO_LIMIT)) for name, found in self.commands.items()]
-            )
+        if self.inner:
+            with formatter.section("Subcommands"):
+                path = ctx.command_path.partition(" ")[2]
+                formatter.write_dl([(f"{path} {name}", found.short_help or "") for name, found in self.inner.items()])
 
 
-def as_command(name: str, made: Any, functions: Mapping[str, Callable[..., Any]] | None = None) -> "_click.Command":
-    """A function, with its subcommands if it has any, or a `typer.Typer` with several, as a command."""
-    app = Program(add_completion=False)
-    app.callback()(lambda: None)  # so that a single command keeps its name
-    if isinstance(made, typer.Typer):
-        app.add_typer(made, name=name)
-    else:
-        kind = type("Command", (CommandWithSubcommands,), {"functions": functions}) if functions else Command
-        app.command(name, cls=kind)(made)
-    found: _click.Command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-    return found
+class _OneOf(click.Choice[Any]):
+    """The members of an enum by their values."""
+
+    def normalize_choice(self, choice: Any, ctx: click.Context | None) -> str:
+        return super().normalize_choice(choice.value if isinstance(choice, Enum) else choice, ctx)
 
 
-def all_commands(program: Any) -> "Iterator[tuple[str, _click.Command]]":
+class _Name(click.Path):
+    """A path as it was written, which a shell completes; what stands there is looked at by those that read it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: ARG002
+        return Path(value)
+
+
+def _parameter(field: OptionField) -> click.Parameter:
+    own, (inner, several) = field.option, field.command_type
+    kind: Any = inner
+    if issubclass(inner, Enum):
+        kind = _OneOf(inner)
+    elif issubclass(inner, Path):
+        kind = _Name()
+    elif inner in {int, float} and (own.minimum, own.maximum) != (None, None):
+        kind = (click.IntRange if inner is int else click.FloatRange)(own.minimum, own.maximum)
+    complete = own.complete
+    told: dict[str, Any] = {"type": kind, "help": own.help, "required": field.required}
+    if complete is not None:
+        told["shell_complete"] = lambda _, __, begun: [CompletionItem(one) for one in complete(begun)]
+    if not field.required:
+        default = field.shown_default
+        told["default"] = default.value if isinstance(default, Enum) else default
+    if field.is_argument:
+        name = own.metavar or field.name.upper()
+        told["metavar"] = name if field.required or name.startswith("[") else f"[{name}]"
+        if told.get("default") is not None:
+            told["help"] += f"  [default: {told['default']}]"
+        return click.Argument([field.name], nargs=-1 if several else 1, **told)
+    if inner is bool:
+        return click.Option([field.name, *(own.flags or [field.flag])], is_flag=True, **told)
+    flags = own.flags or [field.flag]
+    return click.Option([field.name, *flags], metavar=own.metavar, multiple=several, show_default=True, **told)
+
+
+def command(function: Callable[..., None]) -> Command:
+    """A function whose parameters are options as a command."""
+    return Command(function, options_of_function(function).values(), told=function.__doc__ or "")
+
+
+def all_commands(program: click.Group) -> Iterator[tuple[str, Command]]:
     """All commands of a program that do something, with their names: `select`, `data list`, `nli`, `nli train`."""
-    for name, command in program.commands.items():
-        inner = getattr(command, "commands", {})
-        if not inner or isinstance(command, CommandWithSubcommands):
-            yield name, command
-        yield from ((f"{name} {own}", found) for own, found in inner.items())
+    context = click.Context(program)
+    for name in program.list_commands(context):
+        found = program.get_command(context, name)
+        if isinstance(found, Command):
+            yield name, found
+            yield from ((f"{name} {own}", inner) for own, inner in found.inner.items())
+        elif isinstance(found, click.Group):
+            yield from ((f"{name} {own}", inner) for own, inner in all_commands(found))

@@ -7,20 +7,20 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ..basics.choices import TABLE, devices_help
 from ..basics.errors import InputError
+from ..basics.option import Argument, Option
 from ..basics.printable import counted
 from . import options
 from .console import document, pieces, say, show
+from .program import command
 from .run_command import Setup, command_line, run_command, table_command
 
 if TYPE_CHECKING:
     from ..library.shown import Shown
 
-_Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
-_Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")]
+_Run = Annotated[Path, Argument("The folder of a finished run.", "RUN")]
+_Runs = Annotated[list[Path], Argument("The folders of finished runs.", "RUN...")]
 _BY = "Rates by group instead: gender, profession, verb, name, relation, dataset, condition or split "
 _SENTENCES = "Of two runs: sentences with both answers, by which model is right (default: differences)."
 _ITEMS = "Also write a row for each item and model, for R: .csv, .tsv, .jsonl or .parquet (default: not)."
@@ -29,9 +29,9 @@ _ITEMS = "Also write a row for each item and model, for R: .csv, .tsv, .jsonl or
 @table_command
 def compare(
     runs: _Runs,
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help=_BY + "(default: differences).")] = None,
-    sentences: Annotated[str | None, typer.Option(metavar="both|first|second|neither|all", help=_SENTENCES)] = None,
-    items: Annotated[Path | None, typer.Option(metavar="FILE", help=_ITEMS)] = None,
+    by: Annotated[str | None, Option(_BY + "(default: differences).", "COLUMN")] = None,
+    sentences: Annotated[str | None, Option(_SENTENCES, "both|first|second|neither|all")] = None,
+    items: Annotated[Path | None, Option(_ITEMS, "FILE")] = None,
 ) -> "Shown":
     """Compare any number of models, the patterns of one run, or runs that differ in --coreference.
 
@@ -56,13 +56,14 @@ def compare(
     return found
 
 
-_RunsOfOneKind = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of finished runs of one kind.")]
+_RunsOfOneKind = Annotated[list[Path], Argument("Folders of finished runs of one kind.", "RUN...")]
 
 
+@command
 def report(
     runs: _RunsOfOneKind,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
-    open_: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    output: Annotated[Path, Option("The file to write.", flags=("--output", "-o"))] = Path("report.html"),
+    open_: Annotated[bool, Option("Open the report in the browser.", flags=("--open",))] = False,
     as_json: options.Json = False,
 ) -> None:
     """Write a report of one run, or of several side by side: one HTML file that needs no network.
@@ -83,9 +84,10 @@ def report(
         raise InputError(f"{path} is written, but no browser was found; open the file yourself")
 
 
+@command
 def figures(
     runs: _RunsOfOneKind,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write into.")] = Path("figures"),
+    output: Annotated[Path, Option("The folder to write into.", flags=("--output", "-o"))] = Path("figures"),
     as_json: options.Json = False,
 ) -> None:
     """Write each figure of a report as PDF, SVG and PNG, in the width of a paper's column, and its values as CSV.
@@ -114,15 +116,16 @@ _WRITE = "Write a .csv, .xlsx, .tsv, .jsonl or .parquet file (default: print)."
 _SEMICOLON = "CSV with ; and decimal commas, for spreadsheets in countries that write 1,5."
 
 
+@command
 def show_sentences(
     run: _Run,
-    where: Annotated[list[str] | None, typer.Option(metavar="CONDITION", help=_WHERE)] = None,
-    sort: Annotated[str | None, typer.Option(metavar="COLUMN", help=_SORT)] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Sentences only that the model fails.")] = False,
-    sample: Annotated[int | None, typer.Option(min=1, metavar="N", help=_DRAW)] = None,
+    where: Annotated[list[str] | None, Option(_WHERE, "CONDITION")] = None,
+    sort: Annotated[str | None, Option(_SORT, "COLUMN")] = None,
+    failed: Annotated[bool, Option("Sentences only that the model fails.")] = False,
+    sample: Annotated[int | None, Option(_DRAW, "N", minimum=1)] = None,
     seed: options.Seed = 0,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_WRITE)] = None,
-    semicolon: Annotated[bool, typer.Option("--semicolon", help=_SEMICOLON)] = False,
+    output: Annotated[Path | None, Option(_WRITE, "FILE", flags=("--output", "-o"))] = None,
+    semicolon: Annotated[bool, Option(_SEMICOLON)] = False,
     form: options.FormatOption = TABLE,
     as_json: options.Json = False,
 ) -> None:
@@ -169,11 +172,12 @@ _OPEN = "Open the page in the browser."
 _BUNDLE = "Write a folder with the page, for a colleague without Python (default: open the page)."
 
 
+@command
 def view(
     runs: _RunsOfOneKind,
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help=_PORT, show_default=False)] = 0,
-    open_: Annotated[bool, typer.Option("--open/--no-open", help=_OPEN)] = True,
-    bundle: Annotated[Path | None, typer.Option(metavar="DIR", help=_BUNDLE)] = None,
+    port: Annotated[int | None, Option(_PORT, "N", minimum=0, maximum=65535)] = None,
+    open_: Annotated[bool, Option(_OPEN, flags=("--open/--no-open",))] = True,
+    bundle: Annotated[Path | None, Option(_BUNDLE, "DIR")] = None,
 ) -> None:
     """Look at every item of one run, or of several, on a page of this computer: search, filter, sort, count, compare.
 
@@ -191,7 +195,7 @@ def view(
         show(write_bundle(items, bundle))
         return
     library(".js")
-    with Viewer(items, port) as viewer:
+    with Viewer(items, port or 0) as viewer:
         show(f"{viewer.address}: open it in a browser of this computer; Ctrl-C ends it")
         if open_:
             webbrowser.open(viewer.address)
@@ -206,12 +210,12 @@ _TORCH = "Decide the same items in PyTorch, too, from the model's checkpoint (de
 
 @table_command
 def verify(
-    target: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run folder, an exported folder, or its name.")],
-    sample: Annotated[int | None, typer.Option(min=0, metavar="N", help=_SAMPLE)] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help=_SEED)] = None,
+    target: Annotated[str, Argument("A run folder, an exported folder, or its name.", "RUN|MODEL")],
+    sample: Annotated[int | None, Option(_SAMPLE, "N", minimum=0)] = None,
+    seed: Annotated[int | None, Option(_SEED, "N", minimum=0)] = None,
     model: options.MovedModel = None,
-    lexicon: Annotated[Path | None, typer.Option(metavar="DIR", help=_LEXICON)] = None,
-    torch: Annotated[str | None, typer.Option(metavar="CHECKPOINT", help=_TORCH)] = None,
+    lexicon: Annotated[Path | None, Option(_LEXICON, "DIR")] = None,
+    torch: Annotated[str | None, Option(_TORCH, "CHECKPOINT")] = None,
 ) -> "Shown":
     """Compare a run or an exported model with what it should hold; nothing is changed.
 
@@ -231,9 +235,10 @@ class CitationFormat(StrEnum):
     JSON = "json"
 
 
-_FORMAT = typer.Option("--format", help="text: methods, facts, BibTeX; bibtex alone; json.")
+_FORMAT = Option("text: methods, facts, BibTeX; bibtex alone; json.", flags=("--format",))
 
 
+@command
 def cite(runs: _Runs, form: Annotated[CitationFormat, _FORMAT] = CitationFormat.TEXT) -> None:
     """Print a methods paragraph, BibTeX, and facts for the Responsible NLP checklist.
 
@@ -255,9 +260,9 @@ def cite(runs: _Runs, form: Annotated[CitationFormat, _FORMAT] = CitationFormat.
 @table_command
 def reproduce(
     run: _Run,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the new run.")],
+    output: Annotated[Path, Option("The folder of the new run.", flags=("--output", "-o"))],
     model: options.MovedModel = None,
-    device: Annotated[str | None, typer.Option(help=f"{devices_help()} (default: as recorded).")] = None,
+    device: Annotated[str | None, Option(f"{devices_help()} (default: as recorded).")] = None,
 ) -> "Shown":
     """Run the same again from what a run has recorded, and say what differs.
 
@@ -275,9 +280,9 @@ _STATUS = "Say which shards are finished, running, stopped or missing; merge not
 
 @table_command
 def merge(
-    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help=_SHARDS)],
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="RUN", help=_WHOLE)] = None,
-    status: Annotated[bool, typer.Option("--status", help=_STATUS)] = False,
+    shards: Annotated[list[Path], Argument(_SHARDS, "SHARD...")],
+    output: Annotated[Path | None, Option(_WHOLE, "RUN", flags=("--output", "-o"))] = None,
+    status: Annotated[bool, Option(_STATUS)] = False,
 ) -> "Shown":
     """Put the shards of a run together.
 
@@ -293,8 +298,8 @@ def merge(
 @run_command
 def suite(
     setup: Setup,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with models, probes and settings.")],
-    plan: Annotated[bool, typer.Option("--plan", help="List the runs and how far they are; run nothing.")] = False,
+    file: Annotated[Path, Argument("A TOML file with models, probes and settings.", "FILE")],
+    plan: Annotated[bool, Option("List the runs and how far they are; run nothing.")] = False,
 ) -> "Shown":
     """Run models × probes × settings from a file, with one table and one report of all.
 

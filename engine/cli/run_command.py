@@ -1,20 +1,18 @@
 """Run commands: a command has its own options and calls the library once; this module adds what all commands share."""
 
-import functools
-import inspect
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from ..basics.choices import TABLE
 from ..basics.errors import InputError
 from ..basics.limits import refuse_little_memory
-from ..basics.option import Opening, flag, options_of
+from ..basics.option import Opening, OptionField, flag, option_field, options_of, options_of_function
 from ..basics.paths import shell_command
 from . import options
 from .console import document, say, show
@@ -93,46 +91,47 @@ class Setup:
                 raise InputError(f"{flag(own.name)} {self.values[own.name]}: {why}")
 
 
-_ELSEWHERE = [own for first, option in EXECUTORS.items() for own in {first: option.annotation, **option.more}.items()]
+_ELSEWHERE = {
+    name: own for first, option in EXECUTORS.items() for name, own in [(first, option.annotation), *option.more.items()]
+}
 _COMMON = [
-    *options.parameters(Opening),
-    options.keyword("shard", options.Shard, None),
-    *(options.keyword(name, annotation, None) for name, annotation in _ELSEWHERE),
-    options.keyword("output", options.RunFolder, None),
-    options.keyword("replace", options.Replace, False),
-    options.keyword("verbose", options.Verbose, False),
+    *options_of(Opening).values(),
+    option_field("shard", options.Shard, None),
+    *(option_field(name, annotation, None) for name, annotation in _ELSEWHERE.items()),
+    option_field("output", options.RunFolder, None),
+    option_field("replace", options.Replace, False),
+    option_field("verbose", options.Verbose, False),
 ]
 _called: list[Setup] = []  # of the command that runs: an interrupt is told outside of it
 INCOMPLETE = 3  # the exit status where nothing is wrong, but not everything that a command names is finished
-PRINTING = [options.keyword("form", options.FormatOption, TABLE), options.keyword("as_json", options.Json, False)]
+PRINTING = [option_field("form", options.FormatOption, TABLE), option_field("as_json", options.Json, False)]
 
 
-def run_command(function: "Callable[..., Shown]") -> Callable[..., None]:
-    """Add the common options to a run command, and print what it returns."""
+def run_command(function: "Callable[..., Shown]", fields: Iterable[OptionField] | None = None, **more: Any) -> Command:
+    """A command with the common options of runs, which are the function's first argument; it prints what it returns."""
+    own = options_of_function(function).values() if fields is None else fields
 
-    @functools.wraps(function)
-    def command(*, form: str, as_json: bool, **values: Any) -> None:
+    def run(*, form: str, as_json: bool, **values: Any) -> None:
         refuse_little_memory()
         _called.append(setup := Setup({own.name: values.pop(own.name) for own in _COMMON}))
         print_result(function(setup, **values), form, as_json, verbose=setup.values["verbose"])
 
-    return with_options(command, function, [*_COMMON, *PRINTING], skip=1)
+    return Command(run, [*own, *_COMMON, *PRINTING], **{"told": function.__doc__, **more})
 
 
-def table_command(function: "Callable[..., Shown]") -> Callable[..., None]:
-    """Add --format and --json to a command, and print what it returns."""
+def table_command(function: "Callable[..., Shown]") -> Command:
+    """A function whose parameters are options as a command with --format and --json; it prints what it returns."""
 
-    @functools.wraps(function)
-    def command(*, form: str, as_json: bool, **values: Any) -> None:
+    def run(*, form: str, as_json: bool, **values: Any) -> None:
         print_result(function(**values), form, as_json)
 
-    return with_options(command, function, PRINTING, skip=0)
+    return Command(run, [*options_of_function(function).values(), *PRINTING], told=function.__doc__ or "")
 
 
 def print_result(result: "Shown", form: str, as_json: bool, *, verbose: bool = False) -> None:
     """Print a result, in one line what was written where and what to do next, and end as the result says.
 
-    Raises InputError if something is wrong with what is shown, and `typer.Exit` if not everything is finished.
+    Raises InputError if something is wrong with what is shown, and `Exit` if not everything is finished.
     """
     closing = result.closing()
     if as_json:
@@ -145,7 +144,7 @@ def print_result(result: "Shown", form: str, as_json: bool, *, verbose: bool = F
         show(*shown, *result.remarks(), *filter(None, [closing]), form=form)
     result.refuse_faults()
     if not result.is_finished:
-        raise typer.Exit(INCOMPLETE)
+        raise click.exceptions.Exit(INCOMPLETE)
 
 
 def command_line() -> str:
@@ -170,17 +169,3 @@ def resuming_command() -> str:
         return explicit(run_line(), given["shard"], given["output"], shares_folder=is_suite)
     except InputError:
         return command_line()
-
-
-def with_options(
-    command: Callable[..., None], function: Callable[..., Any], added: Sequence[inspect.Parameter], skip: int
-) -> Callable[..., None]:
-    """Give a command the signature that Typer reads: the function's own parameters, then the added ones.
-
-    The first `skip` parameters of the function are not options, nor is its `**options`, which gets the added ones.
-    """
-    parameters = list(inspect.signature(function).parameters.values())[skip:]
-    own = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
-    command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
-    return command

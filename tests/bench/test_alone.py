@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from negengine.bench import export, run
 from negengine.bench.ceiling import least_flops
-from negengine.bench.coverage import coverage, markdown
 from negengine.bench.equality import app
-from typer.testing import CliRunner
+from simulated_intervals import coverage, markdown
 
 
 @pytest.mark.everything

@@ -13,20 +13,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import nbformat
 import pytest
-import typer.main
 from few import few
 from nbclient import NotebookClient
 from negengine.engine.basics.sealed import seal
 from negengine.engine.cli import main
-from typer.core import TyperGroup
+from negengine.engine.cli.program import Command
 
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PROGRAM = typer.main.get_command(main.app)
 EXTRAS = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n|^<!-- file: (?P<file>[^\n]+) -->\n)?"
@@ -138,11 +137,11 @@ def test_code_that_is_not_run_can_be_parsed(block):
             case _:
                 pytest.fail(f"{block.place}: {' '.join(words)} is not a command that this test knows")
         assert re.fullmatch(rf"(negengine|\.)(\[(({'|'.join(EXTRAS)}),?)+\])?", package)
-        command, name = PROGRAM, " ".join(arguments)
-        while arguments and arguments[0] in (inner := getattr(command, "commands", {})):
-            command, arguments = inner[arguments[0]], arguments[1:]
+        command, name = main.app, " ".join(arguments)
+        while arguments and isinstance(command, click.Group):
+            command, arguments = command.get_command(click.Context(command), arguments[0]), arguments[1:]
         if name:  # wrong options raise
-            assert not isinstance(command, TyperGroup), f"{name}: no such subcommand"
+            assert isinstance(command, Command), f"{name}: no such command"
             command.make_context(name, arguments)
 
 

@@ -7,7 +7,6 @@ from urllib.parse import urlparse
 
 import negengine as ng
 import pytest
-import typer.main
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from negengine.engine.cli.main import app
@@ -47,7 +46,7 @@ def loaded(page):
 
 
 def test_every_command_and_every_name_of_the_library_has_a_page_or_a_heading(site, pages):
-    for name, command in all_commands(typer.main.get_command(app)):
+    for name, command in all_commands(app):
         page = f"commands/{name.replace(' ', '-')}.html"
         assert page in linked(pages["commands.html"])
         options = {option for own in command.params for option in own.opts if option.startswith("--")} - {"--help"}

@@ -11,7 +11,6 @@ from unittest.mock import Mock
 
 import negengine as ng
 import pytest
-import typer.main
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli import main
 from negengine.engine.cli.main import app
@@ -30,7 +29,7 @@ EARLY = [
     *(((name, "nowhere"), "nowhere is not a run folder") for name in ("compare", "cite", "figures", "report")),
     (("reproduce", "nowhere", "-o", "new"), "nowhere is not a run folder"),
     (("bench", "./missing"), "./missing"),
-    (("scor", "runs/mini"), "Did you mean 'score'"),
+    (("scor", "runs/mini"), "Did you mean doctor or score"),
     (("select", "MINI", "--shard", "3/2"), "--shard 3/2: must be I/N with I from 1 to N"),
 ]
 
@@ -46,7 +45,7 @@ def refused(done, said):
 BYTES = "a\udcff"  # a name of a file as Python reads it from the command line: these bytes are not UTF-8
 
 
-@pytest.mark.parametrize("name", [name for name, _ in all_commands(typer.main.get_command(app))])
+@pytest.mark.parametrize("name", [name for name, _ in all_commands(app)])
 def test_words_that_are_not_utf8_are_refused_by_every_command(name, command, tmp_path):
     for words in ([BYTES], ["mini", BYTES], ["mini", "x.csv", "-o", BYTES], ["--format", BYTES]):
         refused(command(*name.split(), *words), r"a\udcff: this is not UTF-8; rename the file")
@@ -91,7 +90,7 @@ def test_a_column_is_not_both_sentences_of_a_pair(mini, command, tmp_path):
 
 @pytest.mark.parametrize("error", [MemoryError("no room"), RuntimeError("can't start new thread")])
 def test_a_system_that_gives_nothing_more_is_one_line(error, monkeypatch, capsys):
-    monkeypatch.setattr(main, "app", Mock(side_effect=error))
+    monkeypatch.setattr(main.app, "make_context", Mock(side_effect=error))
     monkeypatch.setattr(sys, "argv", ["negengine", "select"])
     assert main.run() == 2
     assert f"negengine: {error}: the system gives no more memory or threads" in capsys.readouterr().err
@@ -117,10 +116,10 @@ def test_other_options_in_the_folder_of_a_finished_run_are_refused_and_it_is_sho
 
 
 def test_an_error_of_the_machine_is_one_line(monkeypatch, capsys):
-    def fail(**_):
+    def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO), "some/file")
 
-    monkeypatch.setattr(main, "app", fail)
+    monkeypatch.setattr(main.app, "make_context", fail)
     assert main.run() == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"negengine: some/file: {os.strerror(errno.EIO)}; ")

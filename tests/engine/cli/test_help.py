@@ -10,11 +10,10 @@ import sys
 from importlib.metadata import version
 
 import pytest
-import typer.main
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
 
-COMMANDS = dict(all_commands(typer.main.get_command(app)))
+COMMANDS = dict(all_commands(app))
 
 
 def test_every_command_has_help_with_an_example_and_no_line_is_cut(command):
@@ -41,8 +40,8 @@ def test_every_option_says_what_it_is_for_and_its_default():
 def test_the_first_argument_decides_whether_a_subcommand_runs(command):
     assert "  nli train  Train a classifier of text pairs" in command("nli", "--help").out
     said = {
-        "nli train m --source RTE": "No such option: --source (see `negengine nli train --help`)",
-        "nli m --epochs 5": "No such option: --epochs (see `negengine nli --help`)",
+        "nli train m --source RTE": "No such option '--source' (see `negengine nli train --help`)",
+        "nli m --epochs 5": "No such option '--epochs' (see `negengine nli --help`)",
         "nli ./train": "run `negengine export ./train --task text-classification` first",
         "predict train": "Missing argument 'TEXT...'",
     }
@@ -63,8 +62,8 @@ def test_a_shell_completes_commands_options_and_models(program, mini, tmp_path):
     (tmp_path / "models" / "small").symlink_to(mini.folder)
     asked_and_found = {"negengine sel": "select", "negengine show --fai": "--failed", "negengine select s": "small"}
     for words, found in asked_and_found.items():
-        asked = {"_NEGENGINE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-        assert found in program(env={**os.environ, **asked}).out.split()
+        asked = {"_NEGENGINE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        assert f"plain,{found}" in program(env={**os.environ, **asked}).out.split()
 
 
 PROGRAM = """

@@ -88,7 +88,7 @@ def test_a_run_that_was_stopped_and_a_folder_that_is_none_are_told(start, comman
     assert command("compare", ".").said == "negengine: . is not a run folder: it has no run.json"
 
 
-@pytest.mark.parametrize("name", ["typer", "polars"])
+@pytest.mark.parametrize("name", ["click", "polars"])
 def test_an_interrupt_while_importing_is_not_a_traceback(name):
     command = [sys.executable, "-c", IMPORTING.format(name=name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ def test_importing_it_imports_no_library_and_using_it_nothing_of_the_exporter():
     program = "import sys, negengine as ng; print(*sys.modules); ng.load, ng.select, ng.compare; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     imported, used = map(str.split, done.stdout.splitlines())
-    assert not {"numpy", "polars", "onnxruntime", "scipy", "torch", "typer"} & {*imported}
+    assert not {"numpy", "polars", "onnxruntime", "scipy", "torch", "click"} & {*imported}
     assert not {"torch", "transformers", "optimum", "onnx"} & {*used}
 
 

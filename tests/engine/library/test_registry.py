@@ -9,15 +9,15 @@ import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import click
 import pytest
-import typer.core
-import typer.main
 from negengine.engine.basics.errors import InputError
 from negengine.engine.cli.main import app
+from negengine.engine.cli.program import all_commands
 from negengine.engine.experiments import registry
 
 EXPERIMENTS = {name: registry.experiment(name) for name in registry.experiments()}
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = dict(all_commands(app))
 OF_ALL_RUNS = {
     "shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads",
     "ray", "workers", "cpus_per_worker", "gpus_per_worker",
@@ -38,7 +38,7 @@ def test_an_experiment_is_a_command_a_function_and_results_that_can_be_read(name
     assert registry.run_class(name) is declared.results
     assert (getattr(ng, name), name in ng.__all__) == (function, True)
     arguments = inspect.signature(function).parameters
-    options = {own.name: own for own in COMMANDS[name].params if isinstance(own, typer.core.TyperOption)}
+    options = {own.name: own for own in COMMANDS[name].params if isinstance(own, click.Option)}
     assert set(options) >= OF_ALL_RUNS
     by_keyword = {key: own for key, own in arguments.items() if own.kind is own.KEYWORD_ONLY and key != "model"}
     assert set(options) - OF_ALL_RUNS - {"plan", "model", "help"} == set(by_keyword)

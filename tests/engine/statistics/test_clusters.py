@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from negengine.bench.coverage import SHAPES, designed_interval
 from negengine.engine.statistics.clusters import (
     bounded_interval,
     cluster_sums,
@@ -17,6 +16,7 @@ from negengine.engine.statistics.clusters import (
     student_interval,
 )
 from scipy import stats
+from simulated_intervals import SHAPES, designed_interval
 
 
 def interval(successes, n):

@@ -7,7 +7,7 @@ import negengine as ng
 import numpy as np
 import polars as pl
 import pytest
-import typer
+from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
@@ -18,7 +18,6 @@ from negengine.engine.views.cells import cells
 from negengine.export.build import build
 from tiny_checkpoints import write_detector
 from tokenizers import Tokenizer
-from typer.testing import CliRunner
 
 TEXT = """\
 I don't know. It rained. Nobody came, not she.
@@ -85,8 +84,7 @@ def test_a_packed_text_stands_beside_a_plain_one_and_a_model_with_other_labels_i
 
 def test_the_list_of_words_needs_no_run_folder(tmp_path):
     """Five sentences: two have particles (one of them twice), one an affix, two nothing: 3 of 5."""
-    app, path = typer.Typer(), tmp_path / "text.txt"
-    app.command()(experiment_command(Cues))
+    app, path = experiment_command(Cues, {}), tmp_path / "text.txt"
     path.write_text("I do not know, no. It is raining.\n\nNobody came.\nI am unhappy\nYou swim\n")
     shown = CliRunner().invoke(app, [str(path), "--format", "csv"]).stdout
     assert shown.splitlines()[1:] == [f"{path},5,3,0.6,0.4,0.0,0.2"]

@@ -1,6 +1,6 @@
 """How often do the 95 % intervals hold the truth? Simulated samples of pairs and verbs, as a table in Markdown.
 
-    python -m negengine.bench.coverage --samples 2000
+    python tests/stages/simulated_intervals.py --samples 2000
 
 Every interval is computed by the function that the program uses. A cell is the percentage of samples whose interval
 holds the true value; with 2,000 samples its standard error is 0.5 at 95 %.
@@ -9,17 +9,16 @@ holds the true value; with 2,000 samples its standard error is 0.5 at 95 %.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import numpy as np
-import typer
+from negengine.engine.experiments.negation.lazy import first_repeating, share_interval
+from negengine.engine.statistics.clusters import bounded_interval, clustered_mean, crossed_mean, proportion_interval
+from negengine.engine.statistics.differences import paired_difference
+from negengine.engine.statistics.intervals import Ends, proportion, relative_drop_interval
 from numpy.typing import NDArray
 from scipy import special
-
-from ..engine.experiments.negation.lazy import first_repeating, share_interval
-from ..engine.statistics.clusters import bounded_interval, clustered_mean, crossed_mean, proportion_interval
-from ..engine.statistics.differences import paired_difference
-from ..engine.statistics.intervals import Ends, proportion, relative_drop_interval
 
 PAIRS = (6, 12, 30, 60, 200, 1000)
 RATES = (0.002, 0.02, 0.2, 0.5, 0.8, 0.95, 0.98, 0.995)
@@ -266,14 +265,14 @@ def markdown(samples: int, seed: int, pairs: Sequence[int] = PAIRS) -> str:
     return "\n".join(lines)
 
 
-def main(
-    samples: Annotated[int, typer.Option(min=1, help="Samples for each cell.")] = 2_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
-) -> None:
+@click.command()
+@click.option("--samples", type=click.IntRange(1), default=2_000, help="Samples for each cell.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the samples.")
+def main(samples: int, seed: int) -> None:
     """Print the measured coverage of all intervals as Markdown."""
-    typer.echo(f"{samples:,} samples for each cell, seed {seed}, {datetime.now(UTC):%Y-%m-%d}\n")
-    typer.echo(markdown(samples, seed))
+    click.echo(f"{samples:,} samples for each cell, seed {seed}, {datetime.now(UTC):%Y-%m-%d}\n")
+    click.echo(markdown(samples, seed))
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()
