@@ -28,7 +28,7 @@ def test_coverage_counts_the_intervals_that_hold_the_truth():
 def test_the_tables_are_the_same_for_the_same_seed():
     text = markdown(2, seed=1, pairs=(6,))
     assert text == markdown(2, seed=1, pairs=(6,))
-    assert sum(line.startswith("**") for line in text.splitlines()) == 12
+    assert sum(line.startswith("**") for line in text.splitlines()) == 13
     cells = [float(cell) for line in text.splitlines() if line.startswith("| 6 ") for cell in line.split("|")[2:-1]]
     assert set(cells) <= {0.0, 50.0, 100.0}
     assert np.mean(cells) > 50
