@@ -19,7 +19,7 @@ from negengine.engine.experiments import registry
 EXPERIMENTS = {name: registry.experiment(name) for name in registry.experiments()}
 COMMANDS = dict(all_commands(app))
 OF_ALL_RUNS = {
-    "shard", "output", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads",
+    "shard", "output", "replace", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads",
     "ray", "workers", "cpus_per_worker", "gpus_per_worker",
 }  # fmt: skip
 
