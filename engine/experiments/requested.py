@@ -20,7 +20,7 @@ from ..inference.free_text import MASK
 from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.run import Run
 from ..requests.contrast import Contrast, contrast_rows
-from ..requests.items import ALL, ITEM, ITEMS_FILE, KEYS, SEPARATOR, SUMMARY_FILE, WHY, by_split
+from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, by_split, collected
 from ..requests.stage import Kind, RequestStage, complete
 from ..requests.summary import Row, frame, means, with_holm
 from ..requests.vocabulary import LIST, Ranked, Vocabulary
@@ -122,9 +122,15 @@ class Requested(Experiment):
         made = {name: own for name, own in cls.metrics.items() if not own.meta.eq(pl.col(name))}  # others are answers
         there = [name for name in parts.rows.collect_schema().names() if name not in made]
         expressions = (*cls.scores.values(), *cls.metrics.values())
-        read = {*KEYS, *cls.also_read, *(name for own in expressions for name in own.meta.root_names())}
-        judged = parts.rows.select(name for name in there if name in read)
-        rows = judged.collect(engine="streaming").with_columns(**cls.scores)
+        read = {
+            *ITEM,
+            "pair",
+            "cluster",
+            "splits",
+            *cls.also_read,
+            *(name for own in expressions for name in own.meta.root_names()),
+        }
+        rows = collected(parts.rows, [name for name in there if name in read]).with_columns(**cls.scores)
         for name, metric in made.items():
             rows = rows.with_columns(metric.alias(name))
         known = [name for name in cls.metrics if rows[name].null_count() < len(rows)]

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..statistics.differences import unpaired_difference
-from .summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, paired
+from .summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, numbered, paired
 
 Side = tuple[str, str, str]  # data set, condition, split
 
@@ -78,7 +78,7 @@ def _by(side: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
 def _unpaired(key: Side, name: str, metric: str, first: pl.DataFrame, second: pl.DataFrame) -> Row:
     clusters, numbers = pl.concat([first["cluster"], second["cluster"]]), None
     if not clusters.null_count() and 1 < clusters.n_unique() < len(clusters):
-        dense = clusters.rank("dense").to_numpy().astype(np.int64) - 1
+        dense = numbered(clusters) - 1
         numbers = dense[: len(first)], dense[len(first) :]
     kind = np.bool_ if first[metric].dtype == pl.Boolean else np.float64
     sides: list[NDArray[Any]] = [own[metric].to_numpy().astype(kind) for own in (first, second)]

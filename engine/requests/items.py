@@ -3,7 +3,7 @@
 Only plain columns, so that R, pandas and spreadsheets read it. Several words in one cell are joined by `|`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import Any
 
@@ -45,10 +45,33 @@ def joined(texts: Iterable[str]) -> str:
     return SEPARATOR.join(texts)
 
 
+_FEW = pl.Categorical(pl.Categories("negengine.few", physical=pl.UInt16))  # data sets, conditions, splits, roles
+_AS_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("dataset", "condition", "role", WHY), _FEW),
+    **dict.fromkeys(("item", "pair", "cluster"), pl.Categorical()),
+    "splits": pl.List(_FEW),
+}
+_ROWS = 32_768  # that are in memory as texts
+
+
+def collected(rows: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Some columns of requests, in memory; keys are numbers there, which can be compared with texts and shown as such.
+
+    With 1.8 million requests, keys as texts take five times the memory of all other columns.
+    """
+    kinds: Any = {name: kind for name, kind in _AS_NUMBERS.items() if name in names}
+    own = rows.select(names).cast(kinds)
+    parts, columns = [own.head(0).collect(), *own.collect_batches(chunk_size=_ROWS, maintain_order=True)], []
+    for name in names:  # so that one column at a time is in memory twice
+        columns.append(pl.concat([part[name] for part in parts], rechunk=True))
+        parts = [part.drop(name) for part in parts]
+    return pl.DataFrame(columns)
+
+
 def by_split(items: pl.DataFrame) -> pl.DataFrame:
     """One row for each item and split: `splits` holds one of them."""
     several = pl.col("splits") if items.schema["splits"] == pl.List else pl.col("splits").str.split(SEPARATOR)
-    return items.with_columns(several).explode("splits")
+    return items.with_columns(several).explode("splits").with_columns(pl.col("splits").cast(pl.String))
 
 
 def model_identity(exported: ExportedModel) -> dict[str, Any]:

@@ -61,10 +61,13 @@ class Outcomes:
 def _splits(items: pl.DataFrame) -> dict[tuple[str, str, str], NDArray[np.int64]]:
     """Data set, condition and split → the positions of its items, in the order of the first item; `all` first."""
     keys = ("dataset", "condition", "splits")
-    each = by_split(items.select(keys).with_row_index("row")).drop_nulls("splits")
-    grouped = each.group_by(keys, maintain_order=True).agg("row")
-    both = zip(grouped.select(keys).iter_rows(), grouped["row"], strict=True)
-    found = {(str(own[0]), str(own[1]), own[2]): rows.to_numpy().astype(np.int64) for own, rows in both}
+    # Rows with the same splits first: there are few such groups, and each has a list of splits.
+    alike = items.select(keys).with_row_index("row").group_by(keys, maintain_order=True).agg("row")
+    each = by_split(alike).drop_nulls("splits")
+    groups: dict[tuple[str, str, str], list[NDArray[np.uint32]]] = {}
+    for (dataset, condition, split), rows in zip(each.select(keys).iter_rows(), each["row"], strict=True):
+        groups.setdefault((str(dataset), str(condition), split), []).append(rows.to_numpy())
+    found = {key: np.sort(np.concatenate(own)).astype(np.int64) for key, own in groups.items()}
     places = {key: place for place, key in enumerate(dict.fromkeys(key[:2] for key in found))}
     return {key: found[key] for key in sorted(found, key=lambda key: (places[key[:2]], key[2] != ALL))}
 
@@ -77,6 +80,9 @@ def numbered(words: pl.Series) -> NDArray[np.int64]:
     """Words as numbers from 1, in the order of the alphabet, int64 [n]; null is `UNKNOWN`."""
     if words.null_count() == len(words):  # such a column may have no type
         return np.full(len(words), UNKNOWN)
+    if words.dtype == pl.Categorical:
+        words = words.cast(pl.Enum(words.unique().drop_nulls().cast(pl.String).sort())).to_physical() + 1
+        return words.fill_null(UNKNOWN).to_numpy().astype(np.int64)
     return words.rank("dense").fill_null(UNKNOWN).to_numpy().astype(np.int64)
 
 
@@ -117,8 +123,9 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
 
     A split that has the name of its one cluster, such as a relation of LAMA, is about it alone: its items are draws.
     """
-    outcomes, clusters, rows = _outcomes(items, metrics), numbered(items["cluster"]), []
-    names = dict(zip(items["cluster"], clusters.tolist(), strict=True))
+    items = items.filter(pl.any_horizontal(pl.col(metrics).is_not_null())) if metrics else items.clear()
+    outcomes, clusters, rows = _outcomes(items, metrics), numbered(items["cluster"]), list[Row]()
+    names = dict(pl.DataFrame({"name": items["cluster"], "number": clusters}).unique().iter_rows())
     for (dataset, condition, split), places in _splits(items).items():
         for metric, found in outcomes.items():
             own = places[found.known[places]]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.requests import summary
-from negengine.engine.requests.items import ALL, ORIGINAL
+from negengine.engine.requests.items import ALL, ORIGINAL, collected
 from negengine.engine.results.comparison.estimates import GROUP, estimates
 from negengine.engine.statistics.intervals import proportion
 from scipy import stats
@@ -23,6 +23,17 @@ def plain(outcomes, condition=ORIGINAL, clusters=None):
     """Items that count in all and in H, each a cluster of its own by default."""
     own = clusters or [str(i) for i in range(len(outcomes))]
     return [(condition, str(i), f"{ALL}|H", own[i], right) for i, right in enumerate(outcomes)]
+
+
+@given(st.lists(st.tuples(*(st.sampled_from("aäz") for _ in range(4)), st.none() | st.booleans()), min_size=1))
+def test_keys_that_are_numbers_in_memory_give_the_summary_of_keys_that_are_texts(made):
+    rows = [(condition, item, [ALL, split], cluster, right) for condition, item, split, cluster, right in made]
+    texts = items(rows)
+    numbers = collected(texts.lazy(), texts.columns)
+    assert numbers.cast(texts.schema).equals(texts)
+    found = [[str(row) for row in summary.means(own, ["right"])] for own in (texts, numbers)]
+    assert found[0] == found[1]
+    assert summary.numbered(numbers["cluster"]).tolist() == summary.numbered(texts["cluster"]).tolist()
 
 
 def test_a_fraction_has_wilsons_interval_and_a_mean_students_and_clusters_widen_it():
