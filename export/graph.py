@@ -215,6 +215,11 @@ class Graph:
         return [path, *([self.weights] if self.weights is not None and self.weights.exists() else [])]
 
 
+def like(new: ir.Value, old: ir.Value) -> None:
+    """Let a new value count as one of the graph's file, whose magnitudes are known: its own are about the same."""
+    new.meta[_STANDS_FOR] = stands_for(old)
+
+
 def stands_for(value: ir.Value) -> str:
     """The name that a value, or the first one that it replaced, had in the graph's file."""
     return str(value.meta.get(_STANDS_FOR, value.name))

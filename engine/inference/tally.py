@@ -6,7 +6,7 @@ threads of a device take over the context of whoever gives them a batch.
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -41,6 +41,11 @@ def own(listener: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         _COUNTER.reset(token)
+
+
+def apart() -> AbstractContextManager[None]:
+    """Count anew in this context, for a part that is decided beside others; who listens stays."""
+    return own(_COUNTER.get().listener)
 
 
 def listen(listener: Callable[[str], None]) -> None:

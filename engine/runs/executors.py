@@ -1,9 +1,12 @@
 """Where the parts of a stage are decided. Threads compose and write meanwhile: all three release Python's lock."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from ..basics.limits import cpu_threads
@@ -52,7 +55,7 @@ class ThisProcess:
         model = stage.open(options)
         description = stage.describe(model)
         say(opened(description))
-        yield _Here(stage, model, [worker(description, options)])
+        yield _Here(stage, model, [worker(description, options)], lanes(stage, self.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +63,23 @@ class _Here:
     stage: Stage[Any, Any]
     model: Any
     descriptions: Sequence[Mapping[str, Any]]
+    lanes: int
 
     def choose(self, say: Say) -> Choices:
         return Choices(self.stage.calibrate(self.model, say))
 
     def run(self, numbers: Sequence[int], choices: Choices, finish: Finish, advance: Advance) -> None:
-        model = self.stage.use(self.model, choices.calibration)
+        def lane() -> Callable[[int, Any], tuple[PartResult, Tally]]:
+            model = self.stage.use(self.model, choices.calibration)
+            return lambda number, prepared: (self.stage.decide(model, number, prepared, advance), tally.take())
 
-        def decide(number: int, prepared: Any) -> tuple[PartResult, Tally]:
-            return self.stage.decide(model, number, prepared, advance), tally.take()
+        ended: Callable[[int, tuple[PartResult, Tally]], None] = lambda key, found: finish(key, EncodedPart.of(*found))  # noqa: E731
+        side_by_side(numbers, self.stage.prepare, [lane() for _ in range(self.lanes)], ended)
 
-        overlap(numbers, self.stage.prepare, decide, lambda number, result: finish(number, EncodedPart.of(*result)))
+
+def lanes(stage: Stage[Any, Any], device: Device) -> int:
+    """How many parts a device decides at the same time: cores are busy with one, up to its last batch."""
+    return 1 if device.uses_cores else stage.lanes
 
 
 def worker(description: Mapping[str, Any], options: Opening) -> dict[str, Any]:
@@ -122,3 +131,49 @@ def overlap(
             key = following
         if behind is not None:
             behind.result()
+
+
+def side_by_side(
+    keys: Iterable[Key],
+    prepare: Callable[[Key], Prepared],
+    computes: Sequence[Callable[[Key, Prepared], Computed]],
+    finish: Callable[[Key, Computed], None],
+) -> None:
+    """`overlap` in as many lanes as there are functions, each of which computes one key at a time.
+
+    Several of them compute in threads; `finish` is called for one key at a time. An exception in one lane, or an
+    interrupt, lets the others end their keys.
+    """
+    if len(computes) == 1:
+        overlap(keys, prepare, computes[0], finish)
+        return
+    left, taking, finishing = iter(keys), threading.Lock(), threading.Lock()
+    stopped = threading.Event()
+
+    def own() -> Iterator[Key]:
+        while not stopped.is_set():
+            with taking:
+                taken = list(islice(left, 1))
+            if not taken:
+                return
+            yield taken[0]
+
+    def ended(key: Key, computed: Computed) -> None:
+        with finishing:
+            finish(key, computed)
+
+    def lane(compute: Callable[[Key, Prepared], Computed]) -> None:
+        try:
+            with tally.apart():
+                overlap(own(), prepare, compute, ended)
+        except BaseException:
+            stopped.set()
+            raise
+
+    with ThreadPoolExecutor(len(computes), "lane") as threads:
+        waited = [threads.submit(copy_context().run, lane, compute) for compute in computes]
+        try:
+            for each in waited:
+                each.result()
+        finally:
+            stopped.set()

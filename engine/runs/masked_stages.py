@@ -67,6 +67,7 @@ class MixedStage(ExportedStage[Deciders[Opened, Deciding], Prepared], Generic[Op
     """A stage with a choice of the precision, pattern by pattern."""
 
     calibrates: ClassVar[bool] = True
+    lanes: ClassVar[int] = 2
     method: ClassVar[Method]  # what mixed precision is for the stage's decisions
 
     @property

@@ -63,6 +63,9 @@ class Stage(ABC, Generic[Model, Prepared]):
     further_rows_files: ClassVar[tuple[str, ...]] = ()
     beside: ClassVar[tuple[str, ...]] = ()  # the other stages of its experiment, which share its run folder
     calibrates: ClassVar[bool] = False  # whether `calibrate` measures anything
+    # How many parts a GPU decides at the same time, each by a model that `use` gives: its queue is never empty before
+    # the end. More than one only where `use` gives models that count what they decide apart.
+    lanes: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ()  # modules that `publish` imports and that take long to import
 
     @classmethod

@@ -77,7 +77,8 @@ def add_token_labels(graph: Graph, context: Context) -> None:
 def add_decision_head(graph: Graph, context: Context) -> None:
     """The decision head: from the logits at the mask, [B, V], to a few numbers a sentence, in the graph, on the device.
 
-        decision_ids     int32   [B, 2]   top-1 token, rank of the expected token (1 + number of larger logits)
+        decision_ids     int32   [B, 2]   top-1 token (the smaller id of two equal logits), rank of the expected token
+                                          (1 + number of larger logits)
         decision_logits  float32 [B, 4]   logit of the top-1, the runner-up, the expected token; log-sum-exp over V
         logits           float32 [B, V]   all logits at the mask; costs a copy only where it is asked for
 
@@ -87,9 +88,12 @@ def add_decision_head(graph: Graph, context: Context) -> None:
     expected_id = graph.add_input("expected_id", _INT32, ["batch"])
     last, start, one, two = graph.numbers(-1), graph.numbers(0), graph.numbers(1), graph.numbers(2)
     values, indices = graph.add_node("TopK", [logits, two], ["top_logits", "top_ids"], axis=-1, largest=1, sorted=1)
-    best = graph.add("Slice", [values, start, one, one], "best")
-    best_id = graph.add("Slice", [indices, start, one, one], "best_id")
-    best_id = graph.add("Cast", [best_id], "best_id", to=int(_INT32))
+    best, second = (graph.add("Slice", [values, begin, end, one], "best") for begin, end in ((start, one), (one, two)))
+    narrow = graph.add("Cast", [indices], "top_ids", to=int(_INT32))
+    best_id, other = (graph.add("Slice", [narrow, begin, end, one], "id") for begin, end in ((start, one), (one, two)))
+    # Of two equal logits CUDA's TopK may give the larger id first: it orders them by the id modulo 256.
+    smaller = graph.add("Where", [graph.add("Greater", [best_id, other], "is_larger"), other, best_id], "smaller_id")
+    best_id = graph.add("Where", [graph.add("Equal", [best, second], "is_tie"), smaller, best_id], "best_id")
     expected = _own(graph, logits, graph.add("Cast", [expected_id], "expected_wide", to=int(_INT64)), last, "expected")
     # Counted in float32, exact to 16 million tokens and faster on the CPU than in integers.
     above = graph.add("Cast", [graph.add("Greater", [logits, expected], "above")], "above", to=int(_FLOAT))

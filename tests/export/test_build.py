@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 import torch
 from causal_checkpoints import byte_level, write_causal
@@ -24,7 +25,7 @@ from negengine.export.build import build
 from negengine.export.folder import publish, remove_left, workspace_beside
 from negengine.export.graph import Graph, array
 from negengine.export.inventory import load_model
-from negengine.export.samples import Sample, with_masks
+from negengine.export.samples import Sample, batches, with_masks
 from negengine.export.tasks import FILL_MASK
 from safetensors.torch import load_file, save_file
 from tiny_checkpoints import random_model, save
@@ -53,6 +54,19 @@ def test_an_export_holds_graphs_without_weights_a_tokenizer_and_the_proof_of_par
     sizes = {path.name: path.stat().st_size for path in folder.glob("model*")}
     assert sizes["model.onnx_data"] < 4.8 * info["parameters"]  # bytes: none is written twice
     assert max(size for name, size in sizes.items() if name.endswith(".onnx")) < 100_000  # they hold no weights
+
+
+def test_logits_in_fp16_are_compared_as_cuda_rounds_them(exported):
+    """On a CPU ONNX Runtime computes the product with the vocabulary in fp32: no logit of the graph is rounded."""
+    exact = np.array([[8.003, -7.9961, 9000.3]], np.float32)
+    np.testing.assert_array_equal(parity.as_cuda_rounds(exact), np.array([[8.0, -7.99609375, 9000.3]], np.float32))
+    graph = exported("bert") / "model.fp16.onnx"
+    samples = [Sample(np.arange(5, 15, dtype=np.int32), 4, None)]
+    options = {"name": "tiny", "has_token": np.ones(1, bool), "rounding": None, "is_exact": False}
+    session = ort.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(["logits"], next(iter(batches(samples))).feeds | {"expected_id": np.zeros(1, np.int32)})
+    found = [parity.compare(graph, samples, wanted, **options) for wanted in (logits, parity.as_cuda_rounds(logits))]
+    assert found[0].largest_difference > found[1].largest_difference == 0
 
 
 def test_a_graph_of_low_precision_that_gives_no_numbers_is_left_out(copy, tmp_path, monkeypatch):

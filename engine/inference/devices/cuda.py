@@ -83,9 +83,8 @@ class Cuda(Device):
         return session
 
     def low_precision_speed(self) -> float:
-        # Products in fp16 run on tensor cores: 8 times those in fp32 without TF32 by NVIDIA's data sheet of the T4 (65
-        # and 8.1 TFLOP/s), 15 times by that of the H100 (990 and 67).
-        return 8.0
+        major, minor = (_attribute(number, self.index) for number in _CAPABILITY)
+        return _HALF_SPEED.get(f"{major}.{minor}", _LEAST_HALF_SPEED)
 
     def runner(self, graph: Path, batch_tokens: int, at_a_time: int) -> Runner:  # noqa: ARG002
         return Filled(self.session(graph), self, batch_tokens, STREAMS)
@@ -109,6 +108,13 @@ class Cuda(Device):
 
 
 DEVICE = Cuda
+
+# Compute capability → products in fp16 on tensor cores, with sums in fp32, in multiples of those in fp32 without TF32,
+# by NVIDIA's data sheets, in TFLOP/s: T4 65 and 8.1, A100 312 and 19.5, H100 989 and 67; A10 125 and 31.2, L4 121 and
+# 30.3, but RTX 3090, 4090 and 5090 two times, and nothing tells them apart.
+_HALF_SPEED = {"7.5": 8.0, "8.0": 16.0, "9.0": 14.8}
+_LEAST_HALF_SPEED = 2.0
+_CAPABILITY = (75, 76)  # the numbers of its two parts among the driver's attributes of a device
 
 
 def nvml(ask: Callable[[Any], Any]) -> Any:
@@ -166,6 +172,12 @@ def _has_cudnn() -> bool:
         return bool(ctypes.CDLL("cudnn64_9.dll" if os.name == "nt" else "libcudnn.so.9"))
     except OSError:
         return False
+
+
+def _attribute(number: int, index: int) -> int | None:
+    """A number that the driver tells of a device; None if it does not."""
+    found = ctypes.c_int(0)
+    return found.value if _told("cuDeviceGetAttribute", index, ctypes.byref(found), number) else None
 
 
 def _told(function: str, index: int, *result: Any) -> bool:

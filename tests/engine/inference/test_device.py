@@ -118,6 +118,7 @@ def driver_with(known):
         cuDeviceTotalMem_v2=lambda total, handle: write(total._obj, known[handle.value][0]),
         cuDeviceGetPCIBusId=lambda text, _, handle: write(text, known[handle.value][1].encode()),
         cuDeviceGetName=lambda text, *_: write(text, b"NVIDIA H200"),
+        cuDeviceGetAttribute=lambda found, number, _: write(found._obj, {75: 9, 76: 0}[number]),
         cuDriverGetVersion=lambda version: write(version._obj, 13010),
     )
 
@@ -128,6 +129,7 @@ def test_devices_are_those_of_the_driver(monkeypatch):
     assert (Cuda.count(), cuda_version()) == (2, "13.1")
     assert [(cuda_memory(index), cuda_text("cuDeviceGetPCIBusId", index)) for index in (0, 1)] == known
     assert (cuda_text("cuDeviceGetName", 1), cuda_text("cuDeviceGetName", 2)) == ("NVIDIA H200", None)
+    assert (Cuda(1).low_precision_speed(), Cuda(2).low_precision_speed()) == (14.8, 2.0)  # compute capability 9.0, none
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
     monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "580.95.05")
     hardware = {"hardware": "NVIDIA H200", "memory GiB": 80.0, "driver": "580.95.05", "CUDA": "13.1"}

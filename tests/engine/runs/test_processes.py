@@ -12,10 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
+from negengine.engine.experiments.negation.select import Selection
+from negengine.engine.inference import tally
 from negengine.engine.inference.device import threads_each
 from negengine.engine.inference.devices.cpu import CPU
+from negengine.engine.inference.devices.cuda import Cuda
 from negengine.engine.runs import processes
-from negengine.engine.runs.executors import overlap
+from negengine.engine.runs.executors import lanes, overlap, side_by_side
+from negengine.engine.runs.masked_stages import RankStage
 from negengine.engine.runs.processes import Processes
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.stage import Choices
@@ -143,6 +147,38 @@ def test_the_next_is_prepared_and_the_last_finished_while_one_is_computed():
             assert finished[key - 1].wait(30)
 
     overlap(range(4), lambda key: prepared[key].set(), compute, lambda key, _: finished[key].set())
+
+
+def test_in_two_lanes_a_part_begins_before_another_ends_and_each_counts_its_own():
+    both, counted = threading.Barrier(2, timeout=30), {}
+
+    def compute(key, _):
+        tally.count(key)
+        both.wait()  # in one lane this would never end
+        return tally.take().sentences
+
+    side_by_side(range(6), lambda _: None, [compute, compute], counted.__setitem__)
+    assert counted == {key: key for key in range(6)}  # and nothing of the other lane
+
+
+@pytest.mark.parametrize("fails", [1, 4])
+def test_an_error_in_one_lane_ends_the_other_and_what_was_finished_stays(fails):
+    finished = []
+
+    def compute(key, _):
+        if key == fails:
+            raise OSError(str(key))
+
+    with pytest.raises(OSError, match=str(fails)):
+        side_by_side(range(10**6), lambda _: None, [compute, compute], lambda key, _: finished.append(key))
+    assert fails not in finished
+    assert len(finished) < 10**5
+    assert threading.active_count() < 20
+
+
+def test_a_gpu_decides_two_parts_at_a_time_and_cores_one():
+    assert [lanes(Selection, device) for device in (CPU, Cuda())] == [1, 2]
+    assert lanes(RankStage, Cuda()) == 1  # near-ties are counted together
 
 
 @pytest.mark.parametrize("stage", ["prepare", "compute", "finish"])

@@ -13,7 +13,7 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.exported import load_exported
 from negengine.export.graph import Graph, dims, is_constant, reads
 from negengine.export.observe import channel_peaks, count_flops, layouts, observe
-from negengine.export.passes import COMMON, TEXT_GENERATION, masks, simplify
+from negengine.export.passes import COMMON, TEXT_GENERATION, gpu, masks, simplify
 from negengine.export.passes.context import run_passes
 from negengine.export.passes.cpu import convolve
 from negengine.export.passes.fuse import fuse_operators
@@ -340,8 +340,68 @@ def test_all_products_of_the_bundled_model_are_fp16_and_its_decision_is_fp32(min
     assert mini.info["fp16"] == {"products": len(products), "kept in fp32": []}
     assert {value.dtype for node in products for value in node.inputs if is_constant(value)} == {ir.DataType.FLOAT16}
     known, logits = layouts(fp16), fp16.outputs["logits"]
-    behind = [node.outputs[0] for node in fp16.nodes if node.op_type in {"Exp", "Log", "TopK", "Sub"}]
+    behind = [node.outputs[0] for node in fp16.nodes if node.op_type in {"Exp", "Log", "Sub"}]
     assert all(known[value].is_float32 for value in (*behind, logits))
+
+
+# ---------------------------------------------------------------- in fewer bytes, for CUDA
+def test_biases_leave_attention_and_the_logits_stay(mini):
+    """Of queries alone a bias is added; those of values are in the next product's, in the last layer too."""
+    graph = Graph.open(mini.graph)
+    ids = np.random.default_rng(0).integers(5, 9_000, (7, 9)).astype(np.int32)
+    feeds = {"input_ids": ids, "mask_position": ids[:, 0] % 9, "expected_id": ids[:, 1]}
+    wanted, before = values_of(graph, feeds), operators(graph)
+    run_passes((gpu.move_biases,), graph, context())
+    np.testing.assert_allclose(values_of(graph, feeds), wanted, atol=1e-5)
+    layers = [node for node in graph.nodes if node.op_type == "MultiHeadAttention"]
+    assert [len(node.inputs) for node in layers] == [3] * mini.info["layers"]
+    assert operators(graph)["Add"] == before["Add"] + mini.info["layers"]
+
+
+@pytest.mark.parametrize(("tokens", "bias"), [(MANY, True), (MANY, False), (300, True), (40_000, True)])
+def test_logits_are_read_by_steps_of_256_and_of_equal_ones_the_smaller_id_is_first(tokens, bias):
+    table = np.random.default_rng(tokens).normal(size=(tokens, WIDTH)).astype(np.float32).round(1)
+    ties = np.arange(2, 200, 9)
+    table[tokens - ties] = table[1]  # the best of what looks up token 1, in other steps
+    own, matrix, slope = torch.from_numpy(table), torch.from_numpy(table.T.copy()), torch.full((tokens,), 0.1)
+    graph = traced(lambda ids: own[ids] @ matrix + (slope if bias else 0))
+    known = context(vocabulary=tokens)
+    run_passes((hoist_mask_row, add_decision_head), graph, known)
+    ids = np.array([1, 2, 3, tokens - 2], np.int32)
+    feeds = {"input_ids": ids[:, None], "mask_position": 0 * ids, "expected_id": ids}
+    names = ("decision_ids", "decision_logits", "logits")
+
+    def decisions():
+        (found,) = observe(graph, [feeds], [graph.outputs[name] for name in names])
+        return [found[graph.outputs[name]] for name in names]
+
+    wanted = decisions()
+    run_passes((gpu.read_logits_once,), graph, known)
+    found = decisions()
+    for one, other in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    assert (found[0][[0, 3], 0] == 1).all()  # of all that are equal
+    sizes = layouts(graph)
+    assert {sizes[node.inputs[0]].shape[-1] <= 256 for node in graph.nodes if node.op_type == "TopK"} == {True}
+    assert sum(node.op_type == "Add" and node.inputs[0] is graph.outputs["logits"] for node in graph.nodes) == 0
+
+
+def test_of_two_equal_logits_that_are_given_in_another_order_the_smaller_id_is_first():
+    """As CUDA's TopK may give them: here the ids of both are turned around."""
+    graph = decided(tokens=50)
+    top = next(node for node in graph.nodes if node.op_type == "TopK")
+    swapped = graph.add("Gather", [top.outputs[1], graph.numbers(1, 0)], "swapped", axis=1)
+    for node in [node for node in top.outputs[1].consumers() if node is not swapped.producer()]:
+        node.replace_input_with(list(node.inputs).index(top.outputs[1]), swapped)
+    same = graph.add("Slice", [top.outputs[0], graph.numbers(0), graph.numbers(1), graph.numbers(1)], "same")
+    equal = graph.add("Concat", [same, same], "equal", axis=1)
+    for node in [node for node in top.outputs[0].consumers() if node is not same.producer()]:
+        node.replace_input_with(list(node.inputs).index(top.outputs[0]), equal)
+    graph.prune()
+    ids = np.arange(SENTENCES, dtype=np.int32)
+    feeds = {"input_ids": ids[:, None], "mask_position": 0 * ids, "expected_id": ids}
+    (found,) = observe(graph, [feeds], [graph.outputs["decision_ids"], top.outputs[1]])
+    np.testing.assert_array_equal(found[graph.outputs["decision_ids"]][:, 0], found[top.outputs[1]].min(axis=1))
 
 
 FEEDS = {"input_ids": np.arange(6, dtype=np.int32).reshape(2, 3), "mask_position": np.array([0, 2], np.int32)}
