@@ -31,6 +31,7 @@ from ..engine.inference.exported import (
     TREES,
     VOCABULARY,
     load_exported,
+    models_folder,
     read_origin,
     write_manifest,
 )
@@ -96,7 +97,7 @@ def build(
         say(f"{source.name}: {told}")
     if bos and not wanted.head.is_decoder:
         raise InputError(f"--bos is for causal models; {source.name} is exported for {wanted.head.task}")
-    folder = output or Path("models") / f"{source.name}{'-bos' if bos else ''}"
+    folder = output or models_folder() / f"{source.name}{'-bos' if bos else ''}"
     # The versions and digests that an up-to-date export must have.
     made_from = {"revision": source.identity} | versions(_PACKAGES)
     made_from |= {"gguf": source.gguf} if source.gguf else {}

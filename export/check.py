@@ -8,6 +8,7 @@ from pathlib import Path
 from transformers import PretrainedConfig
 
 from ..engine.basics.errors import InputError
+from ..engine.inference.exported import models_folder
 from ..engine.library.model import Finding, Verdict
 from . import needs
 from .checkpoint import (
@@ -46,7 +47,7 @@ def check(
     source = locate(reference, revision, told.append, base)
     with quiet(told.append):
         config = load_config(source)
-        looked = _Looks(source, config, named or task_of(config), output or Path("models") / source.name, allow_pickle)
+        looked = _Looks(source, config, named or task_of(config), output or models_folder() / source.name, allow_pickle)
         shape = [looked.at("family"), looked.at("input")]
         files = [looked.at("tokenizer"), looked.at("weights")]
         if files[-1].possible:

@@ -77,11 +77,11 @@ class Stdout(io.TextIOBase):
             os.close(nowhere)
 
 
-def say(line: str) -> None:
-    """Print a line on stderr; never fails."""
+def say(line: str, *, is_error: bool = False) -> None:
+    """Print a line on stderr; never fails. With --quiet, an error alone is printed."""
     from ..runs.stderr import Stderr
 
-    Stderr().write(printable_lines(line) + "\n")
+    Stderr(is_error=is_error).write(printable_lines(line) + "\n")
 
 
 def show(*items: Any, form: str = TABLE) -> None:

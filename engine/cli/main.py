@@ -15,25 +15,28 @@ from . import INTERRUPTED
 from .console import error_document, open_standard_streams, say, show
 from .run_command import resuming_command
 
-_FIRST = {"export": "model_commands:export"}
-_LAST = {
-    "suite": "results_commands:suite",
-    "merge": "results_commands:merge",
-    "compare": "results_commands:compare",
-    "predict": "model_commands:predict",
-    "report": "results_commands:report",
-    "figures": "results_commands:figures",
-    "show": "results_commands:show_sentences",
-    "view": "results_commands:view",
-    "bench": "benchmark:bench",
-    "verify": "results_commands:verify",
-    "cite": "results_commands:cite",
-    "reproduce": "results_commands:reproduce",
-    "doctor": "doctor:doctor",
+_SET_UP = {
+    "export": "model_commands:export",
     "data": "model_commands:data",
     "patterns": "model_commands:patterns",
+    "doctor": "doctor:doctor",
+    "bench": "benchmark:bench",
 }
-"""Command → module of this package, and its function or its group. The experiments' commands stand between the two."""
+_RUN = {"predict": "model_commands:predict", "suite": "results_commands:suite", "merge": "results_commands:merge"}
+_LOOK = {
+    "show": "results_commands:show_sentences",
+    "view": "results_commands:view",
+    "compare": "results_commands:compare",
+    "report": "results_commands:report",
+    "figures": "results_commands:figures",
+}
+_PAPER = {
+    "cite": "results_commands:cite",
+    "verify": "results_commands:verify",
+    "reproduce": "results_commands:reproduce",
+}
+_OTHERS = _SET_UP | _RUN | _LOOK | _PAPER
+"""Command → module of this package, and its function or its group; all but those of the experiments."""
 _TRAININGS = {"nli": "train_nli", "cues": "train_cues"}
 """Experiment → the function of its subcommand `train`."""
 
@@ -42,7 +45,13 @@ class AllCommands(click.Group):
     """All commands by name, each made when it is asked for: to import all experiments takes a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return [*_FIRST, *(name.replace("_", "-") for name in experiments()), *_LAST]
+        return [name for names in self._headed().values() for name in names]
+
+    @staticmethod
+    def _headed() -> dict[str, list[str]]:
+        """The names under their headings, in the order in which a user needs them."""
+        asked = [name.replace("_", "-") for name in experiments()]
+        return {"Set up": [*_SET_UP], "Run": [*asked, *_RUN], "Look at results": [*_LOOK], "For a paper": [*_PAPER]}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if (found := _command(cmd_name)) is None:
@@ -51,9 +60,11 @@ class AllCommands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The first sentence of each; an experiment's is read from its source."""
-        rows = [(name, summary(name.replace("-", "_"))) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, told or _first_sentence(name)) for name, told in rows])
+        width = max(map(len, self.list_commands(ctx)))
+        for heading, names in self._headed().items():
+            rows = [(name.ljust(width), summary(name.replace("-", "_")) or _first_sentence(name)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 def _first_sentence(name: str) -> str:
@@ -63,7 +74,7 @@ def _first_sentence(name: str) -> str:
 
 @cache
 def _command(name: str) -> click.Command | None:
-    if own := (_FIRST | _LAST).get(name):
+    if own := _OTHERS.get(name):
         found: click.Command = load(f"{__package__}.{own}")
         return found
     if (declared := experiment(name.replace("-", "_"))) is None:
@@ -106,7 +117,7 @@ def run() -> int:
     except (OSError, MemoryError, RuntimeError) as error:
         if not (said := _of_the_machine(error)):
             raise
-    say(f"negengine: {said}")
+    say(f"negengine: {said}", is_error=True)
     if "--json" in sys.argv:
         error_document(said)
     return 2
@@ -181,7 +192,7 @@ app = AllCommands(
 
 def say_interrupted() -> None:
     """Say that the user has stopped the command."""
-    say(f"negengine: {_with_resumption('interrupted')}")
+    say(f"negengine: {_with_resumption('interrupted')}", is_error=True)
 
 
 def _with_resumption(why: str) -> str:

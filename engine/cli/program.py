@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..basics.option import OptionField, options_of_function
+from .common import COMMON, apply_common
 
 
 class Command(click.Command):
@@ -35,6 +36,7 @@ class Command(click.Command):
         self.fields, self.inner = {field.name: field for field in fields}, inner or {}
         told = inspect.cleandoc(told)
         params = [_parameter(field) for field in self.fields.values()]
+        params += [_parameter(field) for field in COMMON.values()]
         super().__init__(None, callback=function, params=params, help=told, short_help=told.partition("\n")[0])
 
     def make_context(
@@ -61,13 +63,19 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function; an option that was not given has its default."""
+        apply_common(**{name: ctx.params.pop(name) for name in COMMON})
         for name, field in self.fields.items():
             value = ctx.params[name]
             ctx.params[name] = field.from_command(None if value == () else value)
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_options(ctx, formatter)
+        own = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.name not in COMMON]
+        shared = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.name in COMMON]
+        for title, records in (("Options", own), ("Options of every command", shared)):
+            if rows := [row for row in records if row is not None]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
         if self.inner:
             with formatter.section("Subcommands"):
                 path = ctx.command_path.partition(" ")[2]

@@ -154,7 +154,8 @@ def command_line() -> str:
 
 def run_line() -> str:
     """The command line of a run command without --shard and --output, which belong to one folder."""
-    words = [word for name, own in Command.given.items() if name not in {"shard", "output"} for word in own]
+    left_out = {"shard", "output", "quiet", "log"}
+    words = [word for name, own in Command.given.items() if name not in left_out for word in own]
     return shell_command([*Command.path.split(), *words])
 
 

@@ -6,6 +6,7 @@ Each file is read as a whole and compared with it when a session is opened: a di
 import difflib
 import hashlib
 import json
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,7 @@ from ..basics.reading import (
 from ..basics.sealed import DamagedError, read_sealed, unseal, write_sealed
 from ..text.tokenizer import CausalTokenizer, MaskTokenizer, begin_with, load_tokenizer
 
-MODELS = Path("models")  # the default folder of exports
+_PLACE = "NEGENGINE_MODELS"  # an environment variable
 FORMAT = 3  # of export.json and of the graph's inputs and outputs; raised when older exports can no longer be run
 MANIFEST, GRAPH, TOKENIZER = "export.json", "model.onnx", "tokenizer.json"
 INT8, FP16 = "model.int8.onnx", "model.fp16.onnx"
@@ -213,10 +214,16 @@ def _missing(path: Path) -> InputError:
     return InputError(f"{path} is missing: {_AGAIN}")
 
 
+def models_folder() -> Path:
+    """Where exports have their names: the value of NEGENGINE_MODELS, or `models` in the current folder."""
+    return Path(os.environ.get(_PLACE) or "models").expanduser()
+
+
 def exported_names() -> list[str]:
     """The names of all exported models, as commands take them (`mini`, `owner/name`), sorted."""
-    manifests = [*MODELS.glob(f"*/{MANIFEST}"), *MODELS.glob(f"*/*/{MANIFEST}")]
-    return sorted(path.parent.relative_to(MODELS).as_posix() for path in manifests if read_origin(path.parent))
+    folder = models_folder()
+    manifests = [*folder.glob(f"*/{MANIFEST}"), *folder.glob(f"*/*/{MANIFEST}")]
+    return sorted(path.parent.relative_to(folder).as_posix() for path in manifests if read_origin(path.parent))
 
 
 def name_of_checkpoint(folder: Path) -> str:
@@ -250,7 +257,7 @@ def load_exported(reference: str | Path, *, task: str | None = None) -> Exported
 
 def _find(reference: Path, command: str) -> Path:
     """The folder of an exported model; the message where there is none says what to run, and names similar models."""
-    candidates = (reference, MODELS / reference)
+    candidates = (reference, models_folder() / reference)
     for folder in candidates:
         if is_file(folder / MANIFEST):
             return folder
@@ -259,8 +266,9 @@ def _find(reference: Path, command: str) -> Path:
     for folder in candidates:
         if is_file(folder / "config.json"):
             name = name_of_checkpoint(folder)
-            if (made := read_origin(MODELS / name)) is not None and made.origin == str(folder.resolve()):
-                return MODELS / name
+            place = models_folder() / name
+            if (made := read_origin(place)) is not None and made.origin == str(folder.resolve()):
+                return place
             raise NotExportedError(
                 f"{folder} is a checkpoint, not an exported model: run `{command}`, then give its name, {name}"
             )

@@ -15,7 +15,7 @@ from ..basics.option import Opening, OpeningOptions
 from ..basics.reading import is_file
 from ..inference.causal import open_language_model
 from ..inference.device import choose_devices
-from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported
+from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported, models_folder
 from ..inference.model import LanguageModel
 from ..inference.session import Device
 
@@ -144,7 +144,7 @@ def load(
     if isinstance(reference, Model):
         return open_model(reference, task=task, **opening)
     own = opening_of(opening)
-    if not any(is_file(path / MANIFEST) for path in (Path(reference), Path("models") / reference)):
+    if not any(is_file(path / MANIFEST) for path in (Path(reference), models_folder() / reference)):
         given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
         reference = export(str(reference), progress=progress, **given)
     return find_model(reference, own, task=task)

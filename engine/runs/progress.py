@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..basics.printable import printable, printable_lines
-from .stderr import Stderr
+from .stderr import Messages, Stderr
 
 SENTENCES = "sentences"
 _Clock = Callable[[], float]
@@ -181,6 +181,8 @@ class Reporter:
         console = Console(file=cast("TextIO", self._stream), force_jupyter=None if self._is_default else False)
         # Not console.is_terminal: an environment that asks for colours makes it true for a file.
         is_terminal = self._stream.isatty() and not console.is_dumb_terminal
+        if self._is_default and (Messages.log is not None or Messages.quiet):  # a log has lines, and no bar
+            is_terminal = False
         # Without ipywidgets, rich shows nothing in a notebook.
         if not (find_spec("ipywidgets") if console.is_jupyter else is_terminal):
             yield _LineMeter(self._stream, what, total, done, unit, self._clock)

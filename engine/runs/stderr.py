@@ -9,16 +9,37 @@ import select
 import sys
 import threading
 from contextlib import suppress
-from typing import TextIO
+from datetime import datetime
+from typing import ClassVar, TextIO
 
 _PATIENCE = 0.5  # seconds until a reader counts as stopped
 _AT_ONCE = 512  # bytes that a pipe which takes any takes whole (POSIX: PIPE_BUF is no less)
 
 
-class Stderr(io.TextIOBase):
-    """A text stream whose writes always succeed, for one process; several threads may write."""
+class Messages:
+    """What a command says of its messages: a file that has them, too, and whether stderr has errors alone."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    log: ClassVar[TextIO | None] = None
+    quiet: ClassVar[bool] = False
+
+    @classmethod
+    def logged(cls, text: str) -> None:
+        """Write each line with the time to the log; a full disk does not end a run."""
+        if cls.log is not None:
+            stamp = datetime.now().astimezone().isoformat(timespec="seconds")
+            with suppress(OSError, ValueError):
+                cls.log.writelines(f"{stamp} {line}\n" for line in text.splitlines())
+                cls.log.flush()
+
+
+class Stderr(io.TextIOBase):
+    """A text stream whose writes always succeed, for one process; several threads may write.
+
+    Messages to the process's own stderr are those of `Messages`; an error is told in any case.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, is_error: bool = False) -> None:
+        self._is_message, self._is_error = stream is None, is_error
         self._stream = sys.stderr if stream is None else stream
         self._descriptor = _descriptor(self._stream)
         self._lock = threading.RLock()
@@ -34,6 +55,10 @@ class Stderr(io.TextIOBase):
         return False
 
     def write(self, text: str) -> int:
+        if self._is_message:
+            Messages.logged(text)
+            if Messages.quiet and not self._is_error:
+                return len(text)
         with self._lock, suppress(OSError, ValueError):  # broken or full; closed
             if self._descriptor is not None:
                 content = text.encode(self.encoding, "backslashreplace")

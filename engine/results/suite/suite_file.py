@@ -16,7 +16,7 @@ from ...basics.option import Opening, OptionField, options_of
 from ...basics.option_values import fault
 from ...basics.paths import is_file_name, is_model_name
 from ...experiments.registry import experiment, experiments
-from ...inference.exported import MODELS
+from ...inference.exported import models_folder
 from ...text.toml_file import TomlFile
 
 _MODELS, _PROBES = "model", "probe"
@@ -207,7 +207,7 @@ def _checkpoints(file: TomlFile, number: int, entry: _Entry) -> list[SuiteModel]
         label = f"{series}@{name.rstrip('/').rpartition('/')[2] if is_local else name.replace('/', '-')}"
         if not is_model_name(label):
             raise InputError(f"{line(key)}: {name!r} cannot be a part of the name of a folder")
-        reference, folder = (name, MODELS / label) if is_local else (f"{entry.model}@{name}", None)
+        reference, folder = (name, models_folder() / label) if is_local else (f"{entry.model}@{name}", None)
         models.append(SuiteModel(reference, label, series, step, folder, line(key)))
     return models
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from negengine.engine.cli import main
+from negengine.engine.runs.stderr import Messages
 
 PROGRAM = (sys.executable, "-m", "negengine.engine.cli")
 
@@ -38,6 +39,9 @@ def home(tmp_path_factory, monkeypatch):
 def command(tmp_path, monkeypatch, capfd, home) -> Callable[..., Done]:
     """Runs a command in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NEGENGINE_MODELS", raising=False)  # what a command sets is set back
+    for name in ("quiet", "log"):
+        monkeypatch.setattr(Messages, name, getattr(Messages, name))
 
     def run(*arguments) -> Done:
         monkeypatch.setattr(sys, "argv", ["negengine", *map(str, arguments)])

@@ -52,7 +52,9 @@ def test_the_first_argument_decides_whether_a_subcommand_runs(command):
 def test_the_list_of_commands_and_the_version_are_shown(command):
     done = command()
     assert (done.status, done.err) == (0, "")
-    assert all(f" {name.split()[0]} " in done.out.partition("Commands:")[2] for name in COMMANDS)
+    assert all(f" {name.split()[0]} " in done.out.partition("Set up:")[2] for name in COMMANDS)
+    headings = [line.rstrip(":") for line in done.out.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == ["Options", "Set up", "Run", "Look at results", "For a paper"]
     assert command("--version").out == f"negengine {version('negengine')}\n"
 
 
