@@ -24,6 +24,7 @@ from ..library.options import RunOptions, run_folder, shard_of
 from ..library.recount import Recount
 from ..library.shown import Shown
 from ..requests.items import ALL, model_identity
+from ..requests.stage import TOKENS as TOKENS  # noqa: PLC0414 - stages of tables import it from here
 from ..requests.summary import Row, estimated
 from ..runs.masked_stages import ReferenceStage
 from ..runs.record import model_metadata
@@ -46,7 +47,6 @@ SKIPPED_FILE = "skipped.parquet"
 _LISTED = {"line": pl.Int64(), "reason": pl.String(), "content": pl.String()}
 SKIPPED: Mapping[str, pl.DataType] = {f"skipped: {name}": dtype for name, dtype in _LISTED.items()}
 _REASON, _SPLIT = "skipped: reason", "split of a row"
-TOKENS = "tokens that the model reads"
 YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 _MOST_LISTED = 20  # bad rows
 _SECONDS = 1.0  # of the measurement
@@ -59,7 +59,7 @@ _PURPOSES = {
     "prefix": ("prefix", "stands before the sentence, not scored"),
     "unwanted": ("wanted", "whether a target is wanted"),
 }
-_BY_NAME, _READ = "columns found by name", "read otherwise"  # keys of the metadata, see `Told`
+BY_NAME, READ = "columns found by name", "read otherwise"  # keys of the metadata, see `Told`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,11 @@ class OwnColumns(ABC):
     @abstractmethod
     def needed(self) -> tuple[str, ...]:
         """The columns that must hold a text in every row."""
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The columns that hold a text in some rows."""
+        return ()
 
     @property
     def shared(self) -> dict[str, str]:
@@ -201,11 +206,11 @@ class TableRun(SummaryRun):
     """A finished run on a user's table."""
 
     def remarks(self) -> list[str]:
-        return [*_said(self.record.metadata.get(_BY_NAME, [])), *self.read_otherwise]
+        return [*said_by_name(self.record.metadata.get(BY_NAME, [])), *self.read_otherwise]
 
     @property
     def read_otherwise(self) -> list[str]:
-        return list(self.record.metadata.get(_READ, []))
+        return list(self.record.metadata.get(READ, []))
 
     def in_splits(
         self,
@@ -266,7 +271,7 @@ class TablePlan(Shown):
 
     def remarks(self) -> list[str]:
         return [
-            *_said(self.told.by_name),
+            *said_by_name(self.told.by_name),
             *self.told.read,
             *self.told.notes,
             f"Nothing was written. Without --plan, the results are written to {self.folder}",
@@ -278,8 +283,8 @@ class TablePlan(Shown):
             "run": str(self.folder),
             "work": dict(self.work),
             "groups": self.told.groups.to_dicts(),
-            _BY_NAME: list(self.told.by_name),
-            _READ: list(self.told.read),
+            BY_NAME: list(self.told.by_name),
+            READ: list(self.told.read),
             "notes": list(self.told.notes),
             "bad rows": self.bad.to_dicts(),
         }
@@ -291,7 +296,8 @@ class TablePlan(Shown):
             raise InputError(f"{place}: {reason} ({wrong} wrong; correct them, or skip them with --skip-bad)")
 
 
-def _said(by_name: Sequence[str]) -> list[str]:
+def said_by_name(by_name: Sequence[str]) -> list[str]:
+    """What a person is told of columns that no option has named."""
     if not by_name:
         return []
     return [f"columns found by their names: {', '.join(by_name)}; an empty name, such as --group '', leaves one out"]
@@ -318,7 +324,7 @@ class TableStage(ReferenceStage[Prepared]):
 
     @property
     def notes(self) -> Sequence[str]:
-        return (*_said(self.told.by_name), *self.told.read, *self.told.notes)
+        return (*said_by_name(self.told.by_name), *self.told.read, *self.told.notes)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -332,7 +338,7 @@ class TableStage(ReferenceStage[Prepared]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        told = {_BY_NAME: list(self.told.by_name), _READ: list(self.told.read)}
+        told = {BY_NAME: list(self.told.by_name), READ: list(self.told.read)}
         return {**model_metadata(self.exported), COLUMNS: self.columns.to_json(), **told}
 
     def files(self) -> Mapping[str, Path]:
@@ -402,19 +408,21 @@ class TableExperiment(Experiment):
 
     def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
         """Look at all rows: at what is wrong with them, and at what they share."""
-        if twice := [name for name in columns.needed if columns.needed.count(name) > 1]:
+        texts = (*columns.needed, *columns.optional)
+        if twice := [name for name in texts if texts.count(name) > 1]:
             raise InputError(f"the column {twice[0]} is named for two texts of a row; name one column for each")
         labels, shared = Labels(table.name, columns.shared), tuple(columns.shared)
         otherwise = Counter[tuple[str, str]]()
 
         def see(file: str, rows: Rows, labelled: pl.DataFrame) -> None:
             labels.see(file, rows, labelled)
-            for column in columns.needed:
+            for column in texts:
                 for what, is_changed in (("at the ends", trims(column)), (f"before {MASK}", shrinks(column, MASK))):
                     otherwise[what, column] += int(rows.frame.select(is_changed).to_series().sum())
 
         spelled = self.spellings(table)
-        found = table.scan(columns.needed, check, labels=shared, spelled=spelled, skip_bad=self.skip_bad, see=see)
+        named: dict[str, Any] = {"optional": columns.optional, "labels": shared, "spelled": spelled}
+        found = table.scan(columns.needed, check, **named, skip_bad=self.skip_bad, see=see)
         how = {"at the ends": "is not read", f"before {MASK}": "is read as one space"}
         labels.read.extend(
             f"white space {what} {how[what]} in {counted(n, 'text')} of {column}"

@@ -21,7 +21,7 @@ from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.run import Run
 from ..requests.contrast import Contrast, contrast_rows
 from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, by_split, collected
-from ..requests.stage import Kind, RequestStage, complete
+from ..requests.stage import InMemory, Kind, RequestStage, complete
 from ..requests.summary import Row, frame, means, with_holm
 from ..requests.vocabulary import LIST, Ranked, Vocabulary
 from ..requests.word import Word
@@ -45,10 +45,12 @@ class Requested(Experiment):
     requests_per_part: ClassVar[int] = 2048
     together: ClassVar[Sequence[str]] = ITEM  # keys of requests that are asked together or not at all, side by side
     # Of a request, for the metrics: they are evaluated first, as a window within a window takes very long in Polars.
+    # Each may read those before it.
     scores: ClassVar[Mapping[str, pl.Expr]] = {}
     metrics: ClassVar[Mapping[str, pl.Expr]]  # of an item, in their order; one may read those before it
     compared: ClassVar[Sequence[str]] = ()  # the metrics that are compared between runs; all by default
     grouped: ClassVar[Mapping[str, str]] = {}  # what items can be grouped by → the column of the items that has it
+    written: ClassVar[Sequence[str]] = ()  # scores that stand in items.parquet
     also_read: ClassVar[Sequence[str]] = ()  # columns that `contrasts` and `further` read beside those of the metrics
     # Of `sentence_rows`: columns that replace those which the kind shows, or come after them.
     shown: ClassVar[Mapping[str, pl.Expr]] = {}
@@ -61,14 +63,21 @@ class Requested(Experiment):
             own: dict[str, Any] = {"stage": cls.name, "clusters": cls.clusters, "declared": cls, "grouped": cls.grouped}
             own |= {"metrics": tuple(cls.compared or cls.metrics), "__doc__": RequestedRun.__doc__}
             cls.results = type(f"{cls.__name__}Run", (RequestedRun,), own)
+        elif "results" in vars(cls) and issubclass(cls.results, RequestedRun):
+            cls.results.declared, cls.results.stage = cls, cls.name
 
     @abstractmethod
     def kind(self, exported: ExportedModel) -> Kind[Any]:
         """How the model is asked."""
 
-    @abstractmethod
     def requests(self, exported: ExportedModel) -> pl.DataFrame:
         """One row a request; absent keys have the values that `requests.stage.complete` gives them."""
+        raise NotImplementedError
+
+    @classmethod
+    def metrics_of(cls, told: Mapping[str, Any]) -> Mapping[str, pl.Expr]:  # noqa: ARG003 - part of the interface
+        """The metrics of a run with these metadata, where not every run has the same ones."""
+        return cls.metrics
 
     @classmethod
     def contrasts(cls, rows: pl.DataFrame) -> Iterable[Contrast]:  # noqa: ARG003 - part of the interface
@@ -106,7 +115,9 @@ class Requested(Experiment):
 
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
-        return kind.stage(exported, self, kind, complete(self.requests(exported), kind, self.name))
+        own = complete(self.requests(exported), kind, self.name)
+        requests = InMemory(own, self.requests_per_part, self.together)
+        return kind.stage(exported, self, kind, requests)
 
     @classmethod
     def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003 - as of a stage
@@ -119,23 +130,19 @@ class Requested(Experiment):
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
         """Metrics are evaluated once, on the columns that they read; all others pass by, part by part."""
-        made = {name: own for name, own in cls.metrics.items() if not own.meta.eq(pl.col(name))}  # others are answers
-        there = [name for name in parts.rows.collect_schema().names() if name not in made]
-        expressions = (*cls.scores.values(), *cls.metrics.values())
-        read = {
-            *ITEM,
-            "pair",
-            "cluster",
-            "splits",
-            *cls.also_read,
-            *(name for own in expressions for name in own.meta.root_names()),
-        }
-        rows = collected(parts.rows, [name for name in there if name in read]).with_columns(**cls.scores)
-        for name, metric in made.items():
-            rows = rows.with_columns(metric.alias(name))
-        known = [name for name in cls.metrics if rows[name].null_count() < len(rows)]
+        metrics = cls.metrics_of(parts.metadata)
+        made = {name: own for name, own in metrics.items() if not own.meta.eq(pl.col(name))}  # others are there
+        written = list(dict.fromkeys((*cls.written, *made)))
+        there = [name for name in parts.rows.collect_schema().names() if name not in written]
+        expressions = (*cls.scores.values(), *metrics.values())
+        read = {*ITEM, "pair", "cluster", "splits", *cls.also_read}
+        read.update(name for own in expressions for name in own.meta.root_names())
+        rows = collected(parts.rows, [name for name in there if name in read])
+        for name, own in (*cls.scores.items(), *made.items()):
+            rows = rows.with_columns(own.alias(name))
+        known = [name for name in metrics if rows[name].null_count() < len(rows)]
         figures = [*means(rows, known), *cls.further(rows), *contrast_rows(rows, [*cls.contrasts(rows)])]
-        columns = [parts.rows.select(there), rows.select(*made).lazy()]
+        columns = [parts.rows.select(there), rows.select(written).lazy()]
         return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: with_holm(frame(figures))}
 
     @classmethod

@@ -21,9 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
+from ..basics.errors import InputError
+from ..basics.reading import MOST_JSON, parse_json, read_regular
 from ..text.spelling import joiner as usual_joiner
 from ..text.token_ids import rows_by_length
 from ..text.tokenizer import MaskTokenizer
+from ..text.word_marks import Mark, WordClass, WordMarks
 from .batches import Steps, finished, gathered
 from .causal import LOGITS, LOGPROBS, CausalLM
 from .exported import ExportedModel
@@ -279,3 +282,22 @@ def log_beginnings(
     chosen = found[:, 0]
     chosen[first[unmarked]] = found[first[unmarked], 1]
     return np.split(chosen, np.cumsum(counts)[:-1])
+
+
+def beginnings(exported: ExportedModel) -> tuple[Ids, Ids]:
+    """The tokens that have the space before their word, and all others, each with those that end a text.
+
+    InputError if the vocabulary has no such tokens.
+    """
+    marks = WordMarks.of(exported.tokenizer, exported.vocab_size)
+    if marks.mark is not Mark.BEGINNING:
+        raise InputError(
+            f"--bow-correction: the tokens of {exported.name} do not hold the space before a word, so nothing is to be "
+            "corrected; leave it out"
+        )
+    path, marked = exported.folder / "config.json", marks.classes == WordClass.BEGINS
+    ends = parse_json(read_regular(path, MOST_JSON).decode(), str(path)).get("eos_token_id")
+    one, other = marked.copy(), ~marked & (marks.classes != WordClass.UNUSED)
+    one[ends if isinstance(ends, list) else [] if ends is None else [ends]] = True
+    other |= one & ~marked
+    return np.flatnonzero(one).astype(np.int32), np.flatnonzero(other).astype(np.int32)

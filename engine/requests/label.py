@@ -16,11 +16,10 @@ from ..inference.mixed import LABELS, Method, take_audits
 from ..inference.precision import Workload
 from ..runs.masked_stages import Deciders, MixedStage
 from ..runs.stage import PartResult
-from .stage import AdvanceTexts, Columns, RequestStage
+from .stage import TOKENS, AdvanceTexts, Columns, Part, RequestStage
 
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 PADDED = "it contains the padding token, which the model ignores: remove it"
-TOKENS = "tokens that the model reads"  # as a plan calls them
 Deciding = Deciders[PairClassifier, Classifier]
 _TRIED = 256  # pairs whose time is measured
 
@@ -36,7 +35,7 @@ class Pairs:
         return len(self.encoded)
 
 
-class LabelRequests(MixedStage[PairClassifier, Classifier, tuple[pl.DataFrame, Any]], RequestStage):
+class LabelRequests(MixedStage[PairClassifier, Classifier, Part], RequestStage):
     """Labels are those of the reference model, whatever graph decides them."""
 
     method: ClassVar[Method] = LABELS

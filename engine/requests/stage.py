@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,7 @@ from ..basics.errors import InputError
 from ..inference.exported import ExportedModel
 from ..runs.masked_stages import ExportedStage, RankStage, ReferenceStage
 from ..runs.record import model_metadata
-from ..runs.stage import Advance, Files, FinishedParts, PartResult, part_ranges
+from ..runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
 from ..statistics import LIBRARIES
 from .items import ALL, ITEMS_FILE, KEYS, ORIGINAL, WHY, model_identity
 
@@ -54,6 +55,9 @@ class Kind(Protocol[P]):
     def identity(self) -> Mapping[str, Any]:
         """What answers depend on beside model and requests, as JSON values."""
 
+    def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
+        """Why requests cannot be asked, as `prepare` says it; what cannot be wrong need not be tokenized."""
+
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> P:
         """Read requests without a reason in `why`; the model is not opened. The columns of `asks` are there."""
 
@@ -68,6 +72,89 @@ class Kind(Protocol[P]):
         """What a person reads of a request: the columns of `sentence_rows`, as far as the kind tells them."""
 
 
+class Planned(Kind[P], Protocol[P]):
+    """A kind whose work can be counted before it is done."""
+
+    def work(self, asked: P) -> Mapping[str, int]:
+        """How much there is to do, by what a plan calls it; `TOKENS` is among it."""
+
+    def read_some(self, model: Any, asked: P) -> int:
+        """Let the model read a few texts; returns the number of their tokens."""
+
+
+class Source(Protocol):
+    """Requests that are read part by part, such as those of a user's table."""
+
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def schema(self) -> Mapping[str, Any]: ...
+    @property
+    def sizes(self) -> Sequence[int]:
+        """How many requests each part has."""
+
+    def read(self, number: int) -> pl.DataFrame:
+        """The requests of a part, as `complete` makes them."""
+
+    def place(self, number: int, request: Mapping[str, Any]) -> str | None:
+        """What a message calls a request of a part, such as its file and line; None for the experiment's own way."""
+
+    def paths(self) -> Mapping[str, Path]:
+        """What is read from the disk."""
+
+    def at(self, places: Mapping[str, Path]) -> "Source":
+        """The same files in other places."""
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """A frame of requests as a source."""
+
+    frame: pl.DataFrame
+    per_part: int
+    together: Sequence[str] = ()  # keys of requests that are in one part, side by side
+
+    @cached_property
+    def sha256(self) -> str:
+        return sha256(self.frame.write_ndjson().encode())
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        return self.frame.schema
+
+    @cached_property
+    def parts(self) -> tuple[range, ...]:
+        """So many requests, and those more that are asked together with the last one."""
+        n, size = len(self.frame), self.per_part
+        if not self.together:
+            return part_ranges(n, size)
+        begins = self.frame.select(pl.struct(*self.together).rle_id()).to_series()
+        starts = np.flatnonzero(np.diff(begins.to_numpy(), prepend=-1))
+        cuts = [*starts[np.unique(np.searchsorted(starts, np.arange(0, n, size)).clip(max=len(starts) - 1))], n]
+        bounds = sorted({0, *map(int, cuts)}) if n else [0]
+        return tuple(range(one, other) for one, other in pairwise(bounds))
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        return [len(part) for part in self.parts]
+
+    def read(self, number: int) -> pl.DataFrame:
+        part = self.parts[number]
+        return self.frame.slice(part.start, len(part))
+
+    def place(self, number: int, request: Mapping[str, Any]) -> None:  # noqa: ARG002 - the experiment knows more
+        return None
+
+    def paths(self) -> Mapping[str, Path]:
+        return {}
+
+    def at(self, places: Mapping[str, Path]) -> "InMemory":  # noqa: ARG002 - it has no files
+        return self
+
+
+Part = tuple[pl.DataFrame, Any]
+"""The requests of a part, with all reasons in `why`, and those without a reason as tokens."""
+TOKENS = "tokens that the model reads"  # the key of `Kind.work` with them
 VERSION = 1  # of the columns of a part: runs of different versions are not put together
 
 
@@ -91,7 +178,7 @@ class Asking(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
+class RequestStage(ExportedStage[Any, Part]):
     """Requests of one kind; a part is a range of them."""
 
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
@@ -100,7 +187,7 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
     exported: ExportedModel
     experiment: Asking
     kind: Kind[Any]
-    requests: pl.DataFrame  # as `complete` makes it
+    requests: Source
 
     @property
     def name(self) -> str:  # type: ignore[override]  # other stages have one name each
@@ -115,7 +202,7 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
         return {
             **model_identity(self.exported),
             "version": VERSION,
-            **({} if "data sha256" in self.experiment.identity else {"data sha256": self._digest}),
+            **({} if "data sha256" in self.experiment.identity else {"data sha256": self.requests.sha256}),
             **self.experiment.identity,
             "kind": self.kind.name,
             **self.kind.identity,
@@ -126,29 +213,19 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
     def row_columns(self) -> Mapping[str, Any]:
         return {**self.requests.schema, **self.kind.answers}
 
-    @cached_property
-    def _digest(self) -> str:
-        return sha256(self.requests.write_ndjson().encode())
-
     @property
     def metadata(self) -> dict[str, Any]:
         return {**model_metadata(self.exported), **self.experiment.metadata(self.exported)}
 
-    @cached_property
-    def parts(self) -> tuple[range, ...]:
-        """As many requests as the experiment says, and those more that are asked together with the last one."""
-        n, size = len(self.requests), self.experiment.requests_per_part
-        if not self.experiment.together:
-            return part_ranges(n, size)
-        begins = self.requests.select(pl.struct(*self.experiment.together).rle_id()).to_series()
-        starts = np.flatnonzero(np.diff(begins.to_numpy(), prepend=-1))
-        cuts = [*starts[np.unique(np.searchsorted(starts, np.arange(0, n, size)).clip(max=len(starts) - 1))], n]
-        bounds = sorted({0, *map(int, cuts)}) if n else [0]
-        return tuple(range(one, other) for one, other in pairwise(bounds))
-
     @property
     def sizes(self) -> Sequence[int]:
-        return [len(part) for part in self.parts]
+        return self.requests.sizes
+
+    def files(self) -> Mapping[str, Path]:
+        return {**super().files(), **self.requests.paths()}
+
+    def with_files(self, places: Mapping[str, Path]) -> Self:
+        return changed(super().with_files(places), requests=self.requests.at(places))
 
     @property
     def notes(self) -> Sequence[str]:
@@ -160,36 +237,42 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a request that cannot be asked and is not excused, and requests none of which can be asked."""
-        given = set(self.requests[WHY].drop_nulls())
-        asked, texts, reasons = 0, 0, Counter[str]()
-        for number in range(len(self.parts)):
-            requests, prepared = self.prepare(number)
-            asked, texts = asked + requests[WHY].null_count(), texts + len(prepared)
-            reasons.update(requests[WHY].drop_nulls())
-            for row in requests.filter(pl.col(WHY).is_not_null() & ~pl.col(WHY).is_in(given)).iter_rows(named=True):
-                if not self.experiment.excuses(row[WHY]):
-                    raise InputError(f"{self.experiment.place(row)}: {row[WHY]}")
+        asked, total, reasons = 0, sum(self.sizes), Counter[str]()
+        for number in range(len(self.sizes)):
+            requests = self.requests.read(number)
+            good = requests[WHY].is_null()
+            found = _spread(pl.Series(self.kind.faults(self.exported, requests.filter(good)), dtype=pl.String), good)
+            for row in found.is_not_null().arg_true():
+                if not self.experiment.excuses(found[row]):
+                    request = requests.row(row, named=True)
+                    place = self.requests.place(number, request) or self.experiment.place(request)
+                    raise InputError(f"{place}: {found[row]}")
+            why = self._together(requests.with_columns(requests[WHY].fill_null(found)))[WHY]
+            asked += why.null_count()
+            reasons.update(why.drop_nulls())
         if not asked:
             told = "; ".join(f"{count:,}: {why}" for why, count in reasons.items())
-            raise InputError(f"none of {len(self.requests):,} requests can be asked ({told})")
-        say(f"{asked:,} of {len(self.requests):,} requests can be asked, {texts:,} texts")
+            raise InputError(f"none of {total:,} requests can be asked ({told})")
+        say(f"{asked:,} of {total:,} requests can be asked")
 
-    def prepare(self, number: int) -> tuple[pl.DataFrame, Prepared]:
-        """The requests of a part, with all reasons in `why`, and those without a reason as tokens."""
-        requests, together = self.requests[self.parts[number]], self.experiment.together
+    def prepare(self, number: int) -> Part:
+        requests = self.requests.read(number)
         while True:
-            if together:
-                reason = pl.col(WHY).drop_nulls().first().over(together)
-                requests = requests.with_columns(pl.col(WHY).fill_null(reason))
+            requests = self._together(requests)
             asked = self.kind.prepare(self.exported, requests.filter(pl.col(WHY).is_null()))
             found = pl.Series(asked.why, dtype=pl.String)
             if found.null_count() == len(found):
                 return requests, asked
             requests = requests.with_columns(requests[WHY].fill_null(_spread(found, requests[WHY].is_null())))
 
-    def decide(
-        self, model: Any, number: int, prepared: tuple[pl.DataFrame, Prepared] | None, advance: Advance
-    ) -> PartResult:
+    def _together(self, requests: pl.DataFrame) -> pl.DataFrame:
+        """What is asked together has the reason of its first request that has one."""
+        if not self.experiment.together:
+            return requests
+        reason = pl.col(WHY).drop_nulls().first().over(self.experiment.together)
+        return requests.with_columns(pl.col(WHY).fill_null(reason))
+
+    def decide(self, model: Any, number: int, prepared: Part | None, advance: Advance) -> PartResult:
         requests, asked = prepared or self.prepare(number)
         found, columns = self.kind.answer(model, asked, lambda texts: advance(0, texts)), []
         for name, kind in self.kind.answers.items():
@@ -205,11 +288,11 @@ class RequestStage(ExportedStage[Any, tuple[pl.DataFrame, Any]]):
         return found
 
 
-class RankedRequests(RankStage[tuple[pl.DataFrame, Any]], RequestStage):
+class RankedRequests(RankStage[Part], RequestStage):
     """Ranks and first choices: near-ties of a device whose fp32 is not the reference's are decided again."""
 
 
-class ReferenceRequests(ReferenceStage[tuple[pl.DataFrame, Any]], RequestStage):
+class ReferenceRequests(ReferenceStage[Part], RequestStage):
     """All numbers are those of the reference model."""
 
 

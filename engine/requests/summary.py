@@ -132,7 +132,8 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
             if len(own):
                 range_ = None if found.yes_or_no else RANGES.get(metric)
                 labels = clusters[own]
-                labels = np.full(len(own), UNKNOWN) if (labels == names.get(split)).all() else labels
+                alone = any((labels == names.get(name)).all() for name in (split, split.partition(": ")[2]))
+                labels = np.full(len(own), UNKNOWN) if alone else labels
                 estimate = _estimated(found.values[own], labels, yes_or_no=found.yes_or_no, range_=range_)
                 rows.append(Row(dataset, condition, split, metric, *estimate))
     return rows

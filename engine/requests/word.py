@@ -26,8 +26,8 @@ from ..inference.words import WordScores, score_whole_words, score_words
 from ..statistics.rank_correlation import spearman
 from ..text.token_ids import NOTHING, Bucket, TokenSequences, in_buckets
 from ..text.word_marks import WordMarks
+from .stage import TOKENS, Columns, RankedRequests, RequestStage
 from .stage import AdvanceTexts as Advance
-from .stage import Columns, RankedRequests, RequestStage
 from .vocabulary import Ranked, Vocabulary
 
 Ids = NDArray[np.int32]
@@ -40,6 +40,7 @@ NOTHING_BEFORE = "nothing stands before the mask, where a causal model begins to
 SEVERAL = "the answer is not one token of the model"
 NOT_RANKED = "the answer is not among the ranked tokens"
 TOO_LONG = "with a mask for each token of the word, the sentence is too long for the model"
+TRIED = 256  # texts whose time is measured
 _HERE = "here"
 
 
@@ -142,6 +143,24 @@ class Word:
         """The tokens that compete, [m], ascending; None for all."""
         whole = self.ranked.name == Vocabulary.ALL
         return None if whole else self.ranked.ids(exported.tokenizer, exported.vocab_size)
+
+    def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> Sequence[str | None]:
+        return self.prepare(exported, requests).why
+
+    def work(self, asked: Words) -> dict[str, int]:
+        several = int((asked.words.counts[asked.has_word] > 1).sum())
+        return {
+            "requests": len(asked.text),
+            "different texts": len(asked),
+            **({"words of several tokens": several} if several else {}),
+            TOKENS: sum(len(own) for own in asked.ids),
+        }
+
+    def read_some(self, model: LanguageModel, asked: Words) -> int:
+        some = max(asked.buckets(np.arange(len(asked.text))), key=lambda bucket: bucket.ids.size)
+        ids, mask = some.ids[:TRIED], some.mask_position[:TRIED]
+        model.decide(ids, mask, np.zeros(len(ids), np.int32))
+        return int(ids.size)
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Words:
         tokenizer = exported.tokenizer_with(bos=self.bos)

@@ -159,12 +159,15 @@ class Table:
         texts: Sequence[str],
         check: Check | None = None,
         *,
+        optional: Sequence[str] = (),
         labels: Sequence[str] = (),
         spelled: Mapping[str, Mapping[str, str]] | None = None,
         skip_bad: bool = False,
         see: Callable[[str, Rows, pl.DataFrame], None] | None = None,
     ) -> "Stimuli":
-        """Look at all rows: columns `texts` must hold a text in each row, and `labels` are what rows share.
+        """Look at all rows: columns `texts` must hold a text in each row, `optional` ones hold one in some rows.
+
+        `labels` are what rows share.
 
         Bad rows, by `check` or without a text, are an InputError, or counted with `skip_bad`. `see` gets the name of
         the file and the good rows of each part, with labels as they stand there, and again as they count. `spelled`
@@ -173,9 +176,11 @@ class Table:
         for name in labels:
             if name in self.nested:
                 raise InputError(f"{self.name}: the column {name!r} holds lists; a text or a number a row is needed")
-        schema = dict(self.schema) | dict.fromkeys(texts, pl.String())  # whole numbers stay numbers in labels
+        schema = dict(self.schema) | dict.fromkeys(
+            (*texts, *optional), pl.String()
+        )  # whole numbers stay numbers in labels
         schema |= {name: pl.String() for name in labels if not schema.get(name, pl.String()).is_integer()}
-        named = {"texts": tuple(texts), "labels": tuple(labels), "spelled": spelled or {}}
+        named = {"texts": tuple(texts), "optional": tuple(optional), "labels": tuple(labels), "spelled": spelled or {}}
         stimuli = Stimuli(**{**vars(self), **named, "schema": schema})
         for own in self.files:
             for name in stimuli.named:
@@ -236,15 +241,16 @@ class Stimuli(Table):
     texts: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     spelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # label → spelling → the one that counts
+    optional: tuple[str, ...] = ()  # columns that hold a text in some rows
     skipped: int = 0
 
     @property
     def named(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.texts, *self.labels)))
+        return tuple(dict.fromkeys((*self.texts, *self.optional, *self.labels)))
 
     def seen(self, number: int, check: Check | None = None) -> Rows:
         """As `read`, with labels as they stand there."""
-        rows = self.rows(number, self.texts)
+        rows = self.rows(number, (*self.texts, *self.optional))
         rows = rows.without(_unusable(rows.frame, self.texts, self.named))
         return rows if check is None or rows.frame.is_empty() else rows.without(check(self.labelled(rows.frame)))
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import negengine as ng
 import pytest
 import torch
-from negengine.engine.experiments.likelihood import likelihood_items
 from negengine.engine.inference import spans
+from negengine.engine.requests import span
 from negengine.engine.results.verification import reference
 from negengine.engine.text import tokenizer
 from negengine.export import inventory
@@ -37,7 +37,7 @@ RUNS = {
     "words roberta": (partial(ng.probe, method="left-to-right"), WORDS),
     "words gpt2": (partial(ng.probe, method="whole-word", bos=True), WORDS),
 }
-UNTRIMMED = {(likelihood_items, "trimmed"): str, (reference, "trimmed"): str}
+UNTRIMMED = {(span, "trimmed"): str, (reference, "trimmed"): str}
 pytestmark = pytest.mark.everything
 
 
@@ -92,7 +92,7 @@ def test_the_program_as_it_is_agrees(made, name, tmp_path):
         ("likelihood roberta", UNTRIMMED),
         ("likelihood gpt2", UNTRIMMED),
         ("continuation gpt2", UNTRIMMED),
-        ("continuation gpt2", {(likelihood_items, "behind"): lambda before, text, _joiner: (f"{before} {text}", 0)}),
+        ("continuation gpt2", {(span, "behind"): lambda before, text, _joiner: (f"{before} {text}", 0)}),
         ("japanese llama", {(spans, "usual_joiner"): lambda _before, _after: " "}),
     ],
 )

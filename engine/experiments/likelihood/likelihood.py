@@ -1,45 +1,48 @@
-"""How probable are whole sentences? `negengine likelihood`: options and results."""
+"""How probable are whole sentences? `negengine likelihood`: options and results.
+
+A minimal pair is a choice between two sentences. The perplexity is exp(-sum of log-likelihoods / sum of tokens), of all
+sentences of a split; for a masked model the pseudo-perplexity of Salazar et al. (2020), section 2.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
+import numpy as np
 import polars as pl
 
-from ...basics.errors import InputError, choice
+from ...basics.errors import InputError
+from ...basics.frames import scan_frame
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
-from ...inference.spans import NO_WORD, Encoder, Method
-from ...library.again import Draw, Sample
-from ...library.recount import Recount
-from ...requests.items import ALL
+from ...inference.spans import beginnings
+from ...requests.choice import RATES, SUMS
+from ...requests.items import ALL, ITEMS_FILE, by_split
+from ...requests.metrics import ROUNDING
+from ...requests.span import TOKENS, WORDS, Span
+from ...requests.summary import Row
+from ...runs.stage import Files, FinishedParts
 from ...text.table import FILE_NAME, TableLike, find_column, needed_column
 from ...text.table import Table as UserTable
 from ...views import Column, Section, Table
-from ..data_sets.sources import named_place, sources
+from ..data_sets.sources import sources
 from ..experiment import BOS, Option
-from ..own_table import COLUMNS, TableExperiment, TableRun, find_columns, is_off
+from ..own_table import COLUMNS, FILE, ROW, find_columns, is_off
+from ..span_runs import JOINER, METHOD, SpanRun, method_of
+from ..table_requests import TableRequested
 from ..view import Chart, Values, View
-from .likelihood_items import (
-    BAD,
-    GOOD,
-    MEANS,
-    RATES,
-    RESULTS,
-    ROUNDING,
-    SIDE,
-    SIDES,
-    TOKENS_FILE,
-    WORDS_FILE,
-    Columns,
-    Faults,
-)
-from .likelihood_stage import BOW_CORRECTION, LOG_LIKELIHOOD, NAME, UNSCORED, Likelihoods
-from .likelihood_summary import FEWER, PERPLEXITY, Scored, item_name, own_texts, recounts, sentence_rows
+from .likelihood_columns import BAD, GOOD, SIDES, Columns
 
+TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
+LISTS = {TOKENS: TOKENS_FILE, WORDS: WORDS_FILE}
+_LL = "log_likelihood"
+_AVERAGED = {_LL: "logprob", "per_token": "tokens", "per_word": "words", "per_character": "characters"}
+MEANS = {name: pl.col(name) for name in _AVERAGED}
+_LOGPROB = pl.col("logprob")
+PERPLEXITY = "perplexity"
 _column = partial(Option, metavar="COLUMN")
-_ACCURACY, _MEAN = "accuracy", MEANS[1]
+_ACCURACY, _MEAN = "accuracy", "per_token"
 _SPLIT = Column("split", "split")
 _PAIRS = View(
     "Minimal pairs: {model} (%)",
@@ -96,34 +99,27 @@ _SPELLED = {
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodRun(TableRun):
+class LikelihoodRun(SpanRun):
     """A finished run; `items` has one row for each sentence."""
-
-    stage: ClassVar[str] = Likelihoods.name
-    metrics: ClassVar[Sequence[str]] = (*RATES, *MEANS)
-    condition_keys: ClassVar[Sequence[str]] = ("data sha256", "scores", "method")
 
     @cached_property
     def columns(self) -> Columns:
         return Columns.from_json(self.record.metadata[COLUMNS])
 
     @property
+    def metrics(self) -> Sequence[str]:  # type: ignore[override]  # those of other runs are always the same
+        return list(Likelihood.metrics_of(self.record.metadata))
+
+    @property
     def conditions(self) -> dict[str, Any]:
         """Accuracies on the same pairs can be compared, whatever the scores are; scores only with the same ones."""
-        own = super().conditions
-        scores = {"data sha256": own["data sha256"]} if self.columns.has_pairs else own
+        keys = ("data sha256",) if self.columns.has_pairs else ("data sha256", "scores", "method")
+        scores = {key: self.record.identity[key] for key in keys}
         return {**scores, "prefix": self.columns.prefix, "joiner": self.columns.joiner}
 
     @property
     def score(self) -> str:
-        """What decides which sentence of a pair is the more probable one."""
-        if not self.columns.has_pairs:
-            return ""
-        return str(self.record.identity["scores"]) + ("" if self.method is None else f" ({self.method})")
-
-    @property
-    def is_causal(self) -> bool:
-        return bool(self.record.identity["scores"] == LOG_LIKELIHOOD)
+        return super().score if self.columns.has_pairs else ""
 
     def tables(self) -> list[Table]:
         """How often the good sentence is the more probable one; or means over sentences."""
@@ -146,76 +142,24 @@ class LikelihoodRun(TableRun):
         return [view.table(self)]
 
     def methods(self, test: str) -> str:
-        n = int(self.record.counts["sentences"])
-        cited = f" ({test})" if test else ""
-        if self.is_causal:
-            scored = f"We computed the log-likelihoods of {counted(n, 'sentence')} from left to right"
-            scored += ", with the BOS token before each" * ("bos" in self.record.identity)
-        else:
-            together = ", each masked with the later tokens of its word" if self.method is Method.WITHIN_WORD else ""
-            scored = (
-                f"We computed the pseudo-log-likelihoods of {counted(n, 'sentence')}, token by token{together}{cited}"
-            )
-        named = self.columns.condition
+        n, how, named = int(self.items["logprob"].count()), self.told_score, self.columns.condition
+        how, _, further = how.partition(",")
+        scored = f"We computed the {how} of {counted(n, 'sentence')}"
+        scored += " from left to right" * self.is_causal + f",{further}" * bool(further)
+        scored += f" ({test})" * bool(test and not self.is_causal)
         if not self.columns.has_pairs:
             return (
-                f"{scored}. Mean per token, natural logarithm, with 95 % interval: {self.told(named, ALL, MEANS[1])}."
+                f"{scored}. Mean per token, natural logarithm, with 95 % interval: {self.told(named, ALL, _MEAN)}."
                 f"{self.columns.told}"
             )
-        rate = next(iter(RATES))
         return (
             f"{scored}. A pair counts as correct where its good sentence is the more probable one. Accuracy, as a "
-            f"fraction with 95 % interval: {self.told(named, ALL, rate, digits=3)}.{self.columns.told}"
+            f"fraction with 95 % interval: {self.told(named, ALL, _ACCURACY, digits=3)}.{self.columns.told}"
         )
-
-    @property
-    def method(self) -> Method | None:
-        name = self.record.identity["method"]
-        return None if name is None else Method(name)
-
-    def remarks(self) -> list[str]:
-        counts, said = self.record.counts, super().remarks()
-        if counts["with unknown tokens"]:
-            what = "sentences hold a word that the vocabulary cannot express; its token is the unknown one"
-            said.append(f"{counts['with unknown tokens']:,} {what}")
-        if counts["skipped"]:
-            said.append(f"{counted(int(counts['skipped']), 'row was', 'rows were')} skipped: skipped.parquet says why")
-        if differ := counts[UNSCORED]:
-            pairs = counted(int(differ), "pair")
-            said.append(f"in {pairs} the first token differs, which has no score: nothing stands before it; give --bos")
-        if self.columns.pair is not None:
-            incomplete = self.items.filter((pl.col(SIDE) == GOOD) & pl.col(RATES["accuracy"]).is_null())
-            said += [f"{len(incomplete):,} pairs are not complete and do not count"] * (not incomplete.is_empty())
-        return said
-
-    def outcomes(self) -> pl.DataFrame:
-        items, columns = self.items.filter(self.columns.counts), self.columns
-        keys = {**self._keys, "item": item_name(items.columns)}
-        return self.in_splits(items, columns, columns.metrics, keys)
-
-    @property
-    def _keys(self) -> dict[str, pl.Expr]:
-        return {"dataset": pl.lit(self.record.metadata[NAME]), "condition": pl.lit(self.columns.condition)}
-
-    def sentence_rows(self) -> pl.LazyFrame:
-        return sentence_rows(self.items.lazy(), self.columns)
-
-    def again(self, draw: Draw) -> Iterator[Sample]:
-        own = own_texts(self.items.lazy(), self.columns)
-        every = pl.concat([self.sentence_rows(), own], how="horizontal")
-        some = replace(draw, size=max(1, draw.size // FEWER)).rows(every)
-        known = (self.columns.joiner, self.method, draw.exported.max_length, "bos" in self.record.identity)
-        yield Sample("sentences", [Scored(row, *known) for row in some])
-
-    def recounts(self) -> Iterator[Recount]:
-        details = [TOKENS_FILE] if BOW_CORRECTION in self.record.identity else [TOKENS_FILE, WORDS_FILE]
-        yield from recounts(self.folder, self.items, self.columns, details)
-        items = self.items.filter(self.columns.counts)
-        yield self.means_again(items, self.columns, self.columns.metrics, self._keys)
 
 
 @dataclass(frozen=True, eq=False)
-class Likelihood(TableExperiment):
+class Likelihood(TableRequested):
     """Compute likelihoods of whole sentences, and accuracies on minimal pairs such as BLiMP and its kin.
 
     Masked models: --method original (Salazar and others 2020) or within-word-l2r (Kauf and Ivanova 2023).
@@ -228,7 +172,17 @@ class Likelihood(TableExperiment):
     references = "negengine.engine.experiments.likelihood:references.toml"
     example = "negengine likelihood mini sentences.csv --per-word"
     results = LikelihoodRun
-    stages = (Likelihoods,)
+    of_kind = Span
+    unit = "sentences"
+    scores: ClassVar[Mapping[str, pl.Expr]] = {
+        _LL: _LOGPROB,
+        "per_token": _LOGPROB / pl.col("tokens"),
+        "per_word": pl.when(pl.col("words") > 0).then(pl.col("word_logprob") / pl.col("words")),
+        "per_character": _LOGPROB / pl.col("characters"),
+        **SUMS,
+    }
+    metrics: ClassVar[Mapping[str, pl.Expr]] = {**RATES, **MEANS}
+    written = (*MEANS, "comparable")
 
     data: Annotated[
         TableLike,
@@ -240,9 +194,7 @@ class Likelihood(TableExperiment):
             words=tuple(name for name, source in sources().items() if source.probe == "likelihood"),
         ),
     ]
-    method: Annotated[str | None, Option("How a masked model scores a sentence (default: original).", kind=Method)] = (
-        None
-    )
+    method: METHOD = None
     sentence: Annotated[str | None, _column("The column with the sentences (default: sentence or text).")] = None
     good: Annotated[
         str | None, _column("The column with the good sentence of each pair (default: sentence_good or good).")
@@ -270,13 +222,7 @@ class Likelihood(TableExperiment):
         str | None,
         _column("A column with what stands before the sentence, which is not scored (default: prefix; '' for none)."),
     ] = None
-    joiner: Annotated[
-        str | None,
-        Option(
-            "What stands between prefix and sentence (default: a space; nothing between scripts without spaces).",
-            metavar="TEXT",
-        ),
-    ] = None
+    joiner: JOINER = None
     bos: Annotated[bool, BOS] = False
     windows: Annotated[bool, Option("Score sentences that are too long for the model in parts (windows).")] = False
     per_token: Annotated[bool, Option("Write tokens.parquet: the score of each token.")] = False
@@ -284,36 +230,45 @@ class Likelihood(TableExperiment):
     bow_correction: Annotated[
         bool, Option("With --per-word: a word has the probability of its own end (the space behind), causal models.")
     ] = False
-    skip_bad: Annotated[bool, Option("Skip rows that cannot be scored, and write them to skipped.parquet.")] = False
+    skip_bad: Annotated[
+        bool, Option("Skip rows that cannot be scored: the column why of items.parquet has the reason.")
+    ] = False
 
-    def stage(self, exported: ExportedModel) -> Likelihoods:
-        if exported.is_causal and self.method is not None:
-            raise InputError(
-                f"--method {self.method}: {exported.name} is a causal model, whose log-likelihoods are exact; "
-                "leave --method out"
-            )
-        kind = None if exported.is_causal else choice(Method, "--method", self.method or Method.ORIGINAL)
-        if self.bow_correction and (not exported.is_causal or not self.per_word or self.windows):
-            raise InputError("--bow-correction: give it for a causal model, with --per-word and without --windows")
-        if kind is Method.WITHIN_WORD:  # without a pre-tokenizer a whole text is one word
-            (sentence,) = Encoder(exported.tokenizer).encode(["a b"])
-            if len(set(sentence.word.tolist()) - {NO_WORD}) < 2:
-                raise InputError(
-                    f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give "
-                    f"--method {Method.ORIGINAL}"
-                )
-        table = self.open(named_place(self.data, self.name) or self.data, RESULTS)
-        columns = self.columns(table)
-        longest = None if self.windows else exported.max_length
-        faults = Faults(columns, Encoder.of(exported, bos=self.bos), longest)
-        known, labels = self.scan(table, columns, faults)
-        details = {name: getattr(self, name) for name in ("windows", "per_token", "per_word", "bos", "bow_correction")}
-        stage = Likelihoods(exported, known, columns, kind, skip_bad=self.skip_bad, told=labels.told(), **details)
-        if not self.skip_bad:
-            stage.refuse_incomplete()
+    def kind(self, exported: ExportedModel) -> Span:
         if self.bow_correction:
-            stage.begins  # noqa: B018 - refuses a vocabulary without the space before a word
-        return stage
+            if not exported.is_causal or not self.per_word or self.windows:
+                raise InputError("--bow-correction: give it for a causal model, with --per-word and without --windows")
+            beginnings(exported)  # refuses a vocabulary without the space before a word
+        each = tuple(name for name, wanted in ((TOKENS, self.per_token), (WORDS, self.per_word)) if wanted)
+        method = method_of(exported, self.method)
+        return Span(method, self.windows, self.bos, self.joiner, each, self.bow_correction)
+
+    @classmethod
+    def metrics_of(cls, told: Mapping[str, Any]) -> Mapping[str, pl.Expr]:
+        return RATES if Columns.from_json(told[COLUMNS]).has_pairs else MEANS
+
+    @classmethod
+    def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
+        if rows["role"].null_count() < len(rows):
+            return
+        own = by_split(rows.select("dataset", "condition", "splits", "logprob", "tokens").drop_nulls())
+        sums = own.group_by("dataset", "condition", "splits", maintain_order=True).agg(pl.all().sum(), n=pl.len())
+        for dataset, condition, split, logprob, tokens, n in sums.iter_rows():
+            yield Row(dataset, condition, split, PERPLEXITY, float(np.exp(-logprob / tokens)), None, None, n)
+
+    @classmethod
+    def publish(cls, parts: FinishedParts) -> Files:
+        files, there = dict(super().publish(parts)), parts.rows.collect_schema().names()
+        side = ["role"] * Columns.from_json(parts.metadata[COLUMNS]).has_pairs
+        kept = [name for name in (FILE, ROW, *side) if name in there]
+        for name, file in LISTS.items():
+            if name in there:
+                own = parts.rows.select(*kept, name).explode(name).drop_nulls(name).unnest(name)
+                files[file] = own.with_columns(surprisal=-pl.col("logprob") / np.log(2))
+            elif (parts.folder / file).exists():
+                files[file] = scan_frame(parts.folder / file)
+        files[ITEMS_FILE] = cast("pl.LazyFrame", files[ITEMS_FILE]).drop(*LISTS, strict=False)
+        return files
 
     def columns(self, table: UserTable) -> Columns:
         """The columns that are named, else those with the obvious names; `InputError`: options contradict."""

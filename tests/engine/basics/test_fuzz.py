@@ -25,13 +25,14 @@ from negengine.engine.experiments.cues.cues import cue_share
 from negengine.engine.experiments.diagnostics.contexts import read_diagnostics
 from negengine.engine.experiments.lama.facts import read_facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
-from negengine.engine.experiments.likelihood.likelihood_items import Faults
 from negengine.engine.experiments.negation.answers import ANSWERS_FILE, kept_answers
 from negengine.engine.experiments.negation.negation_runs import read_selected
 from negengine.engine.experiments.nli.nli_pairs import read_benchmark, read_original
+from negengine.engine.experiments.table_requests import TableRequests
 from negengine.engine.inference.exported import load_exported, read_origin
 from negengine.engine.inference.mixed import Calibration
 from negengine.engine.inference.spans import Encoder
+from negengine.engine.requests.span import Span
 from negengine.engine.requests.vocabulary import Ranked
 from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.runs import merge
@@ -188,9 +189,11 @@ def language(folder: Path, _: str) -> None:
 
 def read_pairs(folder: Path, file: str) -> object:
     columns = Likelihood(file).columns(table := open_table(folder / file, 1))
-    faults = Faults(columns, Encoder(MaskTokenizer.load(folder / "model", "[MASK]")), 12)
-    known = table.scan(columns.texts, faults, skip_bad=True)
-    return [known.read(part, faults) for part in range(len(known.parts))]
+    kind, known = Span(), table.scan(columns.needed, columns.row_faults, skip_bad=True)
+    requests = TableRequests.of(known, columns, kind, skip_bad=True)
+    encoder = Encoder(MaskTokenizer.load(folder / "model", "[MASK]"))
+    read = [requests.read(part) for part in range(len(requests.sizes))]
+    return [encoder.encode([kind.read(None, text)[0] for text in own["text"].drop_nulls()]) for own in read]
 
 
 def read_stimuli(folder: Path, file: str) -> None:

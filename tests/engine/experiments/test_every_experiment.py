@@ -214,7 +214,7 @@ LIES = [  # a column and its false value, in the first row where the right one a
     ("probe", "repeats_word", lambda own: not own, ALWAYS, "the figures of summary.parquet are the means of the items"),
     ("probe", "top1", "house", ALWAYS, REFERENCE.format("items")),
     ("probe", "row", 1, pl.col("row") == 2, "each item is there once"),
-    ("likelihood", "log_likelihood", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
+    ("likelihood", "logprob", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
     ("cues", "kinds", "affix", pl.col("kinds") == "particle", "shares"),
 ]
 

@@ -15,7 +15,9 @@ from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.data_sets.sources import source
 from negengine.engine.experiments.finished_run import run_probe
 from negengine.engine.experiments.likelihood.likelihood import Likelihood, LikelihoodRun, likelihood
-from negengine.engine.experiments.likelihood.likelihood_items import Columns, with_verdicts
+from negengine.engine.experiments.likelihood.likelihood_columns import Columns
+from negengine.engine.requests.choice import RATES, SUMS
+from negengine.engine.requests.items import ITEM
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.report.citation import cite
 from negengine.engine.results.verification.verify import verify
@@ -36,8 +38,8 @@ BLIMP = [
     for i, (good, bad, term, uid) in enumerate(PAIRS)
 ]
 BAD = {
-    "It is [MASK].": r"sentence holds the special token '\[MASK\]'",
-    "\u0301 \u0301": "sentence has no token",  # accents alone, which BERT's tokenizer drops
+    "It is [MASK].": r"the text holds the special token '\[MASK\]'",
+    "\u0301 \u0301": "the text has no token",  # accents alone, which BERT's tokenizer drops
     None: "sentence is missing",
 }
 IN_ROWS = {"pair": "p", "acceptable": "{ok}"}
@@ -101,7 +103,9 @@ def test_the_other_method_is_another_run_and_another_paper(run, model, table, tm
 
 def test_long_sentences_are_refused_by_row_or_read_in_windows(causal_model, tmp_path):
     long = {"sentence": ["She smokes.", "Anna likes to smoke " * 20]}
-    with pytest.raises(InputError, match=r"the frame, row 2: sentence has 82 tokens, the model takes 48: shorten"):
+    with pytest.raises(
+        InputError, match=r"the frame, row 2: the text has more tokens than the model takes \(48\): shorten"
+    ):
         run_on(causal_model, long, tmp_path / "a")
     assert not (tmp_path / "a").exists()
     items = run_on(causal_model, long, tmp_path / "b", windows=True).items
@@ -110,12 +114,12 @@ def test_long_sentences_are_refused_by_row_or_read_in_windows(causal_model, tmp_
 
 
 def test_a_pair_is_correct_where_the_good_sentence_is_the_more_probable_one_and_blimps_columns_are_groups(pairs):
-    good, bad = (pairs.items.filter(side=side) for side in ("good", "bad"))
-    assert bad["correct"].null_count() == len(bad) == len(good) == len(PAIRS)
+    good, bad = (pairs.items.filter(role=side) for side in ("good", "bad"))
+    assert bad["accuracy"].null_count() == len(bad) == len(good) == len(PAIRS)
     difference = good["log_likelihood"] - bad["log_likelihood"]
-    assert good["correct"].to_list() == (difference > 1e-4).to_list()
-    assert good["tie"].to_list() == [False, False, False, True]
-    assert good["correct"].to_list()[3] is False
+    assert good["accuracy"].to_list() == (difference > 1e-4).to_list()
+    assert good["ties"].to_list() == [False, False, False, True]
+    assert good["accuracy"].to_list()[3] is False
     rows = pairs.summary.filter(metric="accuracy")
     groups = ["field: syntax", "linguistics_term: agreement", "linguistics_term: form"]
     assert rows["split"].to_list() == ["all", *groups, "UID: number", "UID: infinitive", "UID: same"]
@@ -130,10 +134,11 @@ def test_sentences_of_equally_many_tokens_get_one_verdict_by_sum_and_by_token():
         ((20, 20), -1.5e-3, (False, False, False)),
         ((10, 20), 1.5e-3, (True, False, False)),  # -10 / 10 is below -10 / 20
     ):
-        logs = [-10 + difference, -10.0]
-        items = pl.DataFrame({"side": ["good", "bad"], "log_likelihood": logs, "tokens": tokens})
-        found = with_verdicts(items.with_columns(per_token=pl.col("log_likelihood") / pl.col("tokens")))
-        assert found.select("correct", "correct_per_token", "tie").row(0) == correct
+        own = {"role": ["good", "bad"], "right": [True, False], "logprob": [-10 + difference, -10.0], "tokens": tokens}
+        items = pl.DataFrame({**dict.fromkeys(ITEM, "a"), **own}).with_columns(unscored=pl.lit(None, pl.Int32))
+        for name, expression in {**SUMS, **RATES}.items():
+            items = items.with_columns(expression.alias(name))
+        assert items.select(*RATES).row(0) == correct
 
 
 def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path):
@@ -143,9 +148,9 @@ def test_pairs_in_two_rows_are_those_in_one_row(pairs, model, tmp_path):
     named = {"sentence": "s", "pair": "number", "acceptable": "ok", "per_token": True, "per_word": True}
     stage = changed(Likelihood(data, **named), rows_per_part=3).stage(model.exported)
     other = run_probe(stage, LikelihoodRun, model, {"output": tmp_path / "run", "progress": False})
-    for column in ("correct", "tie"):
-        wanted = pairs.items.filter(side="good")[column].to_list()
-        assert other.items.filter(side="good")[column].to_list() == wanted
+    for column in ("accuracy", "ties"):
+        wanted = pairs.items.filter(role="good")[column].to_list()
+        assert other.items.filter(role="good")[column].to_list() == wanted
     assert verify(other.folder, sample=0).damage == ()
 
 
@@ -153,9 +158,8 @@ def test_what_does_not_count_is_told(model, tmp_path):
     data = {"sentence": ["She smokes \U00013000.", "He smoke.", "a [PAD]"], "p": ["a", "b", "b"], "ok": [1, 1, 0]}
     run = run_on(model, data, tmp_path / "run", pair="p", acceptable="ok", skip_bad=True)
     assert run.remarks() == [
-        "1 sentences hold a word that the vocabulary cannot express; its token is the unknown one",
-        "1 row was skipped: skipped.parquet says why",
-        "2 pairs are not complete and do not count",
+        "sentences excluded: 1 (the pair has no bad sentence; it needs one of each)",
+        "sentences excluded: 1 (the text holds the special token '[PAD]'; give a sentence in plain words)",
     ]
 
 
@@ -194,7 +198,9 @@ def test_bad_rows_are_refused_or_skipped_and_listed(model, tmp_path):
             run_on(model, {"sentence": ["She smokes.", row]}, tmp_path / "a")
     data = {"sentence": ["She smokes.", *BAD, "He is happy."], "note": list("abcde")}
     run = run_on(model, data, tmp_path / "b", skip_bad=True, per_word=True)
-    assert (run.items["row"].to_list(), run.frame("skipped.parquet")["row"].to_list()) == ([1, 5], [2, 3, 4])
+    asked = run.items.filter(pl.col("why").is_null())
+    assert (asked["row"].to_list(), run.items["row"].to_list()) == ([1, 5], [1, 2, 3, 4, 5])
+    assert asked["log_likelihood"].null_count() == 0
     shutil.rmtree(run.folder / "parts")
     assert verify(run.folder, sample=0).damage == ()
 
@@ -208,7 +214,7 @@ WRONG = [
     ({"other": ["a"]}, {}, "no column 'sentence'; it has 'other'"),
     ({"sentence": ["a"]}, {"pair": "x"}, "--acceptable COLUMN"),
     ({"sentence": ["a"]}, {"bos": True}, "--bos is for causal models; mini is a masked one"),
-    (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: the pair 'a' has no bad sentence; it needs one of each"),
+    (rows(("a", 1), ("b", 1), ("b", 0)), IN_ROWS, "row 1: a: the pair has no bad sentence; it needs one of each"),
     (rows(("a", "maybe")), IN_ROWS, "row 1: {ok} is maybe; one of good/bad, acceptable/unacceptable"),
 ]
 
@@ -240,7 +246,7 @@ def test_a_causal_model_has_exact_log_likelihoods_and_takes_no_method(run, causa
 def test_accuracies_of_masked_and_causal_models_are_compared_on_the_same_pairs(pairs, causal_model, tmp_path):
     other = run_on(causal_model, lines(tmp_path / "blimp.jsonl", BLIMP), tmp_path / "run")
     found = compare(pairs, other)
-    right = [dict(run.items.filter(side="good").select("row", "correct").iter_rows()) for run in (pairs, other)]
+    right = [dict(run.items.filter(role="good").select("row", "accuracy").iter_rows()) for run in (pairs, other)]
     counts = [
         sum((right[0][row], right[1][row]) == which for row in right[0]) for which in product((True, False), repeat=2)
     ]
@@ -276,7 +282,7 @@ def test_white_space_at_the_ends_changes_nothing_and_is_told(model, causal_model
     for name, own in (("masked", model), ("causal", causal_model)):
         one = run_on(own, clean, tmp_path / f"{name} clean").items
         other = run_on(own, odd, tmp_path / f"{name} odd").items
-        assert one.drop(*clean).equals(other.drop(*clean))
+        assert one.drop("context", "text").equals(other.drop("context", "text"))
         joined = run_on(own, clean, tmp_path / f"{name} joined", joiner=" ")
         assert joined.items.equals(one)
         assert not ng.verify(joined, sample=20).damage
@@ -344,6 +350,6 @@ def test_blimp_is_read_as_its_authors_read_it(causal_model, shared, tmp_path):
     run = run_on(causal_model, folder, tmp_path / "run")
     fields = run.summary.filter(pl.col("split").str.starts_with("field: "))["split"].unique().to_list()
     assert sorted(fields) == [f"field: {name}" for name in ("morphology", "semantics", "syntax", "syntax_semantics")]
-    good, bad = (run.items.filter(side=side)["log_likelihood"].to_numpy() for side in ("good", "bad"))
+    good, bad = (run.items.filter(role=side)["log_likelihood"].to_numpy() for side in ("good", "bad"))
     assert len(good) == 2 * 67
-    assert run.items.filter(side="good")["correct"].to_list() == (good - bad > 1e-4).tolist()
+    assert run.items.filter(role="good")["accuracy"].to_list() == (good - bad > 1e-4).tolist()

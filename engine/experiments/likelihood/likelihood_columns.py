@@ -1,0 +1,95 @@
+"""Columns of the tables of `likelihood` by their purpose: sentences, or minimal pairs in one row or in two.
+
+Two rows are a pair if they share a value, and another column says which of them is good.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from ..labels import PAIR, WANTED
+from ..own_table import NO, ROW, YES, yes_or_no
+from ..table_requests import RequestColumns, context, named_splits
+
+GOOD, BAD = "good", "bad"
+SIDES = (GOOD, BAD)
+# What the column `--acceptable` can hold, in lower case, besides yes and no.
+_WORDS = (("good", "acceptable", "grammatical"), ("bad", "unacceptable", "ungrammatical"))
+
+
+@dataclass(frozen=True)
+class Columns(RequestColumns):
+    """Columns of a table by their purpose."""
+
+    sentence: str | None = None  # None where a row holds a pair
+    good: str | None = None  # the better sentences of pairs; None where a row holds one sentence
+    bad: str | None = None  # the other sentences of pairs
+    pair: str | None = None  # what the two rows of a pair share; None where rows are not parts of pairs
+    acceptable: str | None = None  # whether a row is the good one of its pair
+    prefix: str | None = None  # what stands before the texts and is not scored; None where nothing does
+    joiner: str | None = None  # what stands between prefix and text; None for the rule of `spelling`
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        return (self.sentence,) if self.sentence else (str(self.good), str(self.bad))
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        return () if self.prefix is None else (self.prefix,)
+
+    @property
+    def has_pairs(self) -> bool:
+        return self.sentence is None or self.pair is not None
+
+    @property
+    def condition(self) -> str:
+        return "pairs" if self.has_pairs else "sentences"
+
+    def requests(self, rows: pl.DataFrame, title: str) -> pl.DataFrame:
+        keys = {"context": context(self.prefix), **self.keys(rows, title, self.condition, self.pair)}
+        if self.sentence is not None:
+            role = pl.lit(None, pl.String) if self.pair is None else self._side()
+            return rows.with_columns(text=self.sentence, role=role, right=role == GOOD, **keys)
+        sides = [
+            rows.with_columns(text=name, role=pl.lit(side), right=pl.lit(side == GOOD), **keys)
+            for side, name in zip(SIDES, self.needed, strict=True)
+        ]
+        return pl.concat(sides).sort(ROW, maintain_order=True)
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.cluster, self.pair, self.acceptable) if name is not None)
+
+    def row_faults(self, rows: pl.DataFrame) -> pl.Series:
+        if self.pair is None:
+            return super().row_faults(rows)
+        words = ", ".join(map("/".join, zip((*_WORDS[0], *YES), (*_WORDS[1], *NO), strict=True)))
+        value = pl.col(str(self.acceptable)).cast(pl.String).fill_null("empty")
+        reason = (
+            pl.when(pl.col(self.pair).is_null())
+            .then(pl.lit(f"{self.pair} is empty; the two rows of a pair must share a value"))
+            .when(self._side().is_null())
+            .then(pl.lit(f"{self.acceptable} is ") + value + f"; one of {words} is needed")
+        )
+        return rows.select(reason.alias("reason")).to_series()
+
+    def faults(self) -> Mapping[str, pl.Expr]:
+        if self.pair is None:
+            return {}
+        found = {side: (pl.col("role") == side).sum() for side in SIDES}
+        two = {f"the pair has two {side} sentences; it needs one of each": n > 1 for side, n in found.items()}
+        return two | {f"the pair has no {side} sentence; it needs one of each": n < 1 for side, n in found.items()}
+
+    def _side(self) -> pl.Expr:
+        """Which sentence of its pair a row with one sentence is: `good` or `bad`; null where it is not known."""
+        is_good = yes_or_no(str(self.acceptable), *_WORDS)
+        return pl.when(is_good).then(pl.lit(GOOD)).when(~is_good).then(pl.lit(BAD))
+
+    def split_names(self) -> list[pl.Expr]:
+        return named_splits(self.groups)
+
+    @property
+    def shared(self) -> dict[str, str]:
+        known = {self.pair: PAIR, self.acceptable: WANTED}
+        return {name: purpose for name, purpose in known.items() if name is not None} | super().shared

@@ -1,0 +1,149 @@
+"""What runs of requests of the kind `Span` have in common: `likelihood` and `choice`."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Annotated, Any
+
+import polars as pl
+
+from ..basics.errors import InputError, choice
+from ..basics.printable import counted
+from ..inference.exported import ExportedModel
+from ..inference.spans import NO_WORD, Encoder, Method, behind
+from ..library.again import ROUNDING, Compared, Draw, Reference, Sample, Verdict
+from ..library.recount import LOGARITHM, Recount, holds
+from ..requests.items import WHY
+from ..requests.span import LOG_LIKELIHOOD, Span
+from ..text.spelling import trimmed
+from .experiment import Option
+from .finished_run import means
+from .own_table import BY_NAME, READ, ROW, said_by_name
+from .requested import RequestedRun
+
+FEWER = 10  # of so many items that are asked for, one sentence is drawn: each of its tokens is a run of the model
+METHOD = Annotated[str | None, Option("How a masked model scores a text (default: original).", kind=Method)]
+JOINER = Annotated[
+    str | None,
+    Option(
+        "What stands between a text and what stands before it (default: a space; nothing between scripts without "
+        "spaces).",
+        metavar="TEXT",
+    ),
+]
+UNFAIR = "the first token differs, which has no score: nothing stands before it; give --bos"
+
+
+def method_of(exported: ExportedModel, method: str | None) -> Method | None:
+    """How a model scores texts; None for a causal one. Raises InputError if it cannot do so."""
+    if exported.is_causal:
+        if method is not None:
+            raise InputError(
+                f"--method {method}: {exported.name} is a causal model, whose log-likelihoods are exact; leave "
+                "--method out"
+            )
+        return None
+    kind = choice(Method, "--method", method or Method.ORIGINAL)
+    if kind is Method.WITHIN_WORD:  # without a pre-tokenizer a whole text is one word
+        (sentence,) = Encoder(exported.tokenizer).encode(["a b"])
+        if len(set(sentence.word.tolist()) - {NO_WORD}) < 2:
+            raise InputError(
+                f"--method {kind}: the tokenizer of {exported.name} does not divide a text into words; give --method "
+                f"{Method.ORIGINAL}"
+            )
+    return kind
+
+
+@dataclass(frozen=True, eq=False)
+class SpanRun(RequestedRun):
+    """A finished run of texts behind contexts."""
+
+    @property
+    def span(self) -> Span:
+        return Span.of(self.record.identity)
+
+    @property
+    def is_causal(self) -> bool:
+        return bool(self.record.identity["scores"] == LOG_LIKELIHOOD)
+
+    @property
+    def score(self) -> str:
+        """What decides which text is the more probable one."""
+        method = self.span.method
+        return str(self.record.identity["scores"]) + ("" if method is None else f" ({method})")
+
+    @property
+    def told_score(self) -> str:
+        """How texts were scored, for the methods."""
+        if self.is_causal:
+            return "log-likelihoods" + ", with the BOS token before each text" * self.span.bos
+        together = ", each masked with the later tokens of its word" * (self.span.method is Method.WITHIN_WORD)
+        return f"pseudo-log-likelihoods, token by token{together}"
+
+    @property
+    def read_otherwise(self) -> list[str]:
+        return list(self.record.metadata[READ])
+
+    def remarks(self) -> list[str]:
+        said = [*said_by_name(self.record.metadata[BY_NAME]), *self.read_otherwise, *super().remarks()]
+        if unknown := int(self.items["unknown"].sum()):
+            what = "text holds a word that the vocabulary cannot express; its token is the unknown one"
+            said.append(f"{counted(unknown, what, what.replace('text holds', 'texts hold'))}")
+        if "comparable" in self.items.columns:
+            own = self.items.filter(~pl.col("comparable")).select("dataset", "condition", "item").n_unique()
+            said += [f"in {counted(own, self.declared.unit[:-1])} {UNFAIR}"] * bool(own)
+        return said
+
+    def sentence_rows(self) -> pl.LazyFrame:
+        joiner = self.span.joiner
+
+        def whole(rows: pl.Series) -> pl.Series:
+            both = ((trimmed(context or ""), trimmed(text)) for context, text in rows.struct.unnest().iter_rows())
+            read = [behind(before, text, joiner)[0] if before else text for before, text in both]
+            return pl.Series(rows.name, read, pl.String)
+
+        items = self.items.lazy().filter(pl.col(WHY).is_null())
+        correct = pl.col("accuracy") if "accuracy" in self.items.columns else pl.lit(None, pl.Boolean)
+        own = items.select(
+            sentence=pl.struct("context", "text").map_batches(whole, pl.String),
+            condition=pl.coalesce("role", "condition"),
+            correct=correct,
+            failed=~correct,
+        )
+        usual = super().sentence_rows().drop("sentence", "condition")
+        told = pl.concat([usual, own], how="horizontal")
+        first = ("item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob")
+        return told.select(*first, *(name for name in usual.collect_schema().names() if name not in first))
+
+    def again(self, draw: Draw) -> Iterator[Sample]:
+        rows = self.items.lazy().filter(pl.col(WHY).is_null())
+        some = replace(draw, size=max(1, draw.size // FEWER)).rows(rows)
+        yield Sample("sentences", [Scored(row, self.span, draw.exported.max_length) for row in some])
+
+    def recounts(self) -> Iterator[Recount]:
+        key = ["dataset", "condition", "item", *(name for name in ("role", "candidate") if name in self.items.columns)]
+        yield holds("each request is there once", self.items, ~pl.struct(*key, ROW).is_duplicated(), key)
+        yield holds("log-likelihoods are at most 0", self.items, pl.col("logprob") <= LOGARITHM * pl.col("tokens"), key)
+        yield means(self.summary, self.items, list(self.metrics))
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A request and its recorded log-likelihood; it is asked again one token at a time."""
+
+    row: Mapping[str, Any]
+    span: Span
+    longest: int  # tokens
+
+    def again(self, reference: Reference) -> Compared:
+        row, by_word = self.row, self.span.method is Method.WITHIN_WORD
+        context = trimmed(row["context"] or "") or None
+        known: dict[str, Any] = {"by_word": by_word, "longest": self.longest, "bos": self.span.bos}
+        every = reference.span(context, row["text"], self.span.joiner, **known)
+        name = f"{row['item']} ({row['role'] or row['condition']})"
+        if len(every) != row["tokens"]:
+            return Compared(name, Verdict.WRONG, f"{row['tokens']} tokens were scored, but now {len(every)}")
+        now = float(every.sum())
+        if abs(now - row["logprob"]) <= ROUNDING * max(1.0, sqrt(len(every))):
+            return Compared(name, Verdict.AGREES)
+        return Compared(name, Verdict.WRONG, f"log-likelihood {row['logprob']:.4f}, but now {now:.4f}")

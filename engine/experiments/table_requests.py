@@ -1,0 +1,273 @@
+"""Requests from a user's table: its rows part by part, with what is wrong with them in `why`, and what a run would do.
+
+All columns of the table stay beside the requests, but those with what is asked. A row that cannot be used is one
+request with its reason; an item that cannot be judged, such as a choice without a right candidate, has its own.
+"""
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+import polars as pl
+
+from ..basics.errors import InputError
+from ..basics.option import Opening
+from ..inference.exported import ExportedModel
+from ..library.model import Model
+from ..library.options import RunOptions, run_folder, shard_of
+from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
+from ..requests.stage import Kind, Planned, RequestStage, complete
+from ..runs.shard import Shard
+from ..runs.stage import Files, FinishedParts, changed
+from ..text.table import MISSING, Rows, Stimuli, TableLike
+from ..text.table import Table as UserTable
+from .data_sets.sources import named_place
+from .labels import Labels, Told
+from .own_table import BY_NAME, COLUMNS, FILE, READ, ROW, TOKENS, OwnColumns, TableExperiment, TablePlan, said_by_name
+from .requested import Requested
+
+NOTHING_TOLD = Labels("", {}).told()
+# A user's column of such a name is read as it is; beside the requests it is called `table_NAME`.
+OWN_NAMES = (*(name for name in KEYS if name != WHY), "right", "candidate")
+_SECONDS = 1.0  # of a measurement
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestColumns(OwnColumns):
+    """Columns of a table by their purpose, and the requests of its rows."""
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        """The columns whose values stand in keys of the requests."""
+        return () if self.cluster is None else (self.cluster,)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that are not kept beside the requests: they stand in them."""
+        return (*self.needed, *self.optional)
+
+    def row_faults(self, rows: pl.DataFrame) -> pl.Series:
+        """For each row why it cannot be used, beside the texts that it lacks; null where it can."""
+        return pl.Series("reason", [None] * len(rows), pl.String)
+
+    @abstractmethod
+    def requests(self, rows: pl.DataFrame, title: str) -> pl.DataFrame:
+        """The requests of some rows, whose columns are those of the table, `ROW` and, of several files, `FILE`.
+
+        `title` is the table's. All columns of the rows stay.
+        """
+
+    def faults(self) -> Mapping[str, pl.Expr]:
+        """What makes an item invalid, as `requests.valid.refused` takes it."""
+        return {}
+
+    def keys(self, rows: pl.DataFrame, title: str, condition: str, item: str | None = None) -> dict[str, pl.Expr]:
+        """The keys of requests; items are the rows by their numbers, or what rows share by the column `item`."""
+        name = pl.col(item or ROW).cast(pl.String)
+        name = pl.format("{}:{}", pl.col(FILE), name) if FILE in rows.columns else name
+        splits = pl.concat_list(pl.lit(ALL), *self.split_names()).list.drop_nulls()
+        keys = {"dataset": pl.lit(title), "condition": pl.lit(condition), "item": name, "pair": name}
+        return {**keys, "cluster": self.clusters, "splits": splits}
+
+
+def context(column: str | None) -> pl.Expr:
+    """What stands before a text; null where nothing does."""
+    if column is None:
+        return pl.lit(None, pl.String)
+    value = pl.col(column).cast(pl.String)
+    return pl.when(~value.str.strip_chars().is_in(list(MISSING))).then(value)
+
+
+def named_splits(groups: Sequence[str]) -> list[pl.Expr]:
+    """One column of groups: the value alone. Several columns, or the value `ALL`: the column's name before it."""
+    values = {name: pl.col(name).cast(pl.String) for name in groups}
+    named = [pl.lit(f"{name}: ") + value for name, value in values.items()]
+    if len(named) != 1:
+        return named
+    [value] = values.values()
+    return [pl.when(value == ALL).then(named[0]).otherwise(value)]
+
+
+@dataclass(frozen=True, eq=False)
+class TableRequests:
+    """The requests of a table, a source of `RequestStage`."""
+
+    stimuli: Stimuli
+    columns: RequestColumns
+    kind: Kind[Any]
+    invalid: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=dict.fromkeys((*ITEM, WHY), pl.String)))
+    sizes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, stimuli: Stimuli, columns: RequestColumns, kind: Kind[Any], *, skip_bad: bool) -> "TableRequests":
+        """Raises InputError for the first item that cannot be judged, if none is to be skipped."""
+        source, sizes, faults = cls(stimuli, columns, kind), list[int](), columns.faults()
+        read = {name for fault in faults.values() for name in fault.meta.root_names()}
+        seen = list[pl.DataFrame]()
+        for number in range(len(stimuli.sizes)):
+            requests = source.read(number)
+            sizes.append(len(requests))
+            if faults:
+                own = requests.filter(pl.col(WHY).is_null()).select(*ITEM, *read, number=number, place=ROW)
+                seen.append(own)
+        invalid = source.invalid
+        if faults:
+            every = pl.concat(seen)
+            reason = pl.coalesce(pl.when(fault.over(ITEM)).then(pl.lit(why)) for why, fault in faults.items())
+            bad = every.with_columns(reason.alias(WHY)).drop_nulls(WHY)
+            if len(bad) and not skip_bad:
+                first = bad.row(0, named=True)
+                raise InputError(f"{source.location(first['number'], first['place'])}: {first['item']}: {first[WHY]}")
+            invalid = bad.select(*ITEM, WHY).unique(ITEM, maintain_order=True)
+        return replace(source, sizes=tuple(sizes), invalid=invalid)
+
+    @property
+    def sha256(self) -> str:
+        return self.stimuli.sha256
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        return self.read(0).schema
+
+    def paths(self) -> Mapping[str, Path]:
+        return self.stimuli.paths()
+
+    def at(self, places: Mapping[str, Path]) -> Self:
+        return replace(self, stimuli=self.stimuli.at(places))
+
+    def read(self, number: int) -> pl.DataFrame:
+        """Rows that cannot be used are requests without texts, in the order of the table."""
+        rows, file = self._rows(number), self.stimuli.file(number)
+        place = {ROW: pl.Series(rows.numbers, dtype=pl.Int64)} | ({} if file is None else {FILE: pl.lit(file)})
+        kept = self._kept
+        frame = rows.frame.with_columns(**place, **{new: pl.col(old) for new, old in kept.items() if new != old})
+        good = self.columns.requests(frame, self.stimuli.title)
+        bad = rows.skipped.select(pl.col("row").alias(ROW), pl.col("reason").alias(WHY))
+        bad = bad.with_columns(item=pl.col(ROW).cast(pl.String) if file is None else pl.format(f"{file}:{{}}", ROW))
+        found = pl.concat([good, bad], how="diagonal") if len(bad) else good
+        found = complete(found.sort(ROW, maintain_order=True), self.kind, self.stimuli.title)
+        if len(self.invalid):
+            found = found.join(self.invalid, on=ITEM, how="left", maintain_order="left", suffix=" of the item")
+            found = found.with_columns(pl.coalesce(WHY, f"{WHY} of the item").alias(WHY)).drop(f"{WHY} of the item")
+        known = {*KEYS, *self.kind.asks, ROW, FILE, *kept, *self.columns.asked}
+        asked = [name for name in found.columns if name not in known]
+        places = [name for name in (FILE, ROW) if name in found.columns]
+        return found.select(*KEYS, *places, *self.kind.asks, *asked, *kept)
+
+    @cached_property
+    def _kept(self) -> dict[str, str]:
+        """The columns of the table that stay beside the requests: as they are called there → as a user calls them."""
+        own, used = {*OWN_NAMES, *self.kind.asks}, {*self.columns.asked, *self.columns.copied}
+        names = {f"table_{name}" if name in own else name: name for name in self.stimuli.schema}
+        return {new: old for new, old in names.items() if old not in (used if new != old else self.columns.asked)}
+
+    def place(self, number: int, request: Mapping[str, Any]) -> str:
+        """File and line of a request, or its row."""
+        return self.location(number, request[ROW])
+
+    def location(self, number: int, row: int) -> str:
+        rows = self._rows(number)
+        lines = dict(zip(rows.skipped["row"], rows.skipped["line"], strict=True))
+        if rows.lines is not None:
+            lines |= dict(zip(rows.numbers.tolist(), rows.lines.tolist(), strict=True))
+        return self.stimuli.location(number, row, lines.get(row))
+
+    def _rows(self, number: int) -> Rows:
+        return self.stimuli.read(number, self.columns.row_faults)
+
+
+class TableRequested(Requested, TableExperiment):
+    """An experiment whose requests are the rows of a user's table; a subclass is a frozen dataclass of its options."""
+
+    together: ClassVar[Sequence[str]] = ()  # the rows of an item can stand in several parts
+    found: ClassVar[RequestColumns | None] = None  # of the table, once it is read
+    told: ClassVar[Told] = NOTHING_TOLD
+
+    data: TableLike
+
+    @abstractmethod
+    def columns(self, table: UserTable) -> RequestColumns:
+        """The columns that are named, else those with the obvious names; `InputError`: options contradict."""
+
+    def stage(self, exported: ExportedModel) -> RequestStage:
+        kind = self.kind(exported)
+        own = {WHY, ROW, FILE, *kind.answers, *self.scores, *self.metrics} - {*OWN_NAMES, *kind.asks}
+        table = self.open(named_place(self.data, self.name) or self.data, own)
+        columns = self.columns(table)
+        known, labels = self.scan(table, columns, columns.row_faults)
+        requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad)
+        asking = changed(self, data=known.title, found=columns, told=labels.told())
+        stage = kind.stage(exported, asking, kind, requests)
+        stage.check(lambda _: None)  # before a run folder is made
+        return stage
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        own = {} if self.found is None else self.found.to_json()
+        return {**own, "skip bad rows": self.skip_bad}
+
+    def metadata(self, exported: ExportedModel) -> dict[str, Any]:  # noqa: ARG002 - part of the interface
+        own = {} if self.found is None else self.found.to_json()
+        return {COLUMNS: own, BY_NAME: list(self.told.by_name), READ: list(self.told.read)}
+
+    def notes(self, exported: ExportedModel) -> Sequence[str]:  # noqa: ARG002 - part of the interface
+        return (*said_by_name(self.told.by_name), *self.told.read, *self.told.notes)
+
+    def excuses(self, why: str) -> bool:  # noqa: ARG002 - whatever the reason
+        return self.skip_bad
+
+    @classmethod
+    def publish(cls, parts: FinishedParts) -> Files:
+        """The rows of the summary stand by column of groups, and by group in the order of their first items."""
+        files = dict(super().publish(parts))
+        place = pl.int_ranges(pl.col("splits").list.len())
+        each = parts.rows.select("splits", place=place).explode("splits", "place").unique("splits")
+        order = each.select(split="splits", place="place").collect(engine="streaming")
+        summary = cast("pl.DataFrame", files[SUMMARY_FILE]).join(order, on="split", how="left", maintain_order="left")
+        files[SUMMARY_FILE] = summary.sort("place", nulls_last=True, maintain_order=True).drop("place")
+        return files
+
+    def plan(self, model: Model, options: RunOptions) -> TablePlan:
+        """All bad rows are listed at once, also where a run would stop at the first one."""
+        stage = changed(self, skip_bad=True).stage(model.exported)
+        shard = shard_of(options)
+        first = replace(model.opening, device=str(model.devices[0]))
+        work, bad = _planned(stage, first, len(model.devices), shard)
+        folder = run_folder(model, options, stage.name)
+        return TablePlan(
+            stage.exported.name, work, cast("TableRequested", stage.experiment).told, bad, folder, skips=self.skip_bad
+        )
+
+
+def _planned(
+    stage: RequestStage, opening: Opening, devices: int, shard: Shard
+) -> tuple[dict[str, int | float], pl.DataFrame]:
+    """What a run would do, counted, with its time from a few texts; and the rows that it cannot use: place, reason."""
+    kind: Planned[Any] = stage.kind  # type: ignore[assignment]
+    own, work, tried = shard.parts(len(stage.sizes)), dict[str, int | float](), None
+    bad = dict[str, str]()
+    for number in own:
+        requests, asked = stage.prepare(number)
+        for what, n in kind.work(asked).items():
+            work[what] = work.get(what, 0) + n
+        for request in requests.filter(pl.col(WHY).is_not_null()).iter_rows(named=True):
+            bad.setdefault(stage.requests.place(number, request) or "", request[WHY])
+        tried = asked if tried is None and len(asked) else tried
+    work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
+    if bad:
+        work["rows that cannot be used"] = len(bad)
+    if tried is not None:
+        model, done = stage.open(opening), 0
+        kind.read_some(model, tried)  # the first time takes longer
+        start = time.perf_counter()
+        while (seconds := time.perf_counter() - start) < _SECONDS:
+            done += kind.read_some(model, tried)
+        speed = done / seconds * devices
+        work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
+    return work, pl.DataFrame(
+        {"place": list(bad), "reason": list(bad.values())}, schema=dict.fromkeys(("place", "reason"), pl.String)
+    )

@@ -1,0 +1,308 @@
+"""Requests of the kind `Span`: how probable is a text behind a context?
+
+The answer is the sum of the log-probabilities (natural logarithms) of the tokens of the text: the exact log-likelihood
+of a causal model, the pseudo-log-likelihood of a masked one. A word is what stands between two spaces.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..inference.causal import CausalLM
+from ..inference.exported import ExportedModel
+from ..inference.free_text import MASK
+from ..inference.model import LanguageModel
+from ..inference.spans import (
+    Encoder,
+    Method,
+    Sentence,
+    beginnings,
+    behind,
+    causal_logprobs,
+    log_beginnings,
+    pseudo_logprobs,
+)
+from ..text.spelling import trimmed
+from .stage import TOKENS as READ
+from .stage import AdvanceTexts as Advance
+from .stage import ReferenceRequests, RequestStage
+
+TOKENS, WORDS = "each token", "each word"
+EACH: Mapping[str, pl.DataType] = {
+    TOKENS: pl.List(pl.Struct({"number": pl.Int32, "token": pl.String, "word": pl.Int32, "logprob": pl.Float32})),
+    WORDS: pl.List(pl.Struct({"number": pl.Int32, "word": pl.String, "tokens": pl.Int32, "logprob": pl.Float64})),
+}
+"""What can be asked for each request: its tokens and its words, counted from 1, with their log-probabilities."""
+_ALONE = "the text is one token, and nothing stands before it: give more words, or --bos"
+_EMPTY = "the text has no token; a text is needed"
+PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
+BOW_CORRECTION = "bow correction"  # a key of the identity
+_TRIED = 64  # texts whose time is measured
+_WORD = re.compile(r"\S+")
+_ONE_WORD, _LETTER = r"^\s*\S*\s*$", r"[\p{L}\p{N}]"  # \w has accents and joiners too, which some tokenizers drop
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Requests of a part as token ids: n requests, m different texts that can be scored."""
+
+    why: list[str | None]  # [n], why a request cannot be asked
+    place: pl.Series  # [n], the text of each request; null where it cannot be asked
+    texts: list[tuple[str, int]]  # [m], with its context, and how many first characters are given
+    sentences: list[Sentence]  # [m]
+    encoder: Encoder
+    longest: int  # how many tokens the model takes
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Texts behind contexts; a request without a context is a text alone."""
+
+    name: ClassVar[str] = "span"
+    asks: ClassVar[Mapping[str, Any]] = {"context": pl.String, "text": pl.String}
+    of_model: ClassVar[frozenset[str]] = frozenset()
+    stage: ClassVar[type[RequestStage]] = ReferenceRequests
+
+    method: Method | None = Method.ORIGINAL  # of a masked model; None for a causal one
+    windows: bool = False  # whether a text that is too long is read in windows
+    bos: bool = False  # whether the model's BOS token is put before each text
+    joiner: str | None = None  # what stands between context and text; None for the rule of `spelling`
+    each: tuple[str, ...] = ()  # keys of `EACH`
+    bow_correction: bool = False  # whether a word has the probability of its own end, not that of the word before
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "scores": LOG_LIKELIHOOD if self.method is None else PSEUDO,
+            "method": None if self.method is None else str(self.method),
+            **({"windows": True} if self.windows else {}),
+            **({"bos": True} if self.bos else {}),
+            **({"joiner": self.joiner} if self.joiner is not None else {}),
+            **({"each": list(self.each)} if self.each else {}),
+            **({BOW_CORRECTION: True} if self.bow_correction else {}),
+        }
+
+    @classmethod
+    def of(cls, identity: Mapping[str, Any]) -> "Span":
+        """The kind of a finished run, by its identity."""
+        method = identity["method"]
+        return cls(
+            None if method is None else Method(method),
+            windows="windows" in identity,
+            bos="bos" in identity,
+            joiner=identity.get("joiner"),
+            each=tuple(identity.get("each", ())),
+            bow_correction=BOW_CORRECTION in identity,
+        )
+
+    @staticmethod
+    def shown(mask_token: str) -> Mapping[str, pl.Expr]:  # noqa: ARG004 - part of the interface
+        nothing = pl.lit(None, pl.String)
+        return {
+            "sentence": pl.concat_str(pl.col("context", "text").str.strip_chars(), separator=" ", ignore_nulls=True),
+            "expected": nothing,
+            "answer": nothing,
+            "rank": nothing.cast(pl.Int32),
+            "logprob": pl.col("logprob"),
+        }
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        return {
+            "logprob": pl.Float64,  # of all scored tokens
+            "tokens": pl.Int32,  # that are scored
+            "words": pl.Int32,  # all of whose tokens are scored
+            "characters": pl.Int32,
+            "bytes": pl.Int32,  # of its characters in UTF-8
+            "word_logprob": pl.Float64,  # of these words
+            "unscored": pl.Int32,  # the first token, where nothing stands before it, so that it has no score
+            "unknown": pl.Boolean,  # whether a scored token is the unknown one
+            **{name: EACH[name] for name in self.each},
+        }
+
+    def read(self, context: str | None, text: str) -> tuple[str, int]:
+        """A request as a model reads it, and how many of its first characters are given."""
+        before = "" if context is None else trimmed(context)
+        return behind(before, trimmed(text), self.joiner) if before else (trimmed(text), 0)
+
+    def faults(self, exported: ExportedModel, requests: pl.DataFrame) -> list[str | None]:
+        """Why requests cannot be asked; they are tokenized only where length or characters leave it open."""
+        encoder = Encoder.of(exported, bos=self.bos)
+        text = pl.col("text")
+        found = text.str.contains(_ONE_WORD) | ~text.str.contains(_LETTER)
+        found |= pl.concat_str("context", "text", ignore_nulls=True).str.contains_any(_special(encoder))
+        if not self.windows:
+            # A token covers at least one byte of the normalised text, or marks the start of a word. Normalisation can
+            # make a text longer: some letters become whole words.
+            both = pl.concat_str("context", pl.lit(self.joiner or " "), "text", ignore_nulls=True)
+            longest = pl.max_horizontal(both.str.len_bytes(), both.str.normalize("NFKD").str.len_bytes())
+            found |= longest * 2 + encoder.tokenizer.n_special_tokens() + 1 > exported.max_length
+        why: list[str | None] = [None] * len(requests)
+        rows = requests.select(found.fill_null(value=True)).to_series().arg_true()
+        for row, own in zip(rows.to_list(), self.prepare(exported, requests[rows]).why, strict=True):
+            why[row] = own
+        return why
+
+    def work(self, asked: Spans) -> dict[str, int]:
+        """Windows of a causal model overlap, which is not counted."""
+        scored = sum(len(own.scored) for own in asked.sentences)
+        return {
+            "texts": len(asked.sentences),
+            "tokens to score": scored,
+            **({} if self.method is None else {"masked copies that the model reads": scored}),
+            READ: self._read_tokens(asked.sentences, asked.longest),
+        }
+
+    def read_some(self, model: LanguageModel, asked: Spans) -> int:
+        order = sorted(range(len(asked)), key=lambda i: len(asked.sentences[i].ids))
+        first = max(0, (len(order) - _TRIED) // 2)
+        some = [asked.sentences[i] for i in order[first : first + _TRIED]]
+        self._logprobs(model, asked.encoder, some, lambda _: None)
+        return self._read_tokens(some, asked.longest)
+
+    def _read_tokens(self, sentences: Sequence[Sentence], longest: int) -> int:
+        if self.method is None:
+            return sum(len(own.ids) for own in sentences)
+        return sum(len(own.scored) * min(len(own.ids), longest) for own in sentences)
+
+    def _logprobs(
+        self, model: LanguageModel, encoder: Encoder, sentences: Sequence[Sentence], advance: Advance
+    ) -> NDArray[np.float32]:
+        longest = model.exported.max_length
+        if isinstance(model, CausalLM):
+            return causal_logprobs(model, encoder, sentences, longest, advance)
+        return pseudo_logprobs(model, encoder, sentences, self.method or Method.ORIGINAL, longest, advance)
+
+    def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Spans:
+        encoder, known = Encoder.of(exported, bos=self.bos), dict[tuple[str | None, str], int]()
+        place = [known.setdefault(own, len(known)) for own in requests.select("context", "text").iter_rows()]
+        texts = [self.read(*own) for own in known]
+        sentences = encoder.encode([text for text, _ in texts], [given for _, given in texts])
+        special = pl.Series([text for text, _ in texts], dtype=pl.String).str.contains_any(_special(encoder))
+        longest = None if self.windows else exported.max_length
+        why = [
+            _fault(encoder, text, own, longest, may_be_special=odd)
+            for (text, _), own, odd in zip(texts, sentences, special, strict=True)
+        ]
+        good = [i for i, reason in enumerate(why) if reason is None]
+        number = dict(zip(good, range(len(good)), strict=True))
+        own = pl.Series([number.get(i) for i in place], dtype=pl.UInt32)
+        return Spans(
+            [why[i] for i in place],
+            own,
+            [texts[i] for i in good],
+            [sentences[i] for i in good],
+            encoder,
+            exported.max_length,
+        )
+
+    def answer(self, model: LanguageModel, asked: Spans, advance: Advance) -> Mapping[str, pl.Series]:
+        """The columns of `answers` for each request; threads tell `advance` how many tokens they have scored."""
+        logprobs = self._logprobs(model, asked.encoder, asked.sentences, advance)
+        texts = list(map(_Text.of, asked.texts, asked.sentences, _divided(logprobs, asked.sentences)))
+        ends: Sequence[NDArray[np.float64] | None] = [None] * len(texts)
+        if self.bow_correction and isinstance(model, CausalLM):
+            ends = log_beginnings(model, asked.sentences, [own.bounds for own in texts], beginnings(model.exported))
+        unknown, token = asked.encoder.tokenizer.unknown_id, _named(asked)
+        found: dict[str, Iterable[Any]] = {
+            "logprob": (float(own.logprobs.sum(dtype=np.float64)) for own in texts),
+            "tokens": (len(own.logprobs) for own in texts),
+            "words": (int(own.whole.sum()) for own in texts),
+            "characters": (len(text[given:].strip()) for text, given in asked.texts),
+            "bytes": (len(text[given:].strip().encode()) for text, given in asked.texts),
+            "word_logprob": (float(own.by_word[own.whole].sum()) for own in texts),
+            "unscored": (own.first for own in texts),
+            "unknown": (bool((own.sentence.tokens == unknown).any()) for own in texts),
+            TOKENS: (own.tokens(token) for own in texts),
+            WORDS: (own.words(end) for own, end in zip(texts, ends, strict=True)),
+        }
+        return {
+            name: pl.Series(name, list(found[name]), kind).gather(asked.place) for name, kind in self.answers.items()
+        }
+
+
+def _special(encoder: Encoder) -> list[str]:
+    decoder = encoder.tokenizer.backend.get_added_tokens_decoder().values()
+    return [MASK, *(token.content for token in decoder if token.special)]
+
+
+def _fault(encoder: Encoder, text: str, sentence: Sentence, longest: int | None, *, may_be_special: bool) -> str | None:
+    """Why a text cannot be scored; None if it can. Each is a phrase without numbers of its text, to be counted by."""
+    if may_be_special:
+        token = MASK if MASK in text else encoder.tokenizer.special_token_in([text])[0]
+        if token is not None:
+            return f"the text holds the special token {token!r}; give a sentence in plain words"
+    if not len(sentence.scored):
+        return _ALONE if encoder.is_causal and len(sentence.ids) else _EMPTY
+    if longest is not None and len(sentence.ids) > longest:
+        return f"the text has more tokens than the model takes ({longest:,}): shorten it, or give --windows"
+    return None
+
+
+def _divided(logprobs: NDArray[np.float32], sentences: Sequence[Sentence]) -> list[NDArray[np.float32]]:
+    return np.split(logprobs, np.cumsum([len(own.scored) for own in sentences])[:-1]) if sentences else []
+
+
+def _named(asked: Spans) -> Callable[[int], str]:
+    return cache(asked.encoder.tokenizer.token_text)
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """A text with its log-probabilities: s scored tokens, n words behind the characters that are given."""
+
+    sentence: Sentence
+    logprobs: NDArray[np.float32]  # [s]
+    spelled: Sequence[str]  # [n], the words
+    word: NDArray[np.int64]  # [s], the word of each scored token
+    by_word: NDArray[np.float64]  # [n], the sum over the scored tokens of each word
+    # bool [n], whether all tokens of a word are scored: without BOS nothing stands before a text's first token
+    whole: NDArray[np.bool_]
+    first: int | None  # the first token, where it has no score for that reason
+
+    @classmethod
+    def of(cls, text: tuple[str, int], sentence: Sentence, logprobs: NDArray[np.float32]) -> "_Text":
+        whole_text, given = text
+        found, first = list(_WORD.finditer(whole_text, given)), sentence.content.start
+        ends = np.array([own.end() for own in found], np.int64)
+        word = np.minimum(np.searchsorted(ends, sentence.start, side="right"), len(found) - 1)
+        whole, lacks_first = np.ones(len(found), np.bool_), not given and first not in sentence.scored
+        if lacks_first:
+            whole[word[first]] = False
+        own = word[sentence.scored]
+        by_word = np.bincount(own, logprobs.astype(np.float64), minlength=len(found)).astype(np.float64)
+        unscored = int(sentence.ids[first]) if lacks_first else None
+        return cls(sentence, logprobs, [one.group() for one in found], own, by_word, whole, unscored)
+
+    @property
+    def bounds(self) -> NDArray[np.int64]:
+        """The position of the first token of each word with scored tokens, and that behind the last one."""
+        begins = self.sentence.scored[np.unique(self.word, return_index=True)[1]]
+        return np.append(begins, self.sentence.content.stop)
+
+    def tokens(self, named: Callable[[int], str]) -> list[dict[str, Any]]:
+        own = zip(map(named, self.sentence.tokens.tolist()), self.word.tolist(), self.logprobs.tolist(), strict=True)
+        return [
+            {"number": i, "token": token, "word": word + 1, "logprob": logprob}
+            for i, (token, word, logprob) in enumerate(own, 1)
+        ]
+
+    def words(self, ends: NDArray[np.float64] | None = None) -> list[dict[str, Any]]:
+        """With the log-probabilities that words end at their `bounds`, a word has its own end, not its neighbour's."""
+        sums, counts = self.by_word.copy(), np.bincount(self.word, minlength=len(self.spelled))
+        if ends is not None:
+            sums[np.unique(self.word)] += np.diff(ends)
+        return [
+            {"number": i + 1, "word": self.spelled[i], "tokens": int(counts[i]),
+             "logprob": float(sums[i]) if self.whole[i] else None}
+            for i in np.flatnonzero((counts > 0) | ~self.whole).tolist()
+        ]  # fmt: skip
