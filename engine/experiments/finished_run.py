@@ -87,25 +87,6 @@ def run_probe(
     return open_results(results, folder, model, shard_of(options))
 
 
-def chances(items: pl.DataFrame, expected: str, tops: Sequence[str], count: int) -> Iterator[Recount]:
-    """What holds of the answers to any question: each item stands once; log-probabilities and ranks agree.
-
-    `expected` is the column of the expected word's log-probability, `tops` those of the first choices, by their number.
-    """
-    yield item_once(items)
-    first = tops[0].format(1)
-    behind = pl.col(expected) - pl.col(first)
-    yield holds(
-        "log-probabilities are at most 0, and the answer's is that of the first choice where its rank is 1",
-        items,
-        (pl.col("rank") >= 1)
-        & (pl.col(first) <= LOGARITHM)
-        & pl.when(pl.col("rank") == 1).then(behind.abs() <= LOGARITHM).otherwise(behind <= LOGARITHM),
-    )
-    for name in tops:
-        yield from descending(items, [name.format(i) for i in range(1, count + 1)])
-
-
 def ranks_of_repetitions(items: pl.DataFrame, word: str, repeated: pl.Expr, names: Sequence[str]) -> Iterator[Recount]:
     """What holds where a model may repeat a `word`; `repeated` is true of the rows in which it can have done so."""
     rank, likely = pl.col("expected_rank"), pl.col("top1_logprob")

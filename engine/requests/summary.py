@@ -41,7 +41,6 @@ SCHEMA = {
     **dict.fromkeys(("design_effect", "detectable"), pl.Float64),
     "tests": pl.Int64,
 }
-_NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,16 +102,6 @@ class Row(NamedTuple):
     tests: int | None = None  # of a corrected p: the tests that it is corrected for
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """Two outcomes of the same items: a metric in two conditions or splits of a data set."""
-
-    dataset: str
-    metric: str
-    first: tuple[str, str]
-    second: tuple[str, str]
-
-
 def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
     """Rows as summary.parquet has them: the fields of `Row`, the last ones only where they are known."""
     return pl.DataFrame([Row(*row) for row in rows], schema=SCHEMA, orient="row")
@@ -152,33 +141,6 @@ def cluster_means(items: pl.DataFrame, metrics: Sequence[str], suffix: str) -> l
             by_cluster = part.group_by("cluster", maintain_order=True).agg(pl.col("value").mean())["value"].to_numpy()
             estimate = _independent(by_cluster, (0.0, 1.0) if found.yes_or_no else RANGES.get(metric))
             rows.append(Row(dataset, condition, split, f"{metric}{suffix}", *estimate, len(by_cluster)))
-    return rows
-
-
-def contrasts(items: pl.DataFrame, wanted: Sequence[Contrast]) -> list[Row]:
-    """For each contrast of a boolean metric the difference (first - second), and the p of its test by sign flips.
-
-    Both allow for clusters. Contrasts without common items have no rows.
-    """
-    outcomes = _outcomes(items, dict.fromkeys(contrast.metric for contrast in wanted))
-    names, clusters, places = numbered(items["item"]), numbered(items["cluster"]), _splits(items)
-    rows: list[Row] = []
-    for contrast in wanted:
-        found = outcomes[contrast.metric]
-        sides = [places.get((contrast.dataset, *side), _NO_ROWS) for side in (contrast.first, contrast.second)]
-        first, second = (own[found.known[own]] for own in sides)
-        # Of the items that both sides have: their rows, in the order of the first side.
-        second = second[np.argsort(names[second], kind="stable")]
-        begins, ends = (np.searchsorted(names[second], names[first], side) for side in ("left", "right"))
-        counts = ends - begins
-        second = second[np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
-        first = np.repeat(first, counts)
-        if len(first):
-            both_sides = zip(contrast.first, contrast.second, strict=True)
-            condition, split = (one if one == other else f"{one}{VERSUS}{other}" for one, other in both_sides)
-            both = _paired(found.values[first], found.values[second], clusters[first], yes_or_no=found.yes_or_no)
-            key = (contrast.dataset, condition, split)
-            rows += difference_rows(key, f"{DIFFERENCE}:{contrast.metric}", contrast.metric, both)
     return rows
 
 

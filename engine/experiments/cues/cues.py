@@ -18,7 +18,7 @@ from ...basics.errors import InputError
 from ...basics.option import Opening
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
-from ...library.recount import ITEM, Recount, holds, same_figures
+from ...library.recount import Recount, holds
 from ...library.run import Run
 from ...library.sentences import CORRECT
 from ...library.shown import Shown
@@ -32,7 +32,7 @@ from ...views import Column, Figure, Section, Table
 from ...views.charts import Points
 from ..experiment import Experiment, Option
 from ..finished_run import SummaryRun, item_once
-from ..published import CELL, published
+from ..published import published
 from .cue_detector import CueDetector, Window, WordEncoder, encoder_of
 from .cue_texts import TextFile, split_sentences, split_words
 from .cue_words import Kind, find_cues
@@ -252,12 +252,6 @@ class CuesRun(SummaryRun):
         yield holds("each cue has a kind", items, counts[0] == counts[1])
         listed = items.with_columns(pl.col("kinds").str.split("|")).explode("kinds")
         yield holds("kinds are those of the list", listed, pl.col("kinds").is_in(_KINDS))
-        once = listed.unique([*ITEM, "kinds"]).select("dataset", "condition", split="kinds")
-        whole = items.select("dataset", "condition", split=pl.lit("all"))
-        counted = pl.concat([once, whole]).group_by("dataset", "condition", "split").len("count")
-        cells = self.summary.select(*CELL, "n").join(counted, on=["dataset", "condition", "split"], how="left")
-        wanted = cells.select(*CELL, value=pl.col("count").fill_null(0) / pl.col("n"))
-        yield same_figures("shares of summary.parquet are those of the items", self.summary, wanted, CELL)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from ...inference.exported import ExportedModel
 from ...library.again import SHARING, Draw, Question, Sample
 from ...library.model import Model
 from ...library.options import RunOptions, execution, run_folder, shard_of
-from ...library.recount import Recount, holds, same_figures
+from ...library.recount import Recount, holds
 from ...library.run import Run, ShardRun, open_results
 from ...library.sentences import REPEATED
 from ...requests.summary import HOLM
@@ -49,7 +49,6 @@ from .gh22_patterns import Variant, load_variant
 from .repetitions import ACTS_PER_PART, COLUMNS, DATASET, NOT_A_TEXT, PATTERNS_KEY, SPLIT, Repetitions
 
 _ITEM = ("condition", "pattern", "pair", "rank")
-_CELL = ("condition", "split", "metric")
 _ACT = ("pair", "rank")
 _OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2", "precision")
 _VERDICTS = ("repeated_any", "top1_is_verb", "act_is_verb")
@@ -234,25 +233,6 @@ class Gh22Run(SummaryRun):
         yield from ranks_of_repetitions(items, "ACT", is_act, _ITEM)
         verbs = items.group_by("top1").agg(pl.col("top1_is_verb").n_unique().alias("answers"))
         yield holds("a first choice is a verb everywhere or nowhere", verbs, pl.col("answers") == 1, ["top1"])
-        several = pl.col("condition") == str(Variant.COORDINATED)
-        metrics = {"repetition_rate": pl.col("repeated"), "ungrammatical": ~pl.col("top1_is_verb")}
-        metrics["repetition_rate:any"] = pl.when(several).then("repeated_any")
-        shares = items.select("condition", split=SPLIT, **{k: own.cast(pl.Float64) for k, own in metrics.items()})
-        each = shares.unpivot(index=_CELL[:2], variable_name="metric").drop_nulls("value")
-        counted = each.group_by(_CELL).agg(pl.col("value").mean(), n=pl.len().cast(pl.Int64))
-        sign = pl.when(pl.col("split").str.contains("P@")).then(1).otherwise(-1)
-        sides = counted.filter(metric="repetition_rate").with_columns(
-            pl.col("value") * sign, split=pl.col("split").str.replace("[PN]@", "@"), metric=pl.lit("drop")
-        )
-        wanted = pl.concat([counted, sides.group_by(_CELL).agg(pl.col("value").sum(), pl.col("n").first())])
-        split = pl.format("ACT@{}", "rank")
-        lost = chosen.group_by("condition", split=split).agg(
-            value=1 - pl.col("asked").mean(), n=pl.len().cast(pl.Int64)
-        )
-        lost = lost.filter(pl.col("value") > 0).with_columns(metric=pl.lit(NOT_A_TEXT))
-        wanted = pl.concat([wanted, lost], how="diagonal_relaxed")
-        found = self.summary.filter(pl.col("metric").is_in([*metrics, "drop", NOT_A_TEXT]))
-        yield same_figures("rates and drops of summary.parquet are those of the items", found, wanted, _CELL)
 
 
 def rates(variant: Variant, patterns: PatternSet, ranks: list[str]) -> View:

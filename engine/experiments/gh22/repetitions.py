@@ -21,8 +21,9 @@ from ...inference.exported import PRECISIONS, ExportedModel, refuse_too_long
 from ...inference.mixed import FIRST_CHOICES, Method, take_audits
 from ...inference.model import Asked, Decider, Decisions, LanguageModel
 from ...inference.precision import Workload
+from ...requests.contrast import Contrast, contrast_rows
 from ...requests.items import ITEMS_FILE, SUMMARY_FILE
-from ...requests.summary import DIFFERENCE, Contrast, contrasts, frame, means, with_holm
+from ...requests.summary import DIFFERENCE, frame, means, with_holm
 from ...runs.masked_stages import Deciders, MixedStage
 from ...runs.record import model_metadata
 from ...runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
@@ -53,32 +54,34 @@ def summarise(items: pl.DataFrame, unasked: Mapping[tuple[str, int], int] | None
     The drop is the rate of 1P − that of 1N (section 2.4), with McNemar's exact test; pairs are the sampling units.
     `ungrammatical`: a low rate can also come from ungrammatical predictions (section 2.1).
     """
-    common: Mapping[str, Any] = {"dataset": pl.lit(DATASET), "item": "pair", "cluster": pl.lit(None, pl.String)}
+    common: Mapping[str, Any] = {"dataset": pl.lit(DATASET), "pair": "pair", "cluster": pl.lit(None, pl.String)}
     metrics: Mapping[str, Any] = {
         "repetition_rate": "repeated",
         "repetition_rate:any": pl.when(condition=str(Variant.COORDINATED)).then("repeated_any"),
         "ungrammatical": ~pl.col("top1_is_verb"),
     }
-    sentences = items.select("condition", "rank", "pattern", splits=SPLIT, **common, **metrics)
+    sentences = items.select("condition", "rank", "pattern", splits=pl.concat_list(SPLIT), **common, **metrics)
     acts = items.filter(condition=str(Variant.ORIGINAL), pattern=items["pattern"][0]).select(
-        "condition", **common, splits=pl.format("ACT@{}", "rank"), act_not_a_verb=~pl.col("act_is_verb")
+        "condition", **common, splits=pl.concat_list(pl.format("ACT@{}", "rank")), act_not_a_verb=~pl.col("act_is_verb")
     )
     pairs = sentences.filter(pl.col("pattern").str.ends_with("P")).unique(("condition", "splits"), maintain_order=True)
     drops = [
-        Contrast(DATASET, "repetition_rate", (condition, f"{name}@{rank}"), (condition, f"{name[:-1]}N@{rank}"))
+        Contrast(
+            "repetition_rate", (DATASET, condition, f"{name}@{rank}"), (DATASET, condition, f"{name[:-1]}N@{rank}")
+        )
         for condition, name, rank in pairs.select("condition", "pattern", "rank").iter_rows()
     ]
     texts = items.group_by("condition", "rank").agg(n=pl.col("pair").n_unique())
     asked = {(condition, rank): n for condition, rank, n in texts.iter_rows()}
     lost = pl.DataFrame(
         [
-            {"condition": condition, "pair": None, "splits": f"ACT@{rank}", NOT_A_TEXT: number < n}
+            {"condition": condition, "pair": None, "splits": [f"ACT@{rank}"], NOT_A_TEXT: number < n}
             for (condition, rank), n in (unasked or {}).items()
             for number in range(n + asked.get((condition, rank), 0))
         ],
-        schema={"condition": pl.String, "pair": pl.Int64, "splits": pl.String, NOT_A_TEXT: pl.Boolean},
+        schema={"condition": pl.String, "pair": pl.Int64, "splits": pl.List(pl.String), NOT_A_TEXT: pl.Boolean},
     ).select("condition", "splits", NOT_A_TEXT, **common)
-    parts = means(sentences, [*metrics]), contrasts(sentences, drops), means(acts, ["act_not_a_verb"])
+    parts = means(sentences, [*metrics]), contrast_rows(sentences, drops), means(acts, ["act_not_a_verb"])
     found = frame([*itertools.chain(*parts), *means(lost, [NOT_A_TEXT])])
     # `1P@50 vs 1N@50` is called `1@50`, and its difference the drop.
     drop = {f"{DIFFERENCE}:repetition_rate": "drop"}

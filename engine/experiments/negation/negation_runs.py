@@ -29,7 +29,6 @@ from .triplet_checks import (
     recount_scores,
     recount_selection,
     recount_several,
-    recount_token_rates,
     triplets_again,
     unselected_again,
 )
@@ -327,11 +326,10 @@ class ScoresRun(Run):
 
     def recounts(self) -> Iterator[Recount]:
         patterns = [pattern.name for pattern in self.selection.patterns.all]
-        yield from recount_scores(self.items, self.selection.triplets, self.rates, patterns)
+        yield from recount_scores(self.items, self.selection.triplets, patterns)
         if self.several is not None:
-            for found in recount_scores(self.several_items, self.several, self._all_several, patterns):
+            for found in recount_scores(self.several_items, self.several, patterns):
                 yield replace(found, what=f"{SEVERAL}: {found.what}")
-            yield recount_token_rates(self.several_items, self.token_rates, patterns)
 
 
 def _outcomes(items: pl.DataFrame, triplets: pl.DataFrame, condition: str) -> pl.DataFrame:

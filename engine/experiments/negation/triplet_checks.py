@@ -15,7 +15,7 @@ from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.paths import with_home
 from ...library.again import NEAR_TIE, SHARING, Draw, Question, Sample
-from ...library.recount import ROUNDING, Recount, holds, same_figures
+from ...library.recount import ROUNDING, Recount, holds
 from ...runs.record import StageRecord, differences
 from ...runs.stage import full_identity
 from ...text.bundled import lexicon_path
@@ -24,7 +24,7 @@ from ...text.lexicon import FORMS_SEPARATOR, Lexicon, load_lexicon
 from ...text.pattern import AT_MASK, NAME, PROFESSION, VERB, Hole, PatternSet, column
 from ...text.pattern_files import load_language
 from ..finished_run import ranks_of_repetitions
-from .rates import ALL_SEVERAL, PAIR
+from .rates import PAIR
 from .select import BY_TOKENS, SEVERAL, SEVERAL_TOKENS, TOKENS, Selection, Settings
 
 _WORDS = (*PAIR, "verb")
@@ -204,15 +204,6 @@ def _agree(what: str, statements: Mapping[str, bool]) -> Recount:
     return Recount(what, len(statements), next((said for said, is_so in statements.items() if not is_so), ""))
 
 
-def recount_token_rates(items: pl.DataFrame, rates: pl.DataFrame, patterns: Sequence[str]) -> Recount:
-    """The rates by number of tokens, counted again."""
-    groups = {ALL_SEVERAL: items, **{str(number): own for (number,), own in items.group_by(TOKENS)}}
-    wanted = [_counted(own, patterns).with_columns(pl.lit(name).alias(TOKENS)) for name, own in groups.items()]
-    return same_figures(
-        "rates by number of tokens are those of the scores", rates, pl.concat(wanted), [TOKENS, "pattern"]
-    )
-
-
 def _verb_keys(triplets: pl.DataFrame, seed: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """The key by which each triplet is kept, uint64 [n]; from its words alone."""
     parts = []
@@ -223,9 +214,7 @@ def _verb_keys(triplets: pl.DataFrame, seed: int) -> np.ndarray[Any, np.dtype[np
     return combine(*parts) if len(triplets) else np.empty(0, np.uint64)
 
 
-def recount_scores(
-    items: pl.DataFrame, triplets: pl.DataFrame, rates: pl.DataFrame, patterns: Sequence[str]
-) -> Iterator[Recount]:
+def recount_scores(items: pl.DataFrame, triplets: pl.DataFrame, patterns: Sequence[str]) -> Iterator[Recount]:
     """What must hold of a finished scoring; the selecting pattern is the first."""
     wanted = triplets.select("triplet").join(pl.DataFrame({"pattern": patterns}), how="cross")
     both = wanted.join(items.group_by(_SCORE).agg(pl.len().alias("rows")), on=_SCORE, how="full", coalesce=True)
@@ -259,17 +248,6 @@ def recount_scores(
         pl.col("repeated") | (pl.col("expected_logprob") - pl.col("top1_logprob") > -10 * NEAR_TIE),
         _SCORE,
     )
-    yield same_figures("repetitions and rates are those of the scores", rates, _counted(items, patterns), ["pattern"])
-
-
-def _counted(items: pl.DataFrame, patterns: Sequence[str]) -> pl.DataFrame:
-    rate = 100 * pl.col("repeated").mean()
-    repetitions = pl.col("repeated").sum().cast(pl.Int64)
-    counted = items.group_by("pattern").agg(
-        n=pl.len().cast(pl.Int64), repetitions=repetitions, repetition_rate=rate, drop=100 - rate
-    )
-    every = pl.DataFrame({"pattern": patterns}).join(counted, on="pattern", how="left", maintain_order="left")
-    return every.with_columns(pl.col("n", "repetitions").fill_null(0))
 
 
 def _plain(text: str) -> str:

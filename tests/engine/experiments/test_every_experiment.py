@@ -41,7 +41,6 @@ EVERY = (*ASKED, "nli", "likelihood", "cues")
 REQUESTED = ("lama", "diagnostics")
 ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
 FROM_ITEMS = "tables follow from items.parquet"
-OF_SUMMARY = "rates and drops of summary.parquet are those of the items"
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +197,7 @@ LIES = [  # a column and its false value, in the first row where the right one a
     ("diagnostics", "top1", "nothing", ALWAYS, REFERENCE.format("items")),
     ("gh22", "expected_rank", 0, ~pl.col("repeated"), "the ACT is repeated where its rank is 1, and nowhere else"),
     ("gh22", "name", "Nobody", ALWAYS, "ACTs are those of acts.parquet"),
-    ("gh22", "repeated", True, ~pl.col("repeated"), OF_SUMMARY),
+    ("gh22", "repeated", True, ~pl.col("repeated"), FROM_ITEMS),
     ("gh22", "expected_rank", lambda own: own - 5, pl.col("expected_rank") > 10, REFERENCE.format("items")),
     ("nli", "accuracy", lambda own: not own, ALWAYS, "tables follow from items.parquet"),
     (
@@ -215,7 +214,7 @@ LIES = [  # a column and its false value, in the first row where the right one a
     ("probe", "top1", "house", ALWAYS, REFERENCE.format("items")),
     ("probe", "row", 1, pl.col("row") == 2, "each item is there once"),
     ("likelihood", "logprob", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
-    ("cues", "kinds", "affix", pl.col("kinds") == "particle", "shares"),
+    ("cues", "kinds", "affix", pl.col("kinds") == "particle", FROM_ITEMS),
 ]
 
 

@@ -5,18 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from negengine.engine.requests import summary
+from negengine.engine.requests.contrast import Contrast, contrast_rows
 from negengine.engine.requests.items import ALL, ORIGINAL, collected
 from negengine.engine.results.comparison.estimates import GROUP, estimates
 from negengine.engine.statistics.intervals import proportion
 from scipy import stats
 
-BOTH = [summary.Contrast("D", "right", (ORIGINAL, ALL), ("b", ALL))]
+BOTH = [Contrast("right", ("D", ORIGINAL, ALL), ("D", "b", ALL), by="item")]
 
 
 def items(rows):
     """From (condition, item, splits, cluster, right)."""
     names = ("condition", "item", "splits", "cluster", "right")
     return pl.DataFrame(rows, schema=names, orient="row").select(pl.lit("D").alias("dataset"), *names)
+
+
+def listed(rows):
+    """The same, with splits as requests have them."""
+    return items(rows).with_columns(pl.col("splits").str.split("|"))
 
 
 def plain(outcomes, condition=ORIGINAL, clusters=None):
@@ -69,7 +75,7 @@ def test_items_of_one_cluster_have_no_interval_and_no_p_unless_the_group_is_the_
     whole, named, *_ = summary.means(items(rows), ["right"])
     assert (whole.low, whole.high, whole.clusters) == (None, None, 1)
     assert named[4:7] == proportion(sum(right), len(right))  # a split with the name of its cluster: items are draws
-    difference, p = summary.contrasts(items(rows), BOTH)
+    difference, p = contrast_rows(listed(rows), BOTH)
     assert (difference.low, difference.high, p.value) == (None, None, 1)
     each = pl.Series([str(i) for i in range(len(right))])
     for kinds in ((same, None), (same, each), (each, crossed)):
@@ -119,14 +125,14 @@ def test_a_contrast_takes_the_items_that_both_sides_have_and_flips_the_signs_of_
 
     Eight items of four clusters, right in the first alone: p = 2 / 2⁴, not McNemar's 2 / 2⁸; and not a point.
     """
-    found = summary.contrasts(items([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)
+    found = [*contrast_rows(listed([*plain([True] * 4 + [False] * 3), *plain([False] * 5, "b")]), BOTH)]
     for row, kind, value in zip(found, ("difference", "p"), (4 / 5, 1 / 8), strict=True):
         assert row[:5] == ("D", "original vs b", ALL, f"{kind}:right", pytest.approx(value))
         assert row.n == 5
-    assert summary.contrasts(items(plain([True])), BOTH) == []
+    assert [*contrast_rows(listed(plain([True])), BOTH)] == []
     clusters = [str(i // 2) for i in range(8)]
     rows = [*plain([True] * 8, clusters=clusters), *plain([False] * 8, "b", clusters)]
-    difference, p = summary.contrasts(items(rows), BOTH)
+    difference, p = contrast_rows(listed(rows), BOTH)
     assert (difference.value, difference.clusters, p.clusters) == (1, 4, 4)
     assert difference.low < 1 == difference.high
     assert p.value == pytest.approx(2 / 2**4)

@@ -58,7 +58,7 @@ def test_a_run_with_several_forms_is_verified_and_a_wrong_repetition_found(score
     assert any(check.what.startswith("items decided again") for check in found.checks)
     wrong = scores.items.with_columns(top1=pl.when(pl.col("repeated")).then(pl.lit("argue")).otherwise("top1"))
     patterns = [pattern.name for pattern in scores.selection.patterns.all]
-    recounts = recount_scores(wrong, scores.selection.triplets, scores.rates, patterns)
+    recounts = recount_scores(wrong, scores.selection.triplets, patterns)
     [what] = [found.what for found in recounts if found.wrong]
     assert what == "the first choice is the verb where the verb is repeated"
 

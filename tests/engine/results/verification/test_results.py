@@ -140,7 +140,7 @@ def test_results_that_contradict_themselves_are_found(scored):
         assert ("score", what) in damage(verify(scored))
     lie(scored, "score", "scores.parquet", scores)
     lie(scored, "score", "rates.parquet", changed(rates, 1, repetitions=rates["repetitions"][1] + 1))
-    assert ("score", "repetitions and rates are those of the scores") in damage(verify(scored))
+    assert ("score", "tables follow from scores.parquet") in damage(verify(scored))
     summary = ng.open(scored).selection.summary
     lie(scored, "select", "selection.json", {**summary, "selected": summary["selected"] - 1})
     found = damage(verify(scored))
