@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from numpy.typing import NDArray
 
 from ..engine.basics.errors import InputError
+from ..engine.basics.versions import requirement
 from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.exported import load_exported
 from ..engine.inference.session import Device
@@ -120,7 +121,7 @@ class System(ABC, Generic[W]):
             except ModuleNotFoundError:  # the package around it
                 found = None
             if found is None:
-                return f"{name} is not installed: pip install 'negengine[{self.extra}]'"
+                return f"{name} is not installed: pip install {requirement(self.extra)}"
         return None
 
     def choices(self, place: Place) -> Sequence[Choice]:

@@ -9,6 +9,8 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import TypeVar
 
+from .versions import requirement
+
 Kind = TypeVar("Kind", bound=StrEnum)
 
 # Errors of the operating system that say something about the machine, and nothing about this program.
@@ -103,4 +105,4 @@ def needs_extra(extra: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("negengine"):
             raise
-        raise InputError(f"{what} needs {error.name}: pip install 'negengine[{extra}]'") from None
+        raise InputError(f"{what} needs {error.name}: pip install {requirement(extra)}") from None

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 # The packages that decide a run's numbers.
 DECIDING = ("numpy", "polars", "onnxruntime", "onnxruntime-gpu", "tokenizers", "scipy")
@@ -64,6 +66,25 @@ def _git(root: Path, *words: str) -> str | None:
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
     return told.strip()
+
+
+def requirement(extra: str = "", installed: Distribution | None = None) -> str:
+    """What `pip install` takes for negengine with an extra, quoted for a shell.
+
+    It is the place that this installation is from (PEP 610), which a reader has: a folder, a wheel, a repository. Only
+    what came from a package index has its name alone.
+    """
+    name = f"[{extra}]" if extra else ""
+    try:
+        recorded = json.loads((installed or distribution("negengine")).read_text("direct_url.json") or "{}")
+        url, vcs = str(recorded["url"]), recorded.get("vcs_info")
+    except (PackageNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return f"'negengine{name}'"
+    if isinstance(vcs, dict):
+        return shlex.quote(f"negengine{name} @ {vcs.get('vcs')}+{url}@{vcs.get('commit_id')}")
+    path = url2pathname(urlsplit(url).path)
+    is_editable = bool(recorded.get("dir_info", {}).get("editable"))
+    return f"{'-e ' * is_editable}'{path}{name}'"
 
 
 def recorded_source(installed: Distribution | None = None) -> tuple[str | None, str | None]:

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from ..basics.errors import InputError, did_you_mean
 from ..basics.limits import cpu_threads
 from ..basics.option import Argument
-from ..basics.versions import DECIDING, package_version, versions
+from ..basics.versions import DECIDING, package_version, requirement, versions
 from . import options
 from .console import document, show
 from .program import command
@@ -77,7 +77,7 @@ def diagnose() -> dict[str, Found]:
     said = ", ".join(f"{name} {version}" for name, version in builds.items())
     runtime = Found(said)
     if not builds:
-        runtime = Found("missing", State.MISSING, "pip install 'negengine[cpu]', or 'negengine[gpu]'")
+        runtime = Found("missing", State.MISSING, f"pip install {requirement('cpu')}, or {requirement('gpu')}")
     elif len(builds) > 1:
         runtime = Found(said, State.WRONG, "the two share one folder: uninstall both, then install one")
     found = {
@@ -93,7 +93,7 @@ def diagnose() -> dict[str, Found]:
     if found["export5"].state is State.OK:  # no environment has both versions of transformers
         found |= dict.fromkeys(("export", "train"), Found(f"by export5: {ready['export5']}"))
     elif found["export"].state is State.OK:
-        repair = "in an environment of its own, pip install 'negengine[export5]'"
+        repair = f"in an environment of its own, pip install {requirement('export5')}"
         found["export5"] = replace(found["export5"], repair=repair)
     off = os.environ["ORT_DISABLE_TELEMETRY"] == "1"
     found["telemetry"] = (
@@ -126,8 +126,7 @@ def diagnose() -> dict[str, Found]:
 def _installed(extra: str, ready: str) -> Found:
     """Whether what negengine needs for an extra is installed; without a name, for itself."""
     lacking = ", ".join(dict.fromkeys(_lacking("negengine", extra)))
-    wanted = f"negengine[{extra}]" if extra else "negengine"
-    return Found(f"{lacking} missing", State.MISSING, f"pip install '{wanted}'") if lacking else Found(ready)
+    return Found(f"{lacking} missing", State.MISSING, f"pip install {requirement(extra)}") if lacking else Found(ready)
 
 
 def _lacking(package: str, extra: str) -> Iterator[str]:

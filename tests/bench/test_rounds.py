@@ -7,6 +7,7 @@ from measured_systems import Adding, Making, here
 from negengine.bench.rounds import Effort, compare, in_a_process
 from negengine.bench.system import Items, Place
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.versions import requirement
 from negengine.engine.inference.devices.cpu import CPU
 
 
@@ -66,7 +67,7 @@ def test_baselines_that_fail_or_do_not_fit_into_memory_are_lines_and_the_others_
         "opening": "the processor is too old",
         "running": "ValueError: no memory",
         "dying": "its process ended with status 3: a last word",
-        "missing": "no_such_module.inside is not installed: pip install 'negengine[bench]'",
+        "missing": f"no_such_module.inside is not installed: pip install {requirement('bench')}",
         "large": "0.1 GB of memory are free, about 1.0 GB are needed",
     }
     bad, said = [Adding(fails, 1, str(log), fails=fails) for fails in whys], []

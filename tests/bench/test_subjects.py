@@ -64,4 +64,4 @@ def test_what_is_measured_is_json_and_a_table_and_missing_systems_are_lines(cach
     assert 0 < rows[OURS]["with opening/s"] < rows[OURS]["sentences/s"]
     shown = likelihood.table(result)
     assert shown.frame["system"].to_list() == list(rows)
-    assert any("missing: minicons" in note and "negengine[bench]" in note for note in shown.notes)
+    assert any("missing: minicons" in note and "[bench]" in note for note in shown.notes)

@@ -29,7 +29,7 @@ def installed(request, wheel, tmp_path_factory):
     return folder / "bin"
 
 
-def test_a_model_is_run_and_an_export_asks_for_its_packages(installed, mini, tmp_path):
+def test_a_model_is_run_and_an_export_asks_for_its_packages(installed, wheel, mini, tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
 
     def here(program, *arguments, **options):
@@ -39,7 +39,7 @@ def test_a_model_is_run_and_an_export_asks_for_its_packages(installed, mini, tmp
     assert json.loads(selected)["pairs"] == 2
     here("negengine", "score", "run")
     assert here("python", "-c", "import negengine as ng; print(len(ng.open('run').rates))")[0] == "5\n"
-    assert "pip install 'negengine[export]'" in here("negengine", "export", "mini", status=2)[1]
+    assert f"pip install '{wheel}[export]'" in here("negengine", "export", "mini", status=2)[1]
 
 
 def test_pipx_exports_and_leaves_the_environment_as_it_is(wheel, tmp_path_factory):

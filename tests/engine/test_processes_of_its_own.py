@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from negengine.engine.basics.errors import InputError, needs_extra
+from negengine.engine.basics.versions import requirement
 
 
 def test_a_missing_package_names_its_extra_and_a_missing_module_of_the_program_is_a_bug():
@@ -20,7 +21,8 @@ def test_without_onnx_runtime_a_command_names_both_builds():
     code = "import sys; sys.modules['onnxruntime'] = None; import negengine.engine.cli.main as own; sys.exit(own.run())"
     command = [sys.executable, "-c", code, "predict", "mini", "She is happy to [MASK]."]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    said = "negengine: ONNX Runtime is missing: pip install 'negengine[cpu]', or 'negengine[gpu]' for an NVIDIA GPU\n"
+    cpu, gpu = requirement("cpu"), requirement("gpu")
+    said = f"negengine: ONNX Runtime is missing: pip install {cpu}, or {gpu} for an NVIDIA GPU\n"
     assert (done.returncode, done.stderr, done.stdout) == (2, said, "")
 
 

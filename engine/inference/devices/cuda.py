@@ -16,6 +16,7 @@ from typing import Any, ClassVar, cast
 import onnxruntime as ort
 
 from ...basics.errors import InputError
+from ...basics.versions import requirement
 from ..batches import Runner
 from ..exported import FP16, REFERENCE, graph_precision
 from ..gpu import Filled
@@ -41,10 +42,11 @@ class Cuda(Device):
     @classmethod
     def missing(cls) -> str | None:
         if _PROVIDER not in ort.get_available_providers():
-            return "this ONNX Runtime has no CUDA: pip uninstall onnxruntime, then pip install 'negengine[cuda]'"
+            return f"this ONNX Runtime has no CUDA: pip uninstall onnxruntime, then pip install {requirement('cuda')}"
         if not cls.count():
             return "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
-        return None if _has_cudnn() else "cuDNN 9 is missing, which attention needs: pip install 'negengine[cuda]'"
+        lacking = f"cuDNN 9 is missing, which attention needs: pip install {requirement('cuda')}"
+        return None if _has_cudnn() else lacking
 
     @classmethod
     def count(cls) -> int:
@@ -77,7 +79,7 @@ class Cuda(Device):
         session = open_session(graph, options or ort.SessionOptions(), providers=[(_PROVIDER, chosen)])
         if session.get_providers()[0] != _PROVIDER:
             raise InputError(
-                f"--device {self}: CUDA does not start here; its libraries come with `pip install 'negengine[cuda]'`"
+                f"--device {self}: CUDA does not start here; pip install {requirement('cuda')} has its libraries"
             )
         refuse_cpu_nodes(session, graph, "CUDA")
         return session

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ...basics.versions import requirement
 from .. import tally
 from ..batches import Array, Feeds, Runner
 from ..gpu import Filled
@@ -22,7 +23,7 @@ class WebGpu(PluginDevice):
     kind: ClassVar[str] = "webgpu"
     package: ClassVar[str] = "onnxruntime_ep_webgpu"
     label: ClassVar[str] = "WebGPU"
-    extra: ClassVar[str] = "'negengine[webgpu]'"
+    extra: ClassVar[str] = requirement("webgpu")
     preference: ClassVar[int | None] = 2
     batch_tokens: ClassVar[int] = 4096  # a laptop's GPU shares the memory of the processor
     # The plugin has kernels of these for floating-point numbers. What it leaves to the CPU has 64-bit integers or truth

@@ -1,12 +1,13 @@
 """The commit of the source: of a git checkout, of an installation, or unknown; and the limits of a container."""
 
 import json
+import shlex
 import subprocess
 from types import SimpleNamespace
 
 import pytest
 from negengine.engine.basics import limits
-from negengine.engine.basics.versions import recorded_source, source_address, source_commit, versions
+from negengine.engine.basics.versions import recorded_source, requirement, source_address, source_commit, versions
 
 
 def test_a_checkout_has_the_commit_that_git_names_and_tells_of_changed_files(tmp_path, monkeypatch):
@@ -45,6 +46,23 @@ def test_an_installation_from_a_repository_has_what_pip_recorded():
     for text, source in {FOUND: ("https://x", "ab12"), **dict.fromkeys((None, "{", WRONG), (None, None))}.items():
         assert recorded_source(SimpleNamespace(read_text={"direct_url.json": text}.__getitem__)) == source
     assert list(versions(["numpy", "no-such-package"])) == ["numpy"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "wanted"),
+    [
+        (None, "'negengine[export]'"),
+        ({"url": "file:///home/anna/neg%20engine", "dir_info": {}}, "'/home/anna/neg engine[export]'"),
+        ({"url": "file:///src", "dir_info": {"editable": True}}, "-e '/src[export]'"),
+        ({"url": "file:///tmp/negengine-0.1.0-py3-none-any.whl"}, "'/tmp/negengine-0.1.0-py3-none-any.whl[export]'"),
+        (json.loads(FOUND), "'negengine[export] @ git+https://x@ab12'"),
+    ],
+)
+def test_what_a_message_installs_is_from_where_this_installation_is(recorded, wanted):
+    told = SimpleNamespace(read_text=lambda _: None if recorded is None else json.dumps(recorded))
+    assert requirement("export", told) == wanted
+    words = shlex.split(f"pip install {wanted}")
+    assert len(words) == 3 + ("-e" in words)
 
 
 NONE, OLD = float("inf"), {"cpu/cpu.cfs_period_us": "100000"}

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import negengine as ng
 import pytest
 from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.versions import requirement
 from negengine.engine.cli import main
 from negengine.engine.cli.main import app
 from negengine.engine.cli.program import all_commands
@@ -129,4 +130,4 @@ def test_an_extra_that_a_training_lacks_is_named_with_the_command(monkeypatch, c
     monkeypatch.setitem(sys.modules, "accelerate", None)
     for name in [name for name in sys.modules if name.startswith("negengine.export.training")]:
         monkeypatch.delitem(sys.modules, name)
-    refused(command("cues", "train", "-o", "out"), "cues train needs accelerate: pip install 'negengine[train]'")
+    refused(command("cues", "train", "-o", "out"), f"cues train needs accelerate: pip install {requirement('train')}")

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, metadata
 import pytest
 from fake_exports import write_fake_export
 from negengine.engine.basics import versions
+from negengine.engine.basics.versions import requirement
 from negengine.engine.cli.doctor import diagnose
 from negengine.engine.experiments.data_sets.sources import source, sources
 from negengine.engine.inference.devices import cuda
@@ -38,7 +39,7 @@ def test_doctor_tells_what_is_missing_or_too_much_and_what_to_do(command, instal
     installed |= dict.fromkeys(["onnxruntime", "torch", "onnx"])
     found = diagnose()
     assert {*metadata("negengine").get_all("Provides-Extra")} - {"cpu", "gpu"} <= {*found}
-    assert str(found["export"]) == "torch, onnx missing: pip install 'negengine[export]'"
+    assert str(found["export"]) == f"torch, onnx missing: pip install {requirement('export')}"
     assert str(found["models"]) == "none: run `negengine export`"
     assert found["device auto"].said == "cuda:0"
     assert found["cuda"].said.startswith("cuda:0 (NVIDIA H200, 140.0 GiB, batches of at most 16,384 tokens); cuda:1 (")

