@@ -149,7 +149,7 @@ class Source:
                 if len(own) > len(self.header):
                     reason += f"; a text that has a {_DELIMITERS[delimiter]} must stand in double quotes"
                 yield _Raw(first, {}, reason, as_json(fields))
-            elif _name(own[0]) == self.header[0] and tuple(map(_name, own)) == self.header:
+            elif self._is_header(own):
                 yield _Raw(first, {}, "this row is the header again; remove it", as_json(fields))
             else:
                 if lines.place.line > first and any(_holds_a_row(text, delimiter, len(fields)) for text in own):
@@ -161,6 +161,9 @@ class Source:
                 + (f" ({len(swallowed):,} such rows)" if len(swallowed) > 1 else "")
                 + "; is a double quote missing, or one too many?"
             )
+
+    def _is_header(self, fields: list[str]) -> bool:
+        return _name(fields[0]) == self.header[0] and tuple(map(_name, fields)) == self.header
 
     def _header(self, lines: Lines, kind: Kind) -> tuple[Iterator[list[str]], str, bool | None]:
         first = next((line for line in lines if line.strip()), "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
@@ -111,6 +112,13 @@ def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int) -> 
     """Ask about items one by one, in so many threads."""
     with ThreadPoolExecutor(at_once, "item") as threads:
         return list(threads.map(ask, items))
+
+
+def other_reader() -> ModuleType:
+    """The module that reads a user's table as an outsider."""
+    with needs_extra("export", "--torch"):
+        from ....export import own_rows
+    return own_rows
 
 
 def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:

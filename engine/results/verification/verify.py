@@ -21,6 +21,7 @@ from ...runs.record import RUN_FILE, read_run
 from ...runs.results import begun_stages
 from .checks import Check, Verification
 from .model import any_model, verify_model
+from .own_rows import COLUMNS, check_own_rows
 from .reference import ExportedReference, each, torch_reference
 from .results import StoredStage, check_results, foreign_files
 
@@ -128,6 +129,8 @@ def _decided_again(stored: list[StoredStage], before: list[Check], asked: _Asked
             except (pl.exceptions.PolarsError, LookupError, TypeError, ValueError):
                 if stage.name not in unreadable:  # damage that was found before can make any error here
                     raise
+        if asked.torch is not None and stage.name not in unreadable and COLUMNS in stage.record.metadata:
+            yield check_own_rows(stage, run.open(stage.folder).items, draw)  # type: ignore[attr-defined]
 
 
 def _unused_damage(exported: ExportedModel, *, in_low_precision: bool) -> Iterator[str]:

@@ -1,0 +1,92 @@
+"""The rows of a run on a user's table against the table itself, as an outsider reads it (`verify --torch`)."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ...basics.errors import InputError
+from ...basics.paths import with_home
+from ...basics.reading import file_sha256, is_file, paths_in
+from ...library.again import Draw
+from .checks import Check
+from .reference import other_reader
+from .results import StoredStage
+
+COLUMNS = "columns"  # of the table, by their purpose: a key of the metadata
+_TEXTS, _LABELS = ("sentence", "good", "bad", "prefix", "targets"), ("groups", "cluster", "item", "pair", "acceptable")
+_FILE_NAME = "file name"  # a label that no column has
+
+
+def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check:
+    """Some rows, and how many there are; skipped where the table was in memory, is gone, or is another one now."""
+    check = Check(stage.name, "rows are those of the table, as others read it", unit="rows")
+    given = stage.record.metadata.get("call", {}).get("arguments", {})
+    data = given.get("data")
+    path = with_home(data["path"]) if isinstance(data, dict) and "path" in data else None
+    names = items["file"].unique(maintain_order=True).to_list() if "file" in items.columns else [None]
+    paths = {name: own for name in names for own in ([] if path is None else _files(path, name))}
+    if len(paths) < len(names):
+        return check.skipped("the table was in memory, or is not there any more")
+    if _sha256(paths) != stage.record.identity["data sha256"]:
+        return check.skipped(f"{path} has changed since")
+    texts, labels = (_named(stage.record.metadata[COLUMNS], kinds) for kinds in (_TEXTS, _LABELS))
+    found = [name for name in (*texts, *labels) if name not in _named(given, given)]
+    drawn = pl.DataFrame(draw.some(items), schema=items.schema)
+    is_whole = not stage.record.identity["skip bad rows"]
+    try:
+        for name, own in paths.items():
+            of_file = drawn if name is None else drawn.filter(file=name)
+            rows = items if name is None else items.filter(file=name)
+            n = rows["row"].n_unique() if is_whole else None
+            asked = [_as_named(item, stage.record.metadata[COLUMNS]) for item in of_file.to_dicts()]
+            if said := _wrong(own, asked, n, (texts, labels, found)):
+                return check.damaged(f"{own}: {said}", stage.decide_again)
+    except (InputError, OSError, UnicodeError, ValueError, LookupError, pl.exceptions.PolarsError) as error:
+        return check.skipped(f"others cannot read {path} ({error})")
+    return Check(stage.name, check.what, len(drawn), "rows")
+
+
+def _wrong(path: Path, items: list[dict[str, Any]], n: int | None, columns: tuple[list[str], ...]) -> str:
+    others, (texts, labels, _) = other_reader(), columns
+    number, by_row = 0, dict[int, list[dict[str, Any]]]()
+    for item in items:
+        by_row.setdefault(item["row"], []).append(item)
+    for number, row in enumerate(others.table_rows(path, [*texts, *labels]), 1):
+        for item in by_row.get(number, []):
+            if said := others.difference(item, row, *columns):
+                return f"row {number}: {said}"
+    return "" if n in {None, number} else f"it has {number:,} rows, the run {n:,}"
+
+
+def _as_named(item: dict[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """An item under the table's own names of columns, where it has a text and what stands before it."""
+    if "text" not in item:
+        return item
+    theirs = {columns.get("sentence") or columns.get(item["role"]): "text", columns.get("prefix"): "context"}
+    theirs |= {columns.get("pair"): "pair"}
+    return item | {name: item[own] for name, own in theirs.items() if name is not None}
+
+
+def _named(values: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+    """The names of columns that some values of a JSON object hold, alone or in a list."""
+    found = [values.get(key) for key in keys]
+    every = [name for own in found for name in (own if isinstance(own, list) else [own]) if isinstance(name, str)]
+    return [name for name in dict.fromkeys(every) if name != _FILE_NAME]
+
+
+def _files(path: Path, name: str | None) -> Iterator[Path]:
+    if name is None:
+        yield from [path] if is_file(path) else []
+    else:
+        own = [file for file in paths_in(path) if name in {file.name, file.name.split(".")[0]}]
+        yield from own[:1]
+
+
+def _sha256(paths: Mapping[str | None, Path]) -> str:
+    if None in paths:
+        return file_sha256(paths[None])
+    lines = [f"{file_sha256(path)}  {name}\n" for name, path in paths.items()]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
