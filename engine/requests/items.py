@@ -31,7 +31,6 @@ KEYS: dict[str, Any] = {
     WHY: pl.String,  # why the request cannot be asked; null where it can
 }
 """What a request belongs to: the first columns of items.parquet, with their types."""
-ITEM_SCHEMA: dict[str, Any] = dict.fromkeys(("dataset", "condition", "item", "splits", "cluster"), pl.String)
 
 
 def top_schema(count: int, prefix: str = "", what: str = "logprob") -> dict[str, Any]:

@@ -12,8 +12,6 @@ from .items import ITEM, WHY
 
 ROUNDING = 1e-4  # log-likelihoods that are closer are a tie: two ways to compute the same sum differ by less
 GROUP = ("dataset", "condition", "pair")
-ASKED = pl.col(WHY).is_null().all().over(ITEM)
-"""Whether all requests of an item were answered."""
 
 
 def of_item(value: pl.Expr, keys: Sequence[str] = ITEM) -> pl.Expr:

@@ -1,0 +1,116 @@
+"""Metrics and faults of items against plain loops; parts of requests; what cannot be asked."""
+
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from negengine.engine.basics.errors import InputError
+from negengine.engine.requests.items import KEYS, WHY
+from negengine.engine.requests.metrics import all_of, best, lead
+from negengine.engine.requests.stage import InMemory, RankedRequests, complete
+from negengine.engine.requests.valid import of_choice, refused
+from negengine.engine.requests.word import SEVERAL, Word
+
+SCORES = st.sampled_from([None, -3.0, -2.0, -2.00005, -1.0])
+ITEMS = st.lists(st.lists(st.tuples(SCORES, st.booleans()), min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+def frame(items):
+    rows = [
+        {"item": str(number), "pair": str(number // 2), "score": score, "right": right, "word": str(place)}
+        for number, item in enumerate(items)
+        for place, (score, right) in enumerate(item)
+    ]
+    return complete(pl.DataFrame(rows, schema_overrides={"score": pl.Float64}), Word(), "D")
+
+
+def chosen(item):
+    """Whether the right one is ahead of all others by more than rounding; None where that cannot be told."""
+    right = [score for score, is_right in item if is_right]
+    others = [score for score, is_right in item if not is_right]
+    if None in right + others or not others or not right:
+        return None
+    return max(right) - max(others) > 1e-4
+
+
+@given(ITEMS)
+def test_the_best_candidate_is_that_of_a_loop_and_a_missing_score_or_a_tie_is_never_right(items):
+    right, score = pl.col("right"), pl.col("score")
+    rows = frame(items).with_columns(accuracy=best(score, right), ahead=lead(score, right))
+    found = dict(rows.group_by("item").agg(pl.col("accuracy").max()).iter_rows())
+    assert found == {str(number): chosen(item) for number, item in enumerate(items)}
+    assert rows.filter(~right)["accuracy"].null_count() == len(rows.filter(~right))
+    once = [item for item in items if sum(is_right for _, is_right in item) == 1]
+    assert rows["accuracy"].count() == sum(
+        sum(is_right for _, is_right in item) for item in items if chosen(item) is not None
+    ) >= sum(chosen(item) is not None for item in once)  # fmt: skip
+
+
+@given(ITEMS, st.sets(st.integers(0, 3)))
+def test_a_group_is_right_if_all_its_items_are_and_does_not_count_if_one_was_not_asked(items, skipped):
+    rows = frame(items).with_columns(pl.when(pl.col("item").is_in([*map(str, skipped)])).then(pl.lit("x")).alias(WHY))
+    rows = rows.with_columns(accuracy=best(pl.col("score"), pl.col("right"))).with_columns(
+        all=all_of(pl.col("accuracy"))
+    )
+    found = dict(rows.group_by("pair").agg(pl.col("all").max()).iter_rows())
+    for number in range(0, len(items), 2):
+        own = {i: chosen(items[i]) for i in range(number, min(number + 2, len(items)))}
+        known = [value for value in own.values() if value is not None]
+        wanted = all(known) if known and not skipped & own.keys() else None
+        assert found[str(number // 2)] == wanted
+
+
+@given(ITEMS)
+def test_an_item_without_exactly_one_right_candidate_has_its_reason_before_anything_runs(items):
+    rows = refused(frame(items), of_choice(pl.col("right"), pl.col("score")))
+    for number, item in enumerate(items):
+        right, scores = [is_right for _, is_right in item], [score for score, _ in item]
+        faults = [
+            ("only one candidate", len(item) == 1),
+            ("no candidate is right", not any(right)),
+            ("several candidates are right", sum(right) > 1),
+            ("two candidates are alike", len(set(scores)) < len(scores)),
+        ]
+        wanted = next((reason for reason, is_so in faults if is_so), None)
+        assert set(rows.filter(item=str(number))[WHY]) == {wanted}
+
+
+def experiment(**attributes):
+    own = {"name": "x", "place": lambda row: row["item"], "excuses": lambda why: why == SEVERAL}
+    return SimpleNamespace(**own, **attributes)
+
+
+@given(st.lists(st.integers(1, 6), max_size=9), st.integers(1, 5))
+def test_parts_have_all_requests_once_and_no_item_is_divided(sizes, size):
+    items = [number for number, n in enumerate(sizes) for _ in range(n)]
+    rows = complete(pl.DataFrame({"item": items, "text": "a"}, {"item": pl.Int64, "text": pl.String}), Word(), "D")
+    source = InMemory(rows, size, ("item",))
+    assert [row for part in source.parts for row in part] == list(range(len(rows)))
+    assert all(source.sizes)
+    assert pl.concat([rows.clear(), *map(source.read, range(len(source.parts)))]).equals(rows)
+    own = [set(rows["item"][part.start : part.stop]) for part in source.parts]
+    assert sum(map(len, own)) == len(sizes)
+
+
+def test_what_cannot_be_asked_is_told_or_refused_with_its_place_and_takes_its_item_with_it(mini):
+    texts = {"a": "This is a [MASK].", "b": "No mask.", "c": "That is the [MASK]."}
+    words = [("a", "dog"), ("a", "unspeakableness"), ("c", "cat"), ("c", None)]
+    rows = pl.DataFrame([{"item": item, "text": texts[item], "word": word} for item, word in words])
+
+    def staged(frame, together=("item",)):
+        source = InMemory(complete(frame, Word(), "D"), 4, together)
+        return RankedRequests(mini, experiment(together=together), Word(), source)
+
+    staged(rows).check(lambda _: None)
+    requests, asked = staged(rows).prepare(0)
+    assert requests[WHY].to_list() == [SEVERAL, SEVERAL, None, None]
+    assert (len(asked), requests.columns[: len(KEYS)]) == (1, [*KEYS])  # one text
+    assert staged(rows, ()).prepare(0)[0][WHY].to_list() == [None, SEVERAL, None, None]
+    bad = pl.concat([rows, pl.DataFrame({"item": ["b"], "text": [texts["b"]], "word": ["dog"]})])
+    with pytest.raises(InputError, match=r"^b: no masks, where one \[MASK\] is needed"):
+        staged(bad).check(lambda _: None)
+    with pytest.raises(InputError, match=r"^none of 1 requests can be asked \(1: left out\)"):
+        staged(bad[-1:].with_columns(pl.lit("left out").alias(WHY))).check(lambda _: None)
+    staged(bad.with_columns(pl.when(item="b").then(pl.lit("left out")).alias(WHY))).check(lambda _: None)
