@@ -22,12 +22,11 @@ def baselines() -> list[System[Sentences]]:
     return [
         AuthorsSelection(),
         AuthorsScoring(),
+        *map(OpenVino, ("bf16", "int8")),  # early: they are the fastest others, and --quick has little time
         *(AtMask(kind, compiled=is_compiled) for kind in ("fp32", "bf16", "fp16") for is_compiled in (False, True)),
         Pipeline(),
         Optimum(),
         OpenVino("fp32"),
-        OpenVino("bf16"),
-        OpenVino("int8"),
         OpenVino("int8", "static"),
     ]
 

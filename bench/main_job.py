@@ -17,10 +17,11 @@ from ..engine.basics.choices import Precision
 from ..engine.experiments.negation.negation_runs import SelectionRun
 from ..engine.experiments.negation.select import TRIPLETS_FILE, Selection, Settings
 from ..engine.inference.causal import open_language_model
-from ..engine.inference.exported import ExportedModel, graph_precision, load_exported
+from ..engine.inference.exported import ExportedModel, load_exported
 from ..engine.inference.mixed import SENTENCES, Mixed, calibrate
 from ..engine.inference.model import Decider
 from ..engine.inference.precision import Models, open_models
+from ..engine.inference.session import Device
 from ..engine.runs.masked_stages import PatternDeciders
 from ..engine.text.lexicon import load_lexicon
 from ..engine.text.pattern import VERB
@@ -159,8 +160,8 @@ class LowPrecision(_Own):
     name = LOW_PRECISION
     said = "our low-precision graph, decisions unchecked"
 
-    def __init__(self, graph: Path) -> None:
-        self.arithmetic = graph_precision(graph)
+    def __init__(self, graph: Path, device: Device) -> None:
+        self.arithmetic = device.precision(graph)
 
     def open(self, place: Place) -> None:
         exported = load_exported(place.exported)

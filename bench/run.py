@@ -14,10 +14,12 @@ import polars as pl
 from ..engine.basics.choices import Precision
 from ..engine.basics.errors import InputError
 from ..engine.basics.limits import cpu_threads
+from ..engine.inference.audit import audit_share
 from ..engine.inference.device import choose_device
 from ..engine.inference.devices.cpu import CPU
 from ..engine.inference.devices.cuda import Cuda
 from ..engine.inference.exported import ExportedModel, graph_precision
+from ..engine.inference.mixed import CALIBRATION_SENTENCES
 from ..engine.inference.precision import open_models
 from ..engine.inference.session import Device
 from ..engine.views import Column, Table
@@ -48,6 +50,7 @@ AUTHORS, AUTHORS_SCORING = AuthorsSelection.name, AuthorsScoring.name
 _TRIED_ON_CUDA = 4096  # sentences for finding the best settings, where batches are larger
 _BAR = 30  # columns
 _EXPECTED = "mixed, expected"
+_WHOLE = "mixed, whole grid"  # whose audit is a smaller share than that of the sentences which are timed
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def _measure(
         sentences = candidates(job, compared.outcomes[0].items)
         flops = least(exported, sentences.length)
         mixed = compared.by_name.get(MIXED)
+        systems = _rows(compared, sentences, flops, ceilings or {})
         return {
             "model": measured.name,
             "random weights": measured.is_random,
@@ -128,9 +132,10 @@ def _measure(
                 "least GFLOP": flops / 1e9,
             },
             "product GFLOP/s": {kind: rate / 1e9 for kind, rate in (ceilings or {}).items()},
-            "systems": _rows(compared, sentences, flops, ceilings or {}),
+            "systems": systems,
             "skipped": dict(compared.missing),
             _EXPECTED: None,
+            _WHOLE: _whole_grid(systems, mixed.found.get("close calls")) if mixed else None,
             "lazy": None,
             "close calls": mixed and mixed.found.get("close calls"),
             INTERRUPTED: compared.interrupted,
@@ -166,7 +171,7 @@ def own_systems(measured: Measured, device: Device) -> list[System[Sentences]]:
     if (graph := device.low_precision(measured.exported)) is None:
         return [Reference()]
     mixed = [] if measured.is_random else [MixedPrecision()]
-    return [Reference(), LowPrecision(graph), *mixed]
+    return [Reference(), LowPrecision(graph, device), *mixed]
 
 
 def _rows(
@@ -216,11 +221,25 @@ def _expect_mixed(results: Sequence[dict[str, Any]], device: Device, cache: Path
         found[_EXPECTED] = None if close is None else expected_mixed(found["systems"], close)
 
 
-def expected_mixed(systems: Sequence[dict[str, Any]], close: float) -> dict[str, Any]:
-    """Mixed precision as fast as the two models that it takes, and as often in fp32 as with the bundled model."""
+def expected_mixed(systems: Sequence[dict[str, Any]], close: float, audit: float = AUDIT_SHARE) -> dict[str, Any]:
+    """Mixed precision as fast as the two models that it takes, with these shares of decisions in fp32."""
     rates = {row["system"]: row["sentences/s"] for row in systems}
-    rate = 1 / (1 / rates[LOW_PRECISION] + (close + AUDIT_SHARE) / rates[EXACT])
-    return {"close calls": close, "sentences/s": rate, "times fp32": rate / rates[EXACT], **_speed(rate, rates)}
+    rate = 1 / (1 / rates[LOW_PRECISION] + (close + audit) / rates[EXACT])
+    return {
+        "close calls": close,
+        "audit": audit,
+        "sentences/s": rate,
+        "times fp32": rate / rates[EXACT],
+        **_speed(rate, rates),
+    }
+
+
+def _whole_grid(systems: Sequence[dict[str, Any]], close: float | None) -> dict[str, Any] | None:
+    """Mixed precision in a run of all candidates: the more decisions, the smaller a share of them is audited."""
+    known = {row["system"] for row in systems} >= {LOW_PRECISION, EXACT, AUTHORS}
+    if close is None or not known:
+        return None
+    return expected_mixed(systems, close, audit_share([(CANDIDATES, close)], CALIBRATION_SENTENCES[0]))
 
 
 def least(exported: ExportedModel, length: float) -> float:
@@ -231,6 +250,7 @@ def least(exported: ExportedModel, length: float) -> float:
 
 
 def _products(exported: ExportedModel, device: Device, rounds: int) -> dict[str, dict[str, float]]:
+    device = CPU if device.uses_cores else device  # whose plugin computes the same products
     low = device.low_precision(exported)
     kinds = dict.fromkeys(["fp32", *([] if low is None else [graph_precision(low)])])
     if device == CPU and has_bf16():  # in software it would take a quarter of an hour
@@ -242,7 +262,8 @@ def _products(exported: ExportedModel, device: Device, rounds: int) -> dict[str,
 def tables(result: Mapping[str, Any]) -> list[Table]:
     """The chart and the tables of one model."""
     expected = result[_EXPECTED]
-    rows = [*result["systems"], *([] if expected is None else [{**expected, "system": _EXPECTED}])]
+    more = {_EXPECTED: expected, _WHOLE: result[_WHOLE]}
+    rows = [*result["systems"], *({**own, "system": name} for name, own in more.items() if own is not None)]
     lazy = [_lazy(result["lazy"])] if result["lazy"] else []
     return [_speeds(result, rows), _systems(result, rows), *lazy]
 
@@ -296,6 +317,9 @@ def _systems(result: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> Table:
         close = 100 * result[_EXPECTED]["close calls"]
         told = f"close calls of random weights mean nothing, so the {close:.1f} % of the bundled model count"
         notes.append(f"{_EXPECTED}: {told}")
+    if whole := result[_WHOLE]:
+        shares = 100 * whole["close calls"], 100 * whole["audit"]
+        notes.append(f"{_WHOLE}: computed, with {shares[0]:.1f} % close calls and an audit of {shares[1]:.2f} %")
     frame = pl.DataFrame({"system": [row["system"] for row in rows], **figures})
     return Table("Systems compared", frame, [Column("system", "system", wrap=False), *columns], notes=notes)
 

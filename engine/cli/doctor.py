@@ -42,7 +42,7 @@ class Found:
 
 _EXPORTERS = {"export": "Optimum and PyTorch's exporter", "export5": "PyTorch's exporter"}  # extra → what it brings
 _EXPORTING = ("optimum-onnx", "torch", "transformers")
-_RUNTIMES = {"cpu", "gpu", "cuda", "webgpu"}  # extras that install a build of ONNX Runtime; devices have own rows
+_RUNTIMES = {"cpu", "gpu", "cuda", "webgpu", "openvino"}  # of ONNX Runtime and its plugins; devices have own rows
 
 
 _NAMES = "What must be ok, such as report or cuda; if it is not, the status is 1."
@@ -103,10 +103,11 @@ def diagnose() -> dict[str, Found]:
         needed = Found("needs ONNX Runtime", State.MISSING)
         return found | dict.fromkeys((*sorted(_RUNTIMES - {"gpu"}), "device auto", "models"), needed)
     from ..inference.device import choose_device, kinds
+    from ..inference.devices.cpu import Cpu
     from ..inference.exported import exported_names
 
     found["cpu"] = Found(f"{cpu_threads()} cores for this process")
-    for kind in (own for own in kinds().values() if not own.uses_cores):
+    for kind in (own for own in kinds().values() if own is not Cpu):
         if lacking := kind.missing():
             found[kind.kind] = Found(lacking, State.MISSING)
             continue

@@ -51,6 +51,10 @@ class CausalLM(LanguageModel):
     task = Task.TEXT_GENERATION
     opens_at_once = False  # each graph holds all weights; likelihoods, verbs and single sentences take one each
 
+    @property
+    def _shares(self) -> bool:  # graphs that share beginnings are for ONNX Runtime's own kernels
+        return self.device.uses_cores and self.device.is_reference
+
     def token_logprobs(self, ids: Ids) -> NDArray[np.float32]:
         """The log-probability of each token but the first, given those before it: int32 [n, L] → float32 [n, L - 1]."""
         found = np.empty((len(ids), max(ids.shape[1] - 1, 0)), np.float32)
@@ -115,7 +119,7 @@ class CausalLM(LanguageModel):
 
     @cached_property
     def _trees(self) -> Runner | None:
-        graph = self.exported.held(TREES.get(self.graph.name, "")) if self.device.uses_cores else None
+        graph = self.exported.held(TREES.get(self.graph.name, "")) if self._shares else None
         return None if graph is None else self._open(graph)
 
     @cached_property
@@ -149,7 +153,7 @@ class CausalLM(LanguageModel):
 
     @cached_property
     def _sharing(self) -> Runner | None:
-        graph = self.exported.held(SHARING_PREFIXES.get(self.graph.name, "")) if self.device.uses_cores else None
+        graph = self.exported.held(SHARING_PREFIXES.get(self.graph.name, "")) if self._shares else None
         return None if graph is None else self._open(graph)
 
     def _inputs(self, ids: Ids, mask_position: Ids) -> tuple[Ids, Ids]:

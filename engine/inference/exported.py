@@ -36,7 +36,8 @@ LOW_GRAPHS = {INT8: "int8", FP16: "fp16"}  # the low-precision graphs, and what 
 REFERENCE = "fp32"  # the precision of the reference model
 MERGED = "base"  # key of `made_from`: the model that the checkpoint, an adapter, was merged with
 FP32_ON_DEVICE = "fp32 on device"  # the precision of the fp32 graph on a device that rounds otherwise than a CPU
-PRECISIONS = (REFERENCE, *LOW_GRAPHS.values(), FP32_ON_DEVICE)
+BF16 = "bf16"  # the precision of the fp32 graph on a processor that computes its products in bf16
+PRECISIONS = (REFERENCE, *LOW_GRAPHS.values(), FP32_ON_DEVICE, BF16)
 ADDED_BOS = "BOS token"  # key of `made_from`: the token stands before every text, though the tokenizer does not do that
 CONVOLVED = "model.cpu.onnx"  # the fp32 graph with its products as convolutions
 VOCABULARY = "model.vocabulary.onnx"  # of a causal model: from rows of `HIDDEN` to log-probabilities of tokens
@@ -170,7 +171,7 @@ class ExportedModel:
 
     def low_precision_sha256(self, precision: str) -> str:
         """The digest of the digests of the `int8` or `fp16` graph and its weights, as `sha256` is of the others."""
-        if precision == FP32_ON_DEVICE:
+        if precision in {FP32_ON_DEVICE, BF16}:
             return self.sha256
         stems = [_stem(name) for name, own in LOW_GRAPHS.items() if own == precision]
         return _together({name: own for name, own in self.info["files"].items() if name.startswith(tuple(stems))})

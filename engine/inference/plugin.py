@@ -126,7 +126,7 @@ def _adapter(kind: type[PluginDevice], index: int) -> Adapter | str:
         return f"ONNX Runtime {ort.__version__} does not tell where operators run: install 1.31 or newer"
     with _quiet():
         try:
-            device = next(iter(kind.listed()), None)
+            device = next(iter(kind.listed()[index:]), None)
         except Exception as error:  # noqa: BLE001 - ONNX Runtime's exceptions share no base class
             return f"ONNX Runtime does not load the plugin for {kind.label} ({first_line(error)}): install both anew"
         if device is None:

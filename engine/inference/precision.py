@@ -33,10 +33,16 @@ class ModelPair(Generic[Opened]):
     reference: Opened
     open_low_precision: Callable[[], Opened] | None = None
     on: Device | None = None  # where the low-precision model runs, if not where the reference model does
+    other: "ModelPair[Opened] | None" = None  # another low-precision model beside the same reference, that may decide
 
     @property
     def device(self) -> Device:
         return self.on or self.reference.device
+
+    @property
+    def deciding(self) -> "list[ModelPair[Opened]]":
+        """The pairs of which the fastest may decide: this one and the other."""
+        return [self, *([self.other] if self.other else [])]
 
     @cached_property
     def low_precision(self) -> Opened | None:  # opened when it is asked for first: a short run does not need it
@@ -63,7 +69,13 @@ def open_pair(
     reference = opening(exported, device.reference, **session | elsewhere)
     if graph is None:
         return ModelPair(reference)
-    return ModelPair(reference, partial(opening, exported, device, graph=graph, **session), device)
+    found = ModelPair(reference, partial(opening, exported, device, graph=graph, **session), device)
+    beside = device.beside if precision is Precision.AUTO else None
+    if beside is None or (low := beside.low_precision(exported)) is None:
+        return found
+    own = partial(opening, exported, beside, graph=low, **session | USUAL_BATCHES)
+    other = ModelPair(reference, own, beside)
+    return other if exported.is_causal else replace(found, other=other)  # beginnings are shared on that device alone
 
 
 open_models = partial(open_pair, open_language_model)
@@ -95,6 +107,10 @@ class _Candidate:
             return self.workload.total, found.close
         return at_least(disagreement_bound(found.repeated, found.sentences, _SURE)), found.close
 
+    def alone(self, fewest: int) -> float:
+        """The `speedup` if no other pattern were decided so."""
+        return self.speedup(audit_share([self.weight], fewest))
+
     def speedup(self, share: float) -> float:
         """How many times as fast mixed precision is as fp32, if so many of the low-precision decisions are audited."""
         close = self.calibration.close
@@ -114,7 +130,6 @@ def choose_precisions(
     """Choose how each pattern of a run is decided: pattern → `reason` or `Calibration`, as JSON for its record."""
     if models.open_low_precision is None:
         return {own.pattern: _fp32("the reference model alone is open") for own in workloads}
-    ratio = models.device.low_precision_speed() if speed_ratio is None else speed_ratio
     fewest, most = method.sizes
     choices: dict[str, dict[str, Any]] = {}
     candidates: list[_Candidate] = []
@@ -125,9 +140,8 @@ def choose_precisions(
         try:
             # The sample depends on the whole run, not on the shard: all shards measure the same sentences.
             n = max(1, min(workload.total, max(fewest, min(workload.total // _SHARE, most))))
-            low: Any = models.low_precision
-            found = calibrate(method, low, models.reference, workload.sample(n), seed=seed)
-            candidates.append(_Candidate(workload, replace(found, low_precision=low.precision), ratio))
+            measured = partial(_candidate, method, workload, n, seed, speed_ratio)
+            candidates.append(max(map(measured, models.deciding), key=lambda own: own.alone(fewest)))
         except NotFiniteError:
             if precision is Precision.MIXED:
                 raise
@@ -147,6 +161,15 @@ def choose_precisions(
     if not chosen and models.on and models.on != models.reference.device:
         tally.say(f"{models.reference.device} decides, in fp32; --precision mixed has {models.on} decide")
     return {workload.pattern: choices[workload.pattern] for workload in workloads}
+
+
+def _candidate(
+    method: Method, workload: Workload, n: int, seed: int, speed_ratio: float | None, models: ModelPair[Any]
+) -> _Candidate:
+    low: Any = models.low_precision
+    found = calibrate(method, low, models.reference, workload.sample(n), seed=seed)
+    ratio = models.device.low_precision_speed() if speed_ratio is None else speed_ratio
+    return _Candidate(workload, replace(found, low_precision=low.precision), ratio)
 
 
 def _fp32(reason: str) -> dict[str, Any]:
@@ -177,13 +200,14 @@ def open_decider(
         )
     if recorded is Precision.FP32:
         return models.reference
-    low = models.low_precision
+    calibration = Calibration.from_json(choice)
+    found = [own for pair in models.deciding if (own := pair.low_precision) is not None]
+    low = next((own for own in found if own.precision == calibration.low_precision), next(iter(found), None))
     if low is None:
         raise InputError(
             "this run was started in mixed precision, and the export has no low-precision model for this device: "
             "choose another --device or --output"
         )
-    calibration = Calibration.from_json(choice)
     if calibration.low_precision != low.precision:
         raise InputError(
             f"this run was started with the {calibration.low_precision} model, and this device takes the "

@@ -34,7 +34,6 @@ class Device(ABC):
     together: ClassVar[int] = 1  # how many batches callers make at once
     at_once: ClassVar[int] = 4096  # sentences of a task, whose close calls the reference model decides together
     few_sizes: ClassVar[bool] = True  # whether each new size of a batch costs time, as shaders are compiled for it
-    uses_cores: ClassVar[bool] = False  # whether its threads compute: such devices share the cores
     is_single: ClassVar[bool] = False  # whether there is one alone, which has no index in its name
     preference: ClassVar[int | None] = None  # its place among the kinds that `auto` tries; None: only where it is named
     low_graph: ClassVar[str | None] = None  # the file of the low-precision graph that is made for it
@@ -52,6 +51,21 @@ class Device(ABC):
     @abstractmethod
     def count(cls) -> int:
         """The number of devices of this kind that this process may use."""
+
+    @property
+    def uses_cores(self) -> bool:
+        """Whether its threads compute: such devices share the cores."""
+        return False
+
+    @property
+    def computes_fp32(self) -> bool:
+        """Whether its sessions compute the fp32 graph in fp32."""
+        return True
+
+    @property
+    def beside(self) -> "Device | None":
+        """Another device whose low-precision model may decide instead, where that is faster."""
+        return None
 
     @property
     def is_software(self) -> bool:

@@ -181,6 +181,8 @@ class RankStage(ReferenceStage[Prepared]):
 def fp32_session(options: Opening, *, decides_again: bool = False) -> tuple[Device, dict[str, Any]]:
     """Where fp32 runs, and what its session takes: on another device than the reference's where it is asked for."""
     device = choose_device(options.device)
+    if not device.computes_fp32:  # ranks and probabilities in bf16 would be decided again, almost all of them
+        return device.reference, options.session | USUAL_BATCHES
     is_asked_for = options.precision is Precision.MIXED or (decides_again and options.precision is Precision.AUTO)
     if device.is_reference or is_asked_for:
         return device, options.session

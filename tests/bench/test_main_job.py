@@ -8,6 +8,7 @@ from negengine.bench.baselines import AtMask, AuthorsScoring, AuthorsSelection, 
 from negengine.bench.main_job import LowPrecision, MixedPrecision, Reference, candidates, main_job
 from negengine.bench.openvino import OpenVino
 from negengine.bench.shapes import prepare
+from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.exported import load_exported
 
 pytestmark = pytest.mark.long
@@ -20,7 +21,7 @@ SYSTEMS = [
     (AtMask("bf16"), 0, 0.5),  # weights in bf16
     (AtMask("bf16"), -1, 0.5),  # autocast
     *((system, 0, 0.0) for system in (OpenVino("int8", calibrated=4), OpenVino("int8", "static", calibrated=4))),
-    *((system, 0, 0.0) for system in (LowPrecision(Path("model.int8.onnx")), MixedPrecision())),
+    *((system, 0, 0.0) for system in (LowPrecision(Path("model.int8.onnx"), CPU), MixedPrecision())),
 ]
 
 

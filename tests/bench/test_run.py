@@ -53,4 +53,7 @@ def test_the_expected_speed_of_mixed_is_the_sum_of_what_it_runs():
     rates = {"authors, selection": 40, "authors, scoring": 10, "fp32": 100, "low precision alone": 250}
     expected = run.expected_mixed([{"system": name, "sentences/s": rate} for name, rate in rates.items()], 0.095)
     assert expected["sentences/s"] == pytest.approx(1 / (1 / 250 + 0.1 / 100))
+    whole = run._whole_grid([{"system": name, "sentences/s": rate} for name, rate in rates.items()], 0.095)
+    assert 0.001 < whole["audit"] < 0.002  # of 10.9 million
+    assert whole["sentences/s"] == pytest.approx(1 / (1 / 250 + (0.095 + whole["audit"]) / 100))
     assert (expected["times fp32"], expected["times authors, selection"]) == pytest.approx((2, 5))

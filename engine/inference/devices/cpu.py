@@ -25,7 +25,6 @@ class Cpu(Device):
     # as its matrix is read anew for each of these pieces.
     rows: ClassVar[int] = 128
     together: ClassVar[int] = 8  # whatever the number of cores: `model.py` says why
-    uses_cores: ClassVar[bool] = True
     is_single: ClassVar[bool] = True
     low_graph: ClassVar[str | None] = INT8
 
@@ -36,6 +35,10 @@ class Cpu(Device):
     @classmethod
     def count(cls) -> int:
         return 1
+
+    @property
+    def uses_cores(self) -> bool:
+        return True
 
     def hardware(self) -> dict[str, Any]:
         processor = machine().get("processor")

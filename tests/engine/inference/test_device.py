@@ -49,7 +49,7 @@ def test_devices_by_their_names(monkeypatch):
         assert choose_devices(words) == tuple(found)
     unknown = ["gpu", "cuda:", "cuda:x", "CPU", "", "cuda:-1", "cpu:0", "cpu,"]
     for words, reason in {
-        **dict.fromkeys(unknown, "give auto, cpu, cuda, cuda:INDEX, webgpu, webgpu:INDEX$"),
+        **dict.fromkeys(unknown, "give auto, cpu, cuda, cuda:INDEX, openvino, .*, webgpu, webgpu:INDEX$"),
         "cpu,auto": "auto stands for one device",
         "cuda,cpu,cuda:0": "cuda:0 is given 2 times",
         "cuda:0,cuda:2": "--device cuda:2: no such device; there are 2, up to cuda:1",

@@ -23,6 +23,7 @@ from negengine.engine.inference import plugin, tally
 from negengine.engine.inference.device import choose_device
 from negengine.engine.inference.devices.cpu import CPU
 from negengine.engine.inference.devices.cuda import Cuda
+from negengine.engine.inference.devices.openvino import OpenVino
 from negengine.engine.inference.devices.webgpu import WebGpu
 from negengine.engine.inference.gpu import Filled
 from negengine.engine.inference.precision import ModelPair, Workload, choose_precisions
@@ -357,6 +358,7 @@ def test_a_short_run_names_the_device_that_decides_and_ray_refuses_fp32(mini, mo
 
 def test_auto_takes_a_gpu_but_no_software_and_a_number_only_from_a_plugin_that_chooses(monkeypatch):
     monkeypatch.setattr(Cuda, "count", lambda: 0)
+    monkeypatch.setattr(OpenVino, "missing", lambda: "not here")
     for is_software, device in ((False, WebGpu()), (True, CPU)):
         monkeypatch.setattr(plugin, "_adapter", lambda *_, own=is_software: plugin.Adapter("x", own, has_fp16=False))
         assert choose_device("auto") == device

@@ -1,0 +1,168 @@
+"""The processor by the OpenVINO plugin: it decides in bf16 where AMX makes that faster, and the bytes stay.
+
+The plugin is an object that lists ONNX Runtime's own CPU, so what runs is fp32, rounded to bf16 by hand where a test
+needs an error. With the plugin itself on an Intel processor, the last test runs it with the hint f32.
+"""
+
+import json
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+from unittest.mock import Mock
+
+import negengine as ng
+import numpy as np
+import onnxruntime as ort
+import pytest
+from negengine.engine.basics.choices import Precision
+from negengine.engine.basics.errors import InputError
+from negengine.engine.basics.option import Opening
+from negengine.engine.cli import doctor
+from negengine.engine.inference import device as devices
+from negengine.engine.inference import mixed, plugin
+from negengine.engine.inference.device import choose_device
+from negengine.engine.inference.devices import openvino
+from negengine.engine.inference.devices.cpu import CPU
+from negengine.engine.inference.devices.cuda import Cuda
+from negengine.engine.inference.devices.openvino import OpenVino
+from negengine.engine.inference.devices.webgpu import WebGpu
+from negengine.engine.inference.exported import BF16
+from negengine.engine.inference.model import MaskedLM
+from negengine.engine.inference.precision import Workload, choose_precisions, open_decider, open_models
+from negengine.engine.runs.masked_stages import fp32_session
+
+AMX = frozenset({"amx_bf16", "amx_int8", "avx512_vnni", "avx512f"})
+CAPABILITIES = "BF16 WINOGRAD FP32 FP16 INT8 BIN EXPORT_IMPORT"
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """A plugin that lists the processor, on a machine with AMX or without; the kernels are ONNX Runtime's own."""
+    package = ModuleType("onnxruntime_ep_openvino")
+    package.get_library_path, package.get_ep_name = lambda: "lib.so", lambda: "CPUExecutionProvider"
+    package.__spec__ = ModuleSpec("onnxruntime_ep_openvino", None)
+    monkeypatch.setitem(sys.modules, "onnxruntime_ep_openvino", package)
+    monkeypatch.setattr(plugin.ort, "register_execution_provider_library", Mock())
+    monkeypatch.setattr(Cuda, "count", lambda: 0)
+    monkeypatch.setattr(WebGpu, "missing", lambda: "not here")
+    plugin._listed.cache_clear()
+    plugin._adapter.cache_clear()
+
+    def install(sets=AMX, capabilities=CAPABILITIES):
+        monkeypatch.setattr(openvino, "instruction_sets", lambda: sets)
+        (real,) = (own for own in ort.get_ep_devices() if own.ep_name == "CPUExecutionProvider")
+        listed = SimpleNamespace(device=real.device, ep_metadata={"OPTIMIZATION_CAPABILITIES": capabilities})
+        monkeypatch.setattr(plugin, "_listed", lambda _: [listed])
+        given = lambda options, chosen, own: asked.append((chosen, own))  # noqa: E731
+        asked = []
+        monkeypatch.setattr(plugin.ort.SessionOptions, "add_provider_for_devices", given)
+        return asked
+
+    yield install
+    plugin._adapter.cache_clear()
+
+
+def test_auto_takes_it_with_amx_alone_and_fp32_stays_on_the_cpu(installed):
+    for sets, capabilities, device in [
+        (AMX, CAPABILITIES, OpenVino()),
+        (AMX - {"amx_bf16"}, CAPABILITIES, CPU),
+        (AMX, "FP32 INT8", CPU),
+    ]:
+        installed(sets, capabilities)
+        plugin._adapter.cache_clear()
+        assert choose_device("auto") == device
+        assert choose_device("auto", is_exact=True) == CPU
+        assert choose_device("openvino") == OpenVino()
+        hint = json.loads(OpenVino.settings(0)["load_config"])["CPU"]["INFERENCE_PRECISION_HINT"]
+        assert hint == ("bf16" if device == OpenVino() else "f32")
+    installed()
+    assert fp32_session(Opening(device="openvino", precision=Precision.AUTO), decides_again=True)[0] == CPU
+    assert fp32_session(Opening(device="openvino", precision=Precision.MIXED))[0] == CPU  # not in bf16 twice
+    with pytest.raises(InputError, match="--device openvino --precision fp32: the device rounds otherwise"):
+        choose_device("openvino", is_exact=True)
+
+
+def test_each_core_has_a_session_of_its_own(installed, mini):
+    asked = installed()
+    model = MaskedLM(mini, OpenVino(), graph=mini.graph, threads=2)
+    assert len(asked) == 2
+    assert {json.dumps(own) for _, own in asked} == {json.dumps(dict(OpenVino.settings(0)))}
+    assert (model.precision, OpenVino().hardware()["numbers"]) == (BF16, "bf16")
+    random = np.random.default_rng(0)
+    ids = random.integers(5, 9_000, (70, 12)).astype(np.int32)
+    batch = ids, random.integers(1, 11, 70).astype(np.int32), ids[:, 3].copy()
+    found, exact = model.decide(*batch), MaskedLM(mini, CPU, graph=mini.graph).decide(*batch)
+    np.testing.assert_array_equal(found.ids, exact.ids)
+    np.testing.assert_allclose(found.logits, exact.logits, atol=1e-4)
+    assert not found.exact.any()
+
+
+def test_a_run_in_bf16_has_the_bytes_of_the_cpu_and_no_other_model_ends_it(
+    installed, mini, small_lexicon, tmp_path, monkeypatch
+):
+    installed()
+    rounded = openvino._Cores.run_one
+
+    def in_bf16(self, outputs, feeds):
+        return [
+            own if own.dtype != np.float32 else (own.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+            for own in rounded(self, outputs, feeds)
+        ]
+
+    monkeypatch.setattr(openvino._Cores, "run_one", in_bf16)
+    found = {}
+    for words in ("cpu", "openvino"):
+        given = {"lexicon": small_lexicon, "output": tmp_path / words, "progress": False}
+        run = ng.select(ng.load(mini.folder, device=words, precision="mixed"), **given)
+        found[words] = (run.folder / "triplets.parquet").read_bytes()
+    assert found["cpu"] == found["openvino"]
+    record = json.loads((tmp_path / "openvino" / "run.json").read_text())["stages"]["select"]
+    (choice,) = record["calibration"].values()
+    assert (choice["low_precision"], choice["low_precision_sha256"]) == (BF16, mini.sha256)
+    assert choice["bound"] > 0.01  # bf16 has 8 bits
+    models = open_models(mini, CPU, Precision.AUTO)
+    with pytest.raises(InputError, match="started with the bf16 model, and this device takes the int8 model: choose"):
+        open_decider(models, Precision.AUTO, choice)
+
+
+@pytest.mark.parametrize(
+    ("closes", "chosen"), [({BF16: 0.03, "int8": 0.08}, BF16), ({BF16: 0.6, "int8": 0.03}, "int8")]
+)
+def test_calibration_chooses_what_decides_by_speed_and_close_calls(closes, chosen, installed, mini, monkeypatch):
+    installed()
+    models = open_models(mini, OpenVino(), Precision.AUTO)
+    assert [own.device for own in models.deciding] == [OpenVino(), CPU]
+    own = {"bias": 0.0, "deviation": 0.01, "bound": 0.05, "never": (), "sentences": 1_000}
+    from negengine.engine.inference import precision
+
+    told = lambda method, low, *_, seed: mixed.Calibration(**own, close=closes[low.precision], seed=seed)  # noqa: E731
+    monkeypatch.setattr(precision, "calibrate", told)
+    found = choose_precisions(models, Precision.AUTO, [Workload("CpTp", lambda _: None, 10**6)], seed=0)["CpTp"]
+    assert (found["precision"], found["low_precision"]) == ("mixed", chosen)
+    decider = open_decider(models, Precision.AUTO, found)
+    assert decider._low_precision.precision == chosen
+    assert open_models(mini, OpenVino(), Precision.MIXED).deciding[0].other is None  # where it is asked for by name
+
+
+def test_doctor_says_what_it_would_bring(monkeypatch):
+    monkeypatch.setattr(plugin, "find_spec", lambda _: None)
+    plugin._adapter.cache_clear()
+    for sets, brings in ((AMX, True), (frozenset({"avx512f"}), False)):
+        monkeypatch.setattr(openvino, "instruction_sets", lambda sets=sets: sets)
+        said = str(doctor.diagnose()["openvino"])
+        assert said.startswith("the plugin for OpenVINO is not installed: pip install 'negengine[openvino]'")
+        assert ("1.2 times as fast" in said) == brings
+    plugin._adapter.cache_clear()
+
+
+def test_the_plugin_itself_decides_as_the_cpu_does_in_fp32(mini, monkeypatch):
+    monkeypatch.setattr(openvino, "instruction_sets", frozenset)  # no AMX: the hint is f32
+    devices.kinds()
+    if missing := OpenVino.missing():
+        pytest.skip(f"OpenVINO: {missing}")
+    if not OpenVino.is_processor(0):
+        pytest.skip("the plugin lists no processor")
+    ids = np.random.default_rng(0).integers(5, 9_000, (70, 12)).astype(np.int32)
+    batch = ids, np.full(70, 4, np.int32), ids[:, 3].copy()
+    found = MaskedLM(mini, OpenVino(), graph=mini.graph, threads=2).decide(*batch)
+    np.testing.assert_allclose(found.logits, MaskedLM(mini).decide(*batch).logits, atol=1e-4)
