@@ -187,7 +187,7 @@ def test_a_model_family_is_an_entry_and_the_row_of_its_test(sources, tmp_path):
 def test_a_device_is_one_file(sources):
     sources.write("engine/inference/devices/mlx.py", code_of_the_page("## A device"))
     assert sources.touched == {"engine/inference/devices/mlx.py"}
-    assert "auto, cpu, cuda, mlx, webgpu" in sources.run("select", "--help")
+    assert "auto, cpu, cuda, mlx, openvino, webgpu" in " ".join(sources.run("select", "--help").split())
     lacking = "the plugin for MLX is not installed: pip install onnxruntime-ep-mlx"
     assert f"negengine: --device mlx: {lacking}\n" in sources.run("select", "mini", "--device", "mlx", status=2)
     assert lacking in sources.run("doctor", "--json")

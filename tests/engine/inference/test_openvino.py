@@ -45,7 +45,6 @@ def installed(monkeypatch):
     monkeypatch.setattr(plugin.ort, "register_execution_provider_library", Mock())
     monkeypatch.setattr(Cuda, "count", lambda: 0)
     monkeypatch.setattr(WebGpu, "missing", lambda: "not here")
-    plugin._listed.cache_clear()
     plugin._adapter.cache_clear()
 
     def install(sets=AMX, capabilities=CAPABILITIES):

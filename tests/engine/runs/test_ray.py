@@ -21,7 +21,7 @@ ADDRESSES = ["", "nowhere", "host:0", "host:999999", "http://host:6379", "host"]
         ({"gpus_per_worker": -1.0}, "--gpus-per-worker -1.0: give a number from 0 to 1,024"),
         ({"gpus_per_worker": 1.5}, "--gpus-per-worker 1.5: above 1, Ray takes whole numbers"),
         ({"gpus_per_worker": float("nan")}, "--gpus-per-worker nan: give a number from 0"),
-        ({"device": "cuda:1"}, "--device cuda:1: with --ray give auto, cpu, cuda, webgpu"),
+        ({"device": "cuda:1"}, "--device cuda:1: with --ray give auto, cpu, cuda, openvino, webgpu"),
         ({"device": "cpu", "gpus_per_worker": 1.0}, "--device cpu: this contradicts --gpus-per-worker 1"),
         ({"device": "cuda", "gpus_per_worker": 0.0}, "--device cuda: this contradicts --gpus-per-worker 0"),
     ],
