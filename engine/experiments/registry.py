@@ -30,6 +30,7 @@ BUNDLED = {
     "cues": "negengine.engine.experiments.cues.cues:Cues",
     "probe": "negengine.engine.experiments.probe.probe:OwnSentences",
     "likelihood": "negengine.engine.experiments.likelihood.likelihood:Likelihood",
+    "choice": "negengine.engine.experiments.choice.choice:Choice",
 }
 
 

@@ -14,7 +14,7 @@ from ..inference.spans import NO_WORD, Encoder, Method, behind
 from ..library.again import ROUNDING, Compared, Draw, Reference, Sample, Verdict
 from ..library.recount import LOGARITHM, Recount, holds
 from ..requests.items import WHY
-from ..requests.span import LOG_LIKELIHOOD, Span
+from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
 from ..text.spelling import trimmed
 from .experiment import Option
 from .finished_run import means
@@ -103,9 +103,10 @@ class SpanRun(RequestedRun):
             return pl.Series(rows.name, read, pl.String)
 
         items = self.items.lazy().filter(pl.col(WHY).is_null())
+        before = pl.when(pl.col("role").ne_missing(ALONE)).then("context").alias("context")
         correct = pl.col("accuracy") if "accuracy" in self.items.columns else pl.lit(None, pl.Boolean)
         own = items.select(
-            sentence=pl.struct("context", "text").map_batches(whole, pl.String),
+            sentence=pl.struct(before, "text").map_batches(whole, pl.String),
             condition=pl.coalesce("role", "condition"),
             correct=correct,
             failed=~correct,
@@ -116,7 +117,7 @@ class SpanRun(RequestedRun):
         return told.select(*first, *(name for name in usual.collect_schema().names() if name not in first))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
-        rows = self.items.lazy().filter(pl.col(WHY).is_null())
+        rows = self.items.lazy().filter(pl.col(WHY).is_null() & pl.col("role").ne_missing(ALONE))
         some = replace(draw, size=max(1, draw.size // FEWER)).rows(rows)
         yield Sample("sentences", [Scored(row, self.span, draw.exported.max_length) for row in some])
 

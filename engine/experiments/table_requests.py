@@ -32,13 +32,19 @@ from .requested import Requested
 
 NOTHING_TOLD = Labels("", {}).told()
 # A user's column of such a name is read as it is; beside the requests it is called `table_NAME`.
-OWN_NAMES = (*(name for name in KEYS if name != WHY), "right", "candidate")
+_COMPUTED = {"right", "candidate"}
+OWN_NAMES = {name for name in KEYS if name != WHY} | _COMPUTED
 _SECONDS = 1.0  # of a measurement
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestColumns(OwnColumns):
     """Columns of a table by their purpose, and the requests of its rows."""
+
+    @property
+    def shares_items(self) -> bool:
+        """Whether rows share an item."""
+        return self.item is not None
 
     @property
     def copied(self) -> tuple[str, ...]:
@@ -121,7 +127,9 @@ class TableRequests:
             bad = every.with_columns(reason.alias(WHY)).drop_nulls(WHY)
             if len(bad) and not skip_bad:
                 first = bad.row(0, named=True)
-                raise InputError(f"{source.location(first['number'], first['place'])}: {first['item']}: {first[WHY]}")
+                where = [source.location(first["number"], first["place"])]
+                where += [first["item"]] if columns.shares_items else []  # else it is the number of the row
+                raise InputError(f"{': '.join(where)}: {first[WHY]}")
             invalid = bad.select(*ITEM, WHY).unique(ITEM, maintain_order=True)
         return replace(source, sizes=tuple(sizes), invalid=invalid)
 
@@ -153,7 +161,7 @@ class TableRequests:
         if len(self.invalid):
             found = found.join(self.invalid, on=ITEM, how="left", maintain_order="left", suffix=" of the item")
             found = found.with_columns(pl.coalesce(WHY, f"{WHY} of the item").alias(WHY)).drop(f"{WHY} of the item")
-        known = {*KEYS, *self.kind.asks, ROW, FILE, *kept, *self.columns.asked}
+        known = {*KEYS, *self.kind.asks, ROW, FILE, *kept, *self.columns.asked} - _COMPUTED
         asked = [name for name in found.columns if name not in known]
         places = [name for name in (FILE, ROW) if name in found.columns]
         return found.select(*KEYS, *places, *self.kind.asks, *asked, *kept)
@@ -193,11 +201,15 @@ class TableRequested(Requested, TableExperiment):
     def columns(self, table: UserTable) -> RequestColumns:
         """The columns that are named, else those with the obvious names; `InputError`: options contradict."""
 
+    def columns_for(self, exported: ExportedModel, table: UserTable) -> RequestColumns:  # noqa: ARG002
+        """The same, where a model has its say."""
+        return self.columns(table)
+
     def stage(self, exported: ExportedModel) -> RequestStage:
         kind = self.kind(exported)
-        own = {WHY, ROW, FILE, *kind.answers, *self.scores, *self.metrics} - {*OWN_NAMES, *kind.asks}
+        own = {WHY, ROW, FILE, *kind.answers, *self.scores, *self.metrics} - OWN_NAMES - {*kind.asks}
         table = self.open(named_place(self.data, self.name) or self.data, own)
-        columns = self.columns(table)
+        columns = self.columns_for(exported, table)
         known, labels = self.scan(table, columns, columns.row_faults)
         requests = TableRequests.of(known, columns, kind, skip_bad=self.skip_bad)
         asking = changed(self, data=known.title, found=columns, told=labels.told())

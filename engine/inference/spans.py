@@ -106,6 +106,15 @@ class Encoder:
         scored = scored[scored > 0] if self.is_causal else scored
         return Sentence(ids, scored.astype(np.int64), np.array(words, np.int32), start, slice(first, last))
 
+    def alone(self, sentence: Sentence) -> Sentence:
+        """The scored tokens without the text before them; of a causal model, a first one has no score."""
+        content, n = sentence.content, len(sentence.scored)
+        kept = np.r_[: content.start, sentence.scored, content.stop : len(sentence.ids)]
+        scored = np.arange(content.start, content.start + n)
+        scored = scored[scored > 0] if self.is_causal else scored
+        own = sentence.ids[kept], scored, sentence.word[kept], sentence.start[kept]
+        return Sentence(*own, slice(content.start, content.start + n))
+
     def groups(self, sentences: Sequence[Sentence], longest: int) -> Iterator[Group]:
         """Everything that a model must read to score some sentences; those of more than `longest` tokens in windows."""
         slots = np.cumsum([0, *(len(sentence.scored) for sentence in sentences)])

@@ -27,6 +27,7 @@ for _name, _off in {
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.basics.errors import InputError
+    from .engine.experiments.choice.choice import choice
     from .engine.experiments.cues.cues import cues
     from .engine.experiments.diagnostics.diagnostics import Diagnostics as _Diagnostics
     from .engine.experiments.gh22.gh22 import gh22

@@ -10,8 +10,8 @@ import polars as pl
 
 from .items import ITEM
 from .metrics import ROUNDING, lead
+from .span import ALONE
 
-ALONE = "alone"
 CANDIDATE = pl.col("role").ne_missing(ALONE)
 RIGHT = pl.col("right").fill_null(value=False) & CANDIDATE
 _FIRST = pl.when(CANDIDATE).then(pl.col("unscored").fill_null(-1))

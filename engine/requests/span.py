@@ -41,6 +41,8 @@ EACH: Mapping[str, pl.DataType] = {
 """What can be asked for each request: its tokens and its words, counted from 1, with their log-probabilities."""
 _ALONE = "the text is one token, and nothing stands before it: give more words, or --bos"
 _EMPTY = "the text has no token; a text is needed"
+ALONE = "alone"
+"""The role of a request that is its text without its context, on the same tokens as behind it."""
 PSEUDO, LOG_LIKELIHOOD = "pseudo-log-likelihood", "log-likelihood"
 BOW_CORRECTION = "bow correction"  # a key of the identity
 _TRIED = 64  # texts whose time is measured
@@ -183,10 +185,13 @@ class Span:
         return pseudo_logprobs(model, encoder, sentences, self.method or Method.ORIGINAL, longest, advance)
 
     def prepare(self, exported: ExportedModel, requests: pl.DataFrame) -> Spans:
-        encoder, known = Encoder.of(exported, bos=self.bos), dict[tuple[str | None, str], int]()
-        place = [known.setdefault(own, len(known)) for own in requests.select("context", "text").iter_rows()]
-        texts = [self.read(*own) for own in known]
+        encoder, known = Encoder.of(exported, bos=self.bos), dict[tuple[str | None, str, bool], int]()
+        asked = requests.select("context", "text", pl.col("role").eq_missing(ALONE))
+        place = [known.setdefault(own, len(known)) for own in asked.iter_rows()]
+        texts = [self.read(context, text) for context, text, _ in known]
         sentences = encoder.encode([text for text, _ in texts], [given for _, given in texts])
+        alone = (is_alone for _, _, is_alone in known)
+        sentences = [encoder.alone(own) if cut else own for own, cut in zip(sentences, alone, strict=True)]
         special = pl.Series([text for text, _ in texts], dtype=pl.String).str.contains_any(_special(encoder))
         longest = None if self.windows else exported.max_length
         why = [

@@ -321,7 +321,9 @@ class Likelihood(TableRequested):
     @staticmethod
     def sections(run: LikelihoodRun) -> list[Section]:
         metric = _ACCURACY if run.columns.has_pairs else _MEAN
-        row = run.summary.row(by_predicate=(pl.col("split") == ALL) & (pl.col("metric") == metric), named=True)
+        row = next(iter(run.summary.filter(split=ALL, metric=metric).to_dicts()), None)
+        if row is None:
+            return [Section("Results", ["No pair can be judged."], tables=run.tables(), notes=run.remarks())]
         if run.columns.has_pairs:
             title, chart = "Is the good sentence the more probable one?", _RIGHT
             said = [

@@ -58,6 +58,10 @@ class Columns(RequestColumns):
         return pl.concat(sides).sort(ROW, maintain_order=True)
 
     @property
+    def shares_items(self) -> bool:
+        return self.pair is not None
+
+    @property
     def copied(self) -> tuple[str, ...]:
         return tuple(name for name in (self.cluster, self.pair, self.acceptable) if name is not None)
 

@@ -1,0 +1,240 @@
+"""Which of some candidates is the most probable one? `negengine choice`: options and results."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Annotated, Any, ClassVar
+
+import polars as pl
+
+from ...basics.errors import InputError
+from ...basics.printable import counted
+from ...inference.exported import ExportedModel
+from ...inference.spans import Encoder
+from ...requests.choice import CANDIDATE, METRICS, RIGHT, SCORES
+from ...requests.items import ALL, ITEM, by_split
+from ...requests.metrics import ROUNDING
+from ...requests.span import Span
+from ...requests.summary import Row
+from ...text.table import Table as UserTable
+from ...text.table import TableLike, find_column, needed_column
+from ...views import Column, Section, Table
+from ..experiment import BOS, Option
+from ..own_table import COLUMNS, find_columns
+from ..span_runs import JOINER, METHOD, SpanRun, method_of
+from ..table_requests import TableRequested
+from ..view import Chart, Values, View
+from .choice_columns import Columns
+
+_column = partial(Option, metavar="COLUMN")
+CHANCE = "chance"
+_HEADINGS = {
+    "accuracy": "accuracy",
+    "accuracy_per_token": "per token",
+    "accuracy_per_byte": "per byte",
+    "accuracy_pmi": "pmi",
+    "ties": "ties",
+    CHANCE: "chance",
+}
+_NOTES = {
+    "accuracy": "accuracy: share of items whose right candidate has the largest log-likelihood, with 95 % interval",
+    "accuracy_per_token": "per token: the same for the log-likelihood divided by the number of tokens",
+    "accuracy_per_byte": "per byte: the same for the log-likelihood divided by the number of bytes",
+    "accuracy_pmi": "pmi: the same for the log-likelihood less that of the candidate without its context",
+    "ties": f"ties: items whose right candidate and best other one differ by at most {ROUNDING:g}; they count as wrong",
+    CHANCE: "chance: the share that a guess gets right, the mean of 1 / number of candidates",
+}
+_RIGHT = Chart(
+    "choice",
+    "accuracy",
+    "accuracy (%)",
+    "Accuracy in each group.",
+    where=pl.col("split") != ALL,
+    label=pl.col("split"),
+    panel=None,
+    others={CHANCE: CHANCE},
+    keys=("split",),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceRun(SpanRun):
+    """A finished run; `items` has one row for each candidate, and for each that was scored without its context."""
+
+    sentence_keys: ClassVar[Sequence[str]] = (*ITEM, "candidate")
+    metrics: ClassVar[Sequence[str]] = tuple(METRICS)
+
+    @cached_property
+    def columns(self) -> Columns:
+        return Columns.from_json(self.record.metadata[COLUMNS])
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Accuracies on the same items can be compared, whatever the scores are."""
+        return {"data sha256": self.record.identity["data sha256"], **self.columns.to_json(), "alone": None}
+
+    def tables(self) -> list[Table]:
+        known = set(self.summary["metric"])
+        shown = {name: heading for name, heading in _HEADINGS.items() if name in known}
+        values = [Values(heading, name, interval=name == "accuracy") for name, heading in shown.items()]
+        columns: list[Column | Values] = [Column("split", "split"), Column("items", "n"), *values]
+        return (
+            [View("Choices: {model} (%)", ("split",), columns, notes=[_NOTES[name] for name in shown]).table(self)]
+            if values
+            else []
+        )
+
+    def remarks(self) -> list[str]:
+        items, said = self.items, super().remarks()
+        of_context = items.filter(CANDIDATE & pl.col("context").is_not_null())
+        if len(of_context) and of_context["pmi"].null_count() and self.columns.alone:
+            own = of_context.filter(pl.col("pmi").is_null()).select(ITEM).n_unique()
+            said.append(
+                f"pmi is not known for {counted(own, 'item')}: a candidate has other tokens without its context"
+            )
+        if self.is_causal and not self.span.bos and len(of_context) and not self.columns.alone:
+            said.append("pmi is not computed: without its context nothing stands before a candidate; give --bos")
+        return said
+
+    def methods(self, test: str) -> str:
+        n = self.items.filter(CANDIDATE).select(ITEM).n_unique()
+        scored = f"We compared the candidates of {counted(n, 'item')} by their {self.told_score}"
+        scored += f" ({test})" * bool(test and not self.is_causal)
+        accuracy, chance = (self.told("choice", ALL, name, digits=3) for name in ("accuracy", CHANCE))
+        return (
+            f"{scored}. An item counts as correct where its right candidate is the most probable one; a tie does not. "
+            f"Accuracy, as a fraction with 95 % interval: {accuracy}; chance: {chance}.{self.columns.told}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(TableRequested):
+    """Let a model choose among candidates, each behind its own context: by sum, per token, per byte, and pmi.
+
+    The most probable candidate is the model's choice. Tables of XCOPA's, BMLAMA's and ARC's form are read as they are.
+    """
+
+    name = "choice"
+    title = "Choices among candidates"
+    asks = "Is the right candidate the most probable one?"
+    references = "negengine.engine.experiments.likelihood:references.toml"
+    example = "negengine choice mini questions.jsonl --candidates choices --answer label"
+    results = ChoiceRun
+    of_kind = Span
+    scores: ClassVar[Mapping[str, pl.Expr]] = {
+        **SCORES,
+        "chance_of_item": pl.when(RIGHT).then(1 / CANDIDATE.sum().over(ITEM)),
+    }
+    metrics: ClassVar[Mapping[str, pl.Expr]] = METRICS
+    written = ("comparable", "sum", "token", "byte", "pmi")
+
+    data: Annotated[
+        TableLike,
+        Option(
+            "CSV, TSV, JSON, Parquet or a spreadsheet; a folder of such files.", metavar="FILE", kind=str, is_file=True
+        ),
+    ]
+    candidates: Annotated[
+        str | Sequence[str],
+        _column(
+            "The column with all candidates of a row, or with one (then --item, or repeat it) (default: candidates, "
+            "choices or candidate).",
+            kind=list[str],
+        ),
+    ] = ()
+    context: Annotated[
+        str | None,
+        _column("A column with what stands before the candidates (default: context, prefix or question; '' for none)."),
+    ] = None
+    item: Annotated[
+        str | None, _column("If each candidate is a row: the column whose value the rows of an item share.")
+    ] = None
+    right: Annotated[
+        str | None, _column("If each candidate is a row: the column that says by yes and no which one is right.")
+    ] = None
+    answer: Annotated[
+        str | None,
+        _column(
+            "The column that names the right one: label, text, letter or number (default: answer, label, answerKey)."
+        ),
+    ] = None
+    counts_from: Annotated[
+        int | None,
+        Option("The number of the first candidate, 0 or 1 (default: as the table shows).", metavar="N", minimum=0),
+    ] = None
+    group: Annotated[
+        str | Sequence[str],
+        _column("A column with conditions: each gets an accuracy (default: group); may be repeated.", kind=list[str]),
+    ] = ()
+    cluster: Annotated[
+        str | None, _column("A column with the same value in rows that depend on each other (default: cluster).")
+    ] = None
+    method: METHOD = None
+    joiner: JOINER = None
+    no_pmi: Annotated[bool, Option("Do not score candidates without their contexts, which pmi needs.")] = False
+    bos: Annotated[bool, BOS] = False
+    windows: Annotated[bool, Option("Score texts that are too long for the model in parts (windows).")] = False
+    skip_bad: Annotated[
+        bool, Option("Skip items that cannot be judged: the column why of items.parquet has the reason.")
+    ] = False
+
+    def kind(self, exported: ExportedModel) -> Span:
+        return Span(method_of(exported, self.method), self.windows, self.bos, self.joiner)
+
+    def columns_for(self, exported: ExportedModel, table: UserTable) -> Columns:
+        """A candidate without its context has a score of its own only where something stands before it."""
+        (alone,) = Encoder.of(exported, bos=self.bos).encode(["a"])
+        scored = not exported.is_causal or alone.content.start > 0
+        return self.columns(table, alone=scored and not self.no_pmi)
+
+    def columns(self, table: UserTable, *, alone: bool = False) -> Columns:
+        """The columns that are named, else those with the obvious names; `InputError`: options contradict."""
+        named = find_columns(table, "--candidates", self.candidates)
+        item = None if self.item is None else needed_column(table, "--item", self.item, [self.item])
+        obvious = ["candidate"] if item else ["candidates", "choices", "options"]
+        named = named or (needed_column(table, "--candidates", None, obvious),)
+        if item and len(named) > 1:
+            raise InputError("--item: each row has one candidate; name one column with --candidates")
+        right = find_column(table, "--right", self.right, ["right", "correct"] if item and self.answer is None else [])
+        if right and not item:
+            raise InputError("--right says it row by row: give --item COLUMN, whose value the rows of an item share")
+        if right and self.answer:
+            raise InputError("--right and --answer both name the right candidate: give one of them")
+        if self.counts_from not in {None, 0, 1}:
+            raise InputError(f"--counts-from {self.counts_from}: give 0 or 1")
+        return Columns(
+            groups=find_columns(table, "--group", self.group, ["group"]),
+            cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
+            item=item,
+            candidates=named,
+            context=find_column(table, "--context", self.context, ["context", "prefix", "question"]),
+            right=right,
+            answer=None if right else needed_column(table, "--answer", self.answer, ["answer", "label", "answerkey"]),
+            alone=alone,
+            joiner=self.joiner,
+        ).named_in(table, self.counts_from)
+
+    @classmethod
+    def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
+        known = rows.select(*ITEM[:2], "splits", "chance_of_item", "accuracy").drop_nulls()
+        means = by_split(known).group_by(*ITEM[:2], "splits", maintain_order=True)
+        for dataset, condition, split, chance, n in means.agg(pl.col("chance_of_item").mean(), n=pl.len()).iter_rows():
+            yield Row(dataset, condition, split, CHANCE, chance, None, None, n)
+
+    @staticmethod
+    def sections(run: ChoiceRun) -> list[Section]:
+        rows = {row["metric"]: row for row in run.summary.filter(split=ALL).to_dicts()}
+        said = ["No item can be judged."]
+        if "accuracy" in rows:
+            own, chance = rows["accuracy"], 100 * rows[CHANCE]["value"]
+            said = [
+                f"The right candidate is the most probable one in {100 * own['value']:.1f} % of {own['n']:,} items.",
+                f"A model that guesses is right in {chance:.1f} %.",
+            ]
+        figures = [_RIGHT.figure(run)] if run.summary["split"].n_unique() > 1 else []
+        return [
+            Section("Is the right candidate the most probable one?", said, figures, run.tables(), notes=run.remarks())
+        ]
+
+
+choice = Choice.function()
