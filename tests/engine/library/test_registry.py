@@ -19,8 +19,8 @@ from negengine.engine.experiments import registry
 EXPERIMENTS = {name: registry.experiment(name) for name in registry.experiments()}
 COMMANDS = dict(all_commands(app))
 OF_ALL_RUNS = {
-    "shard", "output", "replace", "verbose", "form", "as_json", "device", "precision", "batch_tokens", "threads",
-    "ray", "workers", "cpus_per_worker", "gpus_per_worker",
+    "shard", "output", "replace", "verbose", "quiet", "log", "form", "as_json", "device", "precision", "batch_tokens",
+    "threads", "models_folder", "ray", "workers", "cpus_per_worker", "gpus_per_worker",
 }  # fmt: skip
 
 
