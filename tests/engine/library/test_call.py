@@ -1,8 +1,11 @@
 """Each stage records the call that made it, with what it needs to be made again."""
 
+from datetime import date
 from pathlib import Path
 
 import negengine as ng
+import numpy as np
+import polars as pl
 from negengine.engine.basics.atomic import sha256
 from negengine.engine.basics.choices import Coreference
 from negengine.engine.library.call import recorded
@@ -28,6 +31,20 @@ def test_arguments_are_recorded_with_their_defaults_as_json_and_files_by_path_an
     files = {"data": [folder, file], "original": {"RTE": file}, "patterns": "bundled"}
     assert found == {**files, "coreference": "same-name", "ranks": [1, 2]}
     assert type(found["coreference"]) is str
+
+
+def test_a_table_in_memory_is_recorded_by_its_type_and_never_copied():
+    column = np.array(["A dog [MASK]."])
+    tables = [
+        pl.DataFrame({"a": [1]}),
+        {"sentence": column},
+        {"sentence": ["a"] * 9},
+        {"when": [date(2024, 2, 1)]},
+        [{"a": 1}],
+    ]
+    for table in tables:
+        found = recorded(probe, files=("data",))("mini", data=table)["arguments"]["data"]
+        assert found == {"in memory": type(table).__name__}
 
 
 def test_each_stage_has_its_call_revision_digests_and_session(scored_run, mini, small_lexicon, monkeypatch):
