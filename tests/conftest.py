@@ -310,6 +310,13 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., SimpleNamespace]:
         pytest.skip(f"no stand-in for CUDA: {built.stdout}")
     assert built.returncode == 0, built.stderr
 
+    def host(model: Path) -> dict[str, list]:
+        own = os.environ | {"LD_LIBRARY_PATH": str(folder)}
+        command = [sys.executable, scripts / "host.py", model]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=own)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return json.loads(done.stdout.strip().splitlines()[-1])
+
     def run(graph: Path, batch_tokens: int, lengths: list[int]) -> SimpleNamespace:
         own = {"LD_LIBRARY_PATH": str(folder), "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1"}
         command = [sys.executable, scripts / "place.py", graph, batch_tokens, *lengths]
@@ -323,6 +330,7 @@ def place_on_cuda(tmp_path_factory) -> Callable[..., SimpleNamespace]:
         kernels = re.findall(r"SdpaKernel=(\w+)", "\n".join(said))
         return SimpleNamespace(operators=operators, kernels=kernels, options=document["options"])
 
+    run.host = host  # the host's side of decisions, on both devices
     return run
 
 

@@ -236,6 +236,16 @@ def test_every_node_runs_on_cuda_and_attention_in_fp16_is_flash_attention(precis
     assert int(streams.options["gpu_mem_limit"]) < 64 << 30
 
 
+def test_batches_that_do_not_fit_a_cuda_device_are_halved_and_the_run_goes_on(mini, place_on_cuda):
+    """By the provider's own arena, whose allocations fail; two devices. Kernels compute nothing here."""
+    found = place_on_cuda.host(mini.folder)
+    assert found["devices"] == ["cuda:0", "cuda:1"]
+    assert found["shapes"] == [[1_500, "fp16"]] * 2
+    first, *others = (line.partition(";")[0] for line in found["said"])
+    assert first == "cuda:1: batches of 16384 tokens do not fit its memory, so it goes on with 8192"
+    assert others[-1].endswith(("goes on with 2048", "goes on with 1024"))
+
+
 @pytest.mark.parametrize("precision", GRAPHS)
 @pytest.mark.parametrize("family", few(["roberta", "mpnet", "deberta-v3", "modernbert"], "modernbert"))
 def test_other_families_leave_no_more_than_shape_arithmetic_to_the_cpu(family, precision, exported, place_on_cuda):

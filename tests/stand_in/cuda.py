@@ -22,7 +22,10 @@ COMMON = """
 #define DEVICES 2
 static __thread int device;
 
+/* Of a process that sets STAND_IN_MOST, an allocation of more bytes fails as in a full memory. */
 static long fresh(void **place, size_t bytes) {
+  const char *most = getenv("STAND_IN_MOST");
+  if (most && bytes > strtoul(most, 0, 10)) return 2;
   *place = aligned_alloc(256, (bytes + 511) / 256 * 256);
   return *place ? 0 : 2;
 }
@@ -51,6 +54,7 @@ NUMBERS = {
     "cudaRuntimeGetVersion": "13000",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags": "2",
     "cuDeviceGetCount": "DEVICES",
+    "cuDriverGetVersion": "13000",
 }
 
 BODIES = {  # of one or several functions
@@ -119,7 +123,7 @@ def wanted(path: Path) -> dict[str, set[str]]:
     """Library → the functions that the provider takes from it, by linking or, for cuDNN, by name."""
     libraries: dict[str, set[str]] = {
         "libcurand.so.10": set(),
-        "libcuda.so.1": {"cuInit", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceTotalMem_v2"},
+        "libcuda.so.1": {"cuInit", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceTotalMem_v2", "cuDriverGetVersion"},
         "libcudnn.so.9": {name.decode() for name in re.findall(rb"\bcudnn[A-Z]\w+", path.read_bytes())},
     }
     listed = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True)

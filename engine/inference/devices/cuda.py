@@ -45,6 +45,13 @@ class Cuda(Device):
             return f"this ONNX Runtime has no CUDA: pip uninstall onnxruntime, then pip install {requirement('cuda')}"
         if not cls.count():
             return "no CUDA device or no NVIDIA driver on this machine: use --device cpu"
+        if (version := cuda_version()) is not None and _first(version) < _first(_built_for()):
+            return (
+                f"NVIDIA's driver supports CUDA {version}, and this ONNX Runtime needs {_built_for()}: install a newer "
+                "driver, or use --device cpu"
+            )
+        if (why := cls().no_kernels()) is not None and all(cls(index).no_kernels() for index in range(cls.count())):
+            return why
         lacking = f"cuDNN 9 is missing, which attention needs: pip install {requirement('cuda')}"
         return None if _has_cudnn() else lacking
 
@@ -52,6 +59,18 @@ class Cuda(Device):
     def count(cls) -> int:
         driver, count = _driver(), ctypes.c_int(0)
         return 0 if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 else count.value
+
+    def no_kernels(self) -> str | None:
+        """Why ONNX Runtime cannot compute on this device, though it finds it; None if it can, or is not known to."""
+        major, minor = (_attribute(number, self.index) for number in _CAPABILITY)
+        if major is None or minor is None or not ort.__version__.startswith(_KNOWN_VERSION):
+            return None
+        if any(major == known and minor >= least for known, least in _KERNELS):
+            return None
+        return (
+            f"ONNX Runtime {ort.__version__} has no kernels for this GPU (compute capability {major}.{minor}): use "
+            "another GPU, or --device cpu"
+        )
 
     def hardware(self) -> dict[str, Any]:
         memory = cuda_memory(self.index)
@@ -64,8 +83,8 @@ class Cuda(Device):
         return {key: value for key, value in found.items() if value is not None}
 
     def session(self, graph: Path, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
-        if not _has_cudnn():
-            raise InputError(f"--device {self}: {self.missing()}")
+        if lacking := self.no_kernels() or self.missing():
+            raise InputError(f"--device {self}: {lacking}")
         chosen = {
             "device_id": str(self.index),
             "use_tf32": "0",  # fp32 is the reference: ten bits of mantissa would not be
@@ -116,6 +135,9 @@ DEVICE = Cuda
 # 30.3, but RTX 3090, 4090 and 5090 two times, and nothing tells them apart.
 _HALF_SPEED = {"7.5": 8.0, "8.0": 16.0, "9.0": 14.8}
 _LEAST_HALF_SPEED = 2.0
+# Compute capabilities for which the wheel of this version has machine code. It has nothing that a driver could compile.
+# Code of one runs on later ones with the same first number: none for 10.0 (B200).
+_KNOWN_VERSION, _KERNELS = "1.31.", ((7, 5), (8, 0), (9, 0), (12, 0))
 _CAPABILITY = (75, 76)  # the numbers of its two parts among the driver's attributes of a device
 
 
@@ -162,6 +184,15 @@ def _driver() -> Any:
     except OSError:
         return None
     return driver if driver.cuInit(0) == 0 else None
+
+
+def _built_for() -> str:
+    """The version of CUDA that this ONNX Runtime was built for, such as `13.0`; its first number counts."""
+    return str(getattr(ort, "cuda_version", None) or "0")
+
+
+def _first(version: str) -> int:
+    return int(version.partition(".")[0])
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import onnxruntime as ort
 
+from ...basics.versions import requirement
 from ..batches import INPUTS, OUTPUTS, Advance, Array, Batch, Feeds, Runner
 from ..exported import BF16, ExportedModel
 from ..machine import instruction_sets, machine
@@ -27,7 +28,7 @@ class OpenVino(PluginDevice):
     kind: ClassVar[str] = "openvino"
     package: ClassVar[str] = "onnxruntime_ep_openvino"
     label: ClassVar[str] = "OpenVINO"
-    extra: ClassVar[str] = "'negengine[openvino]'"
+    extra: ClassVar[str] = requirement("openvino")
     preference: ClassVar[int | None] = 3
     batch_tokens: ClassVar[int] = 1024  # twice the CPU's: bf16 has half the bytes
     rows: ClassVar[int] = 128

@@ -7,6 +7,7 @@ import shutil
 import sys
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from unittest.mock import Mock
 
@@ -140,6 +141,36 @@ def test_devices_are_those_of_the_driver(monkeypatch):
     for load in (lambda _: driver_with([]), Mock(side_effect=OSError("libcuda.so.1: cannot open shared object file"))):
         monkeypatch.setattr(cuda.ctypes, "CDLL", load)
         assert [Cuda.count(), cuda_version(), cuda_memory(0), cuda_text("cuDeviceGetName", 0)] == [0, None, None, None]
+
+
+def test_a_driver_that_is_too_old_and_a_gpu_without_kernels_are_one_clause(monkeypatch):
+    found = {"capability": (9, 0), "driver": 13010}
+    driver = driver_with([(140 << 30, "0000:C1:00.0")])
+    put = lambda target, value: (setattr(target, "value", value), 0)[1]  # noqa: E731
+    driver.cuDeviceGetAttribute = lambda out, number, _: put(out._obj, found["capability"][number - 75])
+    driver.cuDriverGetVersion = lambda out: put(out._obj, found["driver"])
+    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda _: driver)
+    monkeypatch.setattr(cuda.ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(cuda.ort, "cuda_version", "13.0", raising=False)
+    monkeypatch.setattr(cuda.ort, "__version__", "1.31.1")
+    monkeypatch.setattr(cuda, "_has_cudnn", lambda: True)
+    opened = Mock(side_effect=InputError("opened"))
+    monkeypatch.setattr(cuda, "open_session", opened)
+    for capability in ((7, 5), (8, 6), (8, 9), (9, 0), (12, 0), (12, 1)):
+        found["capability"] = capability
+        assert Cuda.missing() is None
+    for capability in ((7, 0), (10, 0)):  # V100, B200
+        found["capability"] = capability
+        said = rf"no kernels for this GPU \(compute capability {capability[0]}\.{capability[1]}\): use another GPU"
+        with pytest.raises(InputError, match=f"--device cuda: .*{said}"):
+            choose_devices("cuda")
+        with pytest.raises(InputError, match=f"--device cuda:0: .*{said}"):
+            Cuda().session(Path("model.onnx"))
+    monkeypatch.setattr(cuda.ort, "__version__", "1.32.0")  # of which nothing is known
+    assert Cuda.missing() is None
+    found["driver"] = 12040
+    assert "driver supports CUDA 12.4, and this ONNX Runtime needs 13.0: install a newer" in Cuda.missing()
+    opened.assert_not_called()
 
 
 def test_batches_on_a_gpu_have_few_sizes_and_waste_at_most_a_third():
