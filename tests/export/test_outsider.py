@@ -1,4 +1,4 @@
-"""Faults of the program's own reading, joining, encoding and loading are found by `verify --torch`, and by it alone."""
+"""Faults of the program's own reading, joining, encoding and loading are found by PyTorch in `verify --torch`."""
 
 import shutil
 import subprocess
@@ -99,7 +99,7 @@ def test_the_program_as_it_is_agrees(made, name, tmp_path):
 def test_a_fault_in_reading_is_found(made, name, faults, tmp_path, monkeypatch):
     for (module, own), fault in faults.items():
         monkeypatch.setattr(module, own, fault)
-    assert damage(made, name.split()[1], run(made, name, tmp_path / "run")) == [True]
+    assert any(damage(made, name.split()[1], run(made, name, tmp_path / "run")))
 
 
 def test_a_mask_that_does_not_take_its_space_is_found(made, monkeypatch):
