@@ -51,6 +51,8 @@ class Requested(Experiment):
     compared: ClassVar[Sequence[str]] = ()  # the metrics that are compared between runs; all by default
     grouped: ClassVar[Mapping[str, str]] = {}  # what items can be grouped by → the column of the items that has it
     written: ClassVar[Sequence[str]] = ()  # scores that stand in items.parquet
+    # Of a request alone, for items.parquet: they are evaluated as its rows pass by.
+    beside: ClassVar[Mapping[str, pl.Expr]] = {}
     also_read: ClassVar[Sequence[str]] = ()  # columns that `contrasts` and `further` read beside those of the metrics
     # Of `sentence_rows`: columns that replace those which the kind shows, or come after them.
     shown: ClassVar[Mapping[str, pl.Expr]] = {}
@@ -133,16 +135,19 @@ class Requested(Experiment):
         metrics = cls.metrics_of(parts.metadata)
         made = {name: own for name, own in metrics.items() if not own.meta.eq(pl.col(name))}  # others are there
         written = list(dict.fromkeys((*cls.written, *made)))
-        there = [name for name in parts.rows.collect_schema().names() if name not in written]
+        beside = {name: own for name, own in cls.beside.items() if name not in made}
+        there = [name for name in parts.rows.collect_schema().names() if name not in {*written, *beside}]
         expressions = (*cls.scores.values(), *metrics.values())
-        read = {*ITEM, "pair", "cluster", "splits", *cls.also_read}
+        compares = cls.contrasts.__func__ is not Requested.contrasts.__func__  # type: ignore[attr-defined]
+        read = {*ITEM, "cluster", "splits", *(["pair"] if compares else []), *cls.also_read}
         read.update(name for own in expressions for name in own.meta.root_names())
         rows = collected(parts.rows, [name for name in there if name in read])
         for name, own in (*cls.scores.items(), *made.items()):
             rows = rows.with_columns(own.alias(name))
+        rows = rows.drop(name for name in cls.scores if name not in {*written, *cls.also_read})
         known = [name for name in metrics if rows[name].null_count() < len(rows)]
         figures = [*means(rows, known), *cls.further(rows), *contrast_rows(rows, [*cls.contrasts(rows)])]
-        columns = [parts.rows.select(there), rows.select(written).lazy()]
+        columns = [parts.rows.select(there).with_columns(**beside), rows.select(written).lazy()]
         return {ITEMS_FILE: pl.concat(columns, how="horizontal"), SUMMARY_FILE: with_holm(frame(figures))}
 
     @classmethod

@@ -127,6 +127,7 @@ class Choice(TableRequested):
     }
     metrics: ClassVar[Mapping[str, pl.Expr]] = METRICS
     written = ("comparable", "sum", "token", "byte", "pmi")
+    also_read = ("chance_of_item",)
 
     data: Annotated[
         TableLike,

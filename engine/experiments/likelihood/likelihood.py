@@ -36,10 +36,13 @@ from .likelihood_columns import BAD, GOOD, SIDES, Columns
 
 TOKENS_FILE, WORDS_FILE = "tokens.parquet", "words.parquet"
 LISTS = {TOKENS: TOKENS_FILE, WORDS: WORDS_FILE}
-_LL = "log_likelihood"
-_AVERAGED = {_LL: "logprob", "per_token": "tokens", "per_word": "words", "per_character": "characters"}
-MEANS = {name: pl.col(name) for name in _AVERAGED}
 _LOGPROB = pl.col("logprob")
+MEANS = {
+    "log_likelihood": _LOGPROB,
+    "per_token": _LOGPROB / pl.col("tokens"),
+    "per_word": pl.when(pl.col("words") > 0).then(pl.col("word_logprob") / pl.col("words")),
+    "per_character": _LOGPROB / pl.col("characters"),
+}
 PERPLEXITY = "perplexity"
 _column = partial(Option, metavar="COLUMN")
 _ACCURACY, _MEAN = "accuracy", "per_token"
@@ -174,15 +177,10 @@ class Likelihood(TableRequested):
     results = LikelihoodRun
     of_kind = Span
     unit = "sentences"
-    scores: ClassVar[Mapping[str, pl.Expr]] = {
-        _LL: _LOGPROB,
-        "per_token": _LOGPROB / pl.col("tokens"),
-        "per_word": pl.when(pl.col("words") > 0).then(pl.col("word_logprob") / pl.col("words")),
-        "per_character": _LOGPROB / pl.col("characters"),
-        **SUMS,
-    }
+    scores: ClassVar[Mapping[str, pl.Expr]] = SUMS
     metrics: ClassVar[Mapping[str, pl.Expr]] = {**RATES, **MEANS}
-    written = (*MEANS, "comparable")
+    written = ("comparable",)
+    beside: ClassVar[Mapping[str, pl.Expr]] = MEANS
 
     data: Annotated[
         TableLike,

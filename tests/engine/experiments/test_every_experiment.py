@@ -36,8 +36,18 @@ PAIRS = {
     "sentence_bad": ["Anna are happy.", "He smoke.", "She likes to dances."],
     "linguistics_term": ["agreement", "agreement", "form"],
 }
+CHOICES = {
+    "context": ["Anna likes to", "He is", None],
+    "choices": [
+        '["smoke.", "dance with her."]',
+        '["a dancer.", "an architect.", "happy."]',
+        '["He smokes.", "He smoke."]',
+    ],
+    "answer": ["A", "C", "A"],
+    "group": ["verbs", "nouns", "verbs"],
+}
 ASKED = ("lama", "diagnostics", "gh22", "probe")  # of a masked model, at its mask
-EVERY = (*ASKED, "nli", "likelihood", "cues")
+EVERY = (*ASKED, "nli", "likelihood", "choice", "cues")
 REQUESTED = ("lama", "diagnostics")
 ALWAYS, REFERENCE = pl.lit(value=True), "{} decided again by the reference model"
 FROM_ITEMS = "tables follow from items.parquet"
@@ -56,6 +66,7 @@ def call(mini, classifiers, nli_data, detector, small_lexicon, tmp_path_factory)
     write_tables(folder, CPRAG_102=("dog\tcat\tcar", "dog\tqzxqzx\tcar"))
     pl.DataFrame(OWN).write_parquet(folder / "own.parquet")
     pl.DataFrame(PAIRS).write_ndjson(folder / "blimp.jsonl")
+    pl.DataFrame(CHOICES).write_ndjson(folder / "choices.jsonl")
     (folder / "text.txt").write_text("I don't know. It rained. Nobody came, not she.\nYou was careless, unsure.\n")
     model = ng.load(mini.folder, device="cpu", precision="fp32")
     nli = {"data": nli_data, "source": "RTE", "original": {"RTE": nli_data / "dev.tsv"}, "max_length": 16}
@@ -66,6 +77,7 @@ def call(mini, classifiers, nli_data, detector, small_lexicon, tmp_path_factory)
         "probe": {"model": model, "data": folder / "own.parquet", "target": ["target", "other"], "top": 3},
         "nli": {"model": classifiers["two-way"][1].folder, **nli},
         "likelihood": {"model": model, "data": folder / "blimp.jsonl", "group": "linguistics_term", "per_word": True},
+        "choice": {"model": model, "data": folder / "choices.jsonl"},
         "cues": {"model": ng.load(detector.folder, task=detector.task), "files": folder / "text.txt"},
     }
 
@@ -121,6 +133,12 @@ TOLD = {  # what its methods say; the remarks; the figures; the metrics that are
         {"accuracy"},
     ),
     "likelihood": (["(Salazar et al., 2020)"], [], {"likelihood"}, {"accuracy", "accuracy_per_token", "ties"}),
+    "choice": (
+        ["We compared the candidates of 3 items by their pseudo-log-likelihoods", "(Salazar et al., 2020)"],
+        None,
+        {"choice"},
+        {"accuracy", "accuracy_per_token", "accuracy_per_byte", "accuracy_pmi", "ties"},
+    ),
     "cues": (["sentences that contain a negation cue (as in Hossain et al., 2020) with the"], None, {"shares"}, None),
 }
 
@@ -156,7 +174,7 @@ def test_the_columns_of_rows_are_part_of_what_a_run_is(name, made, scored_run):
         assert record.identity[COLUMNS] == {column: str(kind) for column, kind in schema.items()}
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in {"probe", "likelihood"}])
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in {"probe", "likelihood", "choice"}])
 def test_the_files_of_a_run_and_their_columns_are_documented(name, made):
     """Those of a table of one's own: tests/docs/test_files.py."""
     run = made(name)
@@ -175,6 +193,7 @@ AGAIN = {  # what is decided again by the reference model, and how many there ar
     "probe": {"items": lambda run: len(run.items)},
     "nli": {"pairs": lambda run: len(run.items)},
     "likelihood": {"sentences": lambda run: len(run.items)},
+    "choice": {"sentences": lambda run: run.items["role"].null_count()},
 }
 
 
@@ -214,6 +233,14 @@ LIES = [  # a column and its false value, in the first row where the right one a
     ("probe", "top1", "house", ALWAYS, REFERENCE.format("items")),
     ("probe", "row", 1, pl.col("row") == 2, "each item is there once"),
     ("likelihood", "logprob", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
+    ("choice", "logprob", lambda own: own - 1, ALWAYS, REFERENCE.format("sentences")),
+    (
+        "choice",
+        "accuracy",
+        lambda own: not own,
+        "accuracy",
+        "the figures of summary.parquet are the means of the items",
+    ),
     ("cues", "kinds", "affix", pl.col("kinds") == "particle", FROM_ITEMS),
 ]
 
