@@ -41,7 +41,7 @@ def test_a_cpu_is_refused_unless_it_is_a_rehearsal(tmp_path):
 
 @pytest.mark.everything
 def test_decisions_are_compared_with_the_reference_and_selections_timed(cache, tmp_path):
-    given = {"rehearse": True, "steps": STEPS[:5], "cache": cache}  # all but the baselines
+    given = {"rehearse": True, "steps": STEPS[:-1], "cache": cache}  # all but the baselines
     steps = measure((MINI,), tmp_path / "gpu.json", [].append, **given)["steps"]
     assert {own["status"] for own in steps.values()} == {"done"}
     assert steps["environment"]["found"]["device"] == "cpu"
@@ -51,6 +51,9 @@ def test_decisions_are_compared_with_the_reference_and_selections_timed(cache, t
     assert (exact["sentences"], exact["same top-1"]) == (REHEARSAL.compared, 1)
     assert exact["wrong decisions"] == mixed["wrong decisions"] == 0
     assert exact["largest difference of a log-probability"] < 1e-3
+    kinds = steps["kernels"]["found"][MINI]
+    assert (kinds["graph"], kinds["sentences"], kinds["simulated, ms"]) == ("model.onnx", REHEARSAL.compared, {})
+    assert min(kinds["measured, ms"].values()) > 0
     timed = steps["selection"]["found"][MINI]
     assert timed["sentences"] >= REHEARSAL.candidates
     assert timed["sentences/s"] == pytest.approx(timed["sentences"] / timed["seconds"])
