@@ -11,14 +11,12 @@ import polars as pl
 import torch
 
 from ..engine.basics.printable import counted
-from ..engine.experiments.probe.probe_sentences import LOGPROB, Columns
-from ..engine.experiments.probe.probe_stage import OwnStimuli
-from ..engine.requests.vocabulary import Ranked
+from ..engine.experiments.probe.probe import OwnSentences
+from ..engine.experiments.probe.probe_columns import LOGPROB
 from ..engine.runs.executors import overlap
 from ..engine.runs.part import EncodedPart
 from ..engine.runs.stage import PartResult
 from ..engine.text.lexicon import load_lexicon
-from ..engine.text.table import open_table
 from .ours import Fp32
 from .rounds import Effort
 from .shapes import Measured
@@ -73,8 +71,7 @@ class Own(Fp32[pl.DataFrame]):
         with TemporaryDirectory() as folder:
             path = Path(folder) / "stimuli.csv"
             work.write_csv(path)
-            columns = Columns("sentence", tuple(work.columns[1:]))
-            stage = OwnStimuli(self._exported, open_table(path).scan(columns.needed), columns, Ranked())
+            stage = OwnSentences(data=path, target=work.columns[1:], group="").stage(self._exported)
             found: dict[int, pl.DataFrame] = {}
 
             def decide(number: int, prepared: Any) -> pl.DataFrame:

@@ -67,6 +67,10 @@ class RequestColumns(OwnColumns):
         `title` is the table's. All columns of the rows stay.
         """
 
+    def subject(self, request: Mapping[str, Any]) -> str:  # noqa: ARG002 - part of the interface
+        """What of its row a request asks, for a message; empty where a row has one request."""
+        return ""
+
     def faults(self) -> Mapping[str, pl.Expr]:
         """What makes an item invalid, as `requests.valid.refused` takes it."""
         return {}
@@ -156,6 +160,8 @@ class TableRequests:
         good = self.columns.requests(frame, self.stimuli.title)
         bad = rows.skipped.select(pl.col("row").alias(ROW), pl.col("reason").alias(WHY))
         bad = bad.with_columns(item=pl.col(ROW).cast(pl.String) if file is None else pl.format(f"{file}:{{}}", ROW))
+        first = {name: pl.lit(good[name][0]) for name in ("dataset", "condition") if len(good)}
+        bad = bad.with_columns(**first, splits=pl.lit([ALL]))
         found = pl.concat([good, bad], how="diagonal") if len(bad) else good
         found = complete(found.sort(ROW, maintain_order=True), self.kind, self.stimuli.title)
         if len(self.invalid):
@@ -174,8 +180,9 @@ class TableRequests:
         return {new: old for new, old in names.items() if old not in (used if new != old else self.columns.asked)}
 
     def place(self, number: int, request: Mapping[str, Any]) -> str:
-        """File and line of a request, or its row."""
-        return self.location(number, request[ROW])
+        """File and line of a request, or its row, and what of the row it asks."""
+        subject = self.columns.subject(request)
+        return self.location(number, request[ROW]) + (f": {subject}" if subject else "")
 
     def location(self, number: int, row: int) -> str:
         rows = self._rows(number)
@@ -234,13 +241,15 @@ class TableRequested(Requested, TableExperiment):
 
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
-        """The rows of the summary stand by column of groups, and by group in the order of their first items."""
+        """In the summary, groups stand by condition and column, and in the order of their first items."""
         files = dict(super().publish(parts))
         place = pl.int_ranges(pl.col("splits").list.len())
         each = parts.rows.select("splits", place=place).explode("splits", "place").unique("splits")
         order = each.select(split="splits", place="place").collect(engine="streaming")
         summary = cast("pl.DataFrame", files[SUMMARY_FILE]).join(order, on="split", how="left", maintain_order="left")
-        files[SUMMARY_FILE] = summary.sort("place", nulls_last=True, maintain_order=True).drop("place")
+        first = pl.col("row").min().over("condition")
+        ordered = summary.with_row_index("row").sort(first, "place", nulls_last=True, maintain_order=True)
+        files[SUMMARY_FILE] = ordered.drop("row", "place")
         return files
 
     def plan(self, model: Model, options: RunOptions) -> TablePlan:

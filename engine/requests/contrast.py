@@ -6,6 +6,7 @@ The one maker of paired differences, with their tests; sides that share nothing 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..statistics.differences import unpaired_difference
-from .summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, numbered, paired
+from .summary import DIFFERENCE, VERSUS, Row, difference_rows, estimated, names_in, numbered, paired
 
 Side = tuple[str, str, str]  # data set, condition, split
 
@@ -42,7 +43,9 @@ def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast]) -> Iterator[Ro
     each = used.filter(pl.any_horizontal(pl.col(metrics).is_not_null())).explode("splits")
     cells = each.partition_by("dataset", "condition", "splits", as_dict=True)
     for own in wanted:
-        first, second = (cells.get(side, each.clear()).drop_nulls(own.metric) for side in (own.first, own.second))
+        first, second = (
+            _draws(cells.get(side, each.clear()).drop_nulls(own.metric), side[2]) for side in (own.first, own.second)
+        )
         condition, split = (
             one if one == other else f"{one}{VERSUS}{other}"
             for one, other in zip(own.first[1:], own.second[1:], strict=True)
@@ -61,8 +64,16 @@ def contrast_rows(rows: pl.DataFrame, wanted: Sequence[Contrast]) -> Iterator[Ro
             larger = both.select(pl.col(own.metric) > pl.col("second")).to_series()
             yield Row(own.first[0], condition, split, own.preferred, *estimated(larger, both["cluster"]))
         crossed = both["crossed"] if "crossed" in both.columns else None
-        found = paired(both[own.metric], both["second"], both["cluster"], crossed)
+        range_ = (-1.0, 1.0) if rows[own.metric].dtype == pl.Boolean else (-inf, inf)
+        found = paired(both[own.metric], both["second"], both["cluster"], crossed, range_)
         yield from difference_rows(key, name, own.metric, found)
+
+
+def _draws(side: pl.DataFrame, split: str) -> pl.DataFrame:
+    """A side that has the name of its one cluster is about it alone: its rows are draws."""
+    clusters = side["cluster"]
+    alone = len(side) > 0 and clusters.n_unique() == 1 and str(clusters[0]) in names_in(split)
+    return side.with_columns(cluster=pl.lit(None, pl.String)) if alone else side
 
 
 def _by(side: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
@@ -77,7 +88,7 @@ def _by(side: pl.DataFrame, by: str, metric: str) -> pl.DataFrame:
 
 def _unpaired(key: Side, name: str, metric: str, first: pl.DataFrame, second: pl.DataFrame) -> Row:
     clusters, numbers = pl.concat([first["cluster"], second["cluster"]]), None
-    if not clusters.null_count() and 1 < clusters.n_unique() < len(clusters):
+    if not clusters.null_count() and clusters.n_unique() < len(clusters):
         dense = numbered(clusters) - 1
         numbers = dense[: len(first)], dense[len(first) :]
     kind = np.bool_ if first[metric].dtype == pl.Boolean else np.float64

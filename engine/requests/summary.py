@@ -107,6 +107,11 @@ def frame(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.DataFrame([Row(*row) for row in rows], schema=SCHEMA, orient="row")
 
 
+def names_in(split: str) -> tuple[str, ...]:
+    """What a split can be named for: its name, or what stands behind the column of groups."""
+    return split, split.partition(": ")[2], split.partition("=")[2]
+
+
 def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
     """Every metric in every split, with its 95 % interval, which allows for clusters.
 
@@ -121,7 +126,7 @@ def means(items: pl.DataFrame, metrics: Sequence[str]) -> list[Row]:
             if len(own):
                 range_ = None if found.yes_or_no else RANGES.get(metric)
                 labels = clusters[own]
-                alone = any((labels == names.get(name)).all() for name in (split, split.partition(": ")[2]))
+                alone = any((labels == names.get(name)).all() for name in names_in(split))
                 labels = np.full(len(own), UNKNOWN) if alone else labels
                 estimate = _estimated(found.values[own], labels, yes_or_no=found.yes_or_no, range_=range_)
                 rows.append(Row(dataset, condition, split, metric, *estimate))

@@ -40,7 +40,6 @@ def test_the_files_of_tables_of_ones_own_are_documented(mini, tmp_path):
         assert set(documented(f"items.parquet` of `{name}")) == set(columns(run.folder / "items.parquet")) - {*own}
         assert documented("summary.parquet") == columns(run.folder / "summary.parquet")
         assert {"item", "sentence", "expected", "answer", "failed", "rank", "logprob"} <= {*run.sentences().columns}
-    assert documented("skipped.parquet") == columns(asked.folder / "skipped.parquet")
     for file in ("tokens.parquet", "words.parquet"):
         file_column, row, _, *rest = columns(scored.folder / file)
         assert (file_column, documented(file)) == ("file", [row, *rest])

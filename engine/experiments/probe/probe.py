@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -20,29 +20,42 @@ from ...inference.exported import ExportedModel
 from ...inference.free_text import MASK
 from ...inference.words import refuse_undefined
 from ...library.again import Draw, Question, Sample
-from ...library.recount import LOGARITHM, Recount, holds
 from ...library.sentences import CORRECT
-from ...requests.items import ALL
+from ...requests.contrast import Contrast, between_conditions, between_groups
+from ...requests.items import ALL, ITEMS_FILE, WHY
+from ...requests.stage import RequestStage
 from ...requests.summary import DIFFERENCE, HOLM, compared
 from ...requests.vocabulary import Ranked, Vocabulary
-from ...runs.record import mask_token
+from ...requests.word import Word
+from ...runs.stage import changed
+from ...text.table import Check, Stimuli, TableLike, find_column, needed_column
 from ...text.table import Table as UserTable
-from ...text.table import TableLike, find_column, needed_column
 from ...text.word_marks import Mark, WordClass, WordMarks
 from ...views import Table
 from ..experiment import BOS, Option
-from ..finished_run import OUTCOMES, descending, item_once
-from ..own_table import COLUMNS, ROW, SKIPPED_FILE, TableExperiment, TableRun, find_columns
-from .probe_items import DATASET, EXPECTED, RANK, TARGET_TOKENS, result_schema
-from .probe_sentences import IS_TOP1, LOGPROB, TARGET_COLUMN, Columns, mask_faults, unwanted_rows
-from .probe_stage import OwnStimuli
+from ..finished_run import OUTCOMES
+from ..labels import MOST_GROUPS, Labels
+from ..own_table import BY_NAME, COLUMNS, READ, ROW, OwnColumns, find_columns, said_by_name
+from ..requested import RequestedRun
+from ..table_requests import OWN_NAMES, TableRequested
+from .probe_columns import (
+    IS_TOP1,
+    IS_WANTED,
+    LOGPROB,
+    PREFERRED,
+    REPEATS,
+    TARGET_COLUMN,
+    TESTED,
+    Columns,
+    unwanted_rows,
+)
 from .probe_views import sections as report_sections
 from .probe_views import tables
 
 _column = partial(Option, metavar="COLUMN")
 _columns = partial(_column, kind=list[str])
 MOST_TOP = 100
-_ITEM = (ROW, TARGET_COLUMN)
+TOKENS = "tokens"  # of a target
 # Metric → what a sentence says of its difference: name, scale, unit, digits.
 _COMPARED: Mapping[str, tuple[str, float, str, int]] = {
     IS_TOP1: ("share of first choices", 100, " points", 1),
@@ -51,10 +64,11 @@ _COMPARED: Mapping[str, tuple[str, float, str, int]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ProbeRun(TableRun):
+class ProbeRun(RequestedRun):
     """A finished run; `items` has each row of the table, once for each of its targets."""
 
-    stage: ClassVar[str] = OwnStimuli.name
+    stage: ClassVar[str] = "probe"
+    unit: ClassVar[str] = "rows"
     clusters: ClassVar[str] = "clusters"
     how_to_judge: ClassVar[str] = "run probe with a column `wanted` (yes or no), or with --unwanted COLUMN=VALUE"
     condition_keys: ClassVar[Sequence[str]] = (
@@ -67,20 +81,25 @@ class ProbeRun(TableRun):
         return Columns.from_json(self.record.metadata[COLUMNS])
 
     @cached_property
+    def asked(self) -> pl.DataFrame:
+        """The items without the rows that were skipped."""
+        return self.items.filter(pl.col(WHY).is_null())
+
+    @cached_property
     def skipped(self) -> pl.DataFrame:
-        """Columns row, line, reason, content; empty without `skip_bad`."""
-        if SKIPPED_FILE not in self.record.files:
-            return pl.DataFrame(schema={"row": pl.Int64, "line": pl.Int64, "reason": pl.String, "content": pl.String})
-        return self.frame(SKIPPED_FILE)
+        """Columns row and reason."""
+        bad = self.items.filter(pl.col(WHY).is_not_null())
+        return bad.select(ROW, reason=WHY).unique(ROW, keep="first", maintain_order=True)
 
     @property
     def conditions(self) -> dict[str, Any]:
-        return {**super().conditions, "wanted": self.columns.wanted, "unwanted": self.columns.unwanted}
+        own = {key: self.record.identity[key] for key in self.condition_keys}
+        return {**own, "wanted": self.columns.wanted, "unwanted": self.columns.unwanted}
 
     @property
     def metrics(self) -> Sequence[str]:  # type: ignore[override]
         known = set(self.summary["metric"])  # nothing is right or wrong where the column `wanted` is empty
-        return [metric for metric in self.columns.metrics if metric in known]
+        return [metric for metric in OwnSentences.metrics if metric in known]
 
     @cached_property
     def groups_compared(self) -> dict[str, tuple[str, str]]:
@@ -95,20 +114,27 @@ class ProbeRun(TableRun):
     def tables(self) -> list[Table]:
         return tables(self)
 
+    def main_tables(self) -> list[Table]:
+        return tables(self)
+
+    @property
+    def read_otherwise(self) -> list[str]:
+        return list(self.record.metadata[READ])
+
     def remarks(self) -> list[str]:
-        said, rows = audit_sentences(audit_summary(self.record.counts)), self.record.metadata["rows"]
-        said = [*super().remarks(), *said]
-        if self.skipped.is_empty():
-            return said
-        why = f"{self.folder / SKIPPED_FILE} has the reasons"
-        return [f"{len(self.skipped):,} of {rows:,} rows were skipped; {why}", *said]
+        said, n = list[str](), len(self.skipped)
+        if n:
+            why = f"the column {WHY} of {self.folder / ITEMS_FILE} has the reasons"
+            said.append(f"{n:,} of {counted(self.items[ROW].n_unique(), 'row')} were skipped; {why}")
+        audit = audit_sentences(audit_summary(self.record.counts))
+        return [*said, *said_by_name(self.record.metadata[BY_NAME]), *self.read_otherwise, *audit]
 
     @property
     def used(self) -> str:
         return f"targets of several tokens by {self.record.identity['method']}" if self._several else ""
 
     def methods(self, test: str) -> str:
-        identity, rows = self.record.identity, self.items[ROW].n_unique()
+        identity, rows = self.record.identity, self.asked[ROW].n_unique()
         words = {"all": "all tokens", "words": "the tokens that are words"}
         listed = f"the {len(self.record.metadata['ranked words']):,} words of a list"
         told = "; ".join(
@@ -136,64 +162,26 @@ class ProbeRun(TableRun):
             f"the target is the first choice, with 95 % intervals: {told}.{right}{self.columns.told}"
         )
 
-    def outcomes(self) -> pl.DataFrame:
-        own = [name for name in self.columns.groups if name not in {*OUTCOMES, *self.metrics}]
-        keys = {
-            "dataset": pl.lit(DATASET),
-            "condition": pl.col(TARGET_COLUMN),
-            "item": pl.col(ROW).cast(pl.String),
-        }
-        return self.in_splits(self.items, self.columns, {name: name for name in self.metrics}, keys, own)
+    @property
+    def grouped(self) -> Mapping[str, str]:  # type: ignore[override]  # groups are those of the table
+        return {name: self.kept(name) for name in self.columns.groups if name not in {*OUTCOMES, *self.metrics}}
 
-    def sentence_rows(self) -> pl.LazyFrame:
-        """One row for each row of the table and target. A column named like one of the first ones is `table_NAME`."""
-        items, sentence = self.items.lazy(), pl.col(self.columns.sentence)
-        mask = mask_token(self.record.metadata, self.folder)
-        results = {EXPECTED, LOGPROB, RANK, ROW, TARGET_COLUMN, "top1", "top1_logprob", self.columns.sentence}
-        correct = pl.lit(None, pl.Boolean)
-        if self.columns.is_wanted is not None:
-            results, correct = {*results, CORRECT}, pl.col(CORRECT)
-        others = [name for name in self.items.columns if name not in results]
-        told = {
-            "item": pl.col(ROW),
-            "condition": pl.col(TARGET_COLUMN),
-            "sentence": sentence.str.strip_chars().str.replace_all(MASK, mask, literal=True),
-            "expected": pl.col(EXPECTED),
-            "answer": pl.col("top1"),
-            CORRECT: correct,
-            "failed": ~correct,
-            "rank": pl.col(RANK),
-            "logprob": pl.col(LOGPROB),
-            "answer_logprob": pl.col("top1_logprob"),
-        }
-        return items.select(**told, **{f"table_{name}" if name in told else name: pl.col(name) for name in others})
+    def outcomes(self) -> pl.DataFrame:
+        """A group of the column of clusters is about this cluster alone: its rows are draws from it."""
+        found = super().outcomes()
+        if (column := self.columns.cluster) not in self.columns.groups:
+            return found
+        alone = pl.col("split").str.starts_with(f"{column}=")
+        return found.with_columns(cluster=pl.when(~alone).then("cluster"))
 
     @property
     def minimal_pairs(self) -> tuple[str, Sequence[str]]:
-        names = self.sentence_rows().collect_schema().names()
+        return "pair" if self.columns.item else "item", ("condition", *map(self.kept, self.columns.groups))
 
-        def named(column: str) -> str:
-            return f"table_{column}" if f"table_{column}" in names else column
-
-        item = named(self.columns.item) if self.columns.item else "item"
-        return item, ("condition", *map(named, self.columns.groups))
-
-    def recounts(self) -> Iterator[Recount]:
-        items, behind = self.items, pl.col(LOGPROB) - pl.col("top1_logprob")
-        yield item_once(items, _ITEM)
-        first = (pl.col(RANK) >= 1) & (~pl.col(IS_TOP1) | (pl.col(RANK) == 1))
-        yield holds("a target that is the first choice has rank 1", items, first, _ITEM)
-        yield holds(
-            "log-probabilities are at most 0, and the target's is that of the first choice where its rank is 1",
-            items,
-            (pl.col("top1_logprob") <= LOGARITHM)
-            & pl.when(pl.col(RANK) == 1).then(behind.abs() <= LOGARITHM).otherwise(behind <= LOGARITHM),
-            _ITEM,
-        )
-        tops = [name for name in items.columns if name.startswith("top") and name.endswith("_logprob")]
-        yield from descending(items, tops, _ITEM)
-        keys = {"dataset": pl.lit(DATASET), "condition": pl.col(TARGET_COLUMN)}
-        yield self.means_again(items, self.columns, {name: name for name in self.metrics}, keys)
+    @staticmethod
+    def kept(column: str) -> str:
+        """What items call a column of the table."""
+        return f"table_{column}" if column in {*OWN_NAMES, *Word.asks} else column
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         """With the method `whole-word` each row is more than one decision."""
@@ -206,10 +194,10 @@ class ProbeRun(TableRun):
             return
         fills = method is not TargetMethod.ALL_MASKS
         words = [
-            replace(draw.word_question(row, row[TARGET_TOKENS]), fills=fills)
-            for row in draw.rows(rows.filter(pl.col(TARGET_TOKENS) > 1))
+            replace(draw.word_question(row, row[TOKENS]), fills=fills)
+            for row in draw.rows(rows.filter(pl.col(TOKENS) > 1))
         ]
-        single = [draw.question(row) for row in draw.rows(rows.filter(pl.col(TARGET_TOKENS) == 1))]
+        single = [draw.question(row) for row in draw.rows(rows.filter(pl.col(TOKENS) == 1))]
         ranked = Ranked(self.record.identity["vocabulary"], tuple(self.record.metadata["ranked words"]))
         if ranked.name != Vocabulary.ALL:
             own = ranked.ids(draw.tokenizer, draw.exported.vocab_size)
@@ -226,7 +214,7 @@ class ProbeRun(TableRun):
 
     @cached_property
     def _several(self) -> int:
-        return int((self.items[TARGET_TOKENS] > 1).sum())
+        return int((self.items[TOKENS] > 1).sum())
 
     @property
     def _compared(self) -> str:
@@ -258,7 +246,7 @@ class ProbeRun(TableRun):
 
 def _whole_word(draw: Draw, row: Mapping[str, Any], marks: WordMarks) -> Question:
     """A token competes only with those that can stand there, and the end of the word counts where it is a choice."""
-    question = draw.word_question(row, row[TARGET_TOKENS])
+    question = draw.word_question(row, row[TOKENS])
     unranked = []
     for query, [token] in enumerate(question.tokens):
         own = marks.classes[token]
@@ -274,7 +262,7 @@ def _whole_word(draw: Draw, row: Mapping[str, Any], marks: WordMarks) -> Questio
 
 
 @dataclass(frozen=True, eq=False)
-class OwnSentences(TableExperiment):
+class OwnSentences(TableRequested):
     """Ask about your own sentences: probability and rank of target words, by group."""
 
     name = "probe"
@@ -283,7 +271,20 @@ class OwnSentences(TableExperiment):
     references = "negengine.engine.experiments.probe:references.toml"
     example = "negengine probe mini sentences.csv --group condition"
     results = ProbeRun
-    stages = (OwnStimuli,)
+    of_kind = Word
+    unit = "rows"
+    together = ("dataset", "item")
+    also_read = (IS_WANTED,)
+    metrics: ClassVar[Mapping[str, pl.Expr]] = {
+        CORRECT: pl.col("first") == pl.col(IS_WANTED),
+        IS_TOP1: pl.col("first"),
+        LOGPROB: pl.col(LOGPROB),
+        "repeats_word": pl.when(pl.col(WHY).is_null()).then(REPEATS),
+    }
+    shown: ClassVar[Mapping[str, pl.Expr]] = {CORRECT: pl.col(CORRECT)}
+
+    mask_token: ClassVar[str] = MASK  # of the model, once it is known
+    left_out: ClassVar[Sequence[str]] = ()  # what is told of ranked words that the model does not have
 
     data: Annotated[
         TableLike,
@@ -336,35 +337,48 @@ class OwnSentences(TableExperiment):
     bos: Annotated[bool, BOS] = False
     skip_bad: Annotated[bool, Option("Skip rows that cannot be used, and list them with the reason.")] = False
 
-    def stage(self, exported: ExportedModel) -> OwnStimuli:
+    def kind(self, exported: ExportedModel) -> Word:
         check_number("--top", self.top, 1, MOST_TOP)
-        kind = choice(TargetMethod, "--method", self.method)
-        ranked = Ranked.of(str(self.targets), "--targets")
-        if kind is TargetMethod.WHOLE_WORD and (ranked.name != Vocabulary.ALL or self.top > 1):
-            raise InputError(
-                f"--method {kind} ranks the tokens that can stand in a word: give it without --targets and --top"
-            )
-        refuse_undefined(kind, causal=exported.is_causal)
+        method = choice(TargetMethod, "--method", self.method)
+        if method is TargetMethod.WHOLE_WORD:
+            if self.ranked.name != Vocabulary.ALL or self.top > 1:
+                raise InputError(
+                    f"--method {method} ranks the tokens that can stand in a word: give it without --targets and --top"
+                )
+            WordMarks.of(exported.tokenizer, exported.vocab_size)  # refuses a vocabulary without marks
+        refuse_undefined(method, causal=exported.is_causal)
         exported.tokenizer_with(bos=self.bos)  # refuses a model that cannot
-        table = self.open(self.data, [ROW, *result_schema(self.top)])
-        columns = self.columns(table)
-        if len(table.files) > 1:
-            raise InputError(f"{self.data}: a folder of {len(table.files)} tables; give one of them")
+        return Word(self.top, self.ranked, among_ranked=True, method=method, bos=self.bos)
 
-        def check(frame: pl.DataFrame) -> pl.Series:
-            return frame.select(mask_faults(columns, exported.mask_token)).to_series()
+    @cached_property
+    def ranked(self) -> Ranked:
+        return Ranked.of(str(self.targets), "--targets")
 
-        stimuli, labels = self.scan(table, columns, check)
-        columns.refuse_unknown(table.name, labels)
-        labels.read.extend(ranked.left_out(exported.tokenizer))
-        asked = (exported, stimuli, columns, ranked, self.top, kind)
-        stage = OwnStimuli(*asked, bos=self.bos, skip_bad=self.skip_bad, told=labels.told())
-        if kind is TargetMethod.WHOLE_WORD:
-            stage.marks  # noqa: B018 - refuses a vocabulary without marks
-        return stage
+    def stage(self, exported: ExportedModel) -> RequestStage:
+        known = changed(self, mask_token=exported.mask_token, left_out=self.ranked.left_out(exported.tokenizer))
+        return TableRequested.stage(known, exported)
+
+    def scan(self, table: UserTable, columns: OwnColumns, check: Check) -> tuple[Stimuli, Labels]:
+        stimuli, labels = super().scan(table, columns, check)
+        cast("Columns", columns).refuse_unknown(table.name, labels)
+        labels.read.extend(self.left_out)
+        return stimuli, labels
+
+    def metadata(self, exported: ExportedModel) -> dict[str, Any]:
+        return {**super().metadata(exported), "ranked words": self.ranked.known(exported.tokenizer)}
+
+    @classmethod
+    def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:
+        """Groups are compared in the rows of one minimal pair, and targets in the same rows."""
+        splits = rows["splits"].explode().unique(maintain_order=True).drop_nulls().cast(pl.String)
+        groups = dict.fromkeys(split.partition("=")[0] for split in splits if split != ALL)
+        yield from between_groups(rows, groups, TESTED, MOST_GROUPS)
+        yield from between_conditions(rows, TESTED, {LOGPROB: PREFERRED})
 
     def columns(self, table: UserTable) -> Columns:
         """The columns that are named, else those with the obvious names; an `InputError` if one is missing."""
+        if len(table.files) > 1:
+            raise InputError(f"{self.data}: a folder of {len(table.files)} tables; give one of them")
         targets = find_columns(table, "--target", self.target) or (needed_column(table, "--target", None, ["target"]),)
         wanted = find_column(table, "--unwanted", "" if self.unwanted == "" else None, ["wanted"])
         if self.unwanted:
@@ -385,6 +399,7 @@ class OwnSentences(TableExperiment):
             groups=find_columns(table, "--group", self.group, ["group"]),
             cluster=find_column(table, "--cluster", self.cluster, ["cluster"]),
             item=find_column(table, "--item", self.item, ["item", "pair"]),
+            mask_token=self.mask_token,
         )
 
     sections = staticmethod(report_sections)

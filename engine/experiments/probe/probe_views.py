@@ -14,8 +14,7 @@ from ...views import Column, Section, Table
 from ..labels import MOST_GROUPS
 from ..own_table import ROW
 from ..view import PERCENT, POINTS, Chart, P, Values, View
-from .probe_items import PREFERRED
-from .probe_sentences import IS_TOP1, LOGPROB
+from .probe_columns import IS_TOP1, LOGPROB, PREFERRED
 
 if TYPE_CHECKING:
     from .probe import ProbeRun
@@ -80,7 +79,7 @@ def sections(run: "ProbeRun") -> list[Section]:
 
 def _verdict(run: "ProbeRun") -> list[str]:
     """How often the model is right, or else how often the target is its first choice; and whether groups differ."""
-    asked = f"{counted(len(run.items), 'target')} in {counted(run.items[ROW].n_unique(), 'sentence')}"
+    asked = f"{counted(len(run.asked), 'target')} in {counted(run.asked[ROW].n_unique(), 'sentence')}"
     metric, what = (CORRECT, "is right") if CORRECT in run.metrics else (IS_TOP1, "has the target as its first choice")
     shares = [
         run.estimate(target, metric, 100, " %", 1) + (f" ({target})" if len(run.columns.targets) > 1 else "")
@@ -103,7 +102,7 @@ def _targets(run: "ProbeRun") -> Table:
     if judged:
         notes.append("correct: a wanted target is the first choice, or an unwanted one is not")
     for column in run.columns.groups:
-        n = run.items[column].drop_nulls().n_unique()
+        n = run.asked[run.kept(column)].drop_nulls().n_unique()
         if n > MOST_GROUPS:
             notes.append(f"{column} has {n:,} values; more than {MOST_GROUPS} are not compared with each other")
     clusters = run.summary["clusters"].null_count() < len(run.summary)

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from asked_stages import lama_stage
 from few import few
-from negengine.engine.basics.choices import TargetMethod
 from negengine.engine.basics.errors import InputError
 from negengine.engine.basics.option import Opening
 from negengine.engine.experiments.cues.cue_texts import TextFile
@@ -20,13 +19,11 @@ from negengine.engine.experiments.cues.cues import CueStage
 from negengine.engine.experiments.lama.facts import Fact, Facts
 from negengine.engine.experiments.likelihood.likelihood import Likelihood
 from negengine.engine.experiments.nli.nli import Nli
-from negengine.engine.experiments.probe.probe_sentences import Columns
-from negengine.engine.experiments.probe.probe_stage import OwnStimuli
+from negengine.engine.experiments.probe.probe import OwnSentences
 from negengine.engine.inference import near_ties
 from negengine.engine.inference.devices.cpu import CPU, Cores, Cpu
 from negengine.engine.inference.exported import FP32_ON_DEVICE
 from negengine.engine.requests.items import ITEMS_FILE, SUMMARY_FILE
-from negengine.engine.requests.vocabulary import Ranked
 from negengine.engine.runs import executors, masked_stages
 from negengine.engine.runs.executors import ThisProcess
 from negengine.engine.runs.loop import Execution, run_stage
@@ -36,7 +33,6 @@ from negengine.engine.runs.progress import Reporter
 from negengine.engine.runs.record import read_run
 from negengine.engine.runs.shard import Shard
 from negengine.engine.runs.stage import changed
-from negengine.engine.text.table import open_table
 from small_stages import InterruptedAfter
 
 
@@ -50,7 +46,7 @@ def lama(exported, change=""):
     return lama_stage(exported, Facts((*facts, primed), {}), requests_per_part=4)
 
 
-def own_stimuli(exported, change=""):
+def own_stimuli(exported, change="", **options):
     """Five rows with two targets each in three parts; one row is skipped, and one has a target of several tokens."""
     data = {
         "sentence": [f"{name} is a [MASK]." for name in ("A robin", "A trout", "He", "She")] + [f"no mask{change}"],
@@ -58,9 +54,8 @@ def own_stimuli(exported, change=""):
         "other": ["dog"] * 5,
         "group": ["animal", "animal", "person", "person", None],
     }
-    columns = Columns("sentence", ("target", "other"), groups=("group",))
-    table = open_table(data, 2).scan(columns.needed, labels=[*columns.shared], skip_bad=True)
-    return OwnStimuli(exported, table, columns, Ranked(), top=2, skip_bad=True)
+    asked = OwnSentences(data, target=["target", "other"], skip_bad=True, **{"top": 2, **options})
+    return changed(asked, rows_per_part=2).stage(exported)
 
 
 def likelihoods(exported, change=""):
@@ -165,7 +160,7 @@ class RoughCores(Cores):
 STAGES = {
     "lama": lama,
     "several targets": own_stimuli,
-    "whole words": lambda exported: changed(own_stimuli(exported), method=TargetMethod.WHOLE_WORD),
+    "whole words": lambda exported: own_stimuli(exported, method="whole-word", top=1),
 }
 
 

@@ -19,7 +19,7 @@ SENTENCES = [
 ONE, SEVERAL = ["smoke", "dance", "France", "sing"], ["smoked", "unsung", "Francesca", "hunter"]
 DATA = {"sentence": SENTENCES, "one": ONE, "several": SEVERAL}
 BAD = {
-    "She is [MASK] today.": "words follow the mask, and a causal model reads only what stands before it",
+    "She is [MASK] today.": "words follow the answer, which a causal model does not read",
     "to " * 200 + "[MASK]": r"\d+ tokens, but .* takes at most 130: shorten it",
 }
 
@@ -54,19 +54,19 @@ def plain(causal_checkpoint, family):
 
 def test_targets_of_one_and_several_tokens_are_what_pytorch_says(ask, plain, causal_checkpoint, family):
     run = ask(DATA, target=["one", "several"], top=3)
-    assert run.items["target_tokens"].filter(run.items["target_column"] == "several").min() > 1
+    assert run.items["tokens"].filter(run.items["condition"] == "several").min() > 1
     for row in run.items.iter_rows(named=True):
-        tokens, rows = plain(row["sentence"], row["expected"])
+        tokens, rows = plain(row["text"], row["word"])
         own = rows[np.arange(len(tokens)), tokens]
-        assert row["target_tokens"] == len(tokens)
+        assert row["tokens"] == len(tokens)
         assert row["logprob"] == pytest.approx(own.sum(), abs=1e-4 * len(tokens))
         assert row["rank"] == 1 + (rows > own[:, None]).sum(axis=1).max()
         assert row["is_top1"] == (rows.argmax(axis=1) == tokens).all()
         assert row["top1_logprob"] == pytest.approx(rows.max(axis=1).sum(), abs=1e-4 * len(tokens))
         if len(tokens) == 1:
             assert row["top3_logprob"] == pytest.approx(np.sort(rows[0])[-3], abs=1e-4)
-    alone, same = ask(DATA, target="one").items, run.items.filter(target_column="one")  # decided on the device
-    columns = ["row", "expected", "rank", "is_top1", "top1"]
+    alone, same = ask(DATA, target="one").items, run.items.filter(condition="one")  # decided on the device
+    columns = ["row", "word", "rank", "is_top1", "top1"]
     assert alone.select(columns).equals(same.select(columns))
     assert alone["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
     assert not ng.verify(run, sample=20, torch=str(causal_checkpoint(family))).damage
@@ -75,15 +75,15 @@ def test_targets_of_one_and_several_tokens_are_what_pytorch_says(ask, plain, cau
 def test_what_cannot_be_asked_is_one_line_or_skipped(ask, model):
     """Llama begins each text with a token of its own; GPT-2 does not, unless its export was made with --bos."""
     for sentence, message in BAD.items():
-        with pytest.raises(InputError, match=rf"^the frame, row 2: {message}$"):
+        with pytest.raises(InputError, match=rf"^the frame, row 2: target 'smoke': {message}$"):
             ask({"sentence": [SENTENCES[0], sentence], "target": ["smoke", "smoke"]})
     found = ask({"sentence": [SENTENCES[0], *BAD], "target": ["smoke"] * 3}, skip_bad=True)
-    assert (found.items["row"].to_list(), found.skipped["row"].to_list()) == ([1], [2, 3])
+    assert (found.asked["row"].to_list(), found.skipped["row"].to_list()) == ([1], [2, 3])
     first = {"sentence": ["[MASK].", SENTENCES[0]], "target": ["Jessica", "smoke"]}
     if len(model.exported.tokenizer.prefix):
         assert ask(first).items["logprob"].is_not_null().all()
         return
-    with pytest.raises(InputError, match=r"^the frame, row 1: nothing stands before the mask, .*, or --bos$"):
+    with pytest.raises(InputError, match=r"^the frame, row 1: target 'Jessica': nothing stands .*, or --bos$"):
         ask(first)
     begun, target = ask(first, bos=True), model.exported.tokenizer.backend.encode("Jessica").ids
     ids = [model.exported.tokenizer.backend.token_to_id(model.exported.info["bos_token"]), *target]

@@ -1,6 +1,6 @@
 """`ng.probe`: a table of sentences against the model's own logits, and everything that a run can do."""
 
-import json
+from pathlib import Path
 
 import negengine as ng
 import numpy as np
@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments.probe.probe import OwnSentences
-from negengine.engine.experiments.probe.probe_items import summarise
-from negengine.engine.experiments.probe.probe_sentences import Columns
+from negengine.engine.experiments.probe.probe_columns import DATASET, Columns
 from negengine.engine.inference.judge import log_softmax
 from negengine.engine.inference.model import MaskedLM
 from negengine.engine.results.report.chosen_sentences import chosen
 from negengine.engine.results.report.citation import cite
+from negengine.engine.runs.stage import FinishedParts
 from negengine.engine.statistics.differences import paired_difference, unpaired_difference
 
 ROWS = [
@@ -33,7 +33,7 @@ REASONS = [
     "sentence has no [MASK]; write [MASK] where the target belongs",
     "sentence has 2 [MASK]; one is needed",
     "target is empty; a text is needed",
-    "target '[SEP]': '[SEP]' holds the token [SEP]",
+    "'[SEP]' holds the token [SEP]",
 ]
 LONG = "dog " * 509  # the model takes 512 tokens
 WORDS = ["yes", "no", "Wanted", "UNWANTED ", "1", None]
@@ -81,8 +81,8 @@ def test_every_item_is_what_the_logits_say(ask, table, run, logits, mini_tokeniz
     both = ask(table, target=["target", "other"], top=3)
     assert len(both.items) == 2 * len(ROWS)
     for row in both.items.iter_rows(named=True):
-        found = logits(row["sentence"])
-        token = mini_tokenizer.backend.token_to_id(row["expected"].lower())
+        found = logits(row["text"])
+        token = mini_tokenizer.backend.token_to_id(row["word"].lower())
         order = np.argsort(-found, kind="stable")
         assert row["logprob"] == pytest.approx(log_softmax(found)[token], abs=1e-4)
         assert row["rank"] == 1 + (found > found[token]).sum()
@@ -90,12 +90,12 @@ def test_every_item_is_what_the_logits_say(ask, table, run, logits, mini_tokeniz
         assert [row["top1"], row["top2"], row["top3"]] == [mini_tokenizer.token_text(i) for i in order[:3].tolist()]
         assert row["top3_logprob"] == pytest.approx(log_softmax(found)[order[2]], abs=1e-4)
         assert row["repeats_word"] == (row["row"] == 5)  # a target that stands in its sentence
-    assert both.items.columns[: 1 + FRAME.width] == ["row", *FRAME.columns]
-    assert both.items.filter(target_column="other").select(FRAME.columns).equals(FRAME)
-    keys = [(row, name) for row in range(1, 7) for name in ("target", "other")]
-    assert both.items.select("row", "target_column").rows() == keys
+    kept = ["group", "frequency"]  # what is asked stands in the requests, the item in `pair`
+    assert both.items.filter(condition="other").select(kept).equals(FRAME.select(kept))
+    keys = [(row, name, str(ROWS[row - 1][4])) for row in range(1, 7) for name in ("target", "other")]
+    assert both.items.select("row", "condition", "pair").rows() == keys
     # One target is decided on the device, with the same results.
-    columns, same = ["row", "expected", "rank", "is_top1", "top1"], both.items.filter(target_column="target")
+    columns, same = ["row", "word", "rank", "is_top1", "top1"], both.items.filter(condition="target")
     assert run.items.select(columns).equals(same.select(columns))
     assert run.items["logprob"].to_list() == pytest.approx(same["logprob"].to_list(), abs=1e-5)
 
@@ -104,9 +104,9 @@ def test_every_item_is_what_the_logits_say(ask, table, run, logits, mini_tokeniz
 def test_targets_of_one_and_of_several_tokens_are_in_one_run(ask, run, method):
     data = FRAME.with_columns(other=pl.when(pl.col("item") == 1).then(pl.lit("woodpecker")).otherwise("other"))
     found = ask(data, target=["target", "other"], method=method)
-    assert found.items["target_tokens"].to_list() == [1, 3, 1, 3] + [1] * 8
+    assert found.items["tokens"].to_list() == [1, 3, 1, 3] + [1] * 8
     assert found.items["logprob"].is_not_null().all()
-    single = found.items.filter(target_column="target")["logprob"]
+    single = found.items.filter(condition="target")["logprob"]
     if method != "whole-word":
         assert single.to_list() == pytest.approx(run.items["logprob"].to_list(), abs=1e-4)
     assert not ng.verify(found, sample=20).damage
@@ -120,8 +120,8 @@ def test_only_the_given_words_compete(ask, logits, mini_tokenizer, table, tmp_pa
     found = ask(table, targets=str(tmp_path / "words.txt"), top=5)
     ids = sorted(mini_tokenizer.backend.token_to_id(word) for word in ("bird", "fish", "dog", "meat", "cat"))
     for row in found.items.iter_rows(named=True):
-        own = logits(row["sentence"])[ids]
-        place = ids.index(mini_tokenizer.backend.token_to_id(row["expected"].lower()))
+        own = logits(row["text"])[ids]
+        place = ids.index(mini_tokenizer.backend.token_to_id(row["word"].lower()))
         assert row["rank"] == 1 + (own > own[place]).sum()
         assert row["logprob"] == pytest.approx(log_softmax(own)[place], abs=1e-4)
         assert row["top1"] == mini_tokenizer.token_text(ids[int(own.argmax())])
@@ -151,21 +151,42 @@ def test_what_is_read_otherwise_is_told_before_and_after_a_run_and_in_the_method
 
 def test_bad_rows_are_skipped_and_listed(ask):
     found = ask(BAD, skip_bad=True)
-    assert found.items["row"].to_list() == [1]
-    rows = zip([2, 3, 4, 5], REASONS, BAD["sentence"][1:], BAD["target"][1:], strict=True)
-    assert found.skipped.rows() == [
-        (row, None, reason, json.dumps({"sentence": text, "target": word})) for row, reason, text, word in rows
-    ]
-    assert found.remarks() == [f"4 of 5 rows were skipped; {found.folder / 'skipped.parquet'} has the reasons"]
+    assert found.items["row"].to_list() == [1, 2, 3, 4, 5]
+    assert found.items["why"].to_list() == [None, *REASONS]
+    assert (
+        found.items.filter(pl.col("why").is_not_null()).select("rank", "top1", "is_top1").null_count().row(0)
+        == (4,) * 3
+    )
+    assert found.skipped.rows() == list(zip([2, 3, 4, 5], REASONS, strict=True))
+    why = f"the column why of {found.folder / 'items.parquet'} has the reasons"
+    assert found.remarks() == [f"4 of 5 rows were skipped; {why}"]
+    assert found.sentences().height == set(found.summary["n"]).pop() == 1
     assert not ng.verify(found, sample=5).damage
 
 
+def test_a_row_is_asked_for_all_its_targets_or_for_none(ask):
+    data = {"sentence": ["A robin is a [MASK].", "A trout is a [MASK]."], "target": ["bird", "fish"]}
+    found = ask({**data, "other": ["dog", "[SEP]"]}, target=["target", "other"], skip_bad=True)
+    assert found.items["is_top1"].is_null().to_list() == [False, False, True, True]
+    assert set(found.summary.filter(metric="logprob")["n"]) == {1}
+
+
+ONE_BAD = {"sentence": ["b [MASK]."], "target": ["[SEP]"]}
 WRONG = [  # None: the table as it is
     (None, {"sentence": "text"}, r"--sentence text: .*has no such column; it has 'sentence', 'target', 'other'"),
     (None, {"method": "whole-word", "top": 2}, "--method whole-word ranks the tokens"),
     (None, {"unwanted": "group=negate"}, "did you mean 'negated'.* it has 'affirmative', 'negated'"),
-    ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {"skip_bad": True}, r"row 1: target '\[SEP\]'"),
-    ({"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]}, {}, "^the frame, row 1: 513 tokens, but mini takes"),
+    ({"sentence": ["b [MASK]."], "target": ["[SEP]"]}, {}, r"^the frame, row 1: target '\[SEP\]': '\[SEP\]' holds"),
+    (
+        {"sentence": ["b [MASK]."], "target": ["[SEP]"]},
+        {"skip_bad": True},
+        r"none of 1 requests can be asked \(1: '\[SEP\]' holds",
+    ),
+    (
+        {"sentence": [f"dog {LONG} [MASK]"], "target": ["bird"]},
+        {},
+        "^the frame, row 1: target 'bird': 513 tokens, but mini takes",
+    ),
     ("folder", {}, "a folder of 2 tables; give one of them"),
 ]
 
@@ -183,8 +204,8 @@ def test_wrong_options_and_tables_are_one_line(model, table, tmp_path):
 
 def test_a_plan_counts_and_finds_all_bad_rows_at_once_and_writes_nothing(model, table, tmp_path):
     plan = OwnSentences(table, target=["target", "other"]).plan(model, {"output": tmp_path / "run"})
-    counted = ("rows", "items (rows × targets)", "different sentences", "parts of this run")
-    assert [plan.work[name] for name in counted] == [6, 12, 5, 1]
+    counted = ("requests", "different texts", "parts of this run")
+    assert [plan.work[name] for name in counted] == [12, 5, 1]
     assert not (tmp_path / "run").exists()
     plan = OwnSentences(BAD).plan(model, {})
     with pytest.raises(InputError, match=r"row 2: sentence has no \[MASK\].*\(4 rows are wrong; correct them, or skip"):
@@ -236,15 +257,21 @@ def test_spaces_and_empty_cells_in_groups_items_and_clusters_count_as_documented
 
 
 def items(**columns):
-    known = {"row": range(1, 7), "target_column": "target", "logprob": LOGPROBS, "repeats_word": False}
-    return pl.DataFrame(
-        {**known, "is_top1": [True, False, False, True, False, True], "group": ["a", "b"] * 3, **columns}
-    )
+    known = {"row": range(1, 7), "condition": "target", "logprob": LOGPROBS, "repeats": False}
+    return pl.DataFrame({**known, "first": [True, False, False, True, False, True], "group": ["a", "b"] * 3, **columns})
+
+
+def summarise(frame, targets, **columns):
+    own = Columns("sentence", targets, **columns)
+    keys = own.keys(frame, DATASET, "") | {"condition": pl.col("condition")}
+    keys |= {"pair": pl.col(own.item or "row").cast(pl.String), "is_wanted": pl.lit(None, pl.Boolean)}
+    requests = frame.with_columns(**keys, role=pl.lit(None, pl.String), why=pl.lit(None, pl.String))
+    return OwnSentences.publish(FinishedParts(Path(), requests.lazy(), {}, {}))["summary.parquet"]
 
 
 def summary(frame, targets=("target",), **columns):
     """Split, metric and condition → the row."""
-    found = summarise(frame, Columns("sentence", targets, groups=("group",), **columns))
+    found = summarise(frame, targets, groups=("group",), **columns)
     return {(row["split"], row["metric"], row["condition"]): row for row in found.to_dicts()}
 
 
@@ -266,14 +293,12 @@ def test_a_group_of_one_cluster_has_no_interval_nor_has_its_difference_and_rates
     assert bare == {("group=b", name) for name in ("is_top1", "logprob", "repeats_word")} & {
         key[:2] for key in found
     } | {(split, f"difference:{name}") for name in ("is_top1", "logprob")}
-    by_speaker = summarise(
-        items(speaker=["u", "w", "u", "w", "u", "w"]),
-        Columns("sentence", ("target",), groups=("speaker",), cluster="speaker"),
-    )
+    speakers = items(speaker=["u", "w", "u", "w", "u", "w"])
+    by_speaker = summarise(speakers, ("target",), groups=("speaker",), cluster="speaker")
     rows = by_speaker.filter(pl.col("split").str.starts_with("speaker=") & (pl.col("metric") == "logprob"))
     assert (rows["low"].null_count(), rows["clusters"].null_count()) == (0, 2)  # a speaker's rows are draws from it
     top = [True, True, True, False, True, False, True, True]
-    few = items(pair=[1, 1, 2, 2, 3, 3], group=["a", "a", "b", "a", "a", "b"], is_top1=top[:6])
+    few = items(pair=[1, 1, 2, 2, 3, 3], group=["a", "a", "b", "a", "a", "b"], first=top[:6])
     row = summary(few, item="pair")[split, "difference:is_top1", "target"]
     assert row["low"] is None or -1 <= row["low"] <= row["high"] <= 1
 
@@ -289,7 +314,7 @@ def test_rows_of_one_item_are_a_minimal_pair_and_two_targets_of_a_row_are_compar
     found = summary(items(pair=[1, 1, 1, 2, 2, 2], group=["a", "b", "a", "a", "b", "b"]), item="pair")
     row = found[split, "difference:logprob", "target"]
     assert (row["value"], row["n"]) == (pytest.approx(np.mean([-2.5 + 2.0, -1.5 + 3.25])), 2)
-    both = pl.concat([items(), items(target_column="other", logprob=-2.25)])
+    both = pl.concat([items(), items(condition="other", logprob=-2.25)])
     found, condition = summary(both, ("target", "other")), "target vs other"
     assert found["all", "preferred", condition]["value"] == pytest.approx(0.5)
     assert found["group=a", "difference:logprob", condition]["value"] == pytest.approx(-8 / 3 + 2.25)

@@ -140,7 +140,7 @@ def test_every_number_of_a_word_of_several_tokens_is_compared(name, method, mini
     exported, data = (mini, DATA) if name == "mini" else (causal(name), CAUSAL)
     model, output = ng.load(exported.folder, device="cpu", precision="fp32"), tmp_path / "run"
     run = ng.probe(model, data, method=method, output=output, progress=False)
-    reference, counts = ExportedReference(exported), run.items["target_tokens"]
+    reference, counts = ExportedReference(exported), run.items["tokens"]
     samples = {sample.kind: sample.items for sample in run.again(Draw(exported, 100, 0))}
     several = samples.pop("targets of several tokens")
     assert len(several) == (len(counts) if method == "whole-word" else (counts > 1).sum())

@@ -1,0 +1,122 @@
+"""Columns of a user's table of sentences by their purpose, and the requests of its rows: one for each target."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from ...basics.errors import InputError, did_you_mean
+from ...inference.free_text import MASK
+from ...text.spelling import repeats
+from ..labels import WANTED, Labels
+from ..own_table import yes_or_no
+from ..table_requests import RequestColumns
+
+DATASET = "stimuli"
+TARGET_COLUMN = "target_column"  # what `--unwanted` calls the column that a target stands in
+IS_WANTED, REPEATS = "is_wanted", "repeats"  # columns of the requests
+IS_TOP1, LOGPROB, PREFERRED = "is_top1", "logprob", "preferred"
+TESTED = (IS_TOP1, LOGPROB)
+_WANTED = (("wanted",), ("unwanted",))
+_MOST_LISTED = 12
+
+
+@dataclass(frozen=True)
+class Columns(RequestColumns):
+    """Columns of a table by their purpose."""
+
+    sentence: str  # the sentences, with one mask each
+    targets: tuple[str, ...]  # the words that could stand at the mask; each makes an item of its own
+    # Whether a target is wanted: a column says it by yes or no, or COLUMN=VALUE names the rows where it is not.
+    wanted: str | None = field(default=None, kw_only=True)
+    unwanted: str | None = field(default=None, kw_only=True)
+    mask_token: str = field(default=MASK, kw_only=True)  # of the model, which users may write, too
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        return self.sentence, *self.targets
+
+    @property
+    def copied(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.cluster, self.item) if name is not None)
+
+    @property
+    def shared(self) -> dict[str, str]:
+        column = unwanted_rows(self.unwanted)[0] if self.unwanted else self.wanted
+        known = {column: WANTED} if column and column != TARGET_COLUMN else {}
+        return {**known, **super().shared}
+
+    def requests(self, rows: pl.DataFrame, title: str) -> pl.DataFrame:  # noqa: ARG002 - the data set has a fixed name
+        masked = pl.col(self.sentence).str.strip_chars().str.replace_all(self.mask_token, MASK, literal=True)
+        keys = self.keys(rows, DATASET, "") | {"text": masked}
+        if self.item is not None:
+            keys["pair"] = pl.col(self.item).cast(pl.String)
+        by_target = [
+            rows.with_columns(
+                **keys
+                | {
+                    "condition": pl.lit(target),
+                    "word": pl.col(target).str.strip_chars(),
+                    IS_WANTED: self._is_wanted(target),
+                }
+            )
+            for target in self.targets
+        ]
+        found = pl.concat(by_target)
+        texts = zip(found["word"], found["text"], strict=True)
+        told = [repeats(word, text.split(MASK)) for word, text in texts]  # the mask stands for no word
+        return found.with_columns(pl.Series(REPEATS, told, pl.Boolean))
+
+    def subject(self, request: Mapping[str, Any]) -> str:
+        return "" if request["word"] is None else f"{request['condition']} {request['word']!r}"
+
+    def _is_wanted(self, target: str) -> pl.Expr:
+        """Null where a row does not say it."""
+        if self.unwanted is not None:
+            column, value = unwanted_rows(self.unwanted)
+            if column == TARGET_COLUMN:
+                return pl.lit(target != value)
+            return pl.col(column).cast(pl.String) != value
+        return yes_or_no(self.wanted, *_WANTED) if self.wanted else pl.lit(None, pl.Boolean)
+
+    def row_faults(self, rows: pl.DataFrame) -> pl.Series:
+        """Why sentences cannot be asked, as far as their text shows it."""
+        column = pl.col(self.sentence)
+        masks = column.str.count_matches(MASK, literal=True)
+        if self.mask_token != MASK:
+            masks += column.str.count_matches(self.mask_token, literal=True)
+        judged, odd = pl.lit(None, pl.String), pl.lit(value=False)
+        if self.wanted:
+            judged = pl.col(self.wanted).cast(pl.String)
+            odd = judged.is_not_null() & yes_or_no(self.wanted, *_WANTED).is_null()
+        reason = (
+            pl.when(masks == 0)
+            .then(pl.lit(f"{self.sentence} has no {MASK}; write {MASK} where the target belongs"))
+            .when(masks > 1)
+            .then(pl.lit(f"{self.sentence} has ") + masks.cast(pl.String) + f" {MASK}; one is needed")
+            .when(odd)
+            .then(pl.lit(f"{self.wanted} is ") + judged + "; yes or no is needed, or nothing")
+        )
+        return rows.select(reason.alias("reason")).to_series()
+
+    def refuse_unknown(self, table: str, labels: Labels) -> None:
+        """InputError for a value of `--unwanted` that no row has."""
+        if self.unwanted is None:
+            return
+        column, value = unwanted_rows(self.unwanted)
+        known = self.targets if column == TARGET_COLUMN else labels.rows[column].drop_nulls().unique().to_list()
+        if value not in known:
+            listed = ", ".join(map(repr, sorted(known)[:_MOST_LISTED]))
+            raise InputError(
+                f"--unwanted {self.unwanted}: {did_you_mean(value, known)}no row of {table} has {value!r} in "
+                f"{column}; it has {listed}"
+            )
+
+
+def unwanted_rows(option: str) -> tuple[str, str]:
+    """The column and the value of `--unwanted COLUMN=VALUE`; an `InputError` if it is not of this form."""
+    column, _, value = option.partition("=")
+    if not value:
+        raise InputError(f"--unwanted {option}: give COLUMN=VALUE, such as group=negated")
+    return column, value
