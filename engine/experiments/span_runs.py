@@ -91,7 +91,8 @@ class SpanRun(RequestedRun):
             said.append(f"{counted(unknown, what, what.replace('text holds', 'texts hold'))}")
         if "comparable" in self.items.columns:
             own = self.items.filter(~pl.col("comparable")).select("dataset", "condition", "item").n_unique()
-            said += [f"in {counted(own, self.declared.unit[:-1])} {UNFAIR}"] * bool(own)
+            what = "pair" if self.items["role"].eq("good").any() else self.declared.unit[:-1]
+            said += [f"in {counted(own, what)} {UNFAIR}"] * bool(own)
         return said
 
     def sentence_rows(self) -> pl.LazyFrame:
