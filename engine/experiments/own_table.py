@@ -3,54 +3,33 @@
 Rows count in the split `all`, and in one for each column of groups in which they have a value. Skipped ones are listed.
 """
 
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import polars as pl
 
 from ..basics.errors import InputError
-from ..basics.option import Opening
 from ..basics.printable import counted
-from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
-from ..inference.model import LanguageModel
-from ..library.model import Model
-from ..library.options import RunOptions, run_folder, shard_of
-from ..library.recount import Recount
 from ..library.shown import Shown
-from ..requests.items import ALL, model_identity
 from ..requests.stage import TOKENS as TOKENS  # noqa: PLC0414 - stages of tables import it from here
-from ..requests.summary import Row, estimated
-from ..runs.masked_stages import ReferenceStage
-from ..runs.record import model_metadata
-from ..runs.shard import Shard
-from ..runs.stage import changed
-from ..statistics import LIBRARIES
 from ..text.spelling import shrinks, trims
 from ..text.table import Check, Rows, Stimuli, TableLike, find_column, needed_column, open_table
 from ..text.table import Table as UserTable
 from ..views import Column, Table
 from .experiment import Experiment
-from .finished_run import OUTCOMES, SummaryRun
-from .finished_run import means as recounted_means
 from .labels import CLUSTER, GROUP, ITEM, Labels, Told
 
 ROW, FILE = "row", "file"
-OWN_CLUSTER = "cluster of a row"
 COLUMNS = "columns"  # the key of the table's columns in the metadata of a run
-SKIPPED_FILE = "skipped.parquet"
 _LISTED = {"line": pl.Int64(), "reason": pl.String(), "content": pl.String()}
 SKIPPED: Mapping[str, pl.DataType] = {f"skipped: {name}": dtype for name, dtype in _LISTED.items()}
-_REASON, _SPLIT = "skipped: reason", "split of a row"
 YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 _MOST_LISTED = 20  # bad rows
-_SECONDS = 1.0  # of the measurement
-Prepared = TypeVar("Prepared", bound="PreparedRows")
 # Option → the field of the columns that it names, and what such a column is for.
 _PURPOSES = {
     "group": ("groups", "groups"),
@@ -95,22 +74,6 @@ class OwnColumns(ABC):
         if (name := self.cluster or self.item) is None:
             return pl.lit(None, pl.String)
         return pl.col(name).cast(pl.String).fill_null(pl.format("no {}: {}", pl.lit(name), pl.col(ROW)))
-
-    def by_group(self, items: pl.DataFrame) -> Iterator[list[tuple[str, pl.DataFrame]]]:
-        """For each column of groups its splits and their items, in the order of their first rows.
-
-        A group of the column of clusters is about this cluster alone: its rows are draws from it.
-        """
-        for column, name in zip(self.groups, self.split_names(), strict=True):
-            named = items.with_columns(name.alias(_SPLIT)).drop_nulls(_SPLIT)
-            if column == self.cluster and OWN_CLUSTER in items.columns:
-                named = named.with_columns(pl.lit(None, pl.String).alias(OWN_CLUSTER))
-            yield [(str(split), own) for (split,), own in named.group_by(_SPLIT, maintain_order=True)]
-
-    def splits(self, items: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-        yield ALL, items
-        for groups in self.by_group(items):
-            yield from groups
 
     def by_purpose(self, options: object = None) -> list[str]:
         """The columns by their purpose, as a sentence says them; with `options` those that none of these names."""
@@ -169,74 +132,6 @@ def yes_or_no(column: str, yes: Sequence[str] = (), no: Sequence[str] = ()) -> p
     value = pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
     said = pl.when(value.is_in([*yes, *YES, "1.0"])).then(pl.lit(value=True))
     return said.when(value.is_in([*no, *NO, "0.0"])).then(pl.lit(value=False))
-
-
-def part_rows(
-    items: pl.DataFrame, rows: Rows, schema: Mapping[str, pl.DataType], *, skip_bad: bool, file: str | None = None
-) -> pl.DataFrame:
-    """The rows of a part in the columns of `schema`: its items, and with `skip_bad` the rows that are skipped."""
-    if not skip_bad:
-        return pl.concat([pl.DataFrame(schema=schema), items], how="diagonal")
-    skipped = rows.skipped.rename(dict(zip(_LISTED, SKIPPED, strict=True)))
-    if file is not None:
-        skipped = skipped.with_columns(pl.lit(file).alias(FILE))
-    return pl.concat([pl.DataFrame(schema={**schema, **SKIPPED}), items, skipped], how="diagonal")
-
-
-def divided(rows: pl.LazyFrame, place: Sequence[str] = (ROW,)) -> tuple[pl.LazyFrame, dict[str, pl.LazyFrame]]:
-    """The items of all parts, and skipped.parquet if rows were skipped; `place` are the columns that name a row."""
-    if _REASON not in rows.collect_schema():
-        return rows, {}
-    skipped = rows.filter(pl.col(_REASON).is_not_null()).select(*place, *SKIPPED)
-    items = rows.filter(pl.col(_REASON).is_null()).drop(SKIPPED)
-    return items, {SKIPPED_FILE: skipped.rename(dict(zip(SKIPPED, _LISTED, strict=True)))}
-
-
-def mean_rows(items: pl.DataFrame, key: tuple[str, str, str], metrics: Mapping[str, str]) -> Iterator[Row]:
-    """The rows of summary.parquet for the items of a data set, condition and split; `metrics` are names → columns."""
-    dataset, condition, split = key
-    for metric, column in metrics.items():
-        known = items.filter(pl.col(column).is_not_null())
-        if not known.is_empty():
-            yield Row(dataset, condition, split, metric, *estimated(known[column], known[OWN_CLUSTER], metric))
-
-
-@dataclass(frozen=True, eq=False)
-class TableRun(SummaryRun):
-    """A finished run on a user's table."""
-
-    def remarks(self) -> list[str]:
-        return [*said_by_name(self.record.metadata.get(BY_NAME, [])), *self.read_otherwise]
-
-    @property
-    def read_otherwise(self) -> list[str]:
-        return list(self.record.metadata.get(READ, []))
-
-    def in_splits(
-        self,
-        items: pl.DataFrame,
-        columns: OwnColumns,
-        metrics: Mapping[str, str],
-        keys: Mapping[str, pl.Expr],
-        further: Sequence[str] = (),
-    ) -> pl.DataFrame:
-        """The outcomes of items in every split that they count in; `further` are columns that items are grouped by."""
-        values = {metric: pl.col(column).cast(pl.Float64) for metric, column in metrics.items()}
-        groups = {name: pl.col(name).cast(pl.String) for name in further}
-        items = items.with_columns(columns.clusters.alias(OWN_CLUSTER))
-        every = pl.concat(
-            own.select(split=pl.lit(split), cluster=OWN_CLUSTER, **keys, **groups, **values)
-            for split, own in columns.splits(items)
-        )
-        long = every.unpivot(list(metrics), index=["split", "cluster", *keys, *groups], variable_name="metric")
-        return long.drop_nulls("value").select(*OUTCOMES, *groups)
-
-    def means_again(
-        self, items: pl.DataFrame, columns: OwnColumns, metrics: Mapping[str, str], keys: Mapping[str, pl.Expr]
-    ) -> Recount:
-        values = {metric: pl.col(column) for metric, column in metrics.items()}
-        splits = pl.concat_list(pl.lit(ALL), *columns.split_names())
-        return recounted_means(self.summary, items.select(**keys, splits=splits, **values), list(metrics))
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,94 +198,6 @@ def said_by_name(by_name: Sequence[str]) -> list[str]:
     return [f"columns found by their names: {', '.join(by_name)}; an empty name, such as --group '', leaves one out"]
 
 
-class PreparedRows(Protocol):
-    """The rows of a part as tokens."""
-
-    @property
-    def rows(self) -> Rows: ...
-
-
-@dataclass(frozen=True, eq=False)
-class TableStage(ReferenceStage[Prepared]):
-    """A stage whose parts are ranges of rows. Each row is read where it lies: a table can have any size."""
-
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
-
-    exported: ExportedModel
-    stimuli: Stimuli
-    columns: OwnColumns
-    skip_bad: bool = field(default=False, kw_only=True)
-    told: Told = field(default_factory=Labels("", {}).told, kw_only=True)
-
-    @property
-    def notes(self) -> Sequence[str]:
-        return (*said_by_name(self.told.by_name), *self.told.read, *self.told.notes)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            **model_identity(self.exported),
-            "data sha256": self.stimuli.sha256,
-            **self.columns.to_json(),
-            "skip bad rows": self.skip_bad,
-            "rows per part": self.stimuli.sizes[0],
-        }
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        told = {BY_NAME: list(self.told.by_name), READ: list(self.told.read)}
-        return {**model_metadata(self.exported), COLUMNS: self.columns.to_json(), **told}
-
-    def files(self) -> Mapping[str, Path]:
-        return {**super().files(), **self.stimuli.paths()}
-
-    def with_files(self, places: Mapping[str, Path]) -> Self:
-        return changed(super().with_files(places), stimuli=self.stimuli.at(places))
-
-    def refuse_incomplete(self) -> None:
-        """Raise InputError for what no single row shows, such as a pair without its second sentence."""
-
-    @abstractmethod
-    def prepare(self, number: int) -> Prepared: ...
-
-    @abstractmethod
-    def work(self, part: Prepared) -> Mapping[str, int]:
-        """How much there is to do in a part, by what a plan calls it; `TOKENS` is among it."""
-
-    @abstractmethod
-    def read_some(self, model: LanguageModel, part: Prepared) -> int:
-        """Let the model read a few sentences of a part; returns the number of their tokens."""
-
-    def plan(self, options: Opening, devices: int, folder: Path, shard: Shard) -> TablePlan:
-        """Count what a run would do, and estimate its time from a few sentences."""
-        self.check(lambda _: None)
-        own = shard.parts(len(self.sizes))
-        work: dict[str, int | float] = {}
-        bad: list[tuple[str, str]] = []
-        tried: Prepared | None = None
-        for number in own:
-            part = self.prepare(number)
-            own_work = self.work(part)
-            for what, n in own_work.items():
-                work[what] = work.get(what, 0) + n
-            for row, line, reason in part.rows.skipped["row", "line", "reason"].iter_rows():
-                bad.append((self.stimuli.location(number, row, line), reason))
-            tried = part if tried is None and own_work[TOKENS] else tried
-        work["parts of this run" if shard.is_whole else f"parts of shard {shard}"] = len(own)
-        if bad:
-            work["rows that cannot be used"] = len(bad)
-        if tried is not None:
-            model, done = self.open(options), 0
-            self.read_some(model, tried)  # the first time takes longer
-            start = time.perf_counter()
-            while (seconds := time.perf_counter() - start) < _SECONDS:
-                done += self.read_some(model, tried)
-            speed = done / seconds * devices
-            work |= {"tokens a second": round(speed), "minutes": work[TOKENS] / speed / 60}
-        listed = pl.DataFrame(bad, schema={"place": pl.String, "reason": pl.String}, orient="row")
-        return TablePlan(self.exported.name, work, self.told, listed, folder)
-
-
 class TableExperiment(Experiment):
     """An experiment on a user's table."""
 
@@ -433,13 +240,3 @@ class TableExperiment(Experiment):
         labels.notes.extend(found.notes)
         labels.by_name.extend(columns.by_purpose(self))
         return found, labels
-
-    def plan(self, model: Model, options: RunOptions) -> TablePlan:
-        """All bad rows are listed at once, also where a run would stop at the first one."""
-        stage: TableStage[Any] = changed(self, skip_bad=True).stage(model.exported)  # type: ignore[assignment]
-        folder, shard = run_folder(model, options, stage.name), shard_of(options)
-        first = replace(model.opening, device=str(model.devices[0]))
-        plan = replace(stage.plan(first, len(model.devices), folder, shard), skips=self.skip_bad)
-        if not self.skip_bad and plan.bad.is_empty():
-            stage.refuse_incomplete()
-        return plan
