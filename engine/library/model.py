@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from ..basics.choices import LANGUAGE_MODELS
 from ..basics.errors import InputError, needs_extra
 from ..basics.forks import refuse_forked
+from ..basics.named import plugged
 from ..basics.option import Opening, OpeningOptions
 from ..basics.reading import is_file
 from ..inference.causal import open_language_model
@@ -18,6 +19,7 @@ from ..inference.device import choose_devices
 from ..inference.exported import MANIFEST, ExportedModel, NotExportedError, load_exported, models_folder
 from ..inference.model import LanguageModel
 from ..inference.session import Device
+from ..runs.progress import Reporter
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,22 +179,22 @@ def export(
 
     Raises InputError if packages that an export needs are missing, or the checkpoint cannot be exported.
     """
-    from ..runs.progress import Reporter
-
     say = Reporter(silent=not progress).say
     if "torch" not in sys.modules and find_spec("torch"):
         say("loading PyTorch and transformers, which takes some seconds")
     with needs_extra("export", f"{reference} is not exported, and export"):
-        from ...export.build import build
+        build = plugged("export")
     given: Any = {"task": task, "base": base, "revision": revision, "allow_pickle": allow_pickle}
-    return build(reference, None if output is None else Path(output), bos=bos, force=force, say=say, **given)
+    folder: Path = build(reference, None if output is None else Path(output), bos=bos, force=force, say=say, **given)
+    return folder
 
 
 def check_export(reference: str, output: Path | None, **given: Any) -> "Verdict":
     """Say whether a checkpoint can be exported, and why not, without building; arguments and errors as for `export`."""
     with needs_extra("export", f"{reference} is not exported, and export"):
-        from ...export.check import check
-    return check(reference, output, **given)
+        check = plugged("check of an export")
+    verdict: Verdict = check(reference, output, **given)
+    return verdict
 
 
 @dataclass(frozen=True)

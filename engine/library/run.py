@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import polars as pl
 
 from ..basics.errors import InputError
-from ..basics.named import load
+from ..basics.named import plugged
 from ..basics.printable import counted
 from ..runs.record import StageRecord, read_run
 from ..runs.results import finished_stage, read_frame
@@ -189,8 +189,7 @@ class Run(Shown):
 
     def report(self, output: str | Path = "report.html") -> Path:
         """Write a report of this run, and return its file; see `ng.report`, also for what `output` can be."""
-        # By name, as reports are built on runs, and not the other way round.
-        write: Callable[..., Path] = load("negengine.engine.results.report.report:report")
+        write: Callable[..., Path] = plugged("report")
         return write(self, output)
 
 

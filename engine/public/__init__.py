@@ -16,6 +16,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .engine.basics import named as _named
+
 # Nothing is sent anywhere that nobody asked for. Every module of negengine, in whichever process, imports this one
 # before these libraries; workers inherit the variables besides. Ray and OpenVINO are told where they are imported.
 for _name, _off in {
@@ -24,6 +26,19 @@ for _name, _off in {
     "DISABLE_SAFETENSORS_CONVERSION": "true",  # transformers asks the hub to convert weights that were pickled
 }.items():
     os.environ.setdefault(_name, _off)
+
+_named.PLUGGED.update(
+    {
+        "export": "negengine.export.build:build",
+        "check of an export": "negengine.export.check:check",
+        "PyTorch": "negengine.export.reference:torch_reference",
+        "rows of a table": "negengine.export.own_rows:table_rows",
+        "difference of rows": "negengine.export.own_rows:difference",
+        "report": "negengine.engine.results.report.report:report",
+        "tables in a terminal": "negengine.engine.views.to_table:to_terminal",
+        "tables in a notebook": "negengine.engine.views.html:to_html",
+    }
+)
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .engine.basics.errors import InputError
@@ -76,12 +91,11 @@ __all__ = sorted([*_NAMES, *_EXPERIMENTS])  # noqa: PLE0605 - names that __getat
 
 
 def __getattr__(name: str) -> Any:
-    from .engine.basics.named import load  # noqa: PLC0415
     from .engine.experiments.registry import library_function  # noqa: PLC0415
     from .engine.library.call import strict  # noqa: PLC0415 - kept out of `import negengine`
 
     if name in _NAMES:
-        found = load(_NAMES[name])
+        found = _named.load(_NAMES[name])
         return found if isinstance(found, type) else strict(found)
     if not name.startswith("_") and (function := library_function(name)) is not None:
         return function

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from ..basics.named import plugged
+
 NO_INTERVAL = "no interval: the items are of one cluster, or all alike, and do not show how the value varies"
 
 
@@ -96,11 +98,9 @@ class Table:
         return [*self.notes, *self.remarks]
 
     def __repr__(self) -> str:
-        from .to_table import to_terminal  # it imports this module
-
-        return to_terminal([self], shutil.get_terminal_size().columns).rstrip("\n")
+        text: str = plugged("tables in a terminal")([self], shutil.get_terminal_size().columns)
+        return text.rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from .html import to_html
-
-        return to_html([self])
+        page: str = plugged("tables in a notebook")([self])
+        return page

@@ -50,13 +50,13 @@ def check_own_rows(stage: StoredStage, items: pl.DataFrame, draw: Draw) -> Check
 
 
 def _wrong(path: Path, items: list[dict[str, Any]], n: int | None, columns: tuple[list[str], ...]) -> str:
-    others, (texts, labels, _) = other_reader(), columns
+    (table_rows, difference), (texts, labels, _) = other_reader(), columns
     number, by_row = 0, dict[int, list[dict[str, Any]]]()
     for item in items:
         by_row.setdefault(item["row"], []).append(item)
-    for number, row in enumerate(others.table_rows(path, [*texts, *labels]), 1):
+    for number, row in enumerate(table_rows(path, [*texts, *labels]), 1):
         for item in by_row.get(number, []):
-            if said := others.difference(item, row, *columns):
+            if said := difference(item, row, *columns):
                 return f"row {number}: {said}"
     return "" if n in {None, number} else f"it has {number:,} rows, the run {n:,}"
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...basics.errors import InputError, needs_extra
 from ...basics.limits import cpu_threads
+from ...basics.named import plugged
 from ...inference.classifier import SEGMENTS, encode_pairs
 from ...inference.devices.cpu import CPU
 from ...inference.exported import ExportedModel
@@ -114,15 +114,14 @@ def each(items: Sequence[Item], ask: Callable[[Item], Answer], at_once: int) -> 
         return list(threads.map(ask, items))
 
 
-def other_reader() -> ModuleType:
-    """The module that reads a user's table as an outsider."""
+def other_reader() -> tuple[Callable[..., Any], Callable[..., str]]:
+    """What reads a user's table as an outsider, and what says how a row differs from an item."""
     with needs_extra("export", "--torch"):
-        from ....export import own_rows
-    return own_rows
+        return plugged("rows of a table"), plugged("difference of rows")
 
 
 def torch_reference(checkpoint: str, exported: ExportedModel) -> Reference:
     """The checkpoint (folder, hub id, `mini`) of an exported model in PyTorch; InputError for another one."""
     with needs_extra("export", "--torch"):
-        from ....export.reference import torch_reference as load
-    return load(checkpoint, exported)
+        found: Reference = plugged("PyTorch")(checkpoint, exported)
+    return found
