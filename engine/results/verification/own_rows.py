@@ -66,7 +66,9 @@ def _as_named(item: dict[str, Any], columns: Mapping[str, Any]) -> dict[str, Any
     if "text" not in item:
         return item
     theirs = {columns.get("sentence") or columns.get(item["role"]): "text", columns.get("prefix"): "context"}
-    theirs |= {columns.get("pair"): "pair"}
+    theirs |= {columns.get("pair"): "pair", columns.get("item"): "pair"}
+    if "word" in item:  # a target, in the column that the condition names
+        theirs |= {item["condition"]: "word", "target_column": "condition", "expected": "word"}
     return item | {name: item[own] for name, own in theirs.items() if name is not None}
 
 
