@@ -51,7 +51,7 @@ def cell(summary, *key):
 def decided(stage, model):
     """What a stage publishes, items and summary; what it says is done is all that there is."""
     done, model.exported = [], stage.exported
-    parts = [stage.decide(model, i, stage.prepare(i), lambda n, _: done.append(n)) for i in range(len(stage.parts))]
+    parts = [stage.decide(model, i, stage.prepare(i), lambda n, _: done.append(n)) for i in range(len(stage.sizes))]
     rows = pl.concat([part.rows for part in parts])
     files = stage.publish(FinishedParts(Path(), rows.lazy(), {}, stage.metadata))
     assert sum(done) == sum(stage.sizes)

@@ -148,10 +148,16 @@ class Choice(TableRequested):
         _column("A column with what stands before the candidates (default: context, prefix or question; '' for none)."),
     ] = None
     item: Annotated[
-        str | None, _column("If each candidate is a row: the column whose value the rows of an item share.")
+        str | None,
+        _column(
+            "If each candidate is a row: the column whose value the rows of an item share (default: a row is an item)."
+        ),
     ] = None
     right: Annotated[
-        str | None, _column("If each candidate is a row: the column that says by yes and no which one is right.")
+        str | None,
+        _column(
+            "If each candidate is a row: the column with yes for the right one, no for others (default: right, correct)."
+        ),
     ] = None
     answer: Annotated[
         str | None,

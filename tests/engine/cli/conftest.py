@@ -39,7 +39,7 @@ def home(tmp_path_factory, monkeypatch):
 def command(tmp_path, monkeypatch, capfd, home) -> Callable[..., Done]:
     """Runs a command in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("NEGENGINE_MODELS", raising=False)  # what a command sets is set back
+    monkeypatch.setenv("NEGENGINE_MODELS", "")  # what a command sets is set back
     for name in ("quiet", "log"):
         monkeypatch.setattr(Messages, name, getattr(Messages, name))
 

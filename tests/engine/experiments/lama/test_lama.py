@@ -209,8 +209,8 @@ def test_hand_made_logits(mini, mini_tokenizer):
 def test_p159_is_excluded_unless_asked_for_and_a_query_that_is_too_long_is_refused(mini):
     given = facts(("P159", "Lego", "london", "Lego is (not )in [MASK] ."), ("P36", "Oslo", "paris", "It is [MASK] ."))
     stage, whole = lama_stage(mini, given), lama_stage(mini, given, with_p159=True)
-    assert stage.requests["why"].to_list() == [SAME, SAME, None, None]
-    assert whole.requests["why"].null_count() == 4
+    assert stage.requests.frame["why"].to_list() == [SAME, SAME, None, None]
+    assert whole.requests.frame["why"].null_count() == 4
     assert whole.identity != stage.identity
     long = facts(("P1", "ice", "water", "Ice is [MASK] ."), ("P1", "fire", "water", "very " * 9_999 + "[MASK]."))
     with pytest.raises(InputError, match=r"^f:2: .*tokens"):
