@@ -156,7 +156,7 @@ class Choice(TableRequested):
     right: Annotated[
         str | None,
         _column(
-            "If each candidate is a row: the column with yes for the right one, no for others (default: right, correct)."
+            "If each candidate is a row: the column with yes for the right one, else no (default: right, correct)."
         ),
     ] = None
     answer: Annotated[
