@@ -42,10 +42,10 @@ def test_a_tiny_model_learns_the_task_and_only_the_pairs_with_negation_teach_the
     assert row["gain_n"] == row["n"]  # no held-out pair shares a sentence with an added pair
     assert (row["p"] < row["p_holm"] < 0.05, row["p_seeds"]) == (True, 0.5)  # the smallest that two seeds can give
     for condition in ("original", "negation"):
-        own = [items(one, "new")["correct"].mean() for one in evaluated.trained if one.condition == condition]
+        own = [items(one, "new")["accuracy"].mean() for one in evaluated.trained if one.condition == condition]
         assert found["new", "all"][condition] == pytest.approx(np.mean(own))
         assert found["new", "all"][f"{condition}_deviation"] == pytest.approx(np.std(own, ddof=1))
-    held_out = [items(one, "new").select("premise", "hypothesis").sort("premise") for one in evaluated.trained]
+    held_out = [items(one, "new").select("text", "second").sort("text") for one in evaluated.trained]
     assert all(own.equals(held_out[0]) for own in held_out)
     assert len(held_out[0]) == 54  # 18 of 60 triples
     benchmark = {tuple(line.split("\t")[1:3]) for line in (negation / "RTE.txt").read_text("cp1252").splitlines()}
@@ -61,8 +61,8 @@ def test_pairs_of_dev_with_a_sentence_of_an_added_pair_are_left_out_of_the_gain_
     added = {side for pair in evaluated.pairs.negation.train for side in (pair.text, pair.hypothesis)}
     own = {"original": [], "negation": []}
     for one in evaluated.trained:
-        kept = items(one, "original").filter(~pl.col("premise").is_in(added) & ~pl.col("hypothesis").is_in(added))
-        own[one.condition] += kept["correct"].to_list()
+        kept = items(one, "original").filter(~pl.col("text").is_in(added) & ~pl.col("second").is_in(added))
+        own[one.condition] += kept["accuracy"].to_list()
     row = rows(evaluated)["original", "all"]
     assert 0 < row["gain_n"] == len(own["original"]) / 2 < row["n"] == 60
     assert row["gain"] == pytest.approx(np.mean(own["negation"]) - np.mean(own["original"]))
