@@ -164,7 +164,7 @@ from small_stages import Squares, run
 address, fault, folder = sys.argv[1:]
 ray._NO_CONTROL, ray._LOOK = 1.0, 0.5
 stage = Squares(fault=fault, fifo=folder + " fifo", at=3)
-main.app = lambda **_: run(stage, Path(folder), ray.Ray(address)) and None
+main.app.invoke = lambda _: run(stage, Path(folder), ray.Ray(address))
 sys.argv = ["negengine", "select", "mini"]
 sys.exit(main.run())
 """
