@@ -8,8 +8,8 @@ from ..basics.errors import InputError
 from ..basics.option import Option, options_of_function
 
 _MODELS = "The folder where exported models have their names (default: the variable NEGENGINE_MODELS, else models)."
-_QUIET = "Print results and errors alone."
-_LOG = "Add all messages to this file, each line with the time (default: stderr alone)."
+_QUIET = "Print only results and errors."
+_LOG = "Add all messages to this file, each line with the time (default: only on stderr)."
 
 
 def apply_common(

@@ -1,7 +1,7 @@
 """A choice among candidates by their likelihoods: scores of requests of the kind `Span`, then metrics of their items.
 
-Requests have the column `right`, a truth value. A request with the role `ALONE` is a candidate without its context: it
-is no candidate, and shares the column `candidate` with the one that it belongs to.
+Requests have the column `right`, a truth value. A request with the role `ALONE` asks a candidate without its context.
+It is not a candidate itself. It has the same value in the column `candidate` as the one that it belongs to.
 """
 
 from collections.abc import Mapping

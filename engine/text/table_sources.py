@@ -450,7 +450,7 @@ _FLAT = (pl.String, pl.Boolean, pl.Date, pl.Time, pl.Datetime, pl.Decimal, pl.Nu
 
 
 def _plain(column: pl.Series) -> pl.Series:
-    """The same as a plain column: categories and spans of time are texts; lists, maps and such are left out."""
+    """The same as a plain column. Categories and spans of time become texts. Lists, maps and the like are left out."""
     if isinstance(column.dtype, pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     if isinstance(column.dtype, pl.Duration):

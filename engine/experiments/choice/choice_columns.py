@@ -2,7 +2,7 @@
 
 rows       a candidate in each row, as BLiMP's; rows of one item share a value. A column says yes or no, or has the text
            of the right one
-columns    a candidate in each of several columns, as XCOPA's; an empty cell is no candidate
+columns    a candidate in each of several columns, as XCOPA's; an empty cell is not a candidate
 one cell   a list, as in JSON; an object of texts and labels, as ARC's on the hub; or lines `A: …`, `B: …` behind a
            text, as BMLAMA's
 
