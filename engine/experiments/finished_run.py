@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import polars as pl
@@ -12,14 +11,13 @@ from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.recount import LOGARITHM, Recount, holds, same_figures
 from ..library.run import Results, Run, ShardRun, open_results
-from ..requests.items import ITEMS_FILE, SEPARATOR, SUMMARY_FILE, by_split
+from ..requests.items import ITEM, ITEMS_FILE, SUMMARY_FILE, by_split
 from ..runs.loop import run_stage
 from ..runs.masked_stages import RankStage, refuse_mixed
 from ..runs.stage import Stage
 from .published import CELL, Paper, paper_of
 
 OUTCOMES = ("dataset", "condition", "split", "metric", "item", "value", "cluster")
-_ITEM = ("dataset", "condition", "item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,22 +97,15 @@ def ranks_of_repetitions(items: pl.DataFrame, word: str, repeated: pl.Expr, name
     yield holds(what, items, (likely <= LOGARITHM) & (behind <= LOGARITHM), names)
 
 
-def item_once(items: pl.DataFrame, names: Sequence[str] = _ITEM) -> Recount:
+def item_once(items: pl.DataFrame, names: Sequence[str] = ITEM) -> Recount:
     """Each item is there once."""
     return holds("each item is there once", items, ~pl.struct(names).is_duplicated(), names)
 
 
 def means(summary: pl.DataFrame, items: pl.DataFrame, metrics: Sequence[str]) -> Recount:
     """The metrics of summary.parquet are the means of the items of their split; `splits` are lists or joined texts."""
-    several = pl.col("splits").str.split(SEPARATOR) if items["splits"].dtype == pl.String else pl.col("splits")
-    by_split = items.with_columns(pl.col(*metrics).cast(pl.Float64), split=several)
-    counted = by_split.explode("split").drop_nulls("split").unpivot(metrics, index=CELL[:-1], variable_name="metric")
+    each = by_split(items.with_columns(pl.col(*metrics).cast(pl.Float64))).rename({"splits": "split"})
+    counted = each.drop_nulls("split").unpivot(metrics, index=CELL[:-1], variable_name="metric")
     wanted = counted.drop_nulls("value").group_by(CELL).agg(value=pl.col("value").mean(), n=pl.len().cast(pl.Int64))
     found = summary.filter(pl.col("metric").is_in(metrics))
     return same_figures("the figures of summary.parquet are the means of the items", found, wanted, CELL)
-
-
-def descending(items: pl.DataFrame, names: Sequence[str], item: Sequence[str] = _ITEM) -> Iterator[Recount]:
-    """The probabilities of a query's first choices do not grow from one column to the next."""
-    for one, other in pairwise(names):
-        yield holds(f"{one} is not below {other}", items, pl.col(one) >= pl.col(other), item)

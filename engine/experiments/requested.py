@@ -19,8 +19,9 @@ from ..inference.exported import ExportedModel
 from ..inference.free_text import MASK
 from ..library.again import Compared, Draw, Reference, Sample, Verdict
 from ..library.run import Run
+from ..library.sentences import COLUMNS
 from ..requests.contrast import Contrast, contrast_rows
-from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, by_split, collected
+from ..requests.items import ALL, ITEM, ITEMS_FILE, SEPARATOR, SUMMARY_FILE, WHY, collected
 from ..requests.stage import InMemory, Kind, RequestStage, complete
 from ..requests.summary import Row, frame, means, with_holm
 from ..requests.vocabulary import LIST, Ranked, Vocabulary
@@ -29,7 +30,7 @@ from ..runs.record import mask_token
 from ..runs.stage import Files, FinishedParts
 from ..views import Column, Section, Table
 from .experiment import Experiment
-from .finished_run import OUTCOMES, SummaryRun
+from .finished_run import SummaryRun
 from .view import Chart
 
 _OF_ANY_RUN = ("version", "kind", "top", "requests per part")  # runs that differ in these can be compared
@@ -211,23 +212,12 @@ class RequestedRun(SummaryRun):
         usual |= {**self.declared.of_kind.shown(mask_token(self.record.metadata, self.folder)), **self.declared.shown}
         if "correct" in usual and "failed" not in usual:
             usual["failed"] = ~usual["correct"]
-        texts = ("sentence", "premise", "hypothesis")
-        first = ("item", "condition", *texts, "expected", "answer", "correct", "failed", "rank", "logprob")
-        order = [name for name in first if name in usual]
+        order = [name for name in COLUMNS if name in usual]
         names = items.collect_schema().names()
         read = {own.meta.root_names()[0] for own in usual.values() if own.meta.is_column()}
         others = {name: pl.col(name) for name in names if name not in {*usual, *read, WHY}}
         others["splits"] = pl.col("splits").list.join(SEPARATOR)
         return items.select(**{name: usual[name] for name in [*order, *usual]}, **others)
-
-    def outcomes(self) -> pl.DataFrame:
-        keys = ("dataset", "condition", "item", "splits", "cluster")
-        metrics = (pl.col(name).cast(pl.Float64) for name in self.metrics)
-        groups = (pl.col(column).alias(name) for name, column in self.grouped.items())
-        each = by_split(self.items.select(*keys, *metrics, *groups)).rename({"splits": "split"})
-        index = [*(name for name in OUTCOMES if name in each.columns), *self.grouped]
-        long = each.unpivot(self.metrics, index=index, variable_name="metric")
-        return long.drop_nulls("value").select(*OUTCOMES, *self.grouped)
 
     def methods(self, test: str) -> str:
         return self.declared.methods(self, test)

@@ -13,6 +13,7 @@ from ..inference.exported import ExportedModel
 from ..inference.spans import NO_WORD, Encoder, Method, behind
 from ..library.again import ROUNDING, Compared, Draw, Reference, Sample, Verdict
 from ..library.recount import LOGARITHM, Recount, holds
+from ..library.sentences import COLUMNS
 from ..requests.items import WHY
 from ..requests.span import ALONE, LOG_LIKELIHOOD, Span
 from ..text.spelling import trimmed
@@ -114,8 +115,8 @@ class SpanRun(RequestedRun):
         )
         usual = super().sentence_rows().drop("sentence", "condition")
         told = pl.concat([usual, own], how="horizontal")
-        first = ("item", "condition", "sentence", "expected", "answer", "correct", "failed", "rank", "logprob")
-        return told.select(*first, *(name for name in usual.collect_schema().names() if name not in first))
+        names = told.collect_schema().names()
+        return told.select(list(dict.fromkeys([*(name for name in COLUMNS if name in names), *names])))
 
     def again(self, draw: Draw) -> Iterator[Sample]:
         rows = self.items.lazy().filter(pl.col(WHY).is_null() & pl.col("role").ne_missing(ALONE))

@@ -21,6 +21,7 @@ from ..library.model import Model
 from ..library.options import RunOptions, run_folder, shard_of
 from ..requests.items import ALL, ITEM, KEYS, SUMMARY_FILE, WHY
 from ..requests.stage import Kind, Planned, RequestStage, complete
+from ..requests.valid import refused
 from ..runs.shard import Shard
 from ..runs.stage import Files, FinishedParts, changed
 from ..text.table import MISSING, Rows, Stimuli, TableLike
@@ -126,9 +127,7 @@ class TableRequests:
                 seen.append(own)
         invalid = source.invalid
         if faults:
-            every = pl.concat(seen)
-            reason = pl.coalesce(pl.when(fault.over(ITEM)).then(pl.lit(why)) for why, fault in faults.items())
-            bad = every.with_columns(reason.alias(WHY)).drop_nulls(WHY)
+            bad = refused(pl.concat(seen), faults).drop_nulls(WHY)
             if len(bad) and not skip_bad:
                 first = bad.row(0, named=True)
                 where = [source.location(first["number"], first["place"])]

@@ -27,6 +27,8 @@ CORRECT, REPEATED, FAILED = "correct", "repeated", "failed"
 FIRST = "is_top1"
 """The column of own stimuli that says whether the expected word is the first choice, which need not be right."""
 TEXTS = ("sentence", "premise", "hypothesis")
+COLUMNS = ("item", "condition", *TEXTS, "expected", "answer", CORRECT, FAILED, "rank", "logprob")
+"""The first columns, in their order, as far as a run has them."""
 
 
 def drawn(frame: pl.LazyFrame, n: int, seed: int) -> pl.LazyFrame:

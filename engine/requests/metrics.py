@@ -1,7 +1,7 @@
 """Words for metrics: expressions over the requests of an item beside their answers.
 
 A metric has a value in one row of its item, and is null in the others. What is not known never counts as right: in
-Polars `all` of nulls is true, so there is `every`; and NaN is larger than every number, so answers hold null, not NaN.
+Polars NaN is larger than every number, so answers hold null, not NaN; and `all` of nulls is true.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,6 @@ GROUP = ("dataset", "condition", "pair")
 def of_item(value: pl.Expr, keys: Sequence[str] = ITEM) -> pl.Expr:
     """An aggregate of the requests of each item, in the row of its first one."""
     return pl.when(pl.int_range(pl.len()).over(keys) == 0).then(value.over(keys))
-
-
-def every(truth: pl.Expr) -> pl.Expr:
-    """Whether all of it is true: what is not known is not."""
-    return truth.fill_null(value=False).all()
 
 
 def role(value: str, *names: str) -> pl.Expr:

@@ -237,6 +237,11 @@ class RequestStage(ExportedStage[Any, Part]):
 
     def check(self, say: Callable[[str], None]) -> None:
         """Refuse a request that cannot be asked and is not excused, and requests none of which can be asked."""
+        say(f"{self._asked:,} of {sum(self.sizes):,} requests can be asked")
+
+    @cached_property
+    def _asked(self) -> int:
+        """How many requests can be asked, counted once: it reads them all. Raises the errors of `check`."""
         asked, total, reasons = 0, sum(self.sizes), Counter[str]()
         for number in range(len(self.sizes)):
             requests = self.requests.read(number)
@@ -253,7 +258,7 @@ class RequestStage(ExportedStage[Any, Part]):
         if not asked:
             told = "; ".join(f"{count:,}: {why}" for why, count in reasons.items())
             raise InputError(f"none of {total:,} requests can be asked ({told})")
-        say(f"{asked:,} of {total:,} requests can be asked")
+        return asked
 
     def prepare(self, number: int) -> Part:
         requests = self.requests.read(number)

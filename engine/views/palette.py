@@ -22,6 +22,11 @@ def variables(scheme: str) -> dict[str, str]:
     return _PAGE[scheme] | {name: light if scheme == "light" else dark for name, (_, light, dark) in _HUES.items()}
 
 
+def declarations(scheme: str) -> str:
+    """The same as CSS, for a rule of a page."""
+    return "".join(f"--{name}:{colour};" for name, colour in variables(scheme).items())
+
+
 def on_page(colour: str) -> str:
     """A colour of a figure as a page has it: ink is the colour of the text, a hue is a variable."""
     if colour == INK:

@@ -16,7 +16,7 @@ from ...basics.printable import printable
 from ...views import Figure, Section
 from ...views.charts import PAGE, PHONE
 from ...views.html import Codes, table_html
-from ...views.palette import variables
+from ...views.palette import declarations, variables
 from ...views.svg import for_page
 
 GENERATOR = "negengine report"  # how a report is recognised, in its element `<meta name="generator">`
@@ -89,8 +89,7 @@ def _pictures(figure: Figure, name: str, codes: Codes) -> Markup:
 
 
 def _style() -> str:
-    light, dark = (
-        "".join(f"--{name}:{colour};" for name, colour in variables(scheme).items()) for scheme in ("light", "dark")
+    on_dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{declarations('dark')}}}}}"
+    return f":root{{color-scheme:light dark;{declarations('light')}}}\n{on_dark}\n" + (_FOLDER / "page.css").read_text(
+        "utf-8"
     )
-    on_dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    return f":root{{color-scheme:light dark;{light}}}\n{on_dark}\n" + (_FOLDER / "page.css").read_text("utf-8")

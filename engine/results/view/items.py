@@ -4,8 +4,8 @@ Nothing is kept in memory but the numbers of the rows that were asked for last, 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import polars as pl
@@ -49,7 +49,6 @@ class Items:
     """All items of some runs of one kind."""
 
     runs: Sequence[Run]
-    _last: list[tuple[Query, pl.Series]] = field(default_factory=list, repr=False)
 
     @classmethod
     def open(cls, runs: Sequence[Any]) -> "Items":
@@ -92,25 +91,13 @@ class Items:
     def page(self, query: Query, start: int, count: int) -> dict[str, Any]:
         """Some of the wanted rows, how many are wanted, and how many there are."""
         if not (query.where or query.search or (query.sort and start + count > _FIRST)):
-            found, wanted = (
-                self.wanted(query).slice(start, count),
-                self.total,
-            )  # the first sorted rows need no whole sort
-        else:
-            numbers = self._numbers(query)
+            found, wanted = self.wanted(query).slice(start, count), self.total
+        else:  # the first rows of an order alone need no whole order
+            numbers = _numbers(self, query)
             # A slice reads its own row group alone; a filter by numbers would read all columns of all rows.
             slices = [self.rows.slice(number, 1) for number in numbers.slice(start, count).to_list()]
             found, wanted = pl.concat(slices) if slices else self.rows.clear(), len(numbers)
         return {"rows": _values(found), "wanted": wanted, "total": self.total}
-
-    def _numbers(self, query: Query) -> pl.Series:
-        """The numbers of the wanted rows, in their order."""
-        for known, numbers in self._last:
-            if known == query:
-                return numbers
-        numbers = self.wanted(query, numbered=True).select(_NUMBER).collect(engine="streaming").to_series()
-        self._last[:] = [(query, numbers)]
-        return numbers
 
     def groups(self, query: Query, column: str) -> dict[str, Any]:
         """For each value of a column, the most frequent first: wanted rows, those that are judged, those that fail."""
@@ -147,6 +134,12 @@ class Items:
     def held(self, rows: pl.LazyFrame) -> dict[str, Any]:
         """What a page without a server needs to answer for itself."""
         return {"rows": _values(rows), "keys": self.keys}
+
+
+@lru_cache(maxsize=1)  # of the last question, whose pages are asked for one by one
+def _numbers(items: Items, query: Query) -> pl.Series:
+    """The numbers of the wanted rows, in their order."""
+    return items.wanted(query, numbered=True).select(_NUMBER).collect(engine="streaming").to_series()
 
 
 def _kind(dtype: pl.DataType) -> str:

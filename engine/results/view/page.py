@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ...basics.atomic import make_place, write_atomically
 from ...basics.errors import InputError, needs_extra
 from ...basics.printable import counted
-from ...views.palette import variables
+from ...views.palette import declarations
 from ..report.row_files import RowFile
 from .items import Items
 
@@ -74,10 +74,8 @@ def _embedded(value: Mapping[str, Any]) -> Markup:
 
 
 def _style() -> str:
-    light, dark = (
-        "".join(f"--{name}:{colour};" for name, colour in variables(scheme).items()) for scheme in ("light", "dark")
-    )
     own = (_FOLDER / "view.css").read_text("utf-8")
+    light, dark = declarations("light"), declarations("dark")
     return f":root{{color-scheme:light;{light}}}\n:root.dark{{color-scheme:dark;{dark}}}\n{own}"
 
 
