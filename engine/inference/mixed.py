@@ -3,7 +3,7 @@
 Certain is a number that, less the mean error (bias), is beyond the bound: max(4.5 standard deviations, 1.1 × the
 largest) of (error - bias), measured on sentences of the run itself. For a normal error 4.5 deviations leave less than
 one wrong decision in a million. A verb with an error beyond 4.5 robust deviations (1.4826 × the median
-|error - median|, Hampel 1974) is always left to the reference model. `docs/exactness.md` says what is exact.
+|error - median|, Hampel 1974) is always left to the reference model. `docs/trust.md` says what is exact.
 """
 
 from collections import Counter

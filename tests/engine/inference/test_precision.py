@@ -581,7 +581,7 @@ def test_a_run_of_many_decisions_bounds_the_wrong_ones_at_a_fiftieth_of_a_percen
 
 
 def test_the_numbers_that_the_documentation_tells_and_patterns_share_one_audit():
-    """docs/exactness.md; 15,467 = 14,977 for the rule of three at 0.02 %, and four standard deviations."""
+    """docs/trust.md; 15,467 = 14,977 for the rule of three at 0.02 %, and four standard deviations."""
     for n, audited in {500: 500, 1_000: 1_000, 20_000: 1_000, 100_000: 5_000, 10**6: 15_467}.items():
         assert audit_share([(n, 0.0)], FEWEST) * n == pytest.approx(audited, abs=0.5)
     assert audit_share([(10**6, 0.1)] * 4, FEWEST) == pytest.approx(audit_share([(4 * 10**6, 0.1)], FEWEST))
