@@ -3,14 +3,16 @@
 import hashlib
 import io
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import polars as pl
+from polars import selectors
 from polars.exceptions import PanicException, PolarsError
 
 from .atomic import write_atomically
 from .errors import InputError, first_line
 
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 _ROW_GROUP = 131_072  # rows; Parquet's writer would choose, but the same rows must give the same bytes each time
 
 
@@ -25,6 +27,12 @@ def parquet_frame(content: bytes, path: Path) -> pl.DataFrame:
 def scan_frame(path: Path) -> pl.LazyFrame:
     """The rows of a Parquet file of a run, to be read as a stream."""
     return pl.scan_parquet(path, glob=False, hive_partitioning=False)
+
+
+def no_negative_zero(frame: Frame) -> Frame:
+    """The same numbers; a zero has no sign, which would only say how it was computed."""
+    number = selectors.float()
+    return frame.with_columns(pl.when(number == 0).then(number.abs()).otherwise(number))
 
 
 def parquet_bytes(frame: pl.DataFrame) -> bytes:
@@ -52,7 +60,7 @@ def frame_sha256(frame: pl.LazyFrame, file: BinaryIO | None = None) -> str:
     sink: Any = stream  # of which only `write` is called
     how: dict[str, Any] = {"compression": "zstd", "compression_level": 3, "statistics": True}
     try:
-        frame.sink_parquet(sink, row_group_size=_ROW_GROUP, engine="streaming", **how)
+        no_negative_zero(frame).sink_parquet(sink, row_group_size=_ROW_GROUP, engine="streaming", **how)
     except PolarsError:
         if stream.error is not None:  # Polars loses which error the operating system gave
             raise stream.error from None

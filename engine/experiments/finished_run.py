@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import polars as pl
 
+from ..basics.numerals import fixed
 from ..library.model import Model
 from ..library.options import RunOptions, execution, run_folder, shard_of
 from ..library.recount import LOGARITHM, Recount, holds, same_figures
@@ -43,12 +44,13 @@ class SummaryRun(Run):
 
     def told(self, condition: str, split: str, metric: str, *, digits: int = 2) -> str:
         """A value by data set, for a sentence: `TREx 0.93 [0.91, 0.95] (n = 120), SQuAD …`; empty if none has it."""
+        shown = partial(fixed, decimals=digits, limits=(0, 1))  # of fractions
         rows = self.summary.filter(
             (pl.col("condition") == condition) & (pl.col("split") == split) & (pl.col("metric") == metric)
         ).filter(pl.col("value").is_not_nan() & pl.col("value").is_not_null())
         return ", ".join(
-            f"{row['dataset']} {row['value']:.{digits}f}"
-            + (f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]" if row["low"] is not None else "")
+            f"{row['dataset']} {shown(row['value'])}"
+            + (f" [{shown(row['low'])}, {shown(row['high'])}]" if row["low"] is not None else "")
             + f" (n = {row['n']:,})"
             for row in rows.to_dicts()
         )

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..basics.numerals import fixed
 from ..basics.printable import counted
 from ..statistics.clusters import (
     ClusteredMean,
@@ -223,7 +224,7 @@ def detectable_note(differences: Iterable[Mapping[str, Any]]) -> list[str]:
     known = [100 * row["detectable"] for row in differences if row.get("detectable") is not None]
     if not known:
         return []
-    points = " to ".join(dict.fromkeys((f"{min(known):.1f}", f"{max(known):.1f}")))
+    points = " to ".join(dict.fromkeys((fixed(min(known), 1, (0,)), fixed(max(known), 1, (0,)))))
     return [f"true differences from {points} points on are found with a power of 80 %"]
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from ..basics.numerals import NAMED, fixed, significant
 from ..basics.printable import printable
-from .table import Column, Table
+from .table import PERCENT, Column, Table
 
 
 def cells(table: Table) -> list[list[str]]:
@@ -63,7 +64,7 @@ def _parts(column: Column, row: Mapping[str, Any], texts: Mapping[str, str]) -> 
     if beside:
         parts.append(f"({beside})")
     if column.p is not None and (p := row[column.p]) is not None:
-        parts.append("p < 0.001" if p < 0.001 else f"p = {p:.3f}")
+        parts.append("p < 0.001" if p < 0.001 else f"p = {fixed(p, 3, [NAMED])}")
     return parts
 
 
@@ -82,8 +83,9 @@ def _figure(column: Column, row: Mapping[str, Any], name: str, texts: Mapping[st
     value = value if column.scale == 1 else column.scale * value
     sign = "+" if column.signed else ""
     if column.significant is not None:
-        return f"{value:{sign}.{column.significant}g}"
+        return significant(value, column.significant, sign=sign)
     decimals = row[column.decimals] if isinstance(column.decimals, str) else column.decimals
     if decimals is None:
-        return f"{value:{sign},}"
-    return f"{round(value, 9):{sign},.{decimals}f}"  # 63.75 and 63.749999999999993 are one number, computed in two ways
+        return f"{value + 0:{sign},}"  # no negative zero
+    limits = (-100, 0, 100) if column.unit in PERCENT else (0,) if column.signed else ()
+    return fixed(value, decimals, limits, sign)

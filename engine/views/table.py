@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from ..basics.frames import no_negative_zero
 from ..basics.named import plugged
 
+PERCENT = frozenset({"%", "percentage points", "points"})  # units of hundredths
 NO_INTERVAL = "no interval: the items are of one cluster, or all alike, and do not show how the value varies"
 
 
@@ -90,7 +92,7 @@ class Table:
     def figures(self) -> pl.DataFrame:
         """The frame without the columns that only say how others are shown: digits, and texts in place of figures."""
         digits = {column.decimals for column in self.columns if isinstance(column.decimals, str)}
-        return self.frame.drop(digits | set(self.texts.values()))
+        return no_negative_zero(self.frame.drop(digits | set(self.texts.values())))
 
     @property
     def sentences(self) -> list[str]:

@@ -9,9 +9,7 @@ import polars as pl
 
 from ..basics.printable import json_safe
 from .formats import ROWS_AT_ONCE, Format, batches
-from .table import Table
-
-_PERCENT = {"%", "percentage points"}
+from .table import PERCENT, Table
 
 
 def json_lines(rows: pl.LazyFrame, *, at_once: int = ROWS_AT_ONCE) -> Iterator[str]:
@@ -41,7 +39,7 @@ def _json(tables: Sequence[Table], _: int) -> str:
         for column in table.columns:
             unit = column.unit
             if column.scale != 1:
-                unit = "fraction" if column.scale == 100 and column.unit in _PERCENT else ""
+                unit = "fraction" if column.scale == 100 and column.unit in PERCENT else ""
             units.update({name: unit for name in column.figures if unit})
         rows = [_plain(row) for row in table.figures.iter_rows(named=True)]
         documents.append({"title": table.title, "units": units, "rows": rows, "notes": table.sentences})
@@ -49,8 +47,8 @@ def _json(tables: Sequence[Table], _: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, float):
+        return value + 0.0 if math.isfinite(value) else None  # a zero has no sign
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

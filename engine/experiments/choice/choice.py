@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 import polars as pl
 
 from ...basics.errors import InputError
+from ...basics.numerals import percent
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.spans import Encoder
@@ -235,7 +236,7 @@ class Choice(TableRequested):
         if "accuracy" in rows:
             own, chance = rows["accuracy"], 100 * rows[CHANCE]["value"]
             said = [
-                f"The right candidate is the most probable one in {100 * own['value']:.1f} % of {own['n']:,} items.",
+                f"The right candidate is the most probable one in {percent(own['value'])} % of {own['n']:,} items.",
                 f"A model that guesses is right in {chance:.1f} %.",
             ]
         figures = [_RIGHT.figure(run)] if run.summary["split"].n_unique() > 1 else []

@@ -15,6 +15,7 @@ import polars as pl
 
 from ...basics.choices import Task
 from ...basics.errors import InputError
+from ...basics.numerals import percent
 from ...basics.option import Opening
 from ...inference.exported import ExportedModel
 from ...library.again import Draw, Sample
@@ -211,7 +212,7 @@ class CuesRun(SummaryRun):
     def methods(self, test: str) -> str:
         shares = {
             detector: ", ".join(
-                f"{row['dataset']} {100 * row['value']:.2f} %"
+                f"{row['dataset']} {percent(row['value'], 2)} %"
                 for row in self.summary.filter(condition=detector, split=ALL, metric=SHARE).to_dicts()
             )
             for detector in (MODEL, WORDS)

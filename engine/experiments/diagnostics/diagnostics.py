@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
+from ...basics.numerals import percent
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
@@ -263,8 +264,8 @@ class Diagnostics(Requested):
         preferred, *accuracies = (chart.figure(run) for chart in CHARTS)
         among = "How often is the expected word among the first?"
         said = [
-            f"{row['dataset']}: the true completion is preferred in {100 * row[SENSITIVITY]:.1f} % of the affirmative "
-            f"contexts and in {100 * row[NEGATIVE]:.1f} % of the negative ones"
+            f"{row['dataset']}: the true completion is preferred in {percent(row[SENSITIVITY])} % of the affirmative "
+            f"contexts and in {percent(row[NEGATIVE])} % of the negative ones"
             + (": the model mostly ignores “not”." if row[NEGATIVE] < 0.5 <= row[SENSITIVITY] else ".")
             for row in main.frame.drop_nulls(NEGATIVE).iter_rows(named=True)
         ]

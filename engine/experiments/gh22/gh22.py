@@ -11,6 +11,7 @@ import polars as pl
 
 from ...basics.choices import Precision
 from ...basics.errors import InputError
+from ...basics.numerals import percent
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
 from ...library.again import SHARING, Draw, Question, Sample
@@ -97,7 +98,7 @@ class Gh22Run(SummaryRun):
         """How many ACTs are not verbs, by the original patterns; and how many are not texts, if there are any."""
         found, told = self.summary.with_columns(**_BY_RANK), list[str]()
         shares = [
-            f"{100 * value:.1f} % at rank {rank}"
+            f"{percent(value)} % at rank {rank}"
             for value, rank in found.filter(metric="act_not_a_verb").select("value", "rank").iter_rows()
         ]
         if shares:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 
 import polars as pl
 
+from ...basics.numerals import percent
 from ...inference.exported import ExportedModel
 from ...requests.contrast import Contrast
 from ...requests.items import ALL, ITEM, KEYS, ORIGINAL, WHY, top_schema
@@ -210,7 +211,7 @@ class Lama(Requested):
     def sections(cls, run: RequestedRun) -> list[Section]:
         negations, precision, examples = run.tables()
         said = (
-            f"{row['dataset']}: the first token is the same in {100 * row['overlap@1']:.1f} % of {row['n']:,} facts."
+            f"{row['dataset']}: the first token is the same in {percent(row['overlap@1'])} % of {row['n']:,} facts."
             for row in negations.frame.filter(split=ALL).iter_rows(named=True)
         )
         return [

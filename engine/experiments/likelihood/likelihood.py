@@ -14,6 +14,7 @@ import polars as pl
 
 from ...basics.errors import InputError
 from ...basics.frames import scan_frame
+from ...basics.numerals import percent
 from ...basics.printable import counted
 from ...inference.exported import ExportedModel
 from ...inference.spans import beginnings
@@ -325,7 +326,7 @@ class Likelihood(TableRequested):
         if run.columns.has_pairs:
             title, chart = "Is the good sentence the more probable one?", _RIGHT
             said = [
-                f"The good sentence is the more probable one in {100 * row['value']:.1f} % of {row['n']:,} pairs.",
+                f"The good sentence is the more probable one in {percent(row['value'])} % of {row['n']:,} pairs.",
                 "A model that guesses is right in 50 %.",
             ]
         else:

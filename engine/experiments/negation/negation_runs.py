@@ -11,6 +11,7 @@ import polars as pl
 from ...basics.choices import Precision
 from ...basics.errors import InputError
 from ...basics.frames import scan_frame
+from ...basics.numerals import percent
 from ...basics.paths import with_home
 from ...inference.audit import audit_summary
 from ...inference.exported import ExportedModel, load_exported
@@ -264,7 +265,7 @@ class ScoresRun(Run):
         """
         counts = self.record.counts
         shares = [
-            f"{pattern} {100 * count / n:.1f} %"
+            f"{pattern} {percent(count / n)} %"
             for pattern, n in self.rates.select("pattern", "n").iter_rows()
             if (count := counts.get(SAME_TEXT.format(pattern), 0))
         ]

@@ -10,6 +10,7 @@ import polars as pl
 
 from ...basics.choices import Coreference
 from ...basics.errors import InputError
+from ...basics.numerals import fixed
 from ...basics.printable import counted
 from ...inference.audit import audit_sentences
 from ...library.run import Contrast
@@ -223,9 +224,8 @@ def _rates_notes(frame: pl.DataFrame) -> list[str]:
             f"95 % interval: pairs and verbs are clusters (design effect {effects[1]}; of pairs alone {effects[0]})"
         )
     if largest := max(frame["detectable"].drop_nulls().to_list(), default=None):
-        notes.append(
-            f"a true difference between two patterns is found with a power of 80 % from {largest:.1f} points on"
-        )
+        points = fixed(largest, 1, (0,))
+        notes.append(f"a true difference between two patterns is found with a power of 80 % from {points} points on")
     return notes
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.frames import scan_frame
+from ...basics.numerals import fixed, percent
 from ...inference.exported import REFERENCE
 from ...requests.summary import estimated
 from ...statistics.p_values import holm
@@ -123,7 +124,8 @@ def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
     shown = pl.concat([ours, theirs], how="diagonal").drop_nulls("drop")
     series = "source" if shown["source"].n_unique() > 1 else None
     listed = ", ".join(
-        f"{name} {drop:.1f}" for name, drop in scored_patterns.drop_nulls("drop")["pattern", "drop"].iter_rows()
+        f"{name} {fixed(drop, 1, (-100, 0, 100))}"
+        for name, drop in scored_patterns.drop_nulls("drop")["pattern", "drop"].iter_rows()
     )
     plot = charts.Points(shown, x="drop", y="pattern", low="low", high="high", series=series, title=f"drop ({POINTS})")
     caption = "Drop of the repetition rate in each pattern. Pairs and verbs are clusters."
@@ -143,10 +145,14 @@ def _drops(run: ScoresRun, between: pl.DataFrame) -> Section:
     )
 
 
+def _points(difference: float) -> str:
+    return fixed(difference, 1, (-100, 0, 100), "+")
+
+
 def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
     cells = pl.DataFrame(list(product(patterns, patterns)), schema=["first", "second"], orient="row")
     cells = cells.join(between, on=["first", "second"], how="left", maintain_order="left").with_columns(
-        text=pl.col("difference").map_elements("{:+.1f}".format, pl.String).str.replace("-", "−").fill_null("")
+        text=pl.col("difference").map_elements(_points, pl.String).str.replace("-", "−").fill_null("")
     )
     once = between.filter(_in_order("first", patterns) < _in_order("second", patterns)).drop("n", "p")
     counts = ("both", "only_first", "only_second", "neither")
@@ -171,7 +177,7 @@ def _matrix(between: pl.DataFrame, patterns: Sequence[str]) -> Figure:
         charts.Matrix(cells, row="first", column="second", value="difference", text="text"),
         table,
         f"A matrix of differences between patterns. The largest is {largest['first']} − {largest['second']}: "
-        f"{largest['difference']:+.1f} {POINTS}.",
+        f"{_points(largest['difference'])} {POINTS}.",
         f"Repetition rate of the row minus that of the column, in {POINTS}.",
     )
 
@@ -199,7 +205,7 @@ def _replacements(scores: pl.LazyFrame, rates: pl.DataFrame, notes: Sequence[str
     said = [
         f"{pattern}: always “{answer}” ({n:,} times)."
         if distinct[pattern] == 1
-        else f"{pattern}: most often “{answer}” ({n:,} times, {100 * share:.0f} % of the answers that are not the "
+        else f"{pattern}: most often “{answer}” ({n:,} times, {percent(share, 0)} % of the answers that are not the "
         f"verb), among {distinct[pattern]:,} different answers."
         for pattern, answer, n, share, _ in top.group_by("pattern", maintain_order=True).first().iter_rows()
     ]
@@ -289,10 +295,10 @@ def _precision_note(scores: pl.LazyFrame) -> list[str]:
     low = {name: n for name, n in rows.items() if name != REFERENCE}
     if not low:
         return []
-    share = 100 * sum(low.values()) / sum(rows.values())
+    share = percent(sum(low.values()) / sum(rows.values()), 0)
     said = (
         "The run used mixed precision: whether a verb is repeated is exact. Other answers, ranks and log-probabilities "
-        f"come from the low-precision model ({', '.join(sorted(low))}) in {share:.0f} % of the sentences, which the "
+        f"come from the low-precision model ({', '.join(sorted(low))}) in {share} % of the sentences, which the "
         "column precision marks."
     )
     return [said]
@@ -378,5 +384,5 @@ def _driver(frame: pl.DataFrame, what: str) -> str:
     return (
         f"The {what} that moves a rate most is “{row[what]}”: it {way} the rate of {row['pattern']} by "
         f"{abs(100 * row['contribution']):.2f} percentage points ({row['n']:,} triplets, "
-        f"{100 * row['rate']:.1f} % repeated)."
+        f"{percent(row['rate'])} % repeated)."
     )

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from ...basics.choices import Coreference
+from ...basics.numerals import fixed, percent
 from ...text.pattern import Pattern, PatternSet, Role
 from ...text.pattern_files import load_patterns
 from .select import SEVERAL_TOKENS
@@ -128,14 +129,18 @@ def _ends(row: Row) -> tuple[float | None, float | None]:
 
 
 def _drop(row: Row) -> str:
-    return f"{row['pattern']} ({row['drop']:.1f})"
+    return f"{row['pattern']} ({_points(row['drop'])})"
 
 
 def _with_interval(row: Row) -> str:
     low, high = _ends(row)
     if low is None or high is None:
         return _drop(row)
-    return f"{row['pattern']} ({row['drop']:.1f}, from {low:.1f} to {high:.1f})"
+    return f"{row['pattern']} ({_points(row['drop'])}, from {_points(low)} to {_points(high)})"
+
+
+def _points(drop: float) -> str:
+    return fixed(drop, 1, (-100, 0, STRONG, 100))
 
 
 def _and(rows: Sequence[Row]) -> str:
@@ -146,7 +151,7 @@ def _and(rows: Sequence[Row]) -> str:
 def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], test: str) -> str:
     """What was selected; `test` is the paper of the test as a text cites it."""
     candidates = summary["pairs"] * summary["verbs"]
-    ratio = f"{summary['ratio']:.1f} %"
+    ratio = f"{percent(summary['ratio'] / 100)} %"
     if lazy := summary.get("lazy"):
         tested = (
             f"Each pair was tested until {identity['max verbs']} verbs were repeated, which took {summary['tested']:,} "
@@ -161,8 +166,8 @@ def selection_methods(summary: Mapping[str, Any], identity: Mapping[str, Any], t
             f" Apart from these, we tested {apart['verbs']:,} verbs of several tokens in the same way. Such a verb "
             "counts as repeated if each of its tokens is the model's first choice at its mask, where the masks are "
             "filled from left to right with the verb's tokens (Kauf and Ivanova, 2023). The model "
-            f"{'by an estimate ' * ('lazy' in apart)}repeated {apart['ratio']:.1f} % of these candidates, and "
-            f"{apart['selected']:,} triplets were kept."
+            f"{'by an estimate ' * ('lazy' in apart)}repeated {percent(apart['ratio'] / 100)} % of these "
+            f"candidates, and {apart['selected']:,} triplets were kept."
         )
     return (
         f"We selected the triplets of the Self-Contained Negation Test ({test}) from {summary['pairs']:,} pairs of a "
@@ -178,8 +183,8 @@ def scores_methods(rates: pl.DataFrame, patterns: PatternSet) -> str:
     drops = []
     for row in _known(rates, patterns.scored):
         low, high = _ends(row)
-        interval = "" if low is None or high is None else f" [{low:.1f}, {high:.1f}]"
-        drops.append(f"{row['pattern']} {row['drop']:.1f}{interval}")
+        interval = "" if low is None or high is None else f" [{_points(low)}, {_points(high)}]"
+        drops.append(f"{row['pattern']} {_points(row['drop'])}{interval}")
     return (
         f"Each triplet was scored in the patterns {', '.join(pattern.name for pattern in patterns.scored)}. The drops "
         "(100 minus the repetition rate, in percentage points, with 95 % intervals for which pairs and verbs are "

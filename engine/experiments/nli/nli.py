@@ -12,6 +12,7 @@ import polars as pl
 
 from ...basics.choices import Task
 from ...basics.errors import InputError, choice
+from ...basics.numerals import fixed, percent
 from ...basics.paths import without_home
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.classifier import encode_pairs
@@ -419,12 +420,13 @@ class Nli(Requested):
         accuracy, *drop, labels, types = run.tables()
         said = []
         for row in accuracy.frame.filter(condition=NEW, split=ALL).iter_rows(named=True):
-            own, baseline = (100 * row[name] for name in ("accuracy", "majority"))
+            own, baseline = row["accuracy"], row["majority"]
             low, high = row["accuracy_low"], row["accuracy_high"]
             way = "above" if own > baseline else "below" if own < baseline else "equal to"
-            ends = "" if low is None else f" ({100 * low:.1f} to {100 * high:.1f})"
-            right = f"{own:.1f} % of the new pairs are right{ends}"
-            said.append(f"{row['dataset']}: {right}, {way} the majority baseline of {baseline:.1f} %.")
+            limits = 0, 100, round(100 * baseline, 1)
+            ends = "" if low is None else f" ({percent(low)} to {percent(high)})"
+            right = f"{fixed(100 * own, 1, limits)} % of the new pairs are right{ends}"
+            said.append(f"{row['dataset']}: {right}, {way} the majority baseline of {percent(baseline)} %.")
         given = "These are the labels that people gave; they do not depend on the model."
         judged = "How well does the model judge pairs with a negation?"
         return [

@@ -14,6 +14,7 @@ import polars as pl
 
 from ...basics.choices import TargetMethod
 from ...basics.errors import InputError, check_number, choice
+from ...basics.numerals import fixed, significant
 from ...basics.printable import counted
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
@@ -229,7 +230,7 @@ class ProbeRun(RequestedRun):
                 said = f"{' − '.join(self.groups_compared[split])}{of_target}, {what}: {difference}"
                 if tested := values.get((target, split, f"{HOLM}:{metric}")):
                     p = tested["value"]
-                    said += f", p {'< 0.001' if p < 0.001 else f'= {p:.2g}'}"
+                    said += f", p {'< 0.001' if p < 0.001 else f'= {significant(p, 2)}'}"
                     note = f", and p of a test by sign flips, corrected by Holm's method for {tested['tests']:,} tests"
                 found.append(f"{said} (n = {values[target, split, name]['n']:,})")
         return f". Differences between groups, with 95 % intervals{note}: {'; '.join(found)}" if found else ""
@@ -239,9 +240,12 @@ class ProbeRun(RequestedRun):
             by_predicate=(pl.col("condition") == target) & (pl.col("split") == split) & (pl.col("metric") == metric),
             named=True,
         )
-        ends = [row["low"], row["high"]]
-        interval = f" [{', '.join(f'{scale * end:.{digits}f}' for end in ends)}]" if None not in ends else ""
-        return f"{scale * row['value']:.{digits}f}{unit}{interval}"
+        limits = (-100, 0, 100) if scale == 100 else (0,) if metric.startswith(DIFFERENCE) else ()
+        value, *ends = (
+            None if own is None else fixed(scale * own, digits, limits)
+            for own in (row["value"], row["low"], row["high"])
+        )
+        return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
 
 
 def _whole_word(draw: Draw, row: Mapping[str, Any], marks: WordMarks) -> Question:

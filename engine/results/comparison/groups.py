@@ -109,7 +109,7 @@ def by_group(*runs: Run | str | Path, by: str) -> Groups:
     share = pl.col("n") / pl.col("n").sum().over(MODEL, *keys)
     moves = (pl.col("value") - over) * share
     if DROP in frame.columns:
-        moves = pl.when(pl.col(DROP).is_null()).then(moves).otherwise(-moves)
+        moves = pl.when(pl.col(DROP).is_null()).then(moves).otherwise(0 - moves)
     first, strength = pl.col("row").min(), pl.col("moves").mean().over(*keys, column)
     order = [first.over(*keys), strength, pl.col(column), first.over(MODEL)]
     frame = frame.with_columns(moves=moves).with_row_index("row")

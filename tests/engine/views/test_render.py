@@ -261,7 +261,7 @@ def test_a_table_has_caption_units_rules_sections_powers_of_ten_and_notes():
         r"\toprule",
         r"{[}word] & drop (\%) & p \\",
         r"\midrule",
-        r"a & $-$0.0 & 1.4 \\",
+        r"a & 0.0 & 1.4 \\",
         r"b & $-$12.5 & 0.14 \\",
         r"c & $-$25.0 & 0.014 \\",
         r"d & $-$37.5 & 0.0014 \\",

@@ -1,0 +1,40 @@
+"""Numbers as text: rounded, but never to another side of a limit that the text names, and never to a negative zero."""
+
+from collections.abc import Sequence
+
+NAMED = 0.05
+"""The limit of p that texts name."""
+_FURTHER = 6  # decimals at most where a limit asks for more than were wanted
+
+
+def fixed(value: float, decimals: int, limits: Sequence[float] = (), sign: str = "") -> str:
+    """A number with so many decimals, or with more where rounding would move it to, or beyond, one of the limits.
+
+    99.96 is `99.96` where 100 is a limit, and `100.0` where it is not. `sign` is `+` for a sign before every number.
+    """
+    value = round(value, 9)  # 63.75 and 63.749999999999993 are one number, computed in two ways
+    return _kept(value, [f"{sign},.{n}f" for n in range(decimals, max(decimals, _FURTHER) + 1)], limits)
+
+
+def significant(value: float, digits: int, limits: Sequence[float] = (NAMED,), sign: str = "") -> str:
+    """A number with so many significant digits, or with more as in `fixed`: 0.0498 is not `0.05`."""
+    return _kept(value, [f"{sign}.{n}g" for n in range(digits, digits + _FURTHER)], limits)
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """A share from 0 to 1 in percent, without the sign: only all are `100.0`, and only none are `0.0`."""
+    return fixed(100 * share, decimals, (0, 100))
+
+
+def _kept(value: float, forms: Sequence[str], limits: Sequence[float]) -> str:
+    texts = (f"{value:z{form}}" if form[0] != "+" else f"{value:+z{form[1:]}}" for form in forms)
+    sides = [_side(value, limit) for limit in limits]
+    text = ""
+    for text in texts:
+        if [_side(float(text.replace(",", "")), limit) for limit in limits] == sides:
+            break
+    return text
+
+
+def _side(value: float, limit: float) -> int:
+    return (value > limit) - (value < limit)
