@@ -15,7 +15,7 @@ BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-all test-5 test-wheel lint types torture coverage mutation export select score papers bench gpu clean
+.PHONY: help setup demo docs test test-all test-wheel lint types torture coverage mutation export select score papers bench gpu clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -54,23 +54,12 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 test: $(READY) lint types  ## lint, check types, run the tests of what a change can break, one process a core
 	$(PYTEST) $(ARGS)
 
-# ARGS='-m everything' runs only what `make test` leaves out. Without ARGS, all families run with transformers 5, too.
+# ARGS='-m everything' runs only what `make test` leaves out.
 test-all: $(READY) lint types  ## the same with all families, pages, notebooks, trainings, Ray, short torture, the wheel
 	HYPOTHESIS_PROFILE=all $(PYTEST) -m "" $(ARGS)
-	$(if $(ARGS),,$(MAKE) test-5 ARGS='-m ""')
 
 test-wheel: $(READY)  ## install the wheel in a clean environment, from the network, and run it
 	$(BIN)/python -m pytest tests/clean_machine $(ARGS)
-
-# transformers 4 and 5 cannot be in one environment.
-test-5: $(VENV)-5/.ready  ## export and training with transformers 5, in an environment of its own, from the network
-	$(subst $(VENV)/,$(VENV)-5/,$(BIN))/python -m pytest tests/transformers5 $(ARGS)
-
-$(VENV)-5/.ready: pyproject.toml
-	@$(PYTHON) -m venv $(VENV)-5
-	@$(subst $(VENV)/,$(VENV)-5/,$(BIN))/python -m pip install --quiet --disable-pip-version-check \
-		$(if $(filter cpu,$(RUNTIME)),$(SMALL)) -e '.[$(RUNTIME),export5]' pytest hypothesis
-	@touch $@
 
 torture: $(READY)  ## kill and break runs for an hour, resume and compare (ARGS=--short: 2 minutes)
 	PYTHONPATH=tests:tests/stages $(BIN)/python -m torture $(ARGS)
@@ -136,4 +125,4 @@ gpu: $(READY)  ## measure this machine's GPU in 10 minutes (on CUDA 16) and writ
 	$(BIN)/negengine bench gpu $(ARGS)
 
 clean:  ## remove what make has made; models/ and runs/ stay
-	rm -rf $(VENV) $(VENV)-5 .types .coverage build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .types .coverage build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

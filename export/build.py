@@ -64,7 +64,7 @@ from .trace import Exporter, exporter_of, takes_segments
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime"),
-    *("optimum-onnx", "transformers", "torch", "onnxscript", "onnx", "onnx-ir"),
+    *("optimum-onnx-naf", "transformers", "torch", "onnxscript", "onnx", "onnx-ir"),
 )
 _WEIGHTS = "_data"
 

@@ -356,7 +356,7 @@ def load_config(source: Source) -> PretrainedConfig:
         raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
     for key, value in {**_OUTPUTS, **family_of(config).settings}.items():
         setattr(config, key, value)
-    if config.pad_token_id is not None and config.pad_token_id < 0:
+    if (getattr(config, "pad_token_id", None) or 0) < 0:
         config.pad_token_id = None
     if getattr(config, "legacy", None) is False:
         use_head_of_authors(config)
@@ -448,17 +448,15 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     names = [name for name in _names(folder) if _TOKENIZERS.match(name)] if is_local else [TOKENIZER]
     for name in names if is_local else []:
         refuse_pointer(folder / name)
-    written = json_object(folder / TOKENIZER_CONFIG) if TOKENIZER_CONFIG in names else {}
     try:
-        if transformers_version.startswith("4.") and _is_of_transformers_5(written):
-            tokenizer = _of_transformers_5(folder, written)
-        else:
-            given = {"use_fast": True, "trust_remote_code": False, **({} if is_local else _revision(source))}
-            tokenizer = AutoTokenizer.from_pretrained(source.of_tokenizer, **given)
+        given = {"trust_remote_code": False, **({} if is_local else _revision(source))}
+        tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(source.of_tokenizer, **given)
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
-        reason = first_line(error) if names else "there is no tokenizer file, such as tokenizer.json"
-        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {reason}") from None
+        raise InputError(f"{source.name}: no fast tokenizer could be loaded: {first_line(error)}") from None
+    if not names or len(tokenizer) == len(tokenizer.all_special_ids):  # transformers makes one without words
+        said = "no fast tokenizer could be loaded: there is no tokenizer file, such as tokenizer.json"
+        raise InputError(f"{source.name}: {said}")
     if not tokenizer.is_fast:
         raise InputError(f"{source.name}: its tokenizer has no fast version (tokenizer.json), which the engine needs")
     if head.fills_masks and tokenizer.mask_token is None:
@@ -470,29 +468,7 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _is_of_transformers_5(written: Mapping[str, Any]) -> bool:
-    further = written.get("extra_special_tokens")
-    return written.get("tokenizer_class") == "TokenizersBackend" or isinstance(further, list)
-
-
-def _of_transformers_5(folder: Path, written: Mapping[str, Any]) -> PreTrainedTokenizerFast:
-    """A tokenizer as transformers 5 writes it: tokenizer.json has all of it but the roles of its special tokens."""
-    kept = ("model_max_length", "padding_side", "truncation_side", "model_input_names", "clean_up_tokenization_spaces")
-    roles = {
-        key: own["content"] if isinstance(own, dict) else own for key, own in written.items() if key.endswith("_token")
-    }
-    roles = {key: own for key, own in roles.items() if isinstance(own, str)}
-    further = written.get("extra_special_tokens") or []
-    return PreTrainedTokenizerFast(
-        tokenizer_file=str(folder / TOKENIZER),
-        additional_special_tokens=list(further.values() if isinstance(further, dict) else further),
-        **{"model_input_names": ["input_ids", "attention_mask"]}
-        | {key: written[key] for key in kept if key in written},
-        **roles,
-    )
-
-
 def use_head_of_authors(config: PretrainedConfig) -> None:
     """Let transformers make DeBERTa's `lm_predictions`, which multiplies by the word embeddings itself."""
     config.legacy = False
-    config.tie_word_embeddings = False  # transformers 4.57 would put them in the place of the head's dense layer
+    config.tie_word_embeddings = False  # else transformers may put them in the place of the head's dense layer

@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, PretrainedConfig
-from transformers import __version__ as transformers_version
 
-_IS_4 = transformers_version.startswith("4.")
-# What may know a family that the installed version does not know.
-NEWER = "transformers 5 (pip install 'negengine[export5]')" if _IS_4 else "a newer transformers"
+NEWER = "a newer transformers"  # what may know a family that the installed version does not know
 LONGEST = 8192  # tokens of the longest input that an export takes
 _COMPARED = (3, 17, 64, 150, 512, 1024)  # tokens of the inputs on which each export is compared with PyTorch
 # Settings that say from which length a model may treat positions differently, in all families of transformers.
@@ -57,10 +54,6 @@ _SPARSE = Refusal(
     "with sparse activations",
     lambda config: any(config.activation_sparsity_pattern or ()),
 )
-_EXPERTS, _UNKNOWN = (
-    Refusal(f"{why}; pip install 'negengine[export5]'", "with transformers 4", lambda _: _IS_4)
-    for why in ("its experts are computed in a loop that cannot be traced", "the family is not known")
-)
 
 FAMILIES = {
     "albert": Family(standard_attention=True),
@@ -101,14 +94,14 @@ FAMILIES = {
     "xlm-roberta-xl": Family(standard_attention=True, by_torch=True, first_position=_AFTER_PADDING),
     **dict.fromkeys(("flaubert", "xlm"), Family(reads_padding=True)),
     "xmod": Family(refused=Refusal("a text takes the layers of its language, and a graph has the same for all")),
-    **dict.fromkeys(("modernbert", "modernbert-decoder", "olmo3"), Family(by_torch=True)),
-    **dict.fromkeys(("eurobert", "gemma4_text", "nomic_bert"), Family(by_torch=True, refused=_UNKNOWN)),
+    **dict.fromkeys(("modernbert", "modernbert-decoder", "olmo3", "phi3"), Family(by_torch=True)),
+    **dict.fromkeys(("eurobert", "flaubert", "gemma4_text", "nomic_bert", "xlm"), Family(by_torch=True)),
     **dict.fromkeys(
         ("olmo_hybrid", "qwen3_5_text", "qwen3_5_moe_text"),
-        Family(by_torch=True, refused=_UNKNOWN, most_tokens=lambda _: LONGEST_CHUNK),
+        Family(by_torch=True, most_tokens=lambda _: LONGEST_CHUNK),
     ),
-    "qwen3_next": Family(by_torch=True, refused=_EXPERTS, most_tokens=lambda _: LONGEST_CHUNK),
-    **dict.fromkeys(("gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"), Family(by_torch=True, refused=_EXPERTS)),
+    "qwen3_next": Family(by_torch=True, most_tokens=lambda _: LONGEST_CHUNK),
+    **dict.fromkeys(("gpt_oss", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"), Family(by_torch=True)),
 }
 
 
@@ -119,6 +112,8 @@ def family_of(config: PretrainedConfig) -> Family:
 
 def refusal_of(config: PretrainedConfig) -> str:
     """Why a configuration cannot be exported; empty if it can."""
+    if str(getattr(config, "position_embedding_type", None)).startswith("relative_key"):
+        return "with relative positions (position_embedding_type), transformers 5 has it no more"
     refused = family_of(config).refused
     return ", ".join(filter(None, [refused.case, refused.why])) if refused and refused.applies(config) else ""
 
@@ -168,10 +163,10 @@ def longest_of(config: PretrainedConfig, *, is_causal: bool) -> int:
     LongRoPE has another table of rotations for long texts (Phi-3). A trace keeps the one for short texts.
     """
     window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
-    rotations = getattr(config, "rope_scaling", None) or {}
-    is_long = "longrope" in {rotations.get("rope_type"), rotations.get("type")}
-    short = getattr(config, "original_max_position_embeddings", None) if is_long else None
-    limits = (window, short) if is_causal else ()
+    rotations = getattr(config, "rope_parameters", None) or {}
+    by_layer = [own for own in (rotations, *rotations.values()) if isinstance(own, dict)]  # some have one a layer type
+    short = [own.get("original_max_position_embeddings") for own in by_layer if own.get("rope_type") == "longrope"]
+    limits = (window, *short) if is_causal else ()
     return min(int(limit) for limit in (longest_input(config), LONGEST, *limits) if limit)
 
 

@@ -19,11 +19,10 @@ from typing import Any
 
 import huggingface_hub
 import torch
+from httpx import HTTPError
 from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
-from requests import RequestException
 from safetensors import SafetensorError, safe_open
 from transformers import PretrainedConfig, PreTrainedModel
-from transformers import __version__ as transformers_version
 from transformers.modeling_utils import load_state_dict
 
 from ..engine.basics.errors import InputError, first_line
@@ -46,7 +45,6 @@ from .observe import told_in_one_line
 SAFE, PICKLED = ".safetensors", ".bin"
 _FLOATS = {"F64", "F32", "F16", "BF16"}
 _BYTES_IN_FP32 = 4
-_IS_4 = transformers_version.startswith("4.")
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def fetch(source: Source, *, allow_pickle: bool) -> None:
                 return
     except LocalEntryNotFoundError:
         raise InputError(f"{source.name}: its weights are not in the cache, and the hub was not reached") from None
-    except (HfHubHTTPError, RequestException) as error:
+    except (HfHubHTTPError, HTTPError) as error:
         raise InputError(f"{source.name}: the weights could not be fetched: {first_line(error)}") from None
     raise InputError(f"{source.name} {ONLY_PICKLED}")
 
@@ -203,7 +201,7 @@ def weights_of(source: Source) -> dict[str, float] | None:
         adapter.names_in(source.adapter)  # which refuses a damaged one
     if (files := weight_files(source)) is not None:
         return {path.name: float(_size(path)) for path in files}
-    with suppress(HfHubHTTPError, RequestException, OSError):
+    with suppress(HfHubHTTPError, HTTPError, OSError):
         if not huggingface_hub.constants.HF_HUB_OFFLINE:
             info = huggingface_hub.HfApi().model_info(source.location, revision=source.revision, files_metadata=True)
             sizes = {item.rfilename: float(item.size or 0) for item in info.siblings or []}
@@ -285,15 +283,6 @@ def _shared(
         if any(not torch.equal(values[written[first]], value) for value in values.values()):
             is_untied |= not first.endswith(_DECODER_BIAS)
             shared |= {own: written[first] for own in group if own != first and first.endswith(_DECODER_BIAS)}
-        elif there and _IS_4:  # transformers 5 finds them itself
-            shared |= {own: written[first] for own in group if own not in written}
-    if is_untied and _IS_4:  # transformers 5 sees it itself
-        config.tie_word_embeddings = False
-        if any(
-            sum(own in written for own in group if own.endswith("weight")) > 1 for group in _groups(name, kind, config)
-        ):
-            said = f"its files hold two weights for what {kind.__name__} has once; {NEWER} may read both"
-            raise InputError(f"{name}: {said}")
     return shared, is_untied
 
 

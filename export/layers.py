@@ -2,7 +2,7 @@
 
 Mixtures of experts: every expert computes every token, and those that were not chosen get the weight 0. Where two of
 eight experts are chosen, the experts take four times as long. Gated delta rule (Yang et al. 2024), the linear attention
-of Qwen 3.5: a text is one chunk. transformers 5 lets us give these forms; transformers 4 does not.
+of Qwen 3.5: a text is one chunk.
 """
 
 import sys
@@ -11,13 +11,9 @@ from contextlib import contextmanager
 
 import torch
 from transformers import PreTrainedModel
+from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 from .families import LONGEST_CHUNK
-
-try:
-    from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
-except ImportError:  # transformers 4
-    ALL_EXPERTS_FUNCTIONS = None
 
 _OURS, _DELTA_RULE = "negengine", "torch_chunk_gated_delta_rule"
 
@@ -25,7 +21,7 @@ _OURS, _DELTA_RULE = "negengine", "torch_chunk_gated_delta_rule"
 @contextmanager
 def in_forms_of_graphs(model: PreTrainedModel) -> Iterator[None]:
     """Let a model compute its layers in the forms that a graph can have."""
-    if ALL_EXPERTS_FUNCTIONS is not None and any(hasattr(module, "_is_expert_parallel") for module in model.modules()):
+    if any(hasattr(module, "_is_expert_parallel") for module in model.modules()):
         ALL_EXPERTS_FUNCTIONS.register(_OURS, _all_experts)
         model.set_experts_implementation(_OURS)
     files = {sys.modules[type(module).__module__] for module in model.modules()}

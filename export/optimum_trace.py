@@ -1,4 +1,4 @@
-"""Optimum's exporter: its configuration of the family, and PyTorch's tracer, for transformers 4.
+"""Optimum's exporter: its configuration of the family, and PyTorch's tracer.
 
 PyTorch would hold the weights in memory four times. Here it writes the graph alone; every weight is an input of it.
 """
@@ -14,6 +14,7 @@ from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - 
 from optimum.exporters.tasks import TasksManager
 from optimum.utils import DEFAULT_DUMMY_SHAPES
 from transformers import PretrainedConfig, PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, eager_mask
 
 from .graph import Graph
 from .observe import told_in_one_line
@@ -51,6 +52,8 @@ class Optimum:
         # The tracer would turn this number into an input of the graph; 0 keeps all rows.
         fixed = {"logits_to_keep": 0} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
         with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, fixed):
+            # Optimum's own masks lack an argument of transformers 5.4 and later, whose masks can be traced as they are.
+            ALL_MASK_ATTENTION_FUNCTIONS.register("eager", eager_mask)
             example = config.generate_dummy_inputs(framework="pt", **DEFAULT_DUMMY_SHAPES)
             torch.onnx.export(
                 model,

@@ -23,7 +23,7 @@ from .observe import told_in_one_line
 
 try:
     from .optimum_trace import Optimum
-except ImportError:  # it is not installed, or not for this version of transformers
+except ImportError:  # it is not installed
     Optimum = None  # type: ignore[assignment, misc]
 
 

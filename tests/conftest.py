@@ -105,7 +105,7 @@ def byte_level_bpe() -> MaskTokenizer:
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     tokenizer.train_from_iterator([text] * 9, trainers.BpeTrainer(special_tokens=special, **how))
     tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True)])
-    tokenizer.post_processor = processors.RobertaProcessing(sep=("</s>", 2), cls=("<s>", 0), add_prefix_space=False)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     return MaskTokenizer(tokenizer, "<mask>")
 
 

@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.metadata import metadata, requires
 from typing import Annotated
@@ -40,8 +40,7 @@ class Found:
         return self.said + (f": {self.repair}" if self.repair else "")
 
 
-_EXPORTERS = {"export": "Optimum and PyTorch's exporter", "export5": "PyTorch's exporter"}  # extra → what it brings
-_EXPORTING = ("optimum-onnx", "torch", "transformers")
+_EXPORTING = ("optimum-onnx-naf", "torch", "transformers")
 _RUNTIMES = {"cpu", "gpu", "cuda", "webgpu", "openvino"}  # of ONNX Runtime and its plugins; devices have own rows
 
 
@@ -88,13 +87,8 @@ def diagnose() -> dict[str, Found]:
     found |= {name: Found(own) for name, own in versions(DECIDING).items() if not name.startswith("onnxruntime")}
     extras = [extra for extra in metadata("negengine").get_all("Provides-Extra", []) if extra not in _RUNTIMES]
     having = ", ".join(f"{name} {version}" for name, version in versions(_EXPORTING).items())
-    ready = {extra: f"{exporters} ({having})" for extra, exporters in _EXPORTERS.items()}
+    ready = {"export": f"Optimum and PyTorch's exporter ({having})"}
     found |= {extra: _installed(extra, ready.get(extra, "ready")) for extra in extras}
-    if found["export5"].state is State.OK:  # no environment has both versions of transformers
-        found |= dict.fromkeys(("export", "train"), Found(f"by export5: {ready['export5']}"))
-    elif found["export"].state is State.OK:
-        repair = f"in an environment of its own, pip install {requirement('export5')}"
-        found["export5"] = replace(found["export5"], repair=repair)
     off = os.environ["ORT_DISABLE_TELEMETRY"] == "1"
     found["telemetry"] = (
         Found("off") if off else Found("on, as ORT_DISABLE_TELEMETRY is not 1", State.WRONG, "remove the variable")

@@ -11,7 +11,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,7 +240,7 @@ class MaskTokenizer:
     def unknown_id(self) -> int | None:
         """The id that stands for text that the vocabulary cannot express; None where there is none."""
         if unknown := getattr(self.backend.model, "unk_token", None):
-            return cast("int | None", self.backend.token_to_id(unknown))
+            return self.backend.token_to_id(unknown)
         # A Unigram model tells its own nowhere but in the file: it is `<unk>` in ALBERT, and `[UNK]` in DeBERTa.
         found = re.search(r'"unk_id":\s*(\d+)', self.backend.to_str())
         return int(found[1]) if found else None

@@ -40,8 +40,6 @@ from .settings import Place, Settings, check_needs, estimate
 
 SAVE_STEPS = 500  # between two checkpoints within an epoch; each epoch ends with one
 
-# A part of all steps: transformers 5 takes it as their number, below 1.
-_WARMUP = "warmup_ratio" if "warmup_ratio" in TrainingArguments.__dataclass_fields__ else "warmup_steps"
 _KEPT = 2  # checkpoints on the disk: an older one stays until the newer one is complete
 _STATE = "trainer_state.json"
 _TIMES = ("_runtime", "_per_second")  # what the log has beside scores
@@ -163,7 +161,7 @@ def _trainer(
         per_device_eval_batch_size=_SCORES_AT_ONCE * settings.batch_size,
         learning_rate=settings.learning_rate,
         weight_decay=settings.weight_decay,
-        **{_WARMUP: settings.warmup},
+        warmup_steps=settings.warmup,  # below 1, a part of all steps
         lr_scheduler_type="linear",
         adam_epsilon=1e-8,
         max_grad_norm=1.0,

@@ -16,8 +16,8 @@ import huggingface_hub
 import msgspec
 import numpy as np
 import polars as pl
+from httpx import HTTPError
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-from requests import RequestException
 
 from ...engine.basics.atomic import make_folder, sha256, write_bytes
 from ...engine.basics.errors import InputError, first_line
@@ -317,7 +317,7 @@ def _download(wanted: _HubSet, revision: str) -> tuple[str, dict[str, list[Path]
             }
     except LocalEntryNotFoundError:
         raise InputError(f"{wanted.where} was not reached; {_ADVICE}") from None
-    except (HfHubHTTPError, RequestException, OSError) as error:
+    except (HfHubHTTPError, HTTPError, OSError) as error:
         raise InputError(f"{wanted.where} did not answer: {first_line(error)}; {_ADVICE}") from None
 
 

@@ -13,8 +13,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 import torch
-from huggingface_hub import constants, file_download
-from huggingface_hub.utils import _http, reset_sessions
+from huggingface_hub import constants
+from huggingface_hub.utils import _http, close_session
 from negengine.engine.inference.exported import ExportedModel, load_exported
 from negengine.export.build import build
 from negengine.export.graph import Graph
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.parser import parse_model
 from tiny_checkpoints import save_classifier
-from transformers.utils import hub as transformers_hub
 
 from .families import ROWS, save_tiny, tokenizer_json
 
@@ -112,15 +111,13 @@ def use_hub(tmp_path, monkeypatch):
 
     def use(address, *, offline=False):
         template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        monkeypatch.setattr(file_download, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(transformers_hub, "TRANSFORMERS_CACHE", cache)
-        monkeypatch.setattr(transformers_hub, "_is_offline_mode", offline)  # read from HF_HUB_OFFLINE at its import
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         for name, value in {"ENDPOINT": address, "HF_HUB_CACHE": cache, "HF_HUB_OFFLINE": offline}.items():
             monkeypatch.setattr(constants, name, value)
-        reset_sessions()  # they know whether the library is offline
+        close_session()  # they know whether the library is offline
 
     impatient = SimpleNamespace(**{**vars(time), "sleep": lambda _: None})
     monkeypatch.setattr(_http, "time", impatient)  # it waits 23 seconds for an address that does not answer
     yield use
     monkeypatch.undo()
-    reset_sessions()
+    close_session()

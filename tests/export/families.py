@@ -61,8 +61,10 @@ tokenizer_json_of_bytes = partial(tokenizer_json, kind="byte-level BPE")  # Mode
 
 
 def unigram(folder: Path, family: str, kind: str = "unigram") -> None:
-    _, fast = TOKENIZER_MAPPING[CONFIG_MAPPING[family]]
-    (folder / fast.vocab_files_names["vocab_file"]).write_bytes(_sentencepiece(family, kind))
+    """A SentencePiece model, and the name of the class that reads it."""
+    own = TOKENIZER_MAPPING[CONFIG_MAPPING[family]]
+    (folder / own.vocab_files_names["vocab_file"]).write_bytes(_sentencepiece(family, kind))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": own.__name__}), "utf-8")
 
 
 sentencepiece_bpe = partial(unigram, kind="bpe")
@@ -71,7 +73,7 @@ sentencepiece_bpe = partial(unigram, kind="bpe")
 @cache
 def _sentencepiece(family: str, kind: str) -> bytes:
     """A trained SentencePiece model with the family's special tokens."""
-    special = {"control_symbols": _BRACKETS, "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+    special = {"control_symbols": list(_BRACKETS), "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
     if family in {"camembert", "xlm-roberta"}:
         special = {}
     elif family == "big_bird":
@@ -100,7 +102,6 @@ _small = cache(lambda kind: SMALL[kind]())
 SIZES = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 128}
 SMALLER = SIZES | {"num_hidden_layers": 2}
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
-KEYS = {"position_embedding_type": "relative_key_query"}
 NARROW = {"embedding_size": 32}
 XLM = {"emb_dim": 64, "n_layers": 2, "n_heads": 4}
 DEBERTA_V2 = SMALLER | RELATIVE | {"position_buckets": 32, "norm_rel_ebd": "layer_norm", "share_att_key": True}
@@ -128,7 +129,6 @@ REMBERT = SMALLER | {"input_embedding_size": 32, "output_embedding_size": 48}
 ROWS = {
     "albert": Row("albert", SIZES | NARROW, unigram),
     "bert": Row("bert", SIZES, wordpiece),
-    "bert (relative)": Row("bert", SMALLER | KEYS, wordpiece, 0),
     "big_bird": Row("big_bird", BIG_BIRD, unigram, 2),
     "camembert": Row("camembert", SIZES, unigram),
     "convbert": Row("convbert", SMALLER | NARROW | {"conv_kernel_size": 3}, wordpiece, 0),
@@ -149,7 +149,7 @@ ROWS = {
     "modernbert": Row("modernbert", MODERN, tokenizer_json_of_bytes),
     "luke": Row("luke", SMALLER | {"entity_vocab_size": 9, "entity_emb_size": 8}, tokenizer_json_of_bytes, 2),
     "mpnet": Row("mpnet", SIZES, wordpiece),
-    "nystromformer": Row("nystromformer", SMALLER, unigram, 0),
+    "nystromformer": Row("nystromformer", SMALLER, tokenizer_json, 0),
     "rembert": Row("rembert", REMBERT, unigram, 2),
     "roberta": Row("roberta", SIZES, byte_level),
     "roberta-prelayernorm": Row("roberta-prelayernorm", SMALLER, tokenizer_json_of_bytes, 2),

@@ -13,7 +13,6 @@ import tiny_checkpoints
 import torch
 import transformers as hf
 from few import few
-from negengine.engine.basics.errors import InputError
 from negengine.engine.inference.causal import CausalLM
 from negengine.engine.inference.classifier import PairClassifier, TokenClassifier, encode_pairs, labels
 from negengine.engine.inference.exported import load_exported
@@ -32,7 +31,7 @@ from scipy.special import logsumexp
 from tiny_checkpoints import LABELS, PAIRS, SEGMENTED
 
 from .conftest import operators
-from .families import ROWS, SMALLER, Row, save_tiny, tokenizer_json
+from .families import ROWS
 
 pytestmark = pytest.mark.long
 
@@ -206,13 +205,6 @@ def test_the_page_has_every_family_that_optimum_exports_and_the_tested_ones_of_p
     exporting = {family for family, by in known.items() if "fill-mask" in by.get("onnx", ())}
     assert {row.family for row in ROWS.values()} | {name for name, own in FAMILIES.items() if own.refused} > exporting
     assert listed == {*ROWS, *causal_checkpoints.FAMILIES, *OF_PAIRS}
-
-
-def test_a_graph_that_depends_on_the_tokens_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setitem(FAMILIES, "xmod", FAMILIES["esm"])  # positions of that kind, and no refusal
-    save_tiny(Row("xmod", SMALLER | {"default_language": "en_XX"}, tokenizer_json), tmp_path / "xmod")
-    with pytest.raises(InputError, match="which operations it computes depends on the tokens of a text"):
-        build(str(tmp_path / "xmod"), tmp_path / "out")
 
 
 # Where ONNX Runtime would run the graphs on CUDA, without a GPU: its own provider starts on stand-in libraries

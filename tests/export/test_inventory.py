@@ -29,7 +29,6 @@ from safetensors.torch import load_file, save_file, save_model
 from tiny_checkpoints import random_model, roberta_like_tokenizer, save, word_tokenizer
 from transformers.utils import logging as transformers_logging
 
-IS_5 = not hf.__version__.startswith("4.")
 WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.index.json"
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
@@ -374,11 +373,10 @@ def test_what_is_not_accounted_for_is_refused_in_one_line(case, saved):
     assert_is_refused(folder, said)
 
 
-@pytest.mark.skipif(IS_5, reason="transformers 5 reads this key")
 def test_a_key_that_a_newer_transformers_wrote_is_refused(saved):
     _, folder = saved(llama)
-    changed(folder, transformers_version="5.24.0", rope_parameters={"rope_theta": 5e5}, rope_theta=...)
-    assert_is_refused(folder, "says rope_parameters .*which transformers 5.24.0 wrote, .*does not read it: transfor")
+    changed(folder, transformers_version="6.0.0", rotations={"theta": 5e5})
+    assert_is_refused(folder, "says rotations .*, which transformers 6.0.0 wrote, .*does not read it: a newer transf")
 
 
 # What the config.json of a published checkpoint holds beside the keys of its class.

@@ -89,7 +89,7 @@ _COMMON = _SHAPE | {"intermediate_size": 96}
 _SCALING = {"type": "longrope", "short_factor": [1.0] * 6, "long_factor": [2.0] * 6}
 _LONG = {"original_max_position_embeddings": 70, "rope_scaling": _SCALING}
 _SLIDING = {"sliding_window": 40, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
-_LOCAL = {"local_attention": 128, "cls_token_id": 0, "sep_token_id": 0}
+_LOCAL = {"local_attention": 128, "pad_token_id": 0, "cls_token_id": 0, "sep_token_id": 0}
 FAMILIES = {
     "gpt2": Family(GPT2Config, byte_level, {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 130}, fused=3),
     # StarCoder: all heads share one head of keys and values, and queries have four axes before they are divided.
@@ -122,7 +122,7 @@ def write_causal(folder: Path, family: str, word: str = "", **sizes: Any) -> Pat
     own = FAMILIES[family]
     tokenizer = own.tokenizer()
     special = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("bos", "eos", "pad")}
-    config = own.config(vocab_size=len(tokenizer) + own.beyond, **special, **own.sizes | sizes)
+    config = own.config(vocab_size=len(tokenizer) + own.beyond, **special | own.sizes | sizes)
     model = random_model(AutoModelForCausalLM, config)
     if word:
         with torch.no_grad():

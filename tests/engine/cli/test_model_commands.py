@@ -59,11 +59,9 @@ def test_doctor_tells_two_builds_of_onnx_runtime_an_old_version_and_the_way_of_e
     found = diagnose()
     assert "uninstall both" in found["onnxruntime"].repair
     assert found["negengine"].said == "polars<3,>=1.34 missing"
-    assert found["export"].said.startswith("Optimum and PyTorch's exporter (optimum-onnx ")
-    installed |= {"optimum-onnx": None, "transformers": "5.23.0"}
-    found = diagnose()
-    assert found["export"].state == found["train"].state == "ok"
-    assert found["export"].said.startswith("by export5: PyTorch's exporter (torch ")
+    assert found["export"].said.startswith("Optimum and PyTorch's exporter (optimum-onnx-naf ")
+    installed |= {"transformers": "4.57.6"}
+    assert diagnose()["export"].said == "transformers<6,>=5.14 missing"
 
 
 def test_data_that_are_here_are_told_and_not_fetched_again(command, shared, tmp_path, monkeypatch):

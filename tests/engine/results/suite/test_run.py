@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from fake_exports import write_checkpoint
 from huggingface_hub import constants
-from huggingface_hub.utils import reset_sessions
+from huggingface_hub.utils import close_session
 from negengine.engine.basics.errors import InputError
 from negengine.engine.experiments import finished_run
 from negengine.engine.experiments.negation import negation
@@ -39,13 +39,13 @@ def place(tmp_path, monkeypatch, once, mini, small_lexicon):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    reset_sessions()  # they know whether the library is offline
+    close_session()  # they know whether the library is offline
     (tmp_path / "models").symlink_to(once("checkpoints", write))
     (tmp_path / "lexicon").symlink_to(small_lexicon)
     (tmp_path / "suite.toml").write_text(SUITE)
     yield tmp_path
     monkeypatch.undo()
-    reset_sessions()
+    close_session()
 
 
 def states(found):
