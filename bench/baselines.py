@@ -164,6 +164,8 @@ def _plain_export(place: Place) -> Path:
     def make(folder: Path) -> None:
         from optimum.exporters.onnx import main_export  # noqa: PLC0415 - slow
 
+        from ..export import optimum_trace  # noqa: F401, PLC0415 - with masks that can be traced
+
         with quiet():
             main_export(place.checkpoint, folder, task="fill-mask", do_validation=False)
 

@@ -30,6 +30,7 @@ build(sys.argv[1], Path(sys.argv[2]))
     "Optimum": """
 import sys
 from optimum.exporters.onnx import main_export
+import negengine.export.optimum_trace  # with masks that can be traced
 main_export(sys.argv[1], sys.argv[2], task="fill-mask", do_validation=False)
 """,
 }

@@ -103,7 +103,7 @@ class _Looks:
 
     def tokenizer(self) -> str:
         head = self.task.head
-        tokenizer = load_tokenizer(self.source, head)
+        tokenizer = load_tokenizer(self.source, self.config, head)
         checkpoint = Checkpoint(self.source, self.config, tokenizer, is_causal=head.is_decoder)
         checkpoint.refuse_unsuitable_tokens()
         self.task.check(checkpoint)

@@ -4,6 +4,7 @@ Pickles can run code when they are opened, so they are read only if the caller a
 """
 
 import hashlib
+import inspect
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -43,8 +44,9 @@ from .families import (
     refusal_of,
 )
 from .gguf_file import SUFFIX, as_folder, gguf_in, read_head
-from .known_keys import refuse_unread
+from .known_keys import keep_rotations, refuse_unread
 from .quiet import quiet
+from .tokenizer_files import SPECIAL_TOKENS, TOKENIZER_CONFIG, TOKENIZER_FILES, VOCABULARIES, tokenizer_in
 
 BUNDLED = Path(__file__).parent / "mini"
 Say = Callable[[str], None]
@@ -260,7 +262,6 @@ def _folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-TOKENIZER_CONFIG = "tokenizer_config.json"
 _MOST_CONFIG = 2**24  # bytes
 _MOST = {
     "vocab_size": 2**24,
@@ -319,7 +320,7 @@ def load(source: Source, head: Head) -> Checkpoint:
     check_sizes(source.name, config)
     if not head.fills_masks and not head.is_decoder:
         _name_labels(source, config)
-    return Checkpoint(source, config, load_tokenizer(source, head), is_causal=head.is_decoder)
+    return Checkpoint(source, config, load_tokenizer(source, config, head), is_causal=head.is_decoder)
 
 
 def _name_labels(source: Source, config: PretrainedConfig) -> None:
@@ -353,9 +354,13 @@ def load_config(source: Source) -> PretrainedConfig:
         if unknown := re.search(r"model type `([\w.-]{1,99})` but Transformers does not recognize", str(error)):
             known = f"transformers {transformers_version} does not know the family {unknown[1]}"
             raise InputError(f"{source.name}: {known}; {NEWER} may know it") from None
-        raise InputError(f"{source.name}: config.json is not readable: {first_line(error)}") from None
+        said = " ".join(line.strip() for line in str(error).splitlines() if line.strip()) or first_line(error)
+        raise InputError(f"{source.name}: config.json is not readable: {said}") from None
+    keep_rotations(source.name, config, written)
     for key, value in {**_OUTPUTS, **family_of(config).settings}.items():
         setattr(config, key, value)
+    if isinstance(padding := written.get("pad_index"), int):  # FlauBERT and XLM of transformers 4 read this key alone
+        config.pad_token_id = padding
     if (getattr(config, "pad_token_id", None) or 0) < 0:
         config.pad_token_id = None
     if getattr(config, "legacy", None) is False:
@@ -441,7 +446,7 @@ def check_architecture(source: Source, config: PretrainedConfig, head: Head) -> 
     refuse_unread(name, config, json_object(_config_file(source)))
 
 
-def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
+def load_tokenizer(source: Source, config: PretrainedConfig, head: Head) -> PreTrainedTokenizerFast:
     """The tokenizer; refuses one without a fast version, or without a mask token where one is needed."""
     folder = Path(source.of_tokenizer)
     is_local = source.is_local or source.adapter is not None
@@ -450,7 +455,16 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
         refuse_pointer(folder / name)
     try:
         given = {"trust_remote_code": False, **({} if is_local else _revision(source))}
-        tokenizer: PreTrainedTokenizerFast = AutoTokenizer.from_pretrained(source.of_tokenizer, **given)
+        folder = folder if is_local else _fetch_tokenizer(source)
+        written: dict[str, Any] = {}
+        for name in (SPECIAL_TOKENS, TOKENIZER_CONFIG):
+            written |= json_object(folder / name) if is_file(folder / name) else {}
+        takes = inspect.signature(head.families[type(config)].forward).parameters
+        tokenizer = tokenizer_in(folder, config, written, takes)
+        if tokenizer is None:
+            tokenizer = AutoTokenizer.from_pretrained(source.of_tokenizer, **given)
+    except InputError:
+        raise
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         _refuse_own_code(f"{source.name}: its tokenizer", error)
         raise InputError(f"{source.name}: no fast tokenizer could be loaded: {first_line(error)}") from None
@@ -466,6 +480,16 @@ def load_tokenizer(source: Source, head: Head) -> PreTrainedTokenizerFast:
             raise InputError(f"{source.name}: {TOKENIZER_CONFIG} {said}")
         raise InputError(f"{source.name}: its tokenizer has no mask token: a masked language model is needed")
     return tokenizer
+
+
+def _fetch_tokenizer(source: Source) -> Path:
+    """The folder of the hub's cache, with the files of a tokenizer in it; a file that the hub does not have is none."""
+    for name in (*TOKENIZER_FILES, *VOCABULARIES):
+        with suppress(EntryNotFoundError):
+            huggingface_hub.hf_hub_download(source.location, name, revision=source.revision)
+            if name == TOKENIZER_FILES[-1]:
+                break
+    return _config_file(source).parent
 
 
 def use_head_of_authors(config: PretrainedConfig) -> None:

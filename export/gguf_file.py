@@ -4,6 +4,7 @@ Everything after that reads an ordinary folder, which stands in the cache, once 
 imported here alone.
 """
 
+import json
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -17,6 +18,7 @@ from transformers import __version__ as transformers_version
 from ..engine.basics.atomic import unwritable
 from ..engine.basics.errors import InputError, first_line
 from ..engine.basics.reading import paths_in
+from ..engine.inference.exported import TOKENIZER
 from .quiet import quiet
 
 SUFFIX = ".gguf"
@@ -94,7 +96,13 @@ def _convert(path: Path, folder: Path) -> None:
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
         said = f"transformers cannot read its {what}: {first_line(error)}"
         raise InputError(f"{path}: {said}") from None
+    model.hf_quantizer = None  # its weights are floating numbers now, and are saved as such
+    del model.config.quantization_config
     with quiet():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     (folder / _COPY).unlink(missing_ok=True)
+    content = json.loads((folder / TOKENIZER).read_text("utf-8"))
+    rows = model.config.vocab_size  # transformers adds tokens of the tokenizer's class, which the file does not have
+    content["added_tokens"] = [own for own in content["added_tokens"] if own["id"] < rows]
+    (folder / TOKENIZER).write_text(json.dumps(content, ensure_ascii=False), "utf-8")

@@ -253,6 +253,8 @@ def take(source: Source, head: Head, config: PretrainedConfig, files: Iterable[P
         if (bias := own.replace(_DECODER_BIAS, ".bias")) in written:
             shared[own] = written[bias]
             missing.discard(own)
+    shared |= (tied := _tied_head(name, kind, config, missing, written))
+    missing -= {*tied}
     missing -= {*adapter.names_in(source.adapter)} if source.adapter else set()
     used = {key: own for key, own in tensors.items() if key not in unread}
     if quantised := [key for key, own in used.items() if own.dtype not in _FLOATS and not _OF_NO_USE.fullmatch(key)]:
@@ -284,6 +286,19 @@ def _shared(
             is_untied |= not first.endswith(_DECODER_BIAS)
             shared |= {own: written[first] for own in group if own != first and first.endswith(_DECODER_BIAS)}
     return shared, is_untied
+
+
+def _tied_head(
+    name: str, kind: type[PreTrainedModel], config: PretrainedConfig, missing: set[str], written: Mapping[str, str]
+) -> dict[str, str]:
+    """A head without a tensor → the word embeddings, where transformers 4 shared them, and 5 does so no more (LUKE)."""
+    if not missing or not getattr(config, "tie_word_embeddings", True):
+        return {}
+    model = _without_weights(name, kind, config)
+    names = {id(own): key for key, own in model.named_parameters()}
+    head, words = model.get_output_embeddings(), model.get_input_embeddings()
+    head, words = (names.get(id(getattr(own, "weight", None)), "") for own in (head, words))
+    return {head: written[words]} if head in missing and words in written else {}
 
 
 def _groups(name: str, kind: type[PreTrainedModel], config: PretrainedConfig) -> list[list[str]]:

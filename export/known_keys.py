@@ -34,22 +34,22 @@ _CHANGES_NOTHING = re.compile(
 )
 _TRAINING_TOO = frozenset({"flaubert", "xlm"})  # their files hold all options of the training, and those of data
 
-# Where a newer transformers dropped a choice, the value that it computes in any case.
+# Where a newer transformers dropped a choice, the values for which it computes the same.
 _COMPUTED = {
-    "add_cross_attention": False,
-    "apply_residual_connection_post_layernorm": False,
-    "attention_mode": "longformer",
-    "ignore_attention_mask": False,
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "position_embedding_type": "absolute",
-    "pretraining_tp": 1,
-    "pruned_heads": {},
-    "rope_interleaved": False,
-    "rotary": True,
-    "scale_attn_weights": True,
-    "untie_r": True,
-    "use_mrope": False,
+    "add_cross_attention": (False,),
+    "apply_residual_connection_post_layernorm": (False,),
+    "attention_mode": ("longformer",),
+    "ignore_attention_mask": (False,),
+    "is_decoder": (False,),
+    "is_encoder_decoder": (False,),
+    "position_embedding_type": ("absolute", "rope"),
+    "pretraining_tp": (1,),
+    "pruned_heads": ({},),
+    "rope_interleaved": (False,),
+    "rotary": (True,),
+    "scale_attn_weights": (True,),
+    "untie_r": (True,),
+    "use_mrope": (False,),
 }
 
 
@@ -59,13 +59,42 @@ def refuse_unread(name: str, config: PretrainedConfig, written: Mapping[str, Any
         return
     unread = {key: value for key, value in written.items() if value is not None and not _is_read(key, config)}
     for key, value in sorted(unread.items()):
-        if _CHANGES_NOTHING.fullmatch(key) or (key in _COMPUTED and _COMPUTED[key] == value):
+        if _CHANGES_NOTHING.fullmatch(key) or value in _COMPUTED.get(key, ()):
             continue
         by = written.get("transformers_version")
         newer = f", which transformers {by} wrote" if isinstance(by, str) else ""
         raise InputError(
             f"{name}: config.json says {key} {str(value)[:60]}{newer}, and the installed transformers does not read "
             f"it: {NEWER} may; if it changes nothing that the model computes, remove it from config.json"
+        )
+
+
+_BASES = ("rope_theta", "rotary_emb_base", "global_rope_theta", "local_rope_theta", "rope_local_base_freq")
+_PARTS = ("partial_rotary_factor", "rotary_pct")
+
+
+def keep_rotations(name: str, config: PretrainedConfig, written: Mapping[str, Any]) -> None:
+    """Check that a configuration rotates as config.json says, which transformers 4 wrote under other names.
+
+    A single base is that of every kind of layer, where the class has one default; an InputError for what is left out.
+    """
+    kept = getattr(config, "rope_parameters", None)
+    if not isinstance(kept, dict) or "rope_parameters" in written:
+        return
+    by_layer = [own for own in kept.values() if isinstance(own, dict)] or [kept]
+    bases = {key: written[key] for key in _BASES if isinstance(written.get(key), int | float)}
+    if len(bases) == 1 and not isinstance(getattr(config, "default_theta", None), dict):
+        for own in by_layer:
+            own["rope_theta"] = next(iter(bases.values()))
+    scaling = written.get("rope_scaling")
+    asked = bases | {key: written[key] for key in _PARTS if written.get(key) not in (None, 1)}
+    if isinstance(scaling, dict):
+        asked |= {key: value for key, value in scaling.items() if key not in {"type", "rope_type"}}
+    read = [value for own in by_layer for value in own.values()]
+    if lost := next((key for key, value in asked.items() if value is not None and value not in read), None):
+        raise InputError(
+            f"{name}: config.json says {lost} {str(asked[lost])[:60]}, and the installed transformers rotates by "
+            f"{str(kept)[:80]}: write rope_parameters in its place, as transformers 5 does"
         )
 
 

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import onnx_ir as ir
 import torch
-from optimum.exporters.onnx import OnnxConfig
+from optimum.exporters.onnx import OnnxConfig, model_patcher
 from optimum.exporters.onnx import model_configs as _registered  # noqa: F401 - fills the table of families
 from optimum.exporters.tasks import TasksManager
 from optimum.utils import DEFAULT_DUMMY_SHAPES
 from transformers import PretrainedConfig, PreTrainedModel
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, eager_mask
+from transformers.masking_utils import eager_mask, sdpa_mask
 
 from .graph import Graph
 from .observe import told_in_one_line
 
+# Optimum's own masks lack an argument of transformers 5.4 and later, whose masks can be traced as they are.
+model_patcher.eager_mask_without_vmap, model_patcher.sdpa_mask_without_vmap = eager_mask, sdpa_mask
 OPSET = 17  # the first with LayerNormalization; ONNX Runtime's fusions know it well
 
 
@@ -52,8 +54,6 @@ class Optimum:
         # The tracer would turn this number into an input of the graph; 0 keeps all rows.
         fixed = {"logits_to_keep": 0} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
         with told_in_one_line(name, "tracing it"), torch.no_grad(), config.patch_model_for_export(model, fixed):
-            # Optimum's own masks lack an argument of transformers 5.4 and later, whose masks can be traced as they are.
-            ALL_MASK_ATTENTION_FUNCTIONS.register("eager", eager_mask)
             example = config.generate_dummy_inputs(framework="pt", **DEFAULT_DUMMY_SHAPES)
             torch.onnx.export(
                 model,

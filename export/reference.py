@@ -1,17 +1,17 @@
-"""The checkpoint of an exported model, loaded as any program loads it with transformers, for `verify --torch`."""
+"""The checkpoint of an exported model, its weights loaded as any program loads them, for `verify --torch`."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 
 from ..engine.basics.choices import LANGUAGE_MODELS
 from ..engine.basics.errors import InputError
 from ..engine.basics.printable import some
 from ..engine.inference.exported import ExportedModel
-from .checkpoint import locate
+from .checkpoint import load_tokenizer, locate
 from .observe import told_in_one_line
 from .outsider import Outsider
 from .quiet import quiet
@@ -30,7 +30,8 @@ def torch_reference(checkpoint: str, exported: ExportedModel) -> Outsider:
     place = {"pretrained_model_name_or_path": source.location, "trust_remote_code": False}
     place |= {} if source.is_local else {"revision": source.revision}
     with quiet(), told_in_one_line(checkpoint, "loading it with transformers alone"):
-        tokenizer, model = AutoTokenizer.from_pretrained(**place), _weights(exported.task, place)
+        model = _weights(exported.task, place)
+        tokenizer = load_tokenizer(source, model.config, TASKS[exported.task].head)
     return Outsider(model.eval(), tokenizer, exported.is_causal, exported.begins_with_added_bos)
 
 

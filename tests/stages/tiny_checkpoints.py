@@ -49,6 +49,7 @@ def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBas
     return folder
 
 
+SEGMENTS_TOO = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -70,8 +71,8 @@ def word_tokenizer(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     backend.add_special_tokens(list(special))
-    mask = {"mask_token": "[MASK]"} if "[MASK]" in special else {}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", **mask, **options)
+    options = SEGMENTS_TOO | options | ({"mask_token": "[MASK]"} if "[MASK]" in special else {})
+    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", **options)
 
 
 def labelled(names: Iterable[str]) -> dict[str, Any]:
@@ -124,7 +125,6 @@ PAIRS = [
 ]
 LABELS = ("entailment", "neutral", "contradiction")
 UNSEGMENTED = {"model_input_names": ["input_ids", "attention_mask"]}
-SEGMENTS_TOO = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
 
 
 def angle_tokenizer(special, processor, **options):

@@ -34,7 +34,7 @@ from negengine.engine.runs.record import Session
 from negengine.engine.runs.shard import Shard
 from negengine.engine.text.lexicon import Lexicon, load_lexicon
 from transformers import BertForMaskedLM
-from transformers.models.gpt2.tokenization_gpt2 import bytes_to_unicode
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
 VARIANTS = {variant: load_variant(variant) for variant in Variant}
