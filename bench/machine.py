@@ -15,7 +15,7 @@ from ..engine.inference.session import Device
 
 _PACKAGES = (
     *("negengine", "onnxruntime-gpu", "onnxruntime", "onnxruntime-ep-webgpu", "torch", "transformers"),
-    *("optimum-onnx", "openvino", "nncf", "numpy", "polars"),
+    *("optimum-onnx-naf", "openvino", "nncf", "numpy", "polars"),
 )
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_int8", "amx_bf16", "asimddp", "i8mm", "sve")
 # What libraries read when they are imported: OpenMP, MKL, OpenBLAS, Rust's threads (tokenizers) and Polars.
