@@ -353,7 +353,7 @@ def load_config(source: Source) -> PretrainedConfig:
         _refuse_own_code(source.name, error)
         if unknown := re.search(r"model type `([\w.-]{1,99})` but Transformers does not recognize", str(error)):
             known = f"transformers {transformers_version} does not know the family {unknown[1]}"
-            raise InputError(f"{source.name}: {known}; {NEWER} may know it") from None
+            raise InputError(f"{source.name}: {known}; another version may know it") from None
         said = " ".join(line.strip() for line in str(error).splitlines() if line.strip()) or first_line(error)
         raise InputError(f"{source.name}: config.json is not readable: {said}") from None
     keep_rotations(source.name, config, written)
