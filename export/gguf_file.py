@@ -17,6 +17,7 @@ from transformers import __version__ as transformers_version
 
 from ..engine.basics.atomic import unwritable
 from ..engine.basics.errors import InputError, first_line
+from ..engine.basics.printable import some
 from ..engine.basics.reading import paths_in
 from ..engine.inference.exported import TOKENIZER
 from .quiet import quiet
@@ -43,7 +44,7 @@ def gguf_in(path: Path) -> Path | None:
 def read_head(path: Path) -> tuple[str, str]:
     """The type of most weights, such as `Q4_1`, and the licence that the file names, if any.
 
-    Raises InputError for a file that is not whole.
+    Raises InputError for a file that is not whole, or a part of a model.
     """
     try:
         from gguf import GGUFReader  # noqa: PLC0415 - the package is asked for where there is such a file
@@ -54,17 +55,21 @@ def read_head(path: Path) -> tuple[str, str]:
         weights: Counter[str] = Counter()
         for tensor in found.tensors:
             weights[tensor.tensor_type.name] += int(tensor.n_elements)
-        licence = found.get_field("general.license")
-        return weights.most_common(1)[0][0], str(licence.contents()) if licence is not None else ""
+        kind = weights.most_common(1)[0][0]
+        licence, parts = (found.get_field(name) for name in ("general.license", "split.count"))
+        n_parts = int(parts.contents()) if parts is not None else 1
     except Exception as error:  # noqa: BLE001 - of a damaged file, everything
         reason = f"damaged, cut off, or of a type that gguf does not know ({first_line(error)})"
         raise InputError(f"{path} is not a whole GGUF file: {reason}") from None
+    if n_parts > 1:
+        raise InputError(f"{path} is one of {n_parts} parts of a model: join them with `llama-gguf-split --merge`")
+    return kind, str(licence.contents()) if licence is not None else ""
 
 
 def as_folder(path: Path, digest: str) -> Path:
     """The folder with the checkpoint that a file holds, in fp32; it is made where it is not in the cache.
 
-    Raises InputError for what transformers cannot read: a family, a type, a tokenizer.
+    Raises InputError for an architecture, a type or a tokenizer that transformers cannot read, and for lacking weights.
     """
     made_by = f"{digest[:32]}-transformers-{transformers_version}"
     folder = platformdirs.user_cache_path("negengine", appauthor=False) / "gguf" / made_by
@@ -92,10 +97,14 @@ def _convert(path: Path, folder: Path) -> None:
         with quiet():
             tokenizer = AutoTokenizer.from_pretrained(path.parent, use_fast=True, **given)
             what = "weights"
-            model = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **given)
+            given |= {"dtype": torch.float32, "output_loading_info": True}
+            model, found = AutoModelForCausalLM.from_pretrained(path.parent, **given)
     except Exception as error:  # noqa: BLE001 - transformers raises nearly everything here
-        said = f"transformers cannot read its {what}: {first_line(error)}"
-        raise InputError(f"{path}: {said}") from None
+        said = first_line(error)
+        what = "architecture" if "architecture" in said else what  # which reading the tokenizer refuses, too
+        raise InputError(f"{path}: transformers {transformers_version} cannot read its {what}: {said}") from None
+    if lacking := sorted(found["missing_keys"]):  # transformers fills them with random numbers
+        raise InputError(f"{path} is not a whole model: it lacks the weights of {some(lacking)}")
     model.hf_quantizer = None  # its weights are floating numbers now, and are saved as such
     del model.config.quantization_config
     with quiet():

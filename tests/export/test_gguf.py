@@ -1,18 +1,24 @@
 """GGUF files as llama.cpp's own package writes them: they are exported, and damaged ones refused in one line."""
 
 import json
+import re
+import struct
+import sys
 
+import negengine as ng
 import numpy as np
 import pytest
 import torch
-from gguf import GGMLQuantizationType, GGUFWriter, quants
+from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, quants
 from negengine.engine.basics.errors import InputError
+from negengine.engine.cli import main
 from negengine.engine.inference.causal import open_language_model
 from negengine.engine.inference.exported import load_exported
 from negengine.export import gguf_file
 from negengine.export.build import build
 from negengine.export.check import check
 from negengine.export.checkpoint import locate
+from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM
 
 WIDTH, INNER, HEADS, LAYERS = 64, 96, 4, 2
@@ -22,7 +28,8 @@ TOKENS = ["<unk>", "<s>", "</s>", *LETTERS, *WORDS]
 LARGE = (3, 40)  # two channels of the residual stream that are a thousand times as large, as in published models
 
 
-def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merges=("t h", "th e"), large=1.0):
+def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merges=("t h", "th e"), large=1.0, **more):
+    """As llama.cpp's converter writes it. `lacks` names a tensor that is left out, `parts` the number of files."""
     writer, random = GGUFWriter(path, architecture), np.random.default_rng(0)
     writer.add_block_count(LAYERS)
     writer.add_context_length(128)
@@ -34,6 +41,8 @@ def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merge
     writer.add_rope_freq_base(10000.0)
     writer.add_vocab_size(len(TOKENS))
     writer.add_string("general.license", "apache-2.0")
+    if "parts" in more:
+        writer.add_uint16("split.count", more["parts"])
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(TOKENS)
     writer.add_token_merges(list(merges))
@@ -45,6 +54,8 @@ def written(path, *, architecture="llama", kind=GGMLQuantizationType.Q8_0, merge
         values = np.ones(shape, np.float32) if one else random.normal(0, 0.1, shape).astype(np.float32)
         if name == "token_embd.weight":
             values[:, LARGE] *= large
+        if name == more.get("lacks"):
+            return
         if one:
             writer.add_tensor(name, values)
         else:
@@ -74,26 +85,38 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-@pytest.mark.parametrize("as_folder", [True, False])
-def test_a_file_is_exported_as_transformers_reads_it_and_named_with_type_and_digest(as_folder, tmp_path):
-    """With massive activations, too."""
+def test_a_file_is_exported_as_transformers_reads_it_and_named_with_type_and_digest(tmp_path):
+    """With massive activations, too. `cite` and the report name both."""
     (tmp_path / "own").mkdir()
-    path = written(tmp_path / "own" / "small.Q8_0.gguf", large=1000.0)
-    given = path.parent if as_folder else path
-    assert check(str(given), task="text-generation").possible
-    folder = build(str(given), tmp_path / "out")
+    path = written(tmp_path / "own" / "small.Q4_1.gguf", kind=GGMLQuantizationType.Q4_1, large=1000.0)
+    assert check(str(path.parent), task="text-generation").possible
+    assert locate(str(path.parent)) == locate(str(path))  # a folder that holds one
+    folder = build(str(path), tmp_path / "out")
     info = json.loads((folder / "export.json").read_text("utf-8"))
-    digest = locate(str(path)).revision
-    assert info["made_from"]["gguf"] == f"Q8_0 {digest}"
-    assert (info["name"], info["licence"], info["origin"]) == ("small.Q8_0", "apache-2.0", str(path))
+    told = f"Q4_1 {locate(str(path)).revision}"
+    assert info["made_from"]["gguf"] == told
+    assert (info["name"], info["licence"], info["origin"]) == ("small.Q4_1", "apache-2.0", str(path))
     assert not (folder / "tokenizer.model").exists()
-    exported = load_exported(folder)
     model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).eval()
     ids = np.random.default_rng(0).integers(3, len(TOKENS), (1, 20))
     with torch.inference_mode():
         chances = model(input_ids=torch.from_numpy(ids)).logits.log_softmax(-1)[0, :-1].numpy()
-    found = open_language_model(exported).token_logprobs(ids.astype(np.int32))[0]
+    found = open_language_model(load_exported(folder)).token_logprobs(ids.astype(np.int32))[0]
     np.testing.assert_allclose(found, chances[np.arange(19), ids[0, 1:]], rtol=2e-6, atol=2e-5)
+    table = {"sentence": ["the nurse likes to swim"]}
+    run = ng.likelihood(ng.load(folder, device="cpu"), table, output=tmp_path / "run", progress=False)
+    assert told in str(ng.cite(run))
+    assert told in run.report(tmp_path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"])
+def test_the_weights_of_each_type_are_those_that_llama_cpps_package_dequantises(kind, tmp_path):
+    path = written(tmp_path / "small.gguf", kind=GGMLQuantizationType[kind])
+    source = locate(str(path))
+    assert source.gguf.split()[0] == kind
+    (tensor,) = (own for own in GGUFReader(path).tensors if own.name == "blk.1.ffn_up.weight")
+    found = load_file(f"{source.location}/model.safetensors")["model.layers.1.mlp.up_proj.weight"]
+    np.testing.assert_array_equal(found, quants.dequantize(tensor.data, tensor.tensor_type))
 
 
 def cut(path, keep):
@@ -102,24 +125,46 @@ def cut(path, keep):
     return path
 
 
+def typed(path, number):
+    """The number of a tensor's type is another."""
+    content, name = bytearray(written(path).read_bytes()), b"blk.0.attn_q.weight"
+    at = content.index(name) + len(name)
+    (dimensions,) = struct.unpack_from("<I", content, at)
+    struct.pack_into("<I", content, at + 4 + 8 * dimensions, number)
+    path.write_bytes(content)
+    return path
+
+
+ARCHITECTURE = r"transformers \S+ cannot read its architecture: .*unheard"
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
+        (lambda path: cut(written(path), 0.999), "is not a whole GGUF file"),
         (lambda path: cut(written(path), 0.7), "is not a whole GGUF file"),
         (lambda path: cut(written(path), 0.01), "is not a whole GGUF file"),
         (lambda path: path.write_bytes(b"GGUF" + b"\0" * 99) and path, "is not a whole GGUF file"),
         (lambda path: path.write_bytes(b"something else") and path, "is not a whole GGUF file"),
-        (lambda path: written(path, architecture="unheard"), "transformers cannot read its"),
-        (lambda path: written(path, merges=("no such",)), "transformers cannot read its"),
+        (lambda path: typed(path, 99), "of a type that gguf does not know .*99"),
+        (lambda path: typed(path, 27), "cannot read its weights: .*I64"),
+        (lambda path: written(path, architecture="unheard"), ARCHITECTURE),
+        (lambda path: written(path, merges=("no such",)), "cannot read its tokenizer"),
+        (lambda path: written(path, lacks="blk.1.ffn_up.weight"), "lacks the weights of model.layers.1.mlp.up_proj"),
+        (lambda path: written(path, parts=3), "is one of 3 parts of a model: join them"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_leaves_nothing(damage, said, tmp_path, cache):
+def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_leaves_nothing(
+    damage, said, tmp_path, cache, monkeypatch, capfd
+):
     path = damage(tmp_path / "bad.gguf")
-    with pytest.raises(InputError, match=said) as refused:
-        build(str(path), tmp_path / "out")
-    assert "\n" not in str(refused.value)
-    assert str(path) in str(refused.value)
-    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(sys, "argv", ["negengine", "export", str(path), "-o", str(tmp_path / "out")])
+    assert main.run() == 2
+    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("negengine: ")]
+    assert len(told) == 1
+    assert re.search(said, told[0])
+    assert str(path) in told[0]
+    assert [own.name for own in tmp_path.iterdir() if own != cache] == [path.name]
     assert not any(cache.glob("gguf/*"))
 
 

@@ -84,7 +84,10 @@ def provenance(run: Run) -> Section:
         for i, own in enumerate(stage.sessions, 1)
     }
     shown = dict(list(sessions.items())[-8:])
+    exports = [stage.metadata["export"] for stage in record.stages.values() if "export" in stage.metadata]
+    models = {own["name"]: {key: value for key, value in own.items() if key != "files"} for own in exports}
     tables = [
+        *([_table("The exported model", models)] if models else []),
         _table("What the results depend on", {name: stage.identity for name, stage in record.stages.items()}),
         _table("Sessions: one for each process that worked on the run", shown),
         _table("Result files and their SHA-256", {name: stage.files for name, stage in record.stages.items()}),
