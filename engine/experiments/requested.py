@@ -45,6 +45,9 @@ class Requested(Experiment):
     of_kind: ClassVar[type[Kind[Any]]] = Word  # what `kind` gives
     requests_per_part: ClassVar[int] = 2048
     together: ClassVar[Sequence[str]] = ITEM  # keys of requests that are asked together or not at all, side by side
+    other_rounds: ClassVar[
+        Sequence[str]
+    ] = ()  # stages whose answers these requests follow from, or that follow from them
     # Of a request, for the metrics: they are evaluated first, as a window within a window takes very long in Polars.
     # Each may read those before it.
     scores: ClassVar[Mapping[str, pl.Expr]] = {}
@@ -55,19 +58,21 @@ class Requested(Experiment):
     # Of a request alone, for items.parquet: they are evaluated as its rows pass by.
     beside: ClassVar[Mapping[str, pl.Expr]] = {}
     also_read: ClassVar[Sequence[str]] = ()  # columns that `contrasts` and `further` read beside those of the metrics
-    # Of `sentence_rows`: columns that replace those which the kind shows, or come after them.
-    shown: ClassVar[Mapping[str, pl.Expr]] = {}
+    # Of `sentence_rows`: columns that replace those which the kind shows (None: nothing does), or come after them.
+    shown: ClassVar[Mapping[str, pl.Expr | None]] = {}
     rows_file: ClassVar[str | None] = ITEMS_FILE
     further_rows_files: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "results" not in vars(cls) and "name" in vars(cls):
-            own: dict[str, Any] = {"stage": cls.name, "clusters": cls.clusters, "declared": cls, "grouped": cls.grouped}
-            own |= {"metrics": tuple(cls.compared or cls.metrics), "__doc__": RequestedRun.__doc__}
-            cls.results = type(f"{cls.__name__}Run", (RequestedRun,), own)
-        elif "results" in vars(cls) and issubclass(cls.results, RequestedRun):
-            cls.results.declared, cls.results.stage = cls, cls.name
+            cls.results = type(f"{cls.__name__}Run", (RequestedRun,), {"__doc__": RequestedRun.__doc__})
+            cls.results.clusters = cls.clusters
+        if "results" in vars(cls) and issubclass(cls.results, RequestedRun):
+            own: dict[str, Any] = {"declared": cls, "stage": cls.name, "grouped": cls.grouped}
+            own |= {"metrics": tuple(cls.compared or cls.metrics)} if hasattr(cls, "metrics") else {}
+            for name in own.keys() - vars(cls.results).keys():
+                setattr(cls.results, name, own[name])
 
     @abstractmethod
     def kind(self, exported: ExportedModel) -> Kind[Any]:
@@ -126,9 +131,9 @@ class Requested(Experiment):
     def held(cls, rows: pl.DataFrame, counts: Mapping[str, float]) -> int:  # noqa: ARG003 - as of a stage
         return len(rows)
 
-    @staticmethod
-    def rows_of(files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-        return files[ITEMS_FILE]
+    @classmethod
+    def rows_of(cls, files: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+        return files[cls.rows_file or ITEMS_FILE]
 
     @classmethod
     def publish(cls, parts: FinishedParts) -> Files:
@@ -210,6 +215,7 @@ class RequestedRun(SummaryRun):
         items = self.items.lazy().filter(pl.col(WHY).is_null())
         usual: dict[str, Any] = {"item": pl.col("item"), "condition": pl.col("condition")}
         usual |= {**self.declared.of_kind.shown(mask_token(self.record.metadata, self.folder)), **self.declared.shown}
+        usual = {name: own for name, own in usual.items() if own is not None}
         if "correct" in usual and "failed" not in usual:
             usual["failed"] = ~usual["correct"]
         order = [name for name in COLUMNS if name in usual]

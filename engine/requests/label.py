@@ -12,11 +12,10 @@ import polars as pl
 
 from ..inference.classifier import Classifier, EncodedPairs, PairClassifier, encode_pairs
 from ..inference.exported import PRECISIONS, ExportedModel
-from ..inference.mixed import LABELS, Method, take_audits
+from ..inference.mixed import LABELS, Method
 from ..inference.precision import Workload
-from ..runs.masked_stages import Deciders, MixedStage
-from ..runs.stage import PartResult
-from .stage import TOKENS, AdvanceTexts, Columns, Part, RequestStage
+from ..runs.masked_stages import Deciders
+from .stage import TOKENS, AdvanceTexts, Columns, MixedRequests, RequestStage
 
 DECIDED_AS = "pairs"  # the name under which the precision of all labels is chosen and measured
 PADDED = "it contains the padding token, which the model ignores: remove it"
@@ -35,7 +34,7 @@ class Pairs:
         return len(self.encoded)
 
 
-class LabelRequests(MixedStage[PairClassifier, Classifier, Part], RequestStage):
+class LabelRequests(MixedRequests[PairClassifier, Classifier]):
     """Labels are those of the reference model, whatever graph decides them."""
 
     method: ClassVar[Method] = LABELS
@@ -52,10 +51,6 @@ class LabelRequests(MixedStage[PairClassifier, Classifier, Part], RequestStage):
         rows = np.sort(np.random.default_rng(self.seed).permutation(len(every))[:n])
         encoded: EncodedPairs = self.kind.prepare(self.exported, every[rows]).encoded
         return encoded
-
-    def audited(self, model: Deciding, found: PartResult) -> PartResult:
-        own = take_audits(model.deciders)
-        return PartResult(found.rows, own.counts, own.bounds, own.needed)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,8 @@ import polars as pl
 from ..basics.atomic import sha256
 from ..basics.errors import InputError
 from ..inference.exported import ExportedModel
-from ..runs.masked_stages import ExportedStage, RankStage, ReferenceStage
+from ..inference.mixed import take_audits
+from ..runs.masked_stages import Deciding, ExportedStage, MixedStage, Opened, RankStage, ReferenceStage
 from ..runs.record import model_metadata
 from ..runs.stage import Advance, Files, FinishedParts, PartResult, changed, part_ranges
 from ..statistics import LIBRARIES
@@ -86,7 +87,9 @@ class Source(Protocol):
     """Requests that are read part by part, such as those of a user's table."""
 
     @property
-    def sha256(self) -> str: ...
+    def sha256(self) -> str | None:
+        """None where the identity of the experiment says what the requests follow from."""
+
     @property
     def schema(self) -> Mapping[str, Any]: ...
     @property
@@ -164,6 +167,7 @@ class Asking(Protocol):
     name: ClassVar[str]
     requests_per_part: ClassVar[int]
     together: ClassVar[Sequence[str]]  # keys of adjacent requests that are asked together, or not at all
+    other_rounds: ClassVar[Sequence[str]]  # stages of the same experiment, in the same folder
 
     @property
     def identity(self) -> Mapping[str, Any]: ...
@@ -198,12 +202,18 @@ class RequestStage(ExportedStage[Any, Part]):
         return self.experiment.publish
 
     @property
+    def beside(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(self.experiment.other_rounds)
+
+    @property
     def identity(self) -> dict[str, Any]:
+        own = self.experiment.identity
+        sha256 = None if "data sha256" in own else self.requests.sha256  # it takes long to compute
         return {
             **model_identity(self.exported),
             "version": VERSION,
-            **({} if "data sha256" in self.experiment.identity else {"data sha256": self.requests.sha256}),
-            **self.experiment.identity,
+            **({} if sha256 is None else {"data sha256": sha256}),
+            **own,
             "kind": self.kind.name,
             **self.kind.identity,
             "requests per part": self.experiment.requests_per_part,
@@ -299,6 +309,14 @@ class RankedRequests(RankStage[Part], RequestStage):
 
 class ReferenceRequests(ReferenceStage[Part], RequestStage):
     """All numbers are those of the reference model."""
+
+
+class MixedRequests(MixedStage[Opened, Deciding, Part], RequestStage, Generic[Opened, Deciding]):
+    """Decisions that must be exact, by graphs of any precision; numbers are of the one that decided."""
+
+    def audited(self, model: Any, found: PartResult) -> PartResult:
+        own = take_audits(model.deciders)
+        return PartResult(found.rows, own.counts, own.bounds, own.needed)
 
 
 def complete(requests: pl.DataFrame, kind: Kind[Any], dataset: str) -> pl.DataFrame:

@@ -20,10 +20,10 @@ def diagnostics_stage(exported, rows, *, draws=3, seed=0):
     return changed(Diagnostics(draws=draws, seed=seed), read=rows).stage(exported)
 
 
-def published(experiment, rows):
+def published(experiment, rows, told=None):
     """Items and summary that an experiment publishes of requests and answers; keys that are not given are null."""
     whole = rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in KEYS.items() if name not in rows.columns)
-    files = experiment.publish(FinishedParts(Path(), whole.lazy(), {}, {}))
+    files = experiment.publish(FinishedParts(Path(), whole.lazy(), {}, told or {}))
     return files[ITEMS_FILE].lazy().collect(), files[SUMMARY_FILE]
 
 

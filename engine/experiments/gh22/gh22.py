@@ -1,68 +1,62 @@
-"""The test of Gubelmann and Handschuh (2022), `negengine gh22`: Table 2 of the paper with our rates, drops, curves."""
+"""The test of Gubelmann and Handschuh (2022), `negengine gh22`, in two rounds of requests.
+
+Section 2.2 of the Self-Contained Negation Test Set: the ACTs are the tokens at ranks 1, 50, 100 and 200 for "NAME is
+PROF and PRON likes to [MASK]", verbs or not. Is the ACT of the context repeated at the mask of the target, in both
+polarities? The first round is small, so every shard does all of it.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import polars as pl
 
-from ...basics.choices import Precision
-from ...basics.errors import InputError
-from ...basics.numerals import percent
+from ...basics.choices import Coreference, Precision
+from ...basics.errors import InputError, check_number
 from ...inference.audit import audit_sentences, audit_summary
 from ...inference.exported import ExportedModel
+from ...inference.free_text import MASK
 from ...library.again import SHARING, Draw, Question, Sample
 from ...library.model import Model
 from ...library.options import RunOptions, execution, run_folder, shard_of
-from ...library.recount import Recount, holds
 from ...library.run import Run, ShardRun, open_results
-from ...library.sentences import REPEATED
-from ...requests.summary import HOLM
-from ...runs.loop import Execution, run_stage
-from ...runs.record import mask_token
+from ...library.sentences import CORRECT, FAILED, REPEATED
+from ...requests.composed import Composed, FirstWord
+from ...requests.contrast import Contrast
+from ...requests.items import WHY
+from ...requests.ranks import AtRank
+from ...requests.stage import Kind
+from ...requests.summary import DIFFERENCE, Row, means
+from ...runs.loop import run_stage
 from ...runs.results import finished_stage, read_frame
 from ...runs.shard import Shard
+from ...runs.stage import Files, FinishedParts
 from ...text.bundled import lexicon_path
-from ...text.lexicon import load_lexicon
-from ...text.pattern import (
-    NAME,
-    PROFESSION,
-    PRONOUN,
-    VERB,
-    Pattern,
-    PatternSet,
-    Role,
-    column,
-    expected_verbs,
-    sentence_texts,
-)
-from ...views import Column, Figure, Section, Table
-from ...views.charts import Lines
-from ..experiment import LEXICON, PAIRS, SEED, Experiment, Option
-from ..finished_run import SummaryRun, item_once, ranks_of_repetitions
-from ..published import published
-from ..view import POINTS, Chart, Values, View
-from .acts import ACTS_FILE, IS_TEXT, RANKS, Acts, check_ranks
-from .gh22_patterns import Variant, load_variant
-from .repetitions import ACTS_PER_PART, COLUMNS, DATASET, NOT_A_TEXT, PATTERNS_KEY, SPLIT, Repetitions
+from ...text.lexicon import Lexicon, load_lexicon
+from ...text.pattern import NAME, PROFESSION, PRONOUN, Pattern, PatternSet, column, sentence_texts
+from ...views import Table
+from ..experiment import LEXICON, PAIRS, SEED, Option
+from ..negation.grid import pair_fillers, sample_pairs
+from ..requested import Requested, RequestedRun
+from .gh22_patterns import ACT_SLOTS, Variant, load_variant
+from .gh22_views import NO_TEXT, NO_VERB, RATE, acts_told, sections, tables
 
-_ITEM = ("condition", "pattern", "pair", "rank")
-_ACT = ("pair", "rank")
-_OWN = ("gender", "name", "profession", "pronoun", "act", "act1", "act2", "precision")
-_VERDICTS = ("repeated_any", "top1_is_verb", "act_is_verb")
-_PARTS = pl.col("split").str.split("@").list  # PATTERN@RANK, or NUMBER@RANK
-_BY_RANK = {"pattern": _PARTS.first(), "rank": _PARTS.last()}
-_COLUMNS = {**_BY_RANK, "metric": pl.format("{}@{}", "metric", _PARTS.last())}  # a column for each metric and rank
+ACTS_FILE, DATASET = "acts.parquet", "GH22"
+RANKS, _MOST_RANKS = (1, 50, 100, 200), 100
+PATTERNS_KEY = "{} patterns sha256"  # of a variant's patterns in the identity
+_WORDS = {slot: column(slot) for slot in (NAME, PROFESSION, PRONOUN)}
+_ACTS = dict(zip(ACT_SLOTS, ("act", "act1", "act2"), strict=True))  # the token at a rank, and those at the next two
+_COLUMNS = {**_WORDS, **_ACTS}
 
 
 @dataclass(frozen=True, eq=False)
-class Gh22Run(SummaryRun):
-    """A finished run of the test; `Acts.decide` makes the columns of `acts`, `Repetitions.decide` those of `items`."""
+class Gh22Run(RequestedRun):
+    """A finished run: `items` has one row for each ACT and pattern, `acts` has the ACTs."""
 
-    stage: ClassVar[str] = Repetitions.name
     clusters: ClassVar[str] = "[NAME, PROF] pairs"
 
     @cached_property
@@ -74,49 +68,6 @@ class Gh22Run(SummaryRun):
         sets = self.record.metadata["pattern sets"]
         return {Variant(variant): PatternSet.from_json(content) for variant, content in sets.items()}
 
-    def methods(self, test: str) -> str:
-        identity = self.record.identity
-        first, (variant, patterns) = min(identity["ranks"]), next(iter(self.patterns.items()))
-        numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
-        drops = "; ".join(
-            f"pattern {number}: {self.told(variant, f'{number}@{first}', 'drop', digits=3)}" for number in numbers
-        )
-        return (
-            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
-            f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
-            f"{', '.join(self.patterns)}. The drop of the repetition rate from the affirmative to the negative "
-            f"pattern, {variant}, at rank {first}, with 95 % intervals: {drops}."
-        )
-
-    def tables(self) -> list[Table]:
-        ranks = sorted(self.summary.select(_PARTS.last().unique()).to_series(), key=int)
-        both = ((rates(name, patterns, ranks), drops(name, ranks)) for name, patterns in self.patterns.items())
-        return [view.table(self) for views in both for view in views]
-
-    @property
-    def acts_told(self) -> list[str]:
-        """How many ACTs are not verbs, by the original patterns; and how many are not texts, if there are any."""
-        found, told = self.summary.with_columns(**_BY_RANK), list[str]()
-        shares = [
-            f"{percent(value)} % at rank {rank}"
-            for value, rank in found.filter(metric="act_not_a_verb").select("value", "rank").iter_rows()
-        ]
-        if shares:
-            told.append(f"ACTs that are not verbs of the lexicon: {', '.join(shares)}.")
-        lost = found.filter(metric=NOT_A_TEXT).with_columns(lost=(pl.col("value") * pl.col("n")).round().cast(pl.Int64))
-        for (condition,), own in lost.group_by("condition", maintain_order=True):
-            each = ", ".join(
-                f"{lost:,} of {n:,} at rank {rank}" for lost, n, rank in own.select("lost", "n", "rank").iter_rows()
-            )
-            told.append(
-                f"{condition}: ACTs that are not texts of their own, such as a byte, were not asked: {each}. "
-                "No other figure counts them."
-            )
-        return told
-
-    def remarks(self) -> list[str]:
-        return [*self.acts_told, *audit_sentences(audit_summary(self.record.counts))]
-
     @property
     def conditions(self) -> dict[str, Any]:
         """The sentence for the ACTs and the patterns, as pairs are joined by words. A variant not run is ours."""
@@ -124,186 +75,35 @@ class Gh22Run(SummaryRun):
         bundled = {PATTERNS_KEY.format(variant): load_variant(variant).sha256 for variant in Variant}
         return {"sentence": identity["sentence"], **{key: identity.get(key, sha) for key, sha in bundled.items()}}
 
-    def outcomes(self) -> pl.DataFrame:
-        return self.items.select(
-            dataset=pl.lit(DATASET),
-            condition="condition",
-            split=SPLIT,
-            metric=pl.lit("repetition_rate"),
-            item=pl.concat_str("name", "profession", separator="|"),
-            value=pl.col("repeated").cast(pl.Float64),
-            name="name",
-            gender="gender",
-            profession="profession",
-            verb="act",
-        )
-
     @property
     def minimal_pairs(self) -> tuple[str, Sequence[str]]:
         return "item", ("condition", "pattern")
 
-    def sentence_rows(self) -> pl.LazyFrame:
-        """The sentences, pattern by pattern. `rank` is the ACT's rank here, `act_rank` that in the first sentence.
-
-        One fails if the model repeats the ACT after a negative context, or does not after an affirmative one.
-        """
-        words = self.items.lazy().with_columns(pl.col("act").alias(column(VERB)))
-        mask, repeated = mask_token(self.record.metadata, self.folder), pl.col(REPEATED)
-
-        def of_pattern(variant: Variant, pattern: Pattern) -> pl.LazyFrame:
-            return words.filter(condition=str(variant), pattern=pattern.name).select(
-                item="pair",
-                condition="condition",
-                sentence=sentence_texts(pattern, mask),
-                expected=expected_verbs(pattern),
-                answer="top1",
-                repeated=repeated,
-                failed=repeated if pattern.role is Role.FORBIDDEN else ~repeated,
-                rank="expected_rank",
-                logprob="expected_logprob",
-                answer_logprob="top1_logprob",
-                pattern="pattern",
-                act_rank="rank",
-                **{name: name for name in (*_OWN, *_VERDICTS)},
-            )
-
-        return pl.concat([of_pattern(variant, own) for variant, set_ in self.patterns.items() for own in set_.scored])
-
     def again(self, draw: Draw) -> Iterator[Sample]:
-        """The token of an ACT is that of acts.parquet, as an ACT can be a piece of a word."""
-        tokens = {(pair, rank): act for pair, rank, act in self.acts.select(*_ACT, "act_id").iter_rows()}
+        """An ACT by its token, as it can be a piece of a word."""
         rows = self.sentence_rows()
 
         def question(row: Mapping[str, Any]) -> Question:
-            return replace(
-                draw.question(row, ()),
-                name=f"pair {row['item']}, ACT {row['act_rank']} in {row['condition']} {row['pattern']}",
-                tokens=((tokens[row["item"], row["act_rank"]],),),
-            )
+            own = replace(draw.question(row, ()), tokens=((row["token"],),))
+            return replace(own, name=f"{row['item']} in {row['condition']} {row['pattern']}")
 
         yield Sample("items", [question(row) for row in draw.rows(rows)])
         patterns = ((str(variant), own) for variant, set_ in self.patterns.items() for own in set_.scored)
         unlike = [
             row
             for condition, own in patterns
-            for row in draw.sharing(rows.filter(condition=condition, pattern=own.name), own, COLUMNS)
+            for row in draw.sharing(rows.filter(condition=condition, pattern=own.name), own, _COLUMNS)
         ]
         if unlike:
             yield Sample(SHARING, [question(row) for row in unlike])
-        pattern = load_variant(Variant.ORIGINAL).selecting
         unranked = draw.tokenizer.unranked_ids(draw.exported.vocab_size)
-        is_ours, mask = self.record.identity["sentence"] == pattern.sentence, draw.exported.mask_token
 
         def chosen(row: Mapping[str, Any]) -> Question:
-            return Question(
-                name=f"pair {row['pair']}, ACT {row['rank']}",
-                text=pattern.text({slot: row[column(slot)] for slot in (NAME, PROFESSION, PRONOUN)}, mask),
-                tokenizer=draw.tokenizer,
-                tokens=((row["act_id"],),),
-                rank=row["rank"],
-                logprob=row["act_logprob"],
-                unranked=(unranked,),
-            )
+            text, token = row["text"].replace(MASK, draw.exported.mask_token), ((row["act_id"],),)
+            asked = Question(f"ACT {row['item']}", text, draw.tokenizer, token, unranked=(unranked,))
+            return replace(asked, rank=row["at_rank"], logprob=row["act_logprob"])
 
-        acts = self.acts if is_ours else self.acts.clear()
-        yield Sample("ACTs", [chosen(row) for row in draw.some(acts)])
-        if unlike := draw.sharing(acts.lazy(), pattern):
-            yield Sample(f"ACTs: {SHARING}", [chosen(row) for row in unlike])
-
-    def recounts(self) -> Iterator[Recount]:
-        items, acts = self.items, self.acts
-        yield item_once(items, _ITEM)
-        words = [name for name in acts.columns if name in items.columns and name not in _ACT]
-        yield holds(
-            "ACTs are those of acts.parquet",
-            items.join(acts, on=_ACT, how="left", suffix="_chosen"),
-            pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_chosen")) for name in words),
-            _ITEM,
-        )
-        key = ("condition", *_ACT)
-        asked = items.select(*key, asked=True).unique()
-        chosen = acts.join(pl.DataFrame({"condition": map(str, self.patterns)}), how="cross")
-        chosen = chosen.join(asked, on=key, how="left").with_columns(pl.col("asked").fill_null(value=False))
-        yield holds(
-            "the ACTs that are texts were asked, and no others",
-            chosen.filter(pl.col("condition") != str(Variant.COORDINATED)),  # its context holds further tokens
-            pl.col("asked") == pl.col(IS_TEXT),
-            key,
-        )
-        is_act = (pl.col("expected_rank") == 1) & (pl.col("top1") == pl.col("act")) & pl.col("repeated_any")
-        yield from ranks_of_repetitions(items, "ACT", is_act, _ITEM)
-        verbs = items.group_by("top1").agg(pl.col("top1_is_verb").n_unique().alias("answers"))
-        yield holds("a first choice is a verb everywhere or nowhere", verbs, pl.col("answers") == 1, ["top1"])
-
-
-def rates(variant: Variant, patterns: PatternSet, ranks: list[str]) -> View:
-    """Repetition rates of one variant in the layout of Table 2; aux and adv: whether the target has that word."""
-    words = published("gh22")["columns"]
-    rows = [
-        {"pattern": pattern.name, "number": pattern.name[:-1], "polarity": pattern.name[-1],
-         **{key: word in pattern.target.split() for key, word in words.items()}}
-        for pattern in patterns.scored
-    ]  # fmt: skip
-    each = (
-        Values(f"rank {rank}", f"repetition_rate@{rank}", beside=f"ungrammatical@{rank}", paper=f"paper, rank {rank}")
-        for rank in ranks
-    )
-    return View(
-        f"GH22, {variant}: {{model}}. Repetition of the ACT (in brackets: top-1 is not a verb), %",
-        ("pattern",),
-        [Column("n°", "number"), Column("pol.", "polarity"), *(Column(word, word) for word in words), *each],
-        where=pl.col("condition") == str(variant),
-        also=_COLUMNS,
-        rows=pl.DataFrame(rows),
-        section="number",
-    )
-
-
-def drops(variant: Variant, ranks: list[str]) -> View:
-    """The drops P − N of one variant with their 95 % intervals, and p adjusted with Holm's method."""
-    each = (
-        Values(f"rank {rank}", f"drop@{rank}", interval=True, p=f"{HOLM}:repetition_rate@{rank}", style=POINTS)
-        for rank in ranks
-    )
-    return View(
-        f"GH22, {variant}: drop P − N with 95 % interval, and p (Holm)",
-        ("pattern",),
-        [Column("n°", "pattern"), *each],
-        where=pl.col("condition") == str(variant),
-        also=_COLUMNS,
-        test="McNemar's exact test; [NAME, PROF] pairs are independent",
-    )
-
-
-def _drops_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
-    chart = Chart(
-        f"drops-{variant}",
-        "drop",
-        "drop (percentage points)",
-        f"Patterns “{variant}”: repetition rate of the affirmative sentence minus that of its negation.",
-        where=pl.col("condition") == str(variant),
-        also=_BY_RANK,
-        label=pl.format("{}P − {}N, rank {}", "pattern", "pattern", "rank"),
-        panel=None,
-    )
-    return chart.figure(run, table)
-
-
-def _rates_figure(run: Gh22Run, variant: Variant, table: Table) -> Figure:
-    own = run.summary.filter(condition=str(variant), metric="repetition_rate").with_columns(**_BY_RANK)
-    number, polarity = pl.format("patterns {}", pl.col("pattern").str.head(-1)), pl.col("pattern").str.tail(1)
-    named = polarity.replace({"P": "affirmative (P)", "N": "negated (N)"})
-    data = own.select("rank", pl.col("value", "low", "high") * 100, number=number, polarity=named)
-    printed = run.paper.figures.filter(condition=str(variant)).with_columns(**_BY_RANK).select(
-        "rank", value=100 * pl.col("published"), number=number, polarity=pl.format("paper, {}", polarity)
-    )  # fmt: skip
-    lines = Lines(
-        pl.concat([data, printed], how="diagonal"), x="rank", y="value", low="low", high="high", series="polarity",
-        panel="number", x_title="rank of the ACT", y_title="repetition (%)", domain=(0, 100),
-    )  # fmt: skip
-    alt = f"{variant}: lines of the repetition rate by the rank of the ACT, for affirmative and negated sentences."
-    caption = f"Patterns “{variant}”: repetition rate by the rank of the ACT."
-    return Figure(f"rates-{variant}", lines, table, alt, caption, wide=True)
+        yield Sample("ACTs", [chosen(row) for row in draw.some(self.acts)])
 
 
 def _numbers(text: str) -> list[int]:
@@ -314,7 +114,7 @@ def _numbers(text: str) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class Gh22(Experiment):
+class Gh22(Requested):
     """Replicate the test of Gubelmann & Handschuh (2022), with ACTs that the model chooses itself."""
 
     name = "gh22"
@@ -325,8 +125,27 @@ class Gh22(Experiment):
     )
     references = "negengine.engine.experiments.gh22:references.toml"
     example = "negengine gh22 mini --pairs 100"
+    unit = "ACTs"
+    of_kind = FirstWord
+    requests_per_part = 1024  # ACTs, each in all patterns
+    other_rounds: ClassVar[Sequence[str]] = ("acts",)
+    compared = (RATE,)
+    grouped: ClassVar[Mapping[str, str]] = {**{name: name for name in ("name", "gender", "profession")}, "verb": "act"}
+    also_read = ("pattern", "at_rank", "act_is_verb", WHY)
+    metrics: ClassVar[Mapping[str, pl.Expr]] = {
+        RATE: pl.col("first"),
+        f"{RATE}:any": pl.when(condition=str(Variant.COORDINATED)).then(
+            pl.any_horizontal(pl.col("top1_id") == pl.col(f"{act}_id") for act in _ACTS.values())
+        ),
+    }
+    # One fails if the model repeats the ACT after a negative context, or does not after an affirmative one.
+    shown: ClassVar[Mapping[str, pl.Expr | None]] = {
+        CORRECT: None,
+        REPEATED: pl.col("first"),
+        FAILED: pl.col("first") == pl.col("pattern").str.ends_with("N"),
+    }
     results = Gh22Run
-    stages = (Acts, Repetitions)
+    sections = staticmethod(sections)
 
     pairs: Annotated[int | None, PAIRS] = None
     ranks: Annotated[
@@ -347,53 +166,152 @@ class Gh22(Experiment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_ranks(self.ranks)
+        if not 0 < len(self.ranks) <= _MOST_RANKS:
+            raise InputError(f"--ranks: {len(self.ranks):,} ranks; give 1 to {_MOST_RANKS}, such as 1,50,100,200")
+        self.refuse_ranks(10**6)
+
+    def refuse_ranks(self, most: int) -> None:
+        for rank in self.ranks:
+            check_number("--ranks", rank, 1, most)
 
     @cached_property
     def variants(self) -> dict[Variant, PatternSet]:
         return {Variant(word): load_variant(Variant(word)) for word in self.variant or Variant}
 
-    def stage(self, exported: ExportedModel) -> Acts:
-        words, sentence = load_lexicon(lexicon_path(self.lexicon)), load_variant(Variant.ORIGINAL).selecting
-        return Acts.plan(exported, words, sentence, ranks=self.ranks, pairs=self.pairs, seed=self.seed)
+    @cached_property
+    def words(self) -> Lexicon:
+        return load_lexicon(lexicon_path(self.lexicon))
+
+    @property
+    def sentence(self) -> Pattern:
+        """The sentence whose mask the model fills with ACTs."""
+        return load_variant(Variant.ORIGINAL).selecting
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the ACTs depend on, not the ACTs: so shards of machines that rank a token otherwise can be merged."""
+        return {
+            "lexicon sha256": self.words.sha256,
+            "sentence": self.sentence.sentence,
+            "ranks": sorted(set(self.ranks)),
+            "pairs": len(sample_pairs(self.words, self.pairs, self.seed)),
+            "seed": self.seed,
+            **{PATTERNS_KEY.format(variant): own.sha256 for variant, own in self.variants.items()},
+        }
+
+    def metadata(self, exported: ExportedModel) -> dict[str, Any]:  # noqa: ARG002 - part of the interface
+        sets = {str(variant): own.to_json() for variant, own in self.variants.items()}
+        return {"pattern sets": sets, "verbs": sorted(self.words.mask_forms)}
+
+    def kind(self, exported: ExportedModel) -> Kind[Any]:  # noqa: ARG002 - part of the interface
+        return FirstWord()
+
+    def repetitions(self, exported: ExportedModel, acts: pl.DataFrame) -> Any:
+        """The second round; an ACT that is not a text of its own cannot be written."""
+        ids = {token for act in _ACTS.values() for token in acts[f"{act}_id"].unique().to_list()}
+        texts = [token for token in ids if exported.tokenizer.is_text(token)]
+        written = (pl.when(pl.col(f"{act}_id").is_in(texts)).then(act) for act in _ACTS.values())
+        kept = ["item", "pair", *_WORDS.values(), "gender", "at_rank", *_ACTS.values()]
+        kept += [*(f"{act}_id" for act in _ACTS.values()), "act_logprob", "act_is_verb"]
+        patterns = [(str(variant), own) for variant, set_ in self.variants.items() for own in set_.scored]
+        keys = {"splits": pl.concat_list(pl.format("{}@{}", "pattern", "at_rank")), "token": pl.col("act_id")}
+        words, kind = acts.with_columns(written).select(kept), self.kind(exported)
+        asked = Composed(words, _COLUMNS, patterns, keys, kind, DATASET, self.requests_per_part, self.seed)
+        return kind.stage(exported, self, kind, asked)
 
     def run(self, model: Model, options: RunOptions) -> Run | ShardRun:
-        folder, shard = run_folder(model, options, Repetitions.name), shard_of(options)
-        run_both(self.stage(model.exported), self.variants, folder, execution(model, options))
+        folder, shard, work = run_folder(model, options, self.name), shard_of(options), execution(model, options)
+        # ACTs are ranks, so the reference model chooses them in every precision.
+        exactly = replace(work, options=replace(work.options, precision=Precision.FP32), shard=Shard())
+        first = Acts(**{own.name: getattr(self, own.name) for own in fields(self)})
+        run_stage(first.stage(model.exported), folder, exactly)
+        acts = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)
+        run_stage(self.repetitions(model.exported, acts), folder, replace(work, started=time.monotonic()))
         return open_results(Gh22Run, folder, model, shard)
 
-    @staticmethod
-    def sections(run: Gh22Run) -> list[Section]:
-        adjusted = run.summary.filter(pl.col("metric").str.starts_with(f"{HOLM}:"))["value"]
-        n, clear = run.items.select("name", "profession").n_unique(), (adjusted < 0.05).sum()
-        asked = f"{run.model_name} was asked for its own words (ACTs) again, in {n:,} pairs of a name and a profession."
-        said = f"The affirmative and the negated sentence differ in {clear} of {len(adjusted)} comparisons"
-        shown = run.tables()
-        lowered = [_drops_figure(run, *own) for own in zip(run.patterns, shown[1::2], strict=True)]
-        repeated = [_rates_figure(run, *own) for own in zip(run.patterns, shown[::2], strict=True)]
-        note = "Rank is that of the ACT among the model's own predictions for the first sentence."
-        first = [f"{said} (p < 0.05, adjusted with Holm's method).", asked]
-        return [
-            Section("Does a negation lower the repetition?", first, lowered),
-            Section("How often is the ACT repeated?", run.acts_told, repeated, notes=[note]),
-        ]
+    @classmethod
+    def metrics_of(cls, told: Mapping[str, Any]) -> dict[str, pl.Expr]:
+        """`ungrammatical`: a low rate can also come from ungrammatical predictions (section 2.1)."""
+        return {**cls.metrics, "ungrammatical": ~pl.col("top1").is_in(told["verbs"])}
+
+    @classmethod
+    def contrasts(cls, rows: pl.DataFrame) -> Iterator[Contrast]:
+        """The drop is the rate of 1P − that of 1N (section 2.4), with McNemar's exact test; pairs are independent."""
+        cells = rows.select(pl.col("condition").cast(pl.String), "pattern", "at_rank").unique(maintain_order=True)
+        for condition, name, rank in cells.filter(pl.col("pattern").str.ends_with("P")).iter_rows():
+            negative = f"{name[:-1]}N@{rank}"
+            yield Contrast(RATE, (DATASET, condition, f"{name}@{rank}"), (DATASET, condition, negative))
+
+    @classmethod
+    def further(cls, rows: pl.DataFrame) -> Iterator[Row]:
+        """About ACTs, in the first pattern: how many are not verbs, and how many could not be asked, if any."""
+        lost, is_original = pl.col(WHY).is_not_null(), pl.col("condition") == str(Variant.ORIGINAL)
+        figures = {
+            NO_VERB: pl.when(~lost & is_original).then(~pl.col("act_is_verb")),
+            NO_TEXT: pl.when(lost.any().over("condition", "at_rank")).then(lost),
+        }
+        acts = rows.filter(pl.col("pattern") == rows["pattern"][0]).with_columns(**figures)
+        splits = pl.concat_list(pl.format("ACT@{}", "at_rank"))
+        yield from means(acts.with_columns(splits=splits), [*figures])
+
+    @classmethod
+    def methods(cls, run: Any, test: str) -> str:
+        identity = run.record.identity
+        first, (variant, patterns) = min(identity["ranks"]), next(iter(run.patterns.items()))
+        numbers = sorted({pattern.name[:-1] for pattern in patterns.scored})
+        splits = {number: f"{number}P@{first} vs {number}N@{first}" for number in numbers}
+        told = {n: run.told(variant, split, f"{DIFFERENCE}:{RATE}", digits=3) for n, split in splits.items()}
+        drops = "; ".join(f"pattern {number}: {drop}" for number, drop in told.items())
+        return (
+            f"We replicated the test of {test} with {identity['pairs']:,} pairs of a name and a profession. The ACTs "
+            f"are the model's own predictions at ranks {', '.join(map(str, identity['ranks']))}. Variants: "
+            f"{', '.join(run.patterns)}. The drop of the repetition rate from the affirmative to the negative "
+            f"pattern, {variant}, at rank {first}, with 95 % intervals: {drops}."
+        )
+
+    @classmethod
+    def tables(cls, run: Any) -> list[Table]:
+        return [*tables(run)]
+
+    @classmethod
+    def remarks(cls, run: Any) -> list[str]:
+        return [*acts_told(run.summary), *audit_sentences(audit_summary(run.record.counts))]
 
 
+@dataclass(frozen=True, eq=False)
+class Acts(Gh22):
+    """The first round: which ACTs the model would put into the contexts itself."""
+
+    name = "acts"
+    other_rounds = (Gh22.name,)
+    of_kind = AtRank
+    rows_file = ACTS_FILE
+    requests_per_part = 4096
+    together = ("pair",)
+
+    def kind(self, exported: ExportedModel) -> Kind[Any]:
+        unranked = exported.tokenizer.unranked_ids(exported.vocab_size)
+        self.refuse_ranks(exported.vocab_size - len(unranked) - len(_ACTS) + 1)
+        return AtRank(tuple(_ACTS.values()))
+
+    def requests(self, exported: ExportedModel) -> pl.DataFrame:  # noqa: ARG002 - part of the interface
+        own, fillers = self.words, pair_fillers(self.words, Coreference.PRONOUN, self.seed)
+        name, profession = np.divmod(sample_pairs(own, self.pairs, self.seed), len(own.professions))
+        words = {
+            key: pl.Series(fillers[slot].words).gather(fillers[slot].index[name, profession])
+            for slot, key in _WORDS.items()
+        }
+        pairs = pl.DataFrame(words).with_columns(
+            gender=pl.Series(own.genders).gather(name), text=sentence_texts(self.sentence, MASK)
+        )
+        ranks = pl.DataFrame({"at_rank": sorted(set(self.ranks))}, {"at_rank": pl.Int32})
+        named = pairs.with_columns(pair=pl.format("{}|{}", "name", "profession")).join(ranks, how="cross")
+        return named.with_columns(dataset=pl.lit(DATASET), item=pl.format("{}|{}", "pair", "at_rank"))
+
+    @classmethod
+    def publish(cls, parts: FinishedParts) -> Files:
+        return {ACTS_FILE: parts.rows.with_columns(act_is_verb=pl.col("act").is_in(parts.metadata["verbs"]))}
+
+
+Gh22.stages = (Acts, Gh22)  # type: ignore[assignment]  # as all experiments of requests
 gh22 = Gh22.function()
-
-
-def run_both(
-    acts: Acts,
-    variants: Mapping[Variant, PatternSet],
-    folder: Path,
-    work: Execution,
-    *,
-    acts_per_part: int = ACTS_PER_PART,
-) -> None:
-    """Run both stages, or their unfinished parts. A shard has all ACTs, and its share of the repetitions."""
-    # ACTs are ranks, so the reference model chooses them in every precision.
-    exactly = replace(work.options, precision=Precision.FP32)
-    run_stage(acts, folder, replace(work, options=exactly, shard=Shard()))
-    chosen = read_frame(folder, finished_stage(folder, Acts.name), ACTS_FILE)
-    second = Repetitions(acts.exported, acts, chosen, variants, acts_per_part)
-    run_stage(second, folder, replace(work, started=time.monotonic()))

@@ -78,12 +78,12 @@ def gh22():
     """The drops are those of the two rates; the third pattern's are not significant."""
     rates = [f"{number}{polarity}@{rank}" for rank in (1, 50) for number in "1234" for polarity in "PN"]
     summary = values(*(("GH22", "original", split, m) for m in ("repetition_rate", "ungrammatical") for split in rates))
-    for split in (f"{number}@{rank}" for rank in (1, 50) for number in "1234"):
-        p = 0.5 if split.startswith("3") else 0.0001
-        summary.append(("GH22", "original", split, "drop", 0.1, -0.05, 0.25, 40, None, None, 0.2, None))
+    for split in (f"{number}P@{rank} vs {number}N@{rank}" for rank in (1, 50) for number in "1234"):
+        p, drop = 0.5 if split.startswith("3") else 0.0001, "difference:repetition_rate"
+        summary.append(("GH22", "original", split, drop, 0.1, -0.05, 0.25, 40, None, None, 0.2, None))
         summary.append(("GH22", "original", split, "p_holm:repetition_rate", p, None, None, 40, None, None, None, 8))
     summary += values(*(("GH22", "original", f"ACT@{rank}", "act_not_a_verb") for rank in (1, 50)))
-    return summary, pl.DataFrame({"name": ["Ada", "Bob", "Ada"], "profession": ["a", "a", "a"]})
+    return summary, pl.DataFrame({"pair": ["Ada|a", "Bob|a", "Ada|a"]})
 
 
 def nli():

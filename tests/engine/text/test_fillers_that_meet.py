@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,8 @@ from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_varian
 from negengine.engine.experiments.negation.check_patterns import _one_token
 from negengine.engine.experiments.negation.select import Selection
 from negengine.engine.library.again import Draw
+from negengine.engine.runs.record import StageRecord
+from negengine.engine.runs.stage import changed
 from negengine.engine.text.composition import composer, rows_with_other_ids
 from negengine.engine.text.lexicon import Lexicon
 from negengine.engine.text.pattern import Pattern
@@ -187,30 +190,32 @@ def test_a_selection_names_what_a_scoring_would_refuse_and_verbs_that_are_one_to
 
 
 def test_verify_of_gh22_asks_the_sentences_whose_fillers_share_a_token_again():
-    """A piece that joins the end of Maria with "is an us": of each pattern and of the choice, these rows alone."""
+    """A piece that joins the end of Maria with "is an us": of each pattern these rows alone."""
     tokenizer, patterns = joined(["ria is an us"]), load_variant(Variant.ORIGINAL)
-    pairs = list(enumerate(itertools.product(NAMES, JOBS)))
-    words = {"gender": "f", "pronoun": "she", "act": "smoke", "act1": "dance", "act2": "sing", "rank": 1}
-    acts = pl.DataFrame([{"pair": pair, "name": name, "profession": job, **words} for pair, (name, job) in pairs])
-    own = acts.with_columns(act_id=7, act_logprob=-1.0)
-    asked = {"top1": "sing", "expected_rank": 2, "expected_logprob": -1.0, "top1_logprob": -0.5, "precision": "fp32"}
-    flags = dict.fromkeys(("repeated", "repeated_any", "top1_is_verb", "act_is_verb"), False)
-    lit = {name: pl.lit(value) for name, value in {**asked, **flags}.items()}
-    items = [
-        acts.with_columns(condition=pl.lit("original"), pattern=pl.lit(one.name), **lit) for one in patterns.scored
+    words = {"gender": "f", "pronoun": "she", "act": "smoke", "act1": "dance", "act2": "sing", "at_rank": 1}
+    words |= {"act_id": 7, "why": None, "top1": "sing", "rank": 2, "logprob": -1.0, "top1_logprob": -0.5}
+    words |= {
+        "first": False,
+        "precision": "fp32",
+        "token": 7,
+        "word": "smoke",
+        "splits": ["1P@1"],
+        "condition": "original",
+    }
+    rows = [
+        {"item": f"{name}|{job}", "name": name, "profession": job, "pattern": own.name, **words}
+        | {"text": own.text({"NAME": name, "PROF": job, "PRON": "she", "ACT": "smoke"}, "[MASK]")}
+        for own in patterns.scored
+        for name, job in itertools.product(NAMES, JOBS)
     ]
-    run = SimpleNamespace(acts=own, items=pl.concat(items), patterns={Variant.ORIGINAL: patterns}, folder=None)
-    run.record = SimpleNamespace(identity={"sentence": patterns.selecting.sentence}, metadata={"mask token": "[MASK]"})
-    run.sentence_rows = lambda: Gh22Run.sentence_rows(run)
+    record = StageRecord({}, 1, metadata={"mask token": "[MASK]"})
+    run = changed(Gh22Run(Path(), record), items=pl.DataFrame(rows), patterns={Variant.ORIGINAL: patterns})
+    run = changed(run, acts=pl.DataFrame({"item": []}))
     exported = SimpleNamespace(
         tokenizer_with=lambda bos: tokenizer, vocab_size=tokenizer.vocab_size, mask_token="[MASK]"
     )
-    found = {sample.kind: sample.items for sample in Gh22Run.again(run, Draw(exported, 100, 0))}
-    wanted = [pair for pair, (name, job) in pairs if name.endswith("ria") and job == "an usher"]
-    assert len(wanted) == 1
-    kind = "sentences whose fillers share a token"
-    assert [one.name for one in found[kind]] == [
-        f"pair {pair}, ACT 1 in original {one.name}" for one in patterns.scored for pair in wanted
-    ]
-    assert [one.name for one in found[f"ACTs: {kind}"]] == [f"pair {pair}, ACT 1" for pair in wanted]
-    assert all(one.tokens == ((7,),) for one in found[kind])
+    found = {sample.kind: sample.items for sample in run.again(Draw(exported, 100, 0))}
+    [wanted] = [f"{name}|an usher" for name in NAMES if name.endswith("ria")]
+    own = found["sentences whose fillers share a token"]
+    assert [one.name for one in own] == [f"{wanted} in original {pattern.name}" for pattern in patterns.scored]
+    assert all(one.tokens == ((7,),) for one in own)

@@ -11,95 +11,106 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from asked_stages import cell
+from asked_stages import cell, published
 from fake_models import files
-from negengine.engine.basics.choices import Precision
 from negengine.engine.basics.errors import InputError
-from negengine.engine.basics.option import Opening
 from negengine.engine.basics.reading import file_sha256
-from negengine.engine.experiments.gh22.acts import Acts
-from negengine.engine.experiments.gh22.gh22 import Gh22Run, run_both
+from negengine.engine.experiments.gh22.gh22 import Acts, Gh22
 from negengine.engine.experiments.gh22.gh22_patterns import Variant, load_variant
-from negengine.engine.experiments.gh22.repetitions import Repetitions, summarise
-from negengine.engine.inference.devices.cpu import CPU
-from negengine.engine.inference.exported import load_exported, write_manifest
+from negengine.engine.inference.exported import write_manifest
 from negengine.engine.inference.mixed import FIRST_CHOICES
+from negengine.engine.requests.composed import NOT_A_TEXT, ComposedRequests
+from negengine.engine.requests.stage import RequestStage
 from negengine.engine.results.comparison.compare import compare
 from negengine.engine.results.finished import open_run
-from negengine.engine.runs.executors import ThisProcess
-from negengine.engine.runs.loop import Execution
-from negengine.engine.runs.merge import merge
-from negengine.engine.runs.progress import Reporter
-from negengine.engine.runs.record import Session
-from negengine.engine.runs.shard import Shard
-from negengine.engine.text.lexicon import Lexicon, load_lexicon
+from negengine.engine.runs.record import read_run
 from transformers import BertForMaskedLM
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-NUMBERS = ("expected_rank", "expected_logprob", "top1_logprob", "precision")
+NUMBERS = ("rank", "logprob", "top1_logprob", "precision")
 VARIANTS = {variant: load_variant(variant) for variant in Variant}
-ORIGINAL = {Variant.ORIGINAL: VARIANTS[Variant.ORIGINAL]}
 SENTENCE = VARIANTS[Variant.ORIGINAL].selecting
 TARGETS = ["likes to", "does like to", "really likes to", "really does like to"]
-LEXICON = Lexicon(
-    names=("Jessica", "Maria", "John"),
-    genders=("f", "f", "m"),
-    professions=("a dancer", "an architect"),
-    verbs=load_lexicon().verbs,
-    pronouns={"f": "she", "m": "they"},
-)
-
-
-def run(acts, variants, folder, *, shard="1/1", precision=Precision.FP32, **sizes):
-    """One thread: other numbers of threads make other batches, which change the last digits of logits."""
-    options, session = Opening(precision=precision, threads=1), Session(again="negengine gh22 mini")
-    work = Execution(ThisProcess(CPU), options, Shard.parse(shard), Reporter(silent=True), session)
-    run_both(acts, variants, folder, work, **sizes)
-    return folder
+WORDS = {"names_female": ["Jessica", "Maria"], "names_male": ["John"], "professions": ["a dancer", "an architect"]}
+WORDS |= {"verbs": ["smoke", "dance", "sing"], "pronouns": ["female = she", "male = they"]}
 
 
 @pytest.fixture(scope="module")
-def acts(mini):
-    """The first stage over six pairs, in parts of four."""
-    return Acts.plan(mini, LEXICON, SENTENCE, ranks=(1, 50, 100), pairs_per_part=4)
+def run(mini, tmp_path_factory):
+    """Runs the test on three names and two professions; other words replace some of theirs.
+
+    One thread: other numbers of threads make other batches, which change the last digits of logits.
+    """
+    folder = tmp_path_factory.mktemp("words")
+
+    def run(output, precision="fp32", model=mini.folder, words=None, **options):
+        lists = WORDS | (words or {})
+        lexicon = folder / str(abs(hash(str(lists))))
+        lexicon.mkdir(exist_ok=True)
+        for name, own in lists.items():
+            (lexicon / f"{name}.txt").write_text("\n".join(own), "utf-8")
+        opened = ng.load(model, device="cpu", precision=precision, threads=1)
+        given = {"ranks": (1, 50, 100), "again": "negengine gh22 mini", "progress": False, **options}
+        return ng.gh22(opened, lexicon=lexicon, output=output, **given)
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def finished(acts, tmp_path_factory):
+def finished(run, tmp_path_factory):
     """All variants."""
-    return Gh22Run.open(run(acts, VARIANTS, tmp_path_factory.mktemp("run") / "gh22"))
+    return run(tmp_path_factory.mktemp("run") / "gh22")
 
 
-@pytest.mark.parametrize(
-    ("stage", "function", "call", "state"),
-    [
-        (Acts, "decide", 2, "acts is not finished"),
-        (Repetitions, "decide", 2, "gh22 is not finished"),
-    ],
-)
-def test_a_run_that_was_stopped_says_how_to_go_on(stage, function, call, state, acts, tmp_path, interrupt):
-    interrupt(stage, function, call)
+@pytest.fixture
+def small_parts(monkeypatch):
+    """18 ACTs are in several parts."""
+    monkeypatch.setattr(Acts, "requests_per_part", 7)
+    monkeypatch.setattr(Gh22, "requests_per_part", 5)
+
+
+@pytest.mark.parametrize(("call", "state"), [(2, "acts is not finished"), (5, "gh22 is not finished")])
+@pytest.mark.usefixtures("small_parts")
+def test_a_run_that_was_stopped_says_how_to_go_on(call, state, run, tmp_path, interrupt):
+    """The second part of either round."""
+    interrupt(RequestStage, "decide", call)
     with pytest.raises(KeyboardInterrupt):
-        run(acts, ORIGINAL, tmp_path / "run", acts_per_part=5)
+        run(tmp_path / "run", variant="original")
     with pytest.raises(InputError, match=f"{state}; to resume it: negengine gh22 mini --output "):
         open_run(tmp_path / "run")
 
 
-def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, acts, tmp_path):
+@pytest.mark.usefixtures("small_parts")
+def test_a_stopped_run_of_a_version_with_other_columns_is_refused_before_anything_is_computed(
+    run, tmp_path, interrupt, monkeypatch
+):
+    interrupt(RequestStage, "decide", 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", variant="original")
+    before, calls = read_run(tmp_path / "run"), interrupt(RequestStage, "decide", 0)
+    answers = ComposedRequests.row_columns.fget
+    own = property(lambda stage: {**answers(stage), "further": pl.String()})
+    monkeypatch.setattr(ComposedRequests, "row_columns", own, raising=False)
+    with pytest.raises(InputError, match="columns of rows"):
+        run(tmp_path / "run", variant="original")
+    assert not calls
+    assert read_run(tmp_path / "run") == before
+
+
+def test_runs_are_compared_by_words_on_the_variants_that_both_have(finished, run, tmp_path):
     """A lexicon with some of the words in another order: the same model differs from itself in nothing."""
-    words = replace(LEXICON, names=("John", "Jessica"), genders=("m", "f"), professions=LEXICON.professions[::-1])
-    other = Acts.plan(acts.exported, words, acts.pattern, ranks=acts.ranks)
-    found = compare(finished, run(other, ORIGINAL, tmp_path / "run")).frame
+    words = {"names_female": ["Jessica"], "professions": WORDS["professions"][::-1]}
+    found = compare(finished, run(tmp_path / "run", words=words, variant="original")).frame
     assert found.select("n", "condition", "difference").unique().rows() == [(4, "original", 0.0)]
-    assert len(found) == 8 * len(acts.ranks)
+    assert len(found) == 8 * 3
 
 
 def test_first_choices_and_rates_are_those_of_fp32_and_rows_of_the_reference_model_have_its_numbers(
-    finished, acts, tmp_path, monkeypatch
+    finished, run, tmp_path, monkeypatch
 ):
     """With a calibration and an audit of 60 sentences; those of longer runs would be all sentences of this one."""
-    monkeypatch.setattr(Repetitions, "method", replace(FIRST_CHOICES, sizes=(60, 60)))
-    mixed = Gh22Run.open(run(acts, VARIANTS, tmp_path / "gh22", precision=Precision.MIXED))
+    monkeypatch.setattr(ComposedRequests, "method", replace(FIRST_CHOICES, sizes=(60, 60)))
+    mixed = run(tmp_path / "gh22", "mixed")
     assert mixed.items.drop(NUMBERS).equals(finished.items.drop(NUMBERS))
     assert mixed.summary.equals(finished.summary)
     assert [set(run.items["precision"]) for run in (finished, mixed)] == [{"fp32"}, {"fp32", "int8"}]
@@ -119,34 +130,38 @@ def bytewise(mini, small_tokenizers, tmp_path_factory):
     tokenizer.backend.save(str(folder / "tokenizer.json"))
     digests = {**mini.info["files"], "tokenizer.json": file_sha256(folder / "tokenizer.json")}
     write_manifest(folder, {**mini.info, "mask_token": tokenizer.mask_token, "padding_id": 1, "files": digests})
-    return load_exported(folder)
+    return folder
 
 
-def test_an_act_that_is_a_part_of_a_character_or_a_space_is_not_asked_and_is_counted(bytewise, tmp_path):
+def test_an_act_that_is_a_part_of_a_character_or_a_space_is_not_asked_and_is_counted(
+    bytewise, run, tmp_path, monkeypatch
+):
     """By one sentence at a time in PyTorch; a byte is read by the table of GPT-2, not by the decoder."""
-    ranks = (1, 40, 90, 200)
-    words = replace(LEXICON, names=("Maria", "John"), genders=("f", "m"), professions=("a dancer",))
+    ranks, names = (1, 40, 90, 200), {"Maria": "she", "John": "they"}
     variants = {variant: replace(own, scored=own.scored[:2]) for variant, own in VARIANTS.items()}
-    chosen = Acts.plan(bytewise, words, SENTENCE, ranks=ranks)
-    found = Gh22Run.open(run(chosen, variants, tmp_path / "run", acts_per_part=3))
+    monkeypatch.setattr(Gh22, "variants", variants)
+    monkeypatch.setattr(Gh22, "requests_per_part", 3)
+    words = {"names_female": ["Maria"], "professions": ["a dancer"]}
+    found = run(tmp_path / "run", model=bytewise, words=words, ranks=ranks)
     network = BertForMaskedLM.from_pretrained(Path(__file__).parents[4] / "export" / "mini").eval()
-    backend, byte_of = bytewise.tokenizer.backend, {shown: byte for byte, shown in bytes_to_unicode().items()}
+    tokenizer = found.model.exported.tokenizer
+    backend, byte_of = tokenizer.backend, {shown: byte for byte, shown in bytes_to_unicode().items()}
     vocabulary = {number: token for token, number in backend.get_vocab().items()}
 
     def logits(text):
         ids = backend.encode(text).ids
         with torch.no_grad():
-            return network(torch.tensor([ids])).logits[0, ids.index(bytewise.tokenizer.mask_id)].double()
+            return network(torch.tensor([ids])).logits[0, ids.index(tokenizer.mask_id)].double()
 
     def text_of(number):
         text = bytes(byte_of[shown] for shown in vocabulary[number]).decode("utf-8", "replace").strip()
         return text if text.isprintable() and "\ufffd" not in text else ""
 
-    rows, lost, n_acts = {}, Counter(), len(words.names)
-    for pair, (name, gender) in enumerate(zip(words.names, words.genders, strict=True)):
-        fillers = {"NAME": name, "PROF": "a dancer", "PRON": words.pronouns[gender]}
+    rows, lost, n_acts = {}, Counter(), len(names)
+    for name, pronoun in names.items():
+        fillers = {"NAME": name, "PROF": "a dancer", "PRON": pronoun}
         own = logits(SENTENCE.text(fillers, "<mask>"))
-        ranked = sorted(set(vocabulary) - {0, 1, 2, 3, bytewise.tokenizer.mask_id}, key=lambda i: (-own[i].item(), i))
+        ranked = sorted(set(vocabulary) - {0, 1, 2, 3, tokenizer.mask_id}, key=lambda i: (-own[i].item(), i))
         for rank, (variant, patterns) in itertools.product(ranks, variants.items()):
             acts = dict(zip(("ACT", "ACT1", "ACT2"), ranked[rank - 1 :], strict=False))
             texts = {slot: text_of(act) for slot, act in acts.items()}
@@ -157,8 +172,10 @@ def test_an_act_that_is_a_part_of_a_character_or_a_space_is_not_asked_and_is_cou
             for pattern in patterns.scored:
                 asked = logits(pattern.text({**fillers, **texts}, "<mask>"))
                 of = int((asked > asked[acts["ACT"]]).sum()) + 1
-                rows[str(variant), pattern.name, pair, rank] = (texts["ACT"], of)
-    seen = found.items.select("condition", "pattern", "pair", "rank", "act", "expected_rank")
+                rows[str(variant), pattern.name, name, rank] = (texts["ACT"], of)
+    asked = found.items.filter(pl.col("why").is_null())
+    seen = asked.select("condition", "pattern", "name", "at_rank", "act", "rank")
+    assert set(found.items["why"].drop_nulls()) == {NOT_A_TEXT}
     assert {row[:4]: row[4:] for row in seen.iter_rows()} == rows
     assert 0 < len(rows) < 6 * n_acts * len(ranks)
     shares = found.summary.filter(metric="act_not_a_text").select("condition", "split", "value", "n")
@@ -168,7 +185,7 @@ def test_an_act_that_is_a_part_of_a_character_or_a_space_is_not_asked_and_is_cou
     assert said in str(found)
     assert f"{lost['original', 'ACT@200']} of {n_acts} at rank 200" in str(found)
     assert found.acts["act_is_text"].to_list() == [bool(text_of(act)) for act in found.acts["act_id"]]
-    assert not ng.verify(found, model=bytewise.folder, sample=5).damage
+    assert not ng.verify(found, model=bytewise, sample=5).damage
 
 
 def test_the_eight_patterns_of_each_variant_are_those_of_the_papers():
@@ -186,32 +203,33 @@ def test_the_eight_patterns_of_each_variant_are_those_of_the_papers():
         assert VARIANTS[variant].selecting.sentence == "{NAME} is {PROF} and {PRON} likes to {MASK}"
 
 
-def test_shards_are_merged_to_the_same_bytes(acts, tmp_path):
+@pytest.mark.usefixtures("small_parts")
+def test_shards_are_merged_to_the_same_bytes(run, tmp_path):
     """The original patterns alone, 18 ACTs in four parts."""
-    whole = run(acts, ORIGINAL, tmp_path / "run", acts_per_part=5)
-    shards = [run(acts, ORIGINAL, tmp_path / str(i), shard=f"{i}/2", acts_per_part=5) for i in (1, 2)]
+    whole = run(tmp_path / "run", variant="original")
+    shards = [run(tmp_path / str(i), variant="original", shard=f"{i}/2").folder for i in (1, 2)]
     assert [[path.name for path in shard.glob("*.parquet")] for shard in shards] == [["acts.parquet"]] * 2
-    publishers = {stage.name: stage.publish for stage in (Acts, Repetitions)}
-    merge(shards, tmp_path / "whole", publishers)
-    assert files(tmp_path / "whole") == files(whole)
+    ng.merge(shards, tmp_path / "whole")
+    assert files(tmp_path / "whole") == files(whole.folder)
 
 
 def summary(outcomes, condition="original"):
-    """An outcome of a pair is (P repeated, N repeated)."""
-    names = ("condition", "pair", "rank", "pattern", "repeated", "repeated_any", "top1_is_verb", "act_is_verb")
+    """An outcome of a pair is (P repeated, N repeated); the first choice is the second ACT where another one is."""
     rows = [
-        (condition, pair, 50, f"1{side}", repeated, True, True, False)
+        {"dataset": "GH22", "condition": condition, "item": str(pair), "pair": str(pair), "splits": [f"1{side}@50"]}
+        | {"pattern": f"1{side}", "at_rank": 50, "first": first, "top1": "smoke", "top1_id": 1 if first else 2}
+        | {"act_id": 1, "act1_id": 2, "act2_id": 3, "act_is_verb": False}
         for pair, outcome in enumerate(outcomes)
-        for side, repeated in zip("PN", outcome, strict=True)
+        for side, first in zip("PN", outcome, strict=True)
     ]
-    return summarise(pl.DataFrame(rows, schema=names, orient="row"))
+    return published(Gh22, pl.DataFrame(rows), {"verbs": ["smoke"]})[1]
 
 
 def test_the_drop_of_the_same_pairs_has_mcnemars_test():
     """P repeats in 8 of 10, N in 3. Six pairs repeat in P alone, one in N alone: p = 2 · (C(7,0) + C(7,1)) / 2⁷."""
     found = summary([(True, False)] * 6 + [(True, True)] * 2 + [(False, True)] + [(False, False)])
     for metric in ("p:repetition_rate", "p_holm:repetition_rate"):
-        assert cell(found, "GH22", "original", "1@50", metric)["value"] == pytest.approx(0.125)
+        assert cell(found, "GH22", "original", "1P@50 vs 1N@50", metric)["value"] == pytest.approx(0.125)
     assert cell(found, "GH22", "original", "ACT@50", "act_not_a_verb")["value"] == 1
     # Any of the three verbs counts in the coordinated variant alone.
     found = summary([(False, False)] * 4, "coordinated")
