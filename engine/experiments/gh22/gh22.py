@@ -126,7 +126,7 @@ class Gh22(Requested):
     references = "negengine.engine.experiments.gh22:references.toml"
     example = "negengine gh22 mini --pairs 100"
     unit = "ACTs"
-    of_kind = FirstWord
+    of_kind: ClassVar[type[Kind[Any]]] = FirstWord
     requests_per_part = 1024  # ACTs, each in all patterns
     other_rounds: ClassVar[Sequence[str]] = ("acts",)
     compared = (RATE,)
