@@ -18,12 +18,10 @@ from ...basics.paths import is_file_name, is_model_name
 from ...experiments.registry import experiment, experiments
 from ...inference.exported import models_folder
 from ...text.toml_file import TomlFile
+from .checkpoint_steps import named_step, told
 
 _MODELS, _PROBES = "model", "probe"
 _MOST_MEMBERS = 100_000
-_STEP = re.compile(r"(?<![0-9.])([0-9]{1,15})([kKmM]?)(?![0-9A-Za-z]|\.[0-9])")
-_COMMIT = re.compile(r"[0-9a-f]{12,40}")
-_SCALE = {"": 1, "k": 1_000, "m": 1_000_000}
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 _Texts = Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=10_000)]
 Named = TypeVar("Named", "SuiteModel", "SuiteProbe")
@@ -62,7 +60,7 @@ class SuiteProbe:
 
 @dataclass(frozen=True)
 class SuiteFile:
-    """What a suite file says; `probes` has one for each combination of varied settings."""
+    """What a suite file says; `probes` has one for each combination of varied settings, `notes` what to know of it."""
 
     path: Path
     name: str
@@ -70,6 +68,7 @@ class SuiteFile:
     models: Sequence[SuiteModel]
     probes: Sequence[SuiteProbe]
     sha256: str
+    notes: Sequence[str] = ()
 
     @classmethod
     def read(cls, path: Path) -> "SuiteFile":
@@ -78,7 +77,7 @@ class SuiteFile:
         name = file.document.get("name", path.stem)
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
             raise InputError(f"{file.line('name')}: name is {str(name)[:60]!r}; give a text of at most 200 characters")
-        models = _read_models(file)
+        models, notes = _read_models(file)
         probes = _probes(file, [model.label for model in models])
         if len(models) * len(probes) > _MOST_MEMBERS:
             raise InputError(f"{path}: {len(models) * len(probes):,} runs; a suite has at most {_MOST_MEMBERS:,}")
@@ -87,7 +86,7 @@ class SuiteFile:
             raise InputError(f"{file.line('run')}: run is a table: write [run]")
         _check("[run]", options_of(Opening), table, lambda key: file.line_in("run", key or ""))
         digest = hashlib.sha256("\n".join(file.lines).encode()).hexdigest()
-        return cls(path, name, Opening(**table), models, probes, digest)
+        return cls(path, name, Opening(**table), models, probes, digest, notes)
 
 
 def _probes(file: TomlFile, labels: Sequence[str]) -> list[SuiteProbe]:
@@ -161,25 +160,21 @@ def as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _read_models(file: TomlFile) -> list[SuiteModel]:
+def _read_models(file: TomlFile) -> tuple[list[SuiteModel], list[str]]:
+    """The models, and what a person is told of their steps."""
     found: list[SuiteModel] = []
+    notes: list[str] = []
     for number, entry in enumerate(file.convert(_MODELS, _Entry)):
         found += _checkpoints(file, number, entry)
+        if entry.steps is None and (said := told(entry.revisions or entry.checkpoints or ())):
+            notes.append(f"{found[-1].where}: {said}")
     if not found:
         raise InputError(
             f'{file.line(_MODELS)}: no model; each is a table [[model]] with a line such as model = "mini"'
         )
     for model, earlier in _twice(found):
         raise InputError(f"{model.where}: the model {model.label!r} is also in {earlier.where}; give each a label")
-    return found
-
-
-def step_of(text: str) -> int | None:
-    """The step that a revision or a folder names: 20000 for `seed-0-step_20k`; None if it names none."""
-    if _COMMIT.fullmatch(text):
-        return None
-    numbers = _STEP.findall(text.rstrip("/").rpartition("/")[2])
-    return int(numbers[-1][0]) * _SCALE[numbers[-1][1].lower()] if numbers else None
+    return found, notes
 
 
 def _checkpoints(file: TomlFile, number: int, entry: _Entry) -> list[SuiteModel]:
@@ -220,7 +215,7 @@ def _alone(entry: _Entry, where: str) -> SuiteModel:
     label = entry.label or (model.rpartition("/")[2] if is_path else model)
     if not is_model_name(label):
         raise InputError(f"{where}: {entry.model!r} does not say how to name its folders: give a label")
-    step = step_of(revision) if at else None
+    step = named_step(revision).step if at else None
     return SuiteModel(entry.model, label, label if step is None else name, step, None, where)
 
 
@@ -229,9 +224,11 @@ def _steps(given: Sequence[int] | None, names: Sequence[str], where: str) -> lis
         raise InputError(f"{where}: {len(given)} steps for {len(names)} checkpoints; give one for each")
     found = []
     for number, name in enumerate(names):
-        step = given[number] if given is not None else step_of(name)
+        own = named_step(name)
+        step = given[number] if given is not None else own.step
         if step is None:
-            raise InputError(f"{where}: {name!r} does not name a step, as step1000 does: give steps = [...], too")
+            several = f"names {' and '.join(map(str, own.others))}" if own.others else "does not name a step"
+            raise InputError(f"{where}: {name!r} {several}, not one step as step1000 does: give steps = [...], too")
         if step in found:
             raise InputError(f"{where}: {name!r} is a second checkpoint of step {step}; give each step once")
         found.append(step)
@@ -242,9 +239,14 @@ def _twice(named: Sequence[Named]) -> Iterator[tuple[Named, Named]]:
     """What has the label of an earlier one, with that one; folders may not tell upper and lower case apart."""
     first: dict[str, Named] = {}
     for one in named:
-        earlier = first.setdefault(one.label.casefold(), one)
+        earlier = first.setdefault(folder_name(one.label).casefold(), one)
         if earlier is not one:
             yield one, earlier
+
+
+def folder_name(label: str) -> str:
+    """A model's or a probe's label as the name of a folder."""
+    return label.replace("/", "--")
 
 
 def chain(function: str) -> list[str]:

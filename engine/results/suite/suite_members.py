@@ -19,7 +19,7 @@ from ...runs.record import RUN_FILE, read_run
 from ...views import Table
 from ..comparison.estimates import FITTING, GROUP, PRINTED, estimates, estimates_tables, main_items, outcomes_of
 from ..finished import open_run
-from .suite_file import SuiteFile, SuiteModel, SuiteProbe, chain, settings_of
+from .suite_file import SuiteFile, SuiteModel, SuiteProbe, chain, folder_name, settings_of
 
 
 class State(StrEnum):
@@ -56,7 +56,7 @@ def members_of(file: SuiteFile, output: Path) -> list[Member]:
     for model in file.models:
         for probe in file.probes:
             if probe.models is None or model.label in probe.models:
-                folder = output / probe.label / model.label.replace("/", "--")
+                folder = output / probe.label / folder_name(model.label)
                 found.append(Member(len(found) + 1, model, probe, folder))
     return found
 

@@ -70,7 +70,7 @@ class SuitePlan(Shown):
     def remarks(self) -> list[str]:
         counts = Counter(self.states[member.number] for member in self.members)
         told = ", ".join(f"{counts[state]:,} {state}" for state in State if counts[state])
-        return [f"{counted(len(self.members), 'run')}: {told}"]
+        return [f"{counted(len(self.members), 'run')}: {told}", *self.file.notes]
 
     def described(self) -> list[dict[str, Any]]:
         return [

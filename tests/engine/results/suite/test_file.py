@@ -2,8 +2,11 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from negengine.engine.basics.errors import InputError
-from negengine.engine.results.suite.suite_file import SuiteFile, step_of
+from negengine.engine.results.suite.checkpoint_steps import named_step
+from negengine.engine.results.suite.suite_file import SuiteFile
 from negengine.engine.results.suite.suite_members import members_of
 
 RIGHT = """\
@@ -63,7 +66,32 @@ def test_models_probes_and_settings_are_multiplied(tmp_path):
 def test_the_step_that_a_name_says():
     steps = {"step1000": 1000, "seed-0-step_20k": 20_000, "step2M": 2_000_000, "out/run-3/checkpoint-500": 500}
     steps |= {"step1000-final": 1000, "main": None, "v1.5": None, "0123456789abcdef0123456789abcdef01234567": None}
-    assert {text: step_of(text) for text in steps} == steps
+    steps |= {"step-4000-epoch-3": 4000, "epoch_3-step_500": 500, "step1000-seed1": 1000, "seed2-step100k": 100_000}
+    steps |= {"checkpoint-500-lr2e-5": 500, "step1,000": 1000, "stage1-step7-tokens5B": 7, "20k_steps": 20_000}
+    steps |= {"chck_10M": 10_000_000, "seed1": None, "step1e5": None, "step1-step2": None, "3-7": None, "500": 500}
+    assert {text: named_step(text).step for text in steps} == steps
+
+
+@given(
+    st.integers(0, 10**9),
+    st.lists(st.sampled_from(["seed-3", "lr2e-5", "epoch_7", "ckpt9", "v1.5", "bs32"]), max_size=3),
+)
+def test_the_number_behind_step_counts_whatever_else_the_name_has(step, others):
+    for place in range(len(others) + 1):
+        name = "-".join([*others[:place], f"step{step}", *others[place:]])
+        assert named_step(name).step == step
+        doubt = {"epoch_7": 7, "ckpt9": 9}
+        assert set(named_step(name).others) == {doubt[own] for own in others if own in doubt}
+
+
+def test_a_person_is_told_where_another_number_could_be_the_step(tmp_path):
+    entry = '[[model]]\nmodel = "lab/a"\nrevisions = ["main-step-4000-epoch-3", "step-5000-epoch-4"]\n'
+    (note,) = read(tmp_path, entry + PROBE).notes
+    assert note.endswith(
+        "own.toml:3: the step of 'main-step-4000-epoch-3' is 4,000, the number of `step`, and not 3; if that is wrong, "
+        "give steps = [...]"
+    )
+    assert read(tmp_path, entry + "steps = [3, 4]\n" + PROBE).notes == []
 
 
 MODEL = '[[model]]\nmodel = "mini"\n'
@@ -94,6 +122,8 @@ FAULTS = [
     ('[[model]]\nmodel = "m"\nsteps = [1]\n' + PROBE, 3, "steps are for a model with revisions"),
     ('[[model]]\nmodel = "a/b"\nrevisions = ["main"]\n' + PROBE, 3, "'main' does not name a step"),
     ('[[model]]\nmodel = "a/b"\nrevisions = ["s1", "t1"]\n' + PROBE, 3, "'t1' is a second checkpoint of step 1"),
+    ('[[model]]\nmodel = "a/b"\nrevisions = ["s1-t2"]\n' + PROBE, 3, "'s1-t2' names 1 and 2, not one step"),
+    ('[[model]]\nmodel = "a/b"\n[[model]]\nmodel = "A--b"\n' + PROBE, 4, "'A--b' is also in .*own.toml:2"),
     ('[[model]]\nmodel = "a/b"\nrevisions = ["m"]\nsteps = [1, 2]\n' + PROBE, 4, "2 steps for 1 checkpoints"),
     ('[[model]]\nmodel = "a/b@c"\nrevisions = ["s1"]\n' + PROBE, 2, "'a/b@c' names a revision already"),
     ('[[model]]\nmodel = "x"\nrevisions = ["s1"]\ncheckpoints = ["s1"]\n' + PROBE, 4, "not both"),
